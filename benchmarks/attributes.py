@@ -6,7 +6,7 @@
 
 As ``monitor attack --attributes`` does it, whose tables take longer. Prints a line for each value
 of each attribute: readers and excerpts, equal error rate, and for each false positive rate the
-share told with 95 % limits over readers, the rate reached, epsilon and its lower bound.
+share told with 95 % interval over readers, the rate reached, epsilon and its lower bound.
 """
 
 from __future__ import annotations

@@ -69,8 +69,8 @@ def print_check(said: Mapping[Chapter, Counter[str]]) -> None:
     shared = {pair for pair in cosines if one_book(*pair)} - within
     apart = sorted(abs(a.number - b.number) for a, b in within)
     print(f"numbers of two chapters of one reader: {apart} apart\n")
-    strangers = values(cosines, cosines.keys() - within - shared)
-    bar = float(np.quantile(strangers, 0.99))
+    impostors = values(cosines, cosines.keys() - within - shared)
+    bar = float(np.quantile(impostors, 0.99))
     rows = (
         ("one reader, numbers near", near),
         ("one reader, numbers far apart", within - near),

@@ -5,12 +5,12 @@
 
 Hears the readers (`benchmarks.hear`) as far as FRAMES lacks them, which takes the better part of an
 hour for identity and a few minutes for the rest, and writes monitor/population/reference/
-population.npz and demo.npz: templates, rank laws and a cohort, and the frames of the demo; no
+population.npz and demo.npz: templates, rank models and a cohort, and the frames of the demo; no
 audio. Every reader of the three LibriSpeech sets is enrolled from one chapter; where there are
 several, calibration draws test and template from different ones. Who trained the network of a
-feature gives no tests to its laws. The cohort is the readers of the background set, who trained
-the network of voice: results/trained.md says what that does to scores. Last, every reader is
-heard as a stream of somebody else: how high these get is what false alarms are worked out from.
+feature gives no tests to its rank models. The cohort is the readers of the background set, who
+trained the network of voice: results/trained.md says what that does to scores. Last, every reader
+is heard as a stream of somebody else: how high these get is what false alarms are worked out from.
 With ``--conditions`` nothing is heard but what the enrolled speech sounds like, and the population
 that is there gets that alone.
 """
@@ -35,8 +35,8 @@ from monitor.features.registry import make
 from monitor.jobs import cores
 from monitor.maths.condition import ROW, condition_of
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.law import Laws, RankLaw
 from monitor.population.population import Population, Speaker, sound_of
+from monitor.population.rank_model import RankModel, RankModels
 from monitor.population.reference import demo_frames
 from monitor.sources.file import File
 from monitor.sources.frames import write_frames
@@ -71,12 +71,12 @@ _LONG = ("losses", "others_exceeding")
 DEMO_CHAPTER = "16882"
 DEMO_SECONDS = 600.0
 ABOUT = (
-    "Templates and rank laws of pitch, units of phones and two speaker embeddings, of LibriVox "
+    "Templates and rank models of pitch, units of phones and two speaker embeddings, of LibriVox "
     "volunteers who read for LibriSpeech (train-clean, dev-clean), and a cohort of others: V. "
     "Panayotov, G. Chen, D. Povey, S. Khudanpur, 'Librispeech: an ASR corpus based on public "
     "domain audio books', ICASSP 2015, CC BY 4.0. Derived numbers, no audio. dev-clean came as "
     "MP3: its codec may help to tell its readers from the rest. The readers of train-clean-5 "
-    "trained the network of the units: their tests count in no law with phones."
+    "trained the network of the units: their tests count in no rank model with phones."
 )
 
 
@@ -132,7 +132,7 @@ def main() -> None:
         _known_by_their_audio(made.population, given.speech, enrolment),
         made.population.offsets,
         {name: _small(each) for name, each in made.population.features.items()},
-        Laws(map(_short, learnt.laws)),
+        RankModels(map(_short, learnt.rank_models)),
         about=ABOUT,
         cohort=cohort,
     )
@@ -146,8 +146,11 @@ def main() -> None:
         ),
     )
     _save(_with_conditions(population, given.speech))
-    for law in population.laws:
-        print(f"  {law.session}-session law of {'+'.join(law.features)}: {law.speakers} readers")
+    for rank_model in population.rank_models:
+        print(
+            f"  {rank_model.session}-session rank model of {'+'.join(rank_model.features)}: "
+            f"{rank_model.speakers} readers"
+        )
     (demo,) = (row for row in rows if row["chapter"] == DEMO_CHAPTER)
     _demo(given.speech / demo["path"])
 
@@ -177,8 +180,8 @@ def _with_conditions(population: Population, speech: Path) -> Population:
         speakers,
         population.offsets,
         population.features,
-        population.laws,
-        borrowed=population.borrowed,
+        population.rank_models,
+        mismatched=population.mismatched,
         about=population.about,
         cohort=population.cohort,
     )
@@ -217,8 +220,8 @@ def _with_landmarks(speech: Path) -> None:
         _known_by_their_audio(population, speech, enrolment),
         population.offsets,
         population.features,
-        population.laws,
-        borrowed=population.borrowed,
+        population.rank_models,
+        mismatched=population.mismatched,
         about=population.about,
         cohort=population.cohort,
     )
@@ -257,14 +260,14 @@ def _small(templates: FeatureTemplates) -> FeatureTemplates:
     return replace(templates, slices=templates.slices.astype(np.float16))
 
 
-def _short(law: RankLaw) -> RankLaw:
+def _short(rank_model: RankModel) -> RankModel:
     """What a load has to read: not how other losses would have fitted, and fewer resamples."""
-    rows = ({key: row[key] for key in row if key not in _LONG} for row in law.rows)
-    evidence = law.evidence
+    rows = ({key: row[key] for key in row if key not in _LONG} for row in rank_model.rows)
+    evidence = rank_model.evidence
     if evidence is not None:
         intercept, slopes = evidence.intercept[: 1 + DRAWS], evidence.slopes[: 1 + DRAWS]
         evidence = replace(evidence, intercept=intercept, slopes=slopes)
-    return replace(law, rows=tuple(rows), evidence=evidence)
+    return replace(rank_model, rows=tuple(rows), evidence=evidence)
 
 
 def _demo(path: Path) -> None:

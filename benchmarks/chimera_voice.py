@@ -1,7 +1,7 @@
-"""chimera-voice as a protector: a WAV on standard input, a WAV on standard output.
+"""chimera-voice as an anonymiser: a WAV on standard input, a WAV on standard output.
 
     pip install -e '.[peers]'
-    monitor protect voices/ -o safe/ --protector-command 'python benchmarks/chimera_voice.py'
+    monitor protect voices/ -o safe/ --anonymiser-command 'python benchmarks/chimera_voice.py'
         [--preset strong] [--key KEY] [--speakers N]
 
 The package (MIT, on the registry) says that no known algorithm recovers the speaker from what it

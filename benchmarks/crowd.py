@@ -102,7 +102,7 @@ def of_curves() -> dict[str, dict[str, dict[str, float]]]:
 
 
 def true_rates(design: Design, sizes: FloatArray, seed: int) -> FloatArray:
-    """IdR among n strangers' scores that are drawn anew: a candidate's score has variance 1."""
+    """IdR among n impostors' scores that are drawn anew: a candidate's score has variance 1."""
     from scipy.special import log_ndtr
 
     generator = np.random.default_rng(seed)

@@ -1,9 +1,9 @@
 """Do thresholds over whole streams hold, on people whom nothing was learnt from?
 
-    python -m benchmarks.false_alarms FRAMES [--features f0,voice] [--folds 5] [--strangers FOLDER]
+    python -m benchmarks.false_alarms FRAMES [--features f0,voice] [--folds 5] [--impostors FOLDER]
 
 FRAMES is a folder that `benchmarks.build_reference` heard, its background set with it. The readers
-are split: laws, evidence and maxima are learnt on four parts of them, which are also who is
+are split: rank models, evidence and maxima are learnt on four parts of them, which are also who is
 enrolled (a chapter each), and the fifth part is judged. Every reader of it is heard as a stream,
 watched as several of the enrolled in turn: how often are thresholds exceeded within so long a
 stream that `Monitor.false_alarms` works out for 5, 10 and 20 %? Beside them plain thresholds, and
@@ -13,7 +13,7 @@ these: how long until each threshold is exceeded? Streams are taken as long as t
 nobody is heard again in them.
 
 ``--long FRAMES`` adds readers' frames that go on for longer, to judge streams of ten minutes by
-(`monitor hear`); ``--strangers FOLDER`` judges the same thresholds on another corpus, a file a
+(`monitor hear`); ``--impostors FOLDER`` judges the same thresholds on another corpus, a file a
 speaker. Prints tables.
 """
 
@@ -56,18 +56,18 @@ HORIZONS = (60.0, 300.0, 600.0)
 FIELDS = ("evidence_bits", "bits")
 PLAIN = {"evidence_bits": (3.0, 6.0), "bits": (2.0, 4.0)}
 WATCHED = 4
-"""Enrolled people that each stranger is watched as."""
+"""Enrolled people that each impostor is watched as."""
 
 
 @dataclass
 class Found:
-    """Maxima of strangers and times of true speakers, by field.
+    """Maxima of impostors and times of true speakers, by field.
 
     Attributes:
         crossed: by field, rule and horizon: one flag a stream and watched speaker, in lists of one
-            stranger.
+            impostor.
         refused: rules that there are too few speakers for.
-        reached: by field: the largest value of each stranger's stream.
+        reached: by field: the largest value of each impostor's stream.
         times: by field and rule: seconds until a true speaker exceeded it; infinity for never.
     """
 
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--features", default="f0,voice")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--long", type=Path)
-    parser.add_argument("--strangers", type=Path)
+    parser.add_argument("--impostors", type=Path)
     parser.add_argument("--jobs", type=int, default=cores())
     given = parser.parse_args()
     features = tuple(given.features.split(","))
@@ -103,17 +103,17 @@ def main() -> None:
     judged = [v for v in voices if not any(v.name in trained.get(f, ()) for f in features)]
     parts = [{v.name for v in judged[i :: given.folds]} for i in range(given.folds)]
     longer = dict(heard_of(given.long, features))
-    strangers = list(dict(heard_of(given.strangers, features)).items())
+    impostors = list(dict(heard_of(given.impostors, features)).items())
     own, others = Found(), Found()
-    work = partial(part, population, voices, trained, features, longer, strangers)
+    work = partial(part, population, voices, trained, features, longer, impostors)
     for mine, theirs in each_in_order(work, parts, given.jobs):
         own.add(mine)
         others.add(theirs)
         print(f"{len(own.reached)} streams judged", file=sys.stderr)
     print(f"{'+'.join(features)}, {len(judged)} readers in {given.folds} parts\n")
     tables(own)
-    if strangers:
-        print(f"\n{given.strangers.name}, each under the thresholds of every part\n")
+    if impostors:
+        print(f"\n{given.impostors.name}, each under the thresholds of every part\n")
         tables(others, given.folds)
 
 
@@ -175,10 +175,10 @@ def part(
     trained: dict[str, set[str]],
     features: tuple[str, ...],
     longer: dict[str, Frames],
-    strangers: Sequence[tuple[str, Frames]],
+    impostors: Sequence[tuple[str, Frames]],
     out: set[str],
 ) -> tuple[Found, Found]:
-    """Learn on all but some readers, and judge these, and the strangers."""
+    """Learn on all but some readers, and judge these, and the impostors."""
     known = [voice for voice in voices if voice.name not in out]
     enrolled = population
     for name in out:
@@ -199,7 +199,9 @@ def part(
         enrolled.calibrated(made),
         known,
         trained=trained,
-        wanted=lambda law: law.session == "cross" and set(law.features) == set(features),
+        wanted=lambda rank_model: (
+            rank_model.session == "cross" and set(rank_model.features) == set(features)
+        ),
     )
     generator = np.random.default_rng(len(out))
     own, others = Found(), Found()
@@ -213,8 +215,8 @@ def part(
             with_them = population
             for name in out - {voice.name}:
                 with_them = with_them.without(name)
-            wait(own, with_them.with_laws(enrolled.laws), voice.name, features, rest)
-    for _, stream in strangers:
+            wait(own, with_them.with_rank_models(enrolled.rank_models), voice.name, features, rest)
+    for _, stream in impostors:
         judge(others, enrolled, features, stream, generator, watched=1)
     return own, others
 
@@ -227,7 +229,7 @@ def judge(
     generator: np.random.Generator,
     watched: int = WATCHED,
 ) -> None:
-    """A stranger's stream, watched as some of the enrolled."""
+    """An impostor's stream, watched as some of the enrolled."""
     names = generator.permutation(population.names)[:watched].tolist()
     flags: dict[tuple[str, str, float], list[bool]] = defaultdict(list)
     for name in names:
@@ -241,8 +243,8 @@ def judge(
                 most = np.nanmax(table[table[:, 0] <= horizon, 1 + f])
                 for rule, bits in thresholds(monitor, each, horizon, found):
                     flags[each, rule, horizon].append(bool(most > bits))
-    for key, of_stranger in flags.items():
-        found.crossed[key].append(of_stranger)
+    for key, of_impostor in flags.items():
+        found.crossed[key].append(of_impostor)
 
 
 def wait(
@@ -282,7 +284,7 @@ def run(monitor: Monitor, stream: Frames) -> FloatArray:
 
 
 def tables(found: Found, times: int = 1) -> None:
-    """What came of it, each stranger having been judged so many times."""
+    """What came of it, each impostor having been judged so many times."""
     print("| field | rule | " + " | ".join(f"{h / 60:g} min" for h in HORIZONS) + " |")
     print("| --- | --- |" + " --- |" * len(HORIZONS))
     for each in FIELDS:
@@ -303,14 +305,14 @@ def tables(found: Found, times: int = 1) -> None:
 
 
 def _share(found: Found, key: tuple[str, str, float], times: int) -> str:
-    """Of streams that exceeded it, mean over strangers, with limits as if each counted once."""
+    """Of streams that exceeded it, mean over impostors, with limits as if each counted once."""
     flags = found.crossed.get(key)
     if not flags:
         return "refused" if key in found.refused else "no such streams"
     share = float(np.mean([np.mean(each) for each in flags]))
-    strangers = len(flags) // times
-    low, high = clopper_pearson(round(share * strangers), strangers)
-    return f"{100 * share:.1f} % ({100 * low:.0f} to {100 * high:.0f}), {strangers} strangers"
+    impostors = len(flags) // times
+    low, high = clopper_pearson(round(share * impostors), impostors)
+    return f"{100 * share:.1f} % ({100 * low:.0f} to {100 * high:.0f}), {impostors} impostors"
 
 
 def _seconds(seconds: Sequence[float], share: float) -> str:

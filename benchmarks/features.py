@@ -1,12 +1,12 @@
 """What each feature, and each set of them, discloses: the tables of results/features.md.
 
-    python -m benchmarks.features                       # the shipped laws
+    python -m benchmarks.features                       # the shipped rank models
     python -m benchmarks.features FRAMES [--features phones] [--corpora dev-clean]
     python -m benchmarks.features FRAMES --features identity --lengths 9 --template 30
 
-Without a folder the laws of the shipped population are printed. With one, made by
-`benchmarks.hear`, laws are learnt from it first: to compare corpora, or 8 with 16 kHz. Tests of
-readers who trained the network of phones count in none of its laws.
+Without a folder the rank models of the shipped population are printed. With one, made by
+`benchmarks.hear`, rank models are learnt from it first: to compare corpora, or 8 with 16 kHz. Tests
+of readers who trained the network of phones count in none of its rank models.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LENGTHS = (3.0, 10.0, 30.0, 60.0, 120.0)
 TEMPLATE_SECONDS = 100.0
 COLUMNS = (
     ("mean local bits, readers left out", "held_out_local_bits", ".2f"),
-    ("MeanD of the law, bits", "mean_bits_model", ".2f"),
+    ("MeanD of the rank model, bits", "mean_bits_model", ".2f"),
     ("IdR", "identification_rate", ".2f"),
     ("expected calibration error of the best guess", "calibration_error", ".2f"),
-    ("strangers told from enrolled readers (area under the ROC curve)", "open_set_area", ".2f"),
+    ("impostors told from enrolled readers (area under the ROC curve)", "open_set_area", ".2f"),
     ("the same by the sum of all likelihood ratios", "enrolled_area", ".2f"),
     ("mean evidence bits", "evidence_bits", ".1f"),
     ("the most evidence bits that are supported", "support_bits", ".1f"),
@@ -48,7 +48,7 @@ def main() -> None:
     given = parser.parse_args()
     lengths = tuple(float(t) for t in given.lengths.split(","))
     if given.frames is None:
-        rows = [row for law in Population.reference().laws for row in law.rows]
+        rows = [row for rank_model in Population.reference().rank_models for row in rank_model.rows]
         print_tables(rows, lengths, given.template)
         return
     features = given.features.split(",") if given.features else None

@@ -2,7 +2,7 @@
 
     python -m benchmarks.fisher_size [--speakers 11696]
 
-Runs the real commands on ready-made frames and prints what each took, and what the law says.
+Runs the real commands on ready-made frames and prints what each took, and what the rank model says.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ ahead did it put the threshold, and how far ahead was it? And the same for the f
 every second before. The last ones compare the growth that is assumed: seconds, their square root
 (the one in use) or their logarithm. Prints JSON.
 
-The rank law was learnt on these readers, so bits rise as they do for readers like them; the
+The rank model was learnt on these readers, so bits rise as they do for readers like them; the
 forecast itself learns nothing.
 """
 

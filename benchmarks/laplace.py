@@ -7,7 +7,7 @@ speech) of the first make a template, the second gives trials of 3 frames (9 s) 
 Every trial is drawn ``--draws`` times. Attackers: clear templates, compared by the cosine as the
 program does; the same templates by an attacker who knows the mechanism and takes the likelihood of
 the noise; and templates that were protected in the same way (lazy-informed), by the cosine. Prints
-MeanD of the fitted rank law in bits with 95 % limits from resampled readers, and what was promised.
+MeanD of the fitted model in bits with 95 % interval from resampled readers, and what was promised.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from monitor.anonymisers.blocks import promises
+from monitor.anonymisers.laplace import Laplace
 from monitor.corpus.finding import find
 from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.features.framing import join_runs
 from monitor.maths.composition import clipped
-from monitor.protectors.blocks import promises
-from monitor.protectors.laplace import Laplace
 from monitor.sources.frames import FramesFile
 from monitor.types import FloatArray
 

@@ -83,7 +83,7 @@ class Tap(Managed):
     """The microphone, and where in its stream the beeps were."""
 
     def __init__(self, source: Any) -> None:
-        self._source, self.label, self.brings = source, DEVICE, source.brings
+        self._source, self.label, self.stream_info = source, DEVICE, source.stream_info
         self.seconds: float | None = source.seconds
         self.beeps: list[float] = []
         self._heard = 0.0

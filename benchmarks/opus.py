@@ -1,10 +1,10 @@
-"""Opus at its lowest rate, 6 kb/s, as a protector: a WAV on standard input, another on its output.
+"""Opus at its lowest rate, 6 kb/s, as an anonymiser: WAV on standard input, WAV on its output.
 
-    monitor attack voices/ -o tested --protector-command 'python benchmarks/opus.py'
+    monitor attack voices/ -o tested --anonymiser-command 'python benchmarks/opus.py'
 
-No protector at all, but what a coarse codec takes from a voice by the way: a thing to compare with.
-libsndfile codes and decodes; at this rate there is nothing above 4 kHz. It takes audio at 8, 12,
-16, 24 or 48 kHz.
+No anonymiser at all, but what a coarse codec takes from a voice by the way: a thing to compare
+with. libsndfile codes and decodes; at this rate there is nothing above 4 kHz. It takes audio at 8,
+12, 16, 24 or 48 kHz.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What trackers hear of the pitch that a protector left as it was.
+"""What trackers hear of the pitch that an anonymiser left as it was.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.pitch ../shared/speech/dev-clean
         [--readers 20] [--methods mcadams:1,mcadams:0.8,...]
@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from monitor.anonymisers import Utterance, make
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
 from monitor.features.extractor import Resampler
 from monitor.features.f0 import F0, LOWEST_LAG, RATE, RobustF0
 from monitor.features.vad import VoiceActivity
-from monitor.protectors import Utterance, make
 from monitor.sources import File
 from monitor.types import Block, BoolArray, FloatArray
 
@@ -35,7 +35,7 @@ VAD_RATE = 16_000
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description="Pitch through protectors.")
+    words = argparse.ArgumentParser(description="Pitch through anonymisers.")
     words.add_argument("speech", type=Path)
     words.add_argument("--readers", type=int, default=20)
     words.add_argument(
@@ -107,8 +107,8 @@ def heard_clear(path: Path) -> tuple[FloatArray, int, list[FloatArray]]:
 
 def row(path: Path, name: str, method: str) -> tuple[list[tuple[float, float, float]], float]:
     clear, rate, tracks = heard_clear(path)
-    protector = make(method, Utterance(rate, name, path.parent.name))
-    safe = np.concatenate([protector.process(clear), protector.flush()])
+    anonymiser = make(method, Utterance(rate, name, path.parent.name))
+    safe = np.concatenate([anonymiser.process(clear), anonymiser.flush()])
     decisions = [speech(each, rate) for each in (clear, safe)]
     rows = []
     for here, track in zip(tracks, trackers().values(), strict=True):

@@ -1,4 +1,4 @@
-"""How well a reader is found by the pitch, before and after a protector, as two trackers hear it.
+"""How well a reader is found by the pitch, before and after an anonymiser, as two trackers hear it.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.pitch_bits ../shared/speech/dev-clean
         [--readers 20] [--methods none,mcadams:0.8,...] [--features f0,f0_robust]
@@ -7,7 +7,7 @@ Of each reader with two chapters the first 45 s of the first make a template of 
 the first 45 s of the second trials of 10 s. Ignorant: templates of clear speech. Lazy-informed:
 templates of speech that was protected by the same method, with draws of its own. Prints, for each
 method, attacker and feature: MeanD of the ranks in bits and the share of first ranks, each with
-95 % limits from resampled readers, and how many times real time the method takes.
+95 % interval from resampled readers, and how many times real time the method takes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.pitch import excerpts
+from monitor.anonymisers import protect
 from monitor.corpus.finding import find
 from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.kinds import FeatureSpec
-from monitor.protectors import protect
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 
 TEMPLATE = 30 * UNITS_PER_SECOND
@@ -33,7 +33,7 @@ FIGURES = ("srd.mean_bits_model", "srd.idr")
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description="Bits of pitch through protectors.")
+    words = argparse.ArgumentParser(description="Bits of pitch through anonymisers.")
     words.add_argument("speech", type=Path)
     words.add_argument("--readers", type=int, default=20)
     words.add_argument("--methods", default="none,mcadams:0.8,mcadams:random,mcadams:0.5")

@@ -1,13 +1,13 @@
-"""Does a law learnt on few speakers claim more than it knows? Before and after the prior.
+"""Does a rank model learnt on few speakers claim more than it knows? Before and after the prior.
 
     python -m benchmarks.hear ../shared/speech FRAMES --features f0
     python -m benchmarks.prior FRAMES --nonnative ../shared/nonnative
 
-A law is learnt on S speakers, with the law of others as its prior and without, and judged on third
-parties: what it claims (attacker confidence, mean gain bits, with the limits that the monitor
-shows) against what is so (mean local bits of the same trials). Nobody is in two of the three roles.
-FRAMES holds pitch of LibriSpeech; the nonnative speakers are heard in passing. Repeats differ in
-who is drawn, on real readers from one small pool, so that they are not independent.
+A rank model is learnt on S speakers, with the rank model of others as its prior and without, and
+judged on third parties: what it claims (attacker confidence, mean gain bits, with the limits that
+the monitor shows) against what is so (mean local bits of the same trials). Nobody is in two of the
+three roles. FRAMES holds pitch of LibriSpeech; the nonnative speakers are heard in passing. Repeats
+differ in who is drawn, on real readers from one small pool, so that they are not independent.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from monitor.maths.posterior_fit import Trials
 from monitor.maths.statistics import limits
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.interpolation import at_template
-from monitor.population.law import Laws
 from monitor.population.population import Population
+from monitor.population.rank_model import RankModels
 from monitor.sources.frames import write_frames
 from monitor.training import calibrating
 from monitor.training.calibrating import calibrate
@@ -50,7 +50,7 @@ LEAST = 51.0
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One draw of speakers: whose law is the prior, who learns, who judges."""
+    """One draw of speakers: whose rank model is the prior, who learns, who judges."""
 
     prior: Population
     own: Sequence[SpeakerSpeech]
@@ -59,7 +59,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a law claims of the judges and what is so, bits.
+    """What a rank model claims of the judges and what is so, bits.
 
     Attributes:
         beyond: the claim is above the truth by more than its limits, and than the judges vary (two
@@ -73,24 +73,24 @@ class Verdict:
 
 def learn(
     voices: Sequence[SpeakerSpeech], prior: Population | None, test: float, template: float
-) -> Laws:
-    """Laws at one T and D."""
+) -> RankModels:
+    """Rank models at one T and D."""
     made = calibrate(
         voices, SHAPES, lengths=(test,), template_lengths=(template,), replicates=DRAWS, prior=prior
     )
-    return made.laws
+    return made.rank_models
 
 
 def shifted(
     voices: Sequence[SpeakerSpeech], prior: Population, test: float, template: float
-) -> Laws:
-    """In place of the prior's cross-session law: the own same-session law, moved as the prior's."""
+) -> RankModels:
+    """In place of the prior's cross-session model: the own same-session one, moved likewise."""
     own = learn(voices, prior, test, template).find(("f0",), "same")
-    same, cross = (prior.laws.find(("f0",), session) for session in ("same", "cross"))
+    same, cross = (prior.rank_models.find(("f0",), session) for session in ("same", "cross"))
     assert own is not None
     assert same is not None
     assert cross is not None
-    return Laws(
+    return RankModels(
         [
             replace(
                 own,
@@ -105,12 +105,12 @@ def shifted(
 def others(
     voices: Sequence[SpeakerSpeech], test: float, template: float, fewest: int = 10
 ) -> Population:
-    """A population that has nothing but laws, of these voices."""
+    """A population that has nothing but rank models, of these voices."""
     calibrating.FEWEST_SPEAKERS = fewest  # a prior of very few is a hard test, not a product
-    laws = learn(voices, None, test, template)
+    rank_models = learn(voices, None, test, template)
     calibrating.FEWEST_SPEAKERS = 10
     nobody = FeatureTemplates(SHAPES["f0"], np.zeros((0, SIZE), np.int64))
-    return Population((), np.zeros(1, np.int64), {"f0": nobody}, laws)
+    return Population((), np.zeros(1, np.int64), {"f0": nobody}, rank_models)
 
 
 def trials(voices: Sequence[SpeakerSpeech], session: str, test: float, template: float) -> Cell:
@@ -120,11 +120,13 @@ def trials(voices: Sequence[SpeakerSpeech], session: str, test: float, template:
     return plan.run({"f0": SCORER}, *units)
 
 
-def judge(laws: Laws, session: str, cell: Cell, test: float, template: float) -> Verdict:
-    """A law's word against the truth; where it has no such law, the other kind stands in."""
-    law = laws.find(("f0",), session) or laws.find(("f0",), "same")
-    assert law is not None
-    point = at_template(law, template, np.array([True])).at(test)
+def judge(
+    rank_models: RankModels, session: str, cell: Cell, test: float, template: float
+) -> Verdict:
+    """A model's word against the truth; where it has no such model, the other kind stands in."""
+    rank_model = rank_models.find(("f0",), session) or rank_models.find(("f0",), "same")
+    assert rank_model is not None
+    point = at_template(rank_model, template, np.array([True])).at(test)
     seen = Trials(cell.behind, cell.behind_speaker)
 
     def posterior(draw: int) -> FloatArray:
@@ -147,7 +149,7 @@ def judge(laws: Laws, session: str, cell: Cell, test: float, template: float) ->
 
 def table(
     title: str, sizes: Sequence[int], session: str, test: float, template: float,
-    cases: Callable[[int], Iterator[Case]], after_by: Callable[..., Laws] = learn,
+    cases: Callable[[int], Iterator[Case]], after_by: Callable[..., RankModels] = learn,
 ) -> None:  # fmt: skip
     """A line for each number of own speakers."""
     for size in sizes:
@@ -156,8 +158,8 @@ def table(
         for case in cases(size):
             cell = trials(case.judges, session, test, template)
             for found, prior, by in ((before, None, learn), (after, case.prior, after_by)):
-                laws = by(case.own, prior, test, template)
-                found.append(judge(laws, session, cell, test, template))
+                rank_models = by(case.own, prior, test, template)
+                found.append(judge(rank_models, session, cell, test, template))
         print(f"| {title} | {size} | {line(before)} | {line(after)} |", flush=True)
 
 
@@ -205,7 +207,7 @@ def draw(pool: Sequence[SpeakerSpeech], seed: int) -> list[SpeakerSpeech]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Claims of small laws, before and after.")
+    parser = argparse.ArgumentParser(description="Claims of small rank models, before and after.")
     parser.add_argument("frames", type=Path)
     parser.add_argument("--nonnative", type=Path)
     parser.add_argument("--repeats", type=int, default=20)
@@ -218,12 +220,12 @@ def main() -> None:
     if given.nonnative is not None:
         pool, shipped = nonnative(given.nonnative), Population.reference()
 
-        def strangers(size: int) -> Iterator[Case]:
+        def impostors(size: int) -> Iterator[Case]:
             for r in repeats:
                 mixed = draw(pool, r)
                 yield Case(shipped, mixed[100 : 100 + size], mixed[:100])
 
-        table("nonnative, same session", (10, 15, 19, 30), "same", test, template, strangers)
+        table("nonnative, same session", (10, 15, 19, 30), "same", test, template, impostors)
 
     files = [
         (path, path.parent.name, path.stem)

@@ -1,9 +1,9 @@
-"""What hearing a voice through a protector costs: processor time of both sides against one.
+"""What hearing a voice through an anonymiser costs: processor time of both sides against one.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.protected_side RECORDING [--seconds 120]
         [--features f0,phones,voice] [--methods none,mcadams:0.8,noise:10]
 
-The same seconds are replayed by one process, alone and with each protector, twice in turn; the
+The same seconds are replayed by one process, alone and with each anonymiser, twice in turn; the
 least of each counts. The protected population is the clear one again: it costs what one of
 protected speech does. Prints processor seconds for a second of audio, and the ratio to hearing
 the clear side alone.

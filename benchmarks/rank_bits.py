@@ -18,8 +18,8 @@ class RankBits(NamedTuple):
 
     Attributes:
         bits: MeanD of the beta-binomial, bits.
-        low, high: 95 % limits over resampled speakers.
-        many: the same law among as many people as SRD had, bits: stretched far beyond its N.
+        low, high: 95 % interval over resampled speakers.
+        many: the same rank model among as many people as SRD had, bits: stretched far beyond its N.
         speakers, trials: how many.
     """
 
@@ -38,7 +38,7 @@ SRD_SPEAKERS = 11_696
 
 
 def rank_bits(better: IntArray, tied: IntArray, owners: Sequence[str], candidates: int) -> RankBits:
-    """Fit the law of similarity rank disclosure to ranks.
+    """Fit the rank model of similarity rank disclosure to ranks.
 
     Args:
         better: shape (n,), as of `monitor.maths.ranks.rank_bounds`.

@@ -28,7 +28,7 @@ from monitor.features.framing import join_frames
 from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.sources.file import File
-from monitor.stream.intake import HeardTotals
+from monitor.stream.accumulator import HeardTotals
 from monitor.stream.turns import LEAST, alike, cohort
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames
 

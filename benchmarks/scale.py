@@ -3,12 +3,12 @@
     python -m benchmarks.scale [--speakers 1000,11696,100000] [--what reading,store,evaluate]
 
 Templates of 30 s are drawn from a generator, of the features, sizes and networks of the shipped
-population and under its laws and cohort, so that every reading says all that it would. Each row is
-a process of its own, on one thread, whose memory is looked at; times are of the processor.
+population and under its rank models and cohort, so that every reading says all that it would. Each
+row is a process of its own, on one thread, whose memory is looked at; times are of the processor.
 The public peer is numpy's product of the same matrices, in the same process. Prints JSON.
 
-``shortlist`` scores embeddings alone, as one would among millions. ``calibrate`` learns a law of
-pitch on simulated speech (benchmarks/simulation.py), which takes minutes to make.
+``shortlist`` scores embeddings alone, as one would among millions. ``calibrate`` learns a rank
+model of pitch on simulated speech (benchmarks/simulation.py), which takes minutes to make.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def slices_of(spec: FeatureSpec, speakers: int) -> AnyArray:
 
 
 def population_of(speakers: int) -> Population:
-    """So many synthetic people under the shipped laws."""
+    """So many synthetic people under the shipped rank models."""
     shipped = Population.reference().only(FEATURES)
     return Population(
         [Speaker(f"{i:08d}") for i in range(speakers)],
@@ -91,7 +91,7 @@ def population_of(speakers: int) -> Population:
             name: FeatureTemplates(spec, slices_of(spec, speakers))
             for name, spec in shipped.specs.items()
         },
-        shipped.laws,
+        shipped.rank_models,
         cohort=shipped.cohort,
     )
 
@@ -182,7 +182,7 @@ def evaluated(speakers: int) -> dict[str, float]:
 
 
 def calibrated(speakers: int) -> dict[str, float]:
-    """A law of pitch at one length, 10 s against 30 s, within and across two sessions of 60 s."""
+    """A model of pitch at one length, 10 s against 30 s, within and across two sessions of 60 s."""
     row: dict[str, float] = {}
     spec = FeatureSpec("f0", HISTOGRAM, SIZE, 0.01)
     simulation = Simulation(speakers)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.sessions SPEECH FRAMES [--splits 10] [--features f0,voice]
 
-FRAMES is a folder made by `benchmarks.hear`. Laws are learnt on one half of the readers, who are
-also whom the sessions are compared among; the pairs of sessions are of the other half.
+FRAMES is a folder made by `benchmarks.hear`. Rank models are learnt on one half of the readers, who
+are also whom the sessions are compared among; the pairs of sessions are of the other half.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> None:
     )
     for _ in range(given.splits):
         ours, theirs = halves(voices, generator)
-        laws = calibrate(
+        rank_models = calibrate(
             ours,
             specs,
             lengths=LENGTHS,
@@ -63,7 +63,7 @@ def main() -> None:
         for seconds in SESSION_SECONDS:
             slices = round(seconds / SLICE_SECONDS)
             others = _population(ours, specs, round(OTHERS_SECONDS / SLICE_SECONDS))
-            others = others.calibrated(laws)
+            others = others.calibrated(rank_models)
             for one, other in combinations(_sessions(theirs, slices), 2):
                 (name, first), (second_name, second) = one, other
                 if name == second_name:

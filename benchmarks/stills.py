@@ -4,7 +4,7 @@
     python -m benchmarks.stills SCORES docs
 
 `monitor demo` leaves the first, and what the second is drawn from (``monitor plot --among``); the
-third is of the shipped laws of what every install hears; the fourth is the page of ``monitor
+third is of the shipped rank models of what every install hears; the fourth is the page of ``monitor
 evaluate SCORES/f0.npy SCORES/phones.npy SCORES/voice.npy --html``, seen by Chromium (extra dev,
 Debian: chromium fonts-dejavu).
 """
@@ -34,8 +34,13 @@ def main() -> None:
     parser.add_argument("scores", type=Path)
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
-    laws = Population.reference().laws
-    rows = [row for law in laws if set(law.features) == set(OWN) for row in law.rows]
+    rank_models = Population.reference().rank_models
+    rows = [
+        row
+        for rank_model in rank_models
+        if set(rank_model.features) == set(OWN)
+        for row in rank_model.rows
+    ]
     plot_reliability(rows, given.folder / "reliability.png")
     monitor = [sys.executable, "-m", "monitor"]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:

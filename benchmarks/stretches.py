@@ -6,7 +6,7 @@ Two people speak for 30 s each, and every further one, whose template joins the 
 is watched for: with the choice that `monitor.stream.making` makes and without. The ratio of
 somebody who does not speak should be 1 on average, and reach 8 (3 bits) in at most an eighth of
 the comparisons; the largest of several may do so more often. Non-native speakers whom the shipped
-networks have not heard, by the laws that ship; limits over resampled people who are watched.
+networks have not heard, by the rank models that ship; limits over resampled people who are watched.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from monitor.corpus.finding import find
 from monitor.features.registry import make
 from monitor.maths.statistics import limits, speaker_weights
 from monitor.population.population import Population
-from monitor.protocols import Brings
+from monitor.protocols import StreamInfo
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
 from monitor.training.enrolling import enrol
@@ -80,7 +80,7 @@ def heard(population: Population, name: str, rule: str, *pair: Reader) -> tuple[
     monitor = Monitor(population, FEATURES, watch=name, on_change=rule)
     whole = joined(pieces, pair).frames
     spoken = Listed(runs(whole))
-    spoken.brings = Brings(
+    spoken.stream_info = StreamInfo(
         audio=False, tracks={each.spec.name: each.spec for each in make(FEATURES)}
     )
     readings = [each for each in monitor.events(spoken) if isinstance(each, Reading)]

@@ -4,9 +4,9 @@
 
 Each table stands below what it says. SPEECH has a transcript beside each chapter (`CHAPTER.tsv`);
 times of words are spread over its utterances. With FRAMES, made by `benchmarks.hear` with the
-features f0, phones and voice, laws are learnt with style and without it. Templates and tests are
-stretches of speech seconds of different chapters, but for `the same chapter`, where the test begins
-after the template. Tests are those of readers on whom nothing was chosen.
+features f0, phones and voice, rank models are learnt with style and without it. Templates and tests
+are stretches of speech seconds of different chapters, but for `the same chapter`, where the test
+begins after the template. Tests are those of readers on whom nothing was chosen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.books import Chapter, content, one_book, print_check
 from benchmarks.hear import CORPORA, chapters
 from benchmarks.rank_bits import RankBits, rank_bits
-from benchmarks.style_laws import judges, print_laws, print_one_session
+from benchmarks.style_rank_models import judges, print_one_session, print_rank_models
 from monitor.corpus.finding import find
 from monitor.features.style import Style
 from monitor.jobs import cores
@@ -45,7 +45,7 @@ KINDS = (SAME, BOOK, OTHERS_BOOK, READER)
 def main() -> None:
     parser = argparse.ArgumentParser(description="What style discloses on read text.")
     parser.add_argument("speech", type=Path)
-    parser.add_argument("--frames", type=Path, help="of the other features, for joint laws")
+    parser.add_argument("--frames", type=Path, help="of the other features, for joint rank models")
     parser.add_argument("--nonnative", type=Path, help="speakers of sentences, one session each")
     parser.add_argument("--jobs", type=int, default=cores())
     given = parser.parse_args()
@@ -64,8 +64,8 @@ def main() -> None:
     print("\n## The book, or who reads it\n")
     print_books(voices, judges(given.speech))
     if given.frames is not None:
-        print("\n## Laws with style and without it\n")
-        print_laws(voices, given.frames)
+        print("\n## Rank models with style and without it\n")
+        print_rank_models(voices, given.frames)
     if given.nonnative is not None:
         with (given.nonnative / "manifest.csv").open(encoding="utf-8") as file:
             found = [(given.nonnative / r["path"], r["speaker"], "") for r in csv.DictReader(file)]
@@ -95,7 +95,7 @@ def print_books(voices: Sequence[SpeakerSpeech], judging: Container[str]) -> Non
     measure = next(iter(sessions.values())).spec.kind.similarity()
     print(
         "| template | T, D | style | without words a second | words a second alone "
-        "| the law of style among 11 696 | readers, trials |"
+        "| the rank model of style among 11 696 | readers, trials |"
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for length, template in LENGTHS:
@@ -136,21 +136,21 @@ def parts() -> Iterator[BoolArray]:
 def ranked(
     owners: Sequence[Chapter], windows: Sequence[tuple[Chapter, int]], scores: AnyArray, d: int
 ) -> Mapping[str, list[tuple[int, int, str]]]:
-    """By kind of pair: how many strangers score higher than the template, or as high, and who read.
+    """By kind of pair: how many impostors score higher than the template, or as high, and who read.
 
-    A stranger read neither of the two, nor in the book; one chapter of each, always as many.
+    An impostor read neither of the two, nor in the book; one chapter of each, always as many.
     """
     readers = sorted({owner.reader for owner in owners})
     order = np.random.default_rng(0).permutation(len(readers))
     first = {owner.reader: place for place, owner in reversed(list(enumerate(owners)))}
-    strangers = [first[readers[each]] for each in order]
+    impostors = [first[readers[each]] for each in order]
     found: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for row, (test, start) in enumerate(windows):
         for place, owner in enumerate(owners):
             kind = kind_of(owner, test)
             if kind is None or (kind == SAME and start < d):
                 continue
-            others = [s for s in strangers if kind_of(owners[s], test) is None]
+            others = [s for s in impostors if kind_of(owners[s], test) is None]
             others = [s for s in others if kind_of(owners[s], owner) is None][: CANDIDATES - 1]
             if len(others) < CANDIDATES - 1:
                 raise SystemExit(f"fewer than {CANDIDATES} candidates: {len(others)} others")

@@ -4,7 +4,7 @@
 
 The readers of train-clean, by the transcripts beside their chapters: a template of the first 100 s
 of the longest chapter, tests from what follows (one session, one book). Figures are MeanD in bits,
-with 95 % limits over resampled readers. dev-clean and the nonnative speakers took no part.
+with 95 % interval over resampled readers. dev-clean and the nonnative speakers took no part.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def main() -> None:
 def print_people(name: str, people: Sequence[Said], style: Style) -> None:
     """A line for each pair of lengths: a template of one's first words, tests of the rest."""
     print(
-        "| words of | test, template | N | MeanD | law among 11 696 | ranked first "
+        "| words of | test, template | N | MeanD | rank model among 11 696 | ranked first "
         "| before the one they talk with | trials |"
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")

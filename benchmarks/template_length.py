@@ -1,12 +1,12 @@
-"""Does a law hold at template lengths that it was not learnt at, on readers it has not seen?
+"""Does a rank model hold at template lengths that it was not learnt at, on readers it has not seen?
 
     python -m benchmarks.template_length FRAMES [--splits 10] [--features f0,voice]
 
-FRAMES is a folder made by `benchmarks.hear`. The readers are split in halves; laws are learnt on
-the one half with templates of 10, 30, 60 and 100 s, as those of the shipped population are, and
-judged on the other at template lengths on that grid, between and below. For each: what the
+FRAMES is a folder made by `benchmarks.hear`. The readers are split in halves; rank models are
+learnt on the one half with templates of 10, 30, 60 and 100 s, as those of the shipped population
+are, and judged on the other at template lengths on that grid, between and below. For each: what the
 posterior claims (mean attacker confidence), what it gives the true reader (mean local bits), and
-the same by the law of 100 s, as if length made no difference.
+the same by the rank model of 100 s, as if length made no difference.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from monitor.kinds import FeatureSpec
 from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior import confidence_bits, local_bits
 from monitor.population.interpolation import at_template
-from monitor.population.law import RankLaw
+from monitor.population.rank_model import RankModel
 from monitor.training import fitted
 from monitor.training.calibrating import calibrate
 from monitor.training.cells import Cell, plans
@@ -38,7 +38,7 @@ SHIFTS = 10
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Laws at other template lengths.")
+    parser = argparse.ArgumentParser(description="Rank models at other template lengths.")
     parser.add_argument("frames", type=Path)
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--features", default="f0,voice")
@@ -53,7 +53,7 @@ def main() -> None:
     generator = np.random.default_rng(0)
     for _ in range(given.splits):
         ours, theirs = halves(voices, generator)
-        laws = calibrate(
+        rank_models = calibrate(
             ours,
             specs,
             lengths=LENGTHS,
@@ -61,26 +61,29 @@ def main() -> None:
             replicates=20,
             trials=SHIFTS,
             prior=None,
-        ).laws
+        ).rank_models
         for session, t, d, plan in plans(theirs, LENGTHS, JUDGED, SHIFTS):
             if not plan.mated.size:
                 continue
             units = [round(x * UNITS_PER_SECOND) for x in (LENGTHS[t], JUDGED[d])]
             cell = plan.run(measures, *units)
-            for law in laws:
-                if law.session == session:
-                    axis = [list(measures).index(name) for name in law.features]
+            for rank_model in rank_models:
+                if rank_model.session == session:
+                    axis = [list(measures).index(name) for name in rank_model.features]
                     right = claimed_and_known(
-                        law, cell, axis, additive[axis], LENGTHS[t], JUDGED[d]
+                        rank_model, cell, axis, additive[axis], LENGTHS[t], JUDGED[d]
                     )
                     wrong = claimed_and_known(
-                        law, cell, axis, additive[axis], LENGTHS[t], LEARNT[-1]
+                        rank_model, cell, axis, additive[axis], LENGTHS[t], LEARNT[-1]
                     )
-                    key = (session, "+".join(law.features), LENGTHS[t], JUDGED[d])
+                    key = (session, "+".join(rank_model.features), LENGTHS[t], JUDGED[d])
                     found[key].append((*right, wrong[1]))
     for session in ("cross", "same"):
         for length in LENGTHS:
-            print(f"\n{session} session, T = {length:g} s: claimed, actual, actual by the law of")
+            print(
+                f"\n{session} session, T = {length:g} s: claimed, actual, actual by the rank "
+                f"model of"
+            )
             print(
                 f"{LEARNT[-1]:g} s; mean bits, in brackets the standard error of claimed - actual"
             )
@@ -123,7 +126,7 @@ def halves(
 
 
 def claimed_and_known(
-    law: RankLaw,
+    rank_model: RankModel,
     cell: Cell,
     axis: Sequence[int],
     additive: np.ndarray,
@@ -131,7 +134,7 @@ def claimed_and_known(
     template: float,
 ) -> tuple[float, float]:
     """Mean attacker confidence and mean local bits, every reader weighing the same."""
-    point = at_template(law, template, additive).at(length)
+    point = at_template(rank_model, template, additive).at(length)
     trials = logit.Trials(cell.behind[:, list(axis)], cell.behind_speaker)
     count = len(cell.own)
     posterior = trials.posterior(

@@ -7,8 +7,8 @@ template, as counts of tokens; the next one gives trials of 10 and of 30 s. Ever
 ``--draws`` times. Attackers, all by the log-likelihood of counts as the program compares: those
 with clear speech of everybody; those who know the mechanism besides and count what it makes of that
 speech in 20 draws of their own; those who have but what was released, drawn once. First the same
-for `phones`, the units of the first layer of our recogniser. Prints MeanD of the fitted rank law in
-bits with 95 % limits from resampled readers, and what was promised.
+for `phones`, the units of the first layer of our recogniser. Prints MeanD of the fitted rank model
+in bits with 95 % interval from resampled readers, and what was promised.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 import soxr
 
 from benchmarks.laplace import CLEAR, row
+from monitor.anonymisers.blocks import promises
 from monitor.corpus.finding import find
 from monitor.evaluation import ScoreMatrix
 from monitor.features.phones import Phones
@@ -29,7 +30,6 @@ from monitor.jobs import one_thread
 from monitor.maths.composition import laplace, noise_scale, secret_uniform
 from monitor.networks.layers import RATE
 from monitor.networks.usc import FRAME, shipped_codec
-from monitor.protectors.blocks import promises
 from monitor.sources import File
 from monitor.types import Block, FloatArray, IntArray
 

@@ -1,4 +1,4 @@
-"""May people who trained a feature's network be candidates, where their tests teach no law?
+"""May people who trained a feature's network be candidates, where their tests teach no rank model?
 
     python -m benchmarks.trained FRAMES
 
@@ -8,7 +8,7 @@ them less, or more, than those of the others? The mean score of the one group le
 in each test, in standard deviations of that test's scores; beside it that of features whose
 networks none of them trained, since the two groups are two corpora, of two codecs. Second: mean
 local bits of readers left out among those candidates alone who trained nothing, by a posterior that
-was fitted among all candidates, as that of the shipped laws, and by one fitted among the former.
+was fitted among all candidates, as that of the shipped models, and by one fitted among the former.
 Last: cosines of 12 s of every reader with the shipped cohort, and with 12 s of the other readers:
 the cohort's readers trained the network of voice, not that of identity.
 """

@@ -4,11 +4,12 @@
     python -m benchmarks.truth ../shared/speech ../shared/nonnative FRAMES NONNATIVE -o docs
 
 FRAMES is a folder that `benchmarks.build_reference` heard; the cohort is its background readers.
-Laws of LibriSpeech's readers are fitted on three or four fifths of them and judged on comparisons
-of two people who are both left out, until every pair was judged once; likewise those of non-native
-speakers, who are judged by the law of all of LibriSpeech's readers as well. `voice` and the units
-of `phones` were trained on 200 of the non-native speakers: sets with them are judged on the other
-50. Templates of 30 s. A stranger's stream is one of somebody whose own template is taken away.
+Rank models of LibriSpeech's readers are fitted on three or four fifths of them and judged on
+comparisons of two people who are both left out, until every pair was judged once; likewise those of
+non-native speakers, who are judged by the rank model of all of LibriSpeech's readers as well.
+`voice` and the units of `phones` were trained on 200 of the non-native speakers: sets with them are
+judged on the other 50. Templates of 30 s. An impostor's stream is one of somebody whose own
+template is taken away.
 
 Of other people's comparisons a share of at most 2^-k may show k bits or more, beyond the limit of a
 binomial of as many draws as there are pairs of people; their mean ratio may be at most 1 within its
@@ -81,7 +82,7 @@ class Judged:
     owner: IntArray
 
     @property
-    def strangers(self) -> FloatArray:
+    def impostors(self) -> FloatArray:
         """What is shown of everybody else where the speaker is not enrolled."""
         there = np.where(np.isnan(self.bits), -np.inf, self.bits)
         there[np.arange(len(there)), self.own] = -np.inf
@@ -154,7 +155,7 @@ def judge(
     apart: set[str],
     known: set[str],
 ) -> list[Judged]:
-    """Readers by their own laws; non-native speakers by theirs, and by that of the readers."""
+    """Readers by their own models; non-native speakers by theirs, and by that of the readers."""
     axis = [FEATURES.index(name) for name in features]
     names = np.array([voice.name for voice in voices])
     reader = np.arange(len(voices)) < readers
@@ -171,10 +172,10 @@ def judge(
         folds = folded(made, others, others)
         title = f"non-native, same session | {about}"
         found.append(crossed(made, axis, others, folds, title, more=reader))
-        law = fitted(made, axis, reader & ~taught, reader)
-        if law is not None:
-            title = f"non-native, by the law of LibriSpeech | {about}"
-            found.append(applied(made, axis, others, law, title, more=reader))
+        rank_model = fitted(made, axis, reader & ~taught, reader)
+        if rank_model is not None:
+            title = f"non-native, by the rank model of LibriSpeech | {about}"
+            found.append(applied(made, axis, others, rank_model, title, more=reader))
     return [each for each in found if each is not None]
 
 
@@ -206,7 +207,7 @@ def subset(made: CellComparisons, testers: BoolArray, owners: BoolArray) -> Cell
 def fitted(
     made: CellComparisons, axis: Sequence[int], testers: BoolArray, owners: BoolArray
 ) -> FittedEvidence | None:
-    """A law of these people; None where fewer than ten of them are in a mated comparison."""
+    """A rank model of these people; None where fewer than ten of them are in a mated comparison."""
     found = chosen(subset(made, testers, owners), axis, testers)
     if found is None or np.unique(found.streams[found.own >= 0]).size < 10:
         return None
@@ -222,19 +223,19 @@ def crossed(
     *,
     more: BoolArray,
 ) -> Judged | None:
-    """Every comparison by a law that has seen neither of its people; ``more`` only as templates."""
-    laws: dict[tuple[int, int], FittedEvidence] = {}
+    """Every comparison by a model that saw neither of its people; ``more`` only as templates."""
+    rank_models: dict[tuple[int, int], FittedEvidence] = {}
     for one in range(FOLDS):
         for two in range(one, FOLDS):
             left = (fold >= 0) & (fold != one) & (fold != two)
-            law = fitted(made, axis, left & testers, left)
-            if law is None:
+            rank_model = fitted(made, axis, left & testers, left)
+            if rank_model is None:
                 return None
-            laws[one, two] = laws[two, one] = law
+            rank_models[one, two] = rank_models[two, one] = rank_model
 
     def pick(tester: int, owner: int) -> FittedEvidence:
         own = int(fold[tester])
-        return laws[own, own if fold[owner] < 0 else int(fold[owner])]
+        return rank_models[own, own if fold[owner] < 0 else int(fold[owner])]
 
     return _judged(made, axis, testers, (fold >= 0) | more, pick, title)
 
@@ -243,13 +244,13 @@ def applied(
     made: CellComparisons,
     axis: Sequence[int],
     testers: BoolArray,
-    law: FittedEvidence,
+    rank_model: FittedEvidence,
     title: str,
     *,
     more: BoolArray,
 ) -> Judged | None:
-    """Every comparison by one law."""
-    return _judged(made, axis, testers, testers | more, lambda *_: law, title)
+    """Every comparison by one rank model."""
+    return _judged(made, axis, testers, testers | more, lambda *_: rank_model, title)
 
 
 def _judged(
@@ -260,7 +261,7 @@ def _judged(
     pick: Callable[[int, int], FittedEvidence],
     title: str,
 ) -> Judged | None:
-    """Bits of everybody in the mated streams of those testers, each by the law that is picked."""
+    """Bits of everybody in the mated streams of those testers, each by the model that is picked."""
     rows = testers[made.tester] & (made.mated >= 0) & made.heard[:, list(axis)].all(axis=1)
     if not rows.any():
         return None
@@ -271,13 +272,13 @@ def _judged(
     support = np.empty(bits.shape)
     for tester in np.unique(part.tester):
         mine = np.flatnonzero(part.tester == tester)
-        laws = [pick(int(tester), owner) for owner in part.owner.tolist()]
-        for law in {id(each): each for each in laws}.values():
-            columns = np.flatnonzero([each is law for each in laws])
-            a, *b = law.coefficients[0]
+        rank_models = [pick(int(tester), owner) for owner in part.owner.tolist()]
+        for rank_model in {id(each): each for each in rank_models}.values():
+            columns = np.flatnonzero([each is rank_model for each in rank_models])
+            a, *b = rank_model.coefficients[0]
             z = part.z[np.ix_(mine, np.array(axis), columns)]
             bits[np.ix_(mine, columns)] = (a + np.einsum("f,nfj->nj", b, z)) / np.log(2.0)
-            support[np.ix_(mine, columns)] = law.support
+            support[np.ix_(mine, columns)] = rank_model.support
     other = part.owner[None] == part.tester[:, None]
     other[np.arange(len(other)), part.mated] = False
     bits[other] = np.nan
@@ -285,14 +286,14 @@ def _judged(
 
 
 HEAD = (
-    "| people | features | T | mean bits | support | Cllr, least | mean LR of strangers "
+    "| people | features | T | mean bits | support | Cllr, least | mean LR of impostors "
     "| most at k bits over 2^-k | resolved | kept |\n"
     "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 )
-UNLIKE = "non-native, by the law of LibriSpeech"
+UNLIKE = "non-native, by the rank model of LibriSpeech"
 ENROLLED = (2, 5, 10, 20)
 FEW_HEAD = (
-    "\nMean LR of strangers, and the most at k bits over 2^-k, by how many of their crowd are "
+    "\nMean LR of impostors, and the most at k bits over 2^-k, by how many of their crowd are "
     "enrolled:\n\n| people | features | T | " + " | ".join(map(str, ENROLLED)) + " |\n"
     "| --- | --- | ---: |" + " ---: |" * len(ENROLLED)
 )
@@ -314,8 +315,8 @@ FIRST_FOREIGN = 50
 
 
 def others_of(judged: Judged) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-    """Strangers' bits; weight, pair of people of each; and weights of mated streams."""
-    table = judged.strangers
+    """Impostors' bits; weight, pair of people of each; and weights of mated streams."""
+    table = judged.impostors
     there = np.isfinite(table)
     speaker = np.broadcast_to(judged.speaker[:, None], table.shape)[there]
     owner = np.broadcast_to(judged.owner[None], table.shape)[there]
@@ -355,7 +356,7 @@ def row(judged: Judged) -> str:
 
 
 def few(judged: Judged) -> str:
-    """What a law learnt elsewhere says where few of a crowd are enrolled; means of 60 draws."""
+    """What a model learnt elsewhere says where few of a crowd are enrolled; means of 60 draws."""
     judged, generator = at_home(judged), np.random.default_rng(0)
     there = np.where(np.isnan(judged.bits), -np.inf, judged.bits)
     there[np.arange(len(there)), judged.own] = -np.inf
@@ -424,7 +425,7 @@ def predicted(judged: Judged) -> tuple[float, float, float, float]:
 
 
 def exceeded(lines: Sequence[Judged], figure: Figure) -> None:
-    """Share of strangers' comparisons at k bits or more, beside 2^-k."""
+    """Share of impostors' comparisons at k bits or more, beside 2^-k."""
     axes = figure.subplots()
     steps = np.linspace(0, 10, 41)
     axes.plot(steps, 100 * np.exp2(-steps), color=GREY, linestyle="--", label="allowed: 2^-k")

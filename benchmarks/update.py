@@ -2,12 +2,12 @@
 
     python -m benchmarks.update [--speakers 50,1000,11696,100000] [--seconds 120]
 
-A population of simulated templates with the shipped rank laws; every second of audio gives one full
-reading with all limits, and an alert looks at it. Three are timed in turn in one run, in processor
-time on one thread: readings with evidence and what it means among N and among a million people,
-those of the same population without, and the product; ratios are those of the medians. The evidence
-law is made up (its figures do not change its time): 200 resamples, against 219 simulated voices.
-Prints JSON.
+A population of simulated templates with the shipped rank models; every second of audio gives one
+full reading with all limits, and an alert looks at it. Three are timed in turn in one run, in
+processor time on one thread: readings with evidence and what it means among N and among a million
+people, those of the same population without, and the product; ratios are those of the medians. The
+evidence model is made up (its figures do not change its time): 200 resamples, against 219 simulated
+voices. Prints JSON.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from benchmarks.simulation import SIZE, Simulation
 from monitor.alerts import Threshold
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort, FeatureTemplates
-from monitor.population.law import EvidenceLaw, Laws, RankLaw
 from monitor.population.population import Population, Speaker
+from monitor.population.rank_model import EvidenceModel, RankModel, RankModels
 from monitor.stream.monitor import Monitor
 from monitor.types import AnyArray, Frames, Track
 
@@ -48,7 +48,11 @@ def counts_of(voices: Simulation, each: int) -> AnyArray:
 
 def population_of(speakers: int) -> Population:
     """Templates of 100 s."""
-    laws = [law for law in Population.reference().laws if law.features == ("f0",)]
+    rank_models = [
+        rank_model
+        for rank_model in Population.reference().rank_models
+        if rank_model.features == ("f0",)
+    ]
     return Population(
         [Speaker(f"{i:06d}") for i in range(speakers)],
         np.arange(speakers + 1) * SLICES,
@@ -57,31 +61,42 @@ def population_of(speakers: int) -> Population:
                 FeatureSpec("f0", HISTOGRAM, SIZE, 0.01), counts_of(Simulation(speakers), SLICES)
             )
         },
-        Laws([replace(law, evidence=None) for law in laws]),
+        RankModels([replace(rank_model, evidence=None) for rank_model in rank_models]),
     )
 
 
 def with_evidence(population: Population) -> Population:
-    """The same with a cohort, and laws that set scores against it."""
+    """The same with a cohort, and rank models that set scores against it."""
     slices = counts_of(Simulation(COHORT, seed=1), 1)
     cohort = Cohort(
         np.full(COHORT, 3.0),
         {"f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, SIZE, 0.01), slices)},
     )
 
-    def evidence(law: RankLaw) -> EvidenceLaw:
-        cells = (1 + DRAWS, law.lengths.size, law.template_lengths.size)
+    def evidence(rank_model: RankModel) -> EvidenceModel:
+        cells = (1 + DRAWS, rank_model.lengths.size, rank_model.template_lengths.size)
         strewn = np.random.default_rng(0).uniform(0.9, 1.1, (cells[0], 1, 1))
         intercept, slopes = np.full(cells, -2.0) * strewn, np.full(cells, 1.0) * strewn
         support, area = np.full(cells[1:], 12.0), np.full(cells[1:], 0.9)
         marks = (cohort.mark("f0"),)
-        return EvidenceLaw(
-            law.lengths, law.template_lengths, intercept, slopes[..., None], support, area, marks
+        return EvidenceModel(
+            rank_model.lengths,
+            rank_model.template_lengths,
+            intercept,
+            slopes[..., None],
+            support,
+            area,
+            marks,
         )
 
-    laws = Laws([replace(law, evidence=evidence(law)) for law in population.laws])
+    rank_models = RankModels(
+        [
+            replace(rank_model, evidence=evidence(rank_model))
+            for rank_model in population.rank_models
+        ]
+    )
     features, offsets = population.features, population.offsets
-    return Population(population.speakers, offsets, features, laws, cohort=cohort)
+    return Population(population.speakers, offsets, features, rank_models, cohort=cohort)
 
 
 def second_of(frames: Frames, second: int) -> Frames:

@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python -m benchmarks.usc ../shared/speech/dev-clean [--seconds 20]
 
 Of every reader the first seconds of one recording, by CPU time on one thread, as times real time:
-tokens of sound (encode), sound of tokens (decode: spectra, then Griffin-Lim), the whole protector
+tokens of sound (encode), sound of tokens (decode: spectra, then Griffin-Lim), the whole anonymiser
 at 16 and at 48 kHz. Beside them Opus by libsndfile, and torchaudio's Griffin-Lim with 32 rounds
 over the whole recording (extra identity); of both Griffin-Lims also how far the energies of what
 they made are from those asked for, in nepers, where there is more than the rounding of 16 bits.
@@ -25,10 +25,10 @@ import torch
 import torchaudio
 
 from benchmarks.vocoder import readers
+from monitor.anonymisers import Utterance, make
+from monitor.anonymisers.usc import GriffinLim, magnitudes
 from monitor.networks.layers import FFT, FLOOR, HOP, RATE, WIDTH, log_mel
 from monitor.networks.usc import DECODER_BANDS, TokenStream, shipped_codec
-from monitor.protectors import Utterance, make
-from monitor.protectors.usc import GriffinLim, magnitudes
 from monitor.types import FloatArray, IntArray
 
 ROUNDS = 32
@@ -57,7 +57,7 @@ def main() -> None:
     for rate in (RATE, 48_000):
         again = [soxr.resample(sound, RATE, rate) for sound in sounds]
         took, _ = timed(lambda sound, rate=rate: protected(sound, rate), again)
-        report(f"protector usc, {rate // 1000} kHz", total, took)
+        report(f"anonymiser usc, {rate // 1000} kHz", total, took)
     packets, packed = timed(opus, sounds)
     unpacking, _ = timed(unpacked, packed)
     report("Opus, encode", total, packets)
@@ -100,8 +100,8 @@ def inverted(bands: FloatArray) -> FloatArray:
 
 
 def protected(sound: FloatArray, rate: int) -> FloatArray:
-    protector = make("usc", Utterance(rate))
-    return np.concatenate([protector.process(sound), protector.flush()])
+    anonymiser = make("usc", Utterance(rate))
+    return np.concatenate([anonymiser.process(sound), anonymiser.flush()])
 
 
 def opus(sound: FloatArray) -> bytes:

@@ -8,7 +8,7 @@ several together, a reference all that there are of a reader. Two attackers: one
 and takes the likelihood of a query's codes under each reader's counts, as the feature ``tokens`` is
 compared; the other has trained on codes of train-clean-5 and train-clean-100, whose readers have
 trained the codec as well (`benchmarks.anonymity.streams`), but nobody of dev-clean. Prints MeanD in
-bits and the share of first ranks for each stream of codes, with 95 % limits over readers; under
+bits and the share of first ranks for each stream of codes, with 95 % interval over readers; under
 noise for an attacker who enrolled noisy codes, and for one who enrolled codes of clear speech.
 """
 

@@ -21,12 +21,12 @@ import numpy as np
 import soundfile
 import soxr
 
+from monitor.anonymisers import Utterance, make
+from monitor.anonymisers.usc import GriffinLim
 from monitor.documents import document, paragraphs, save_document, section
 from monitor.jobs import one_thread
 from monitor.networks.layers import RATE, log_mel
 from monitor.networks.usc import DECODER_BANDS, shipped_codec
-from monitor.protectors import Utterance, make
-from monitor.protectors.usc import GriffinLim
 from monitor.types import FloatArray
 
 matplotlib.use("Agg")
@@ -74,8 +74,8 @@ def inverted(bands: FloatArray) -> FloatArray:
 
 
 def protected(method: str, sound: FloatArray, name: str) -> FloatArray:
-    protector = make(method, Utterance(RATE, name, seed=SEED))
-    return np.concatenate([protector.process(sound), protector.flush()])
+    anonymiser = make(method, Utterance(RATE, name, seed=SEED))
+    return np.concatenate([anonymiser.process(sound), anonymiser.flush()])
 
 
 def player(sound: FloatArray) -> str:

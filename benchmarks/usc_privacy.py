@@ -1,4 +1,4 @@
-"""What USC's own privacy test says of this codec, beside other systems, on readers apart.
+"""What USC's own privacy test says of this codec, beside other systems, on background speakers.
 
     export MONITOR_ECAPA=DIR OPENBLAS_NUM_THREADS=1
     python -m benchmarks.usc_privacy ../shared/speech/dev-clean CACHE
@@ -39,7 +39,7 @@ SYSTEMS = "recordings,vocoder,codec:6,usc,usc:50,usc:15,usc:5,opus,mcadams:0.8,m
 
 def main() -> None:
     words = argparse.ArgumentParser(description="USC's privacy test.")
-    words.add_argument("speech", type=Path, help="readers apart, with tables of utterances")
+    words.add_argument("speech", type=Path, help="background speakers, with tables of utterances")
     words.add_argument("cache", type=Path, help="a private folder for what was heard")
     words.add_argument("--systems", default=SYSTEMS, help=f"(default {SYSTEMS})")
     words.add_argument("--each", type=int, default=12, help="queries, and references, of a reader")

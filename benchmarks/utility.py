@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
+from monitor.anonymisers import Utterance, make
 from monitor.corpus.finding import find
 from monitor.features.extractor import Extractor
 from monitor.features.phones import said_phones
 from monitor.features.registry import make as make_features
-from monitor.protectors import Utterance, make
 from monitor.sources import File
 from monitor.types import Block, FloatArray
 from monitor.utility import Utility, compare, edits, figures, understand
@@ -88,8 +88,8 @@ def row(method: str, chosen: list[Excerpt]) -> str:
     found: list[Utility] = []
     wrong = np.zeros((2, len(chosen)))
     for place, each in enumerate(chosen):
-        protector = make(method, Utterance(each.rate, each.name, each.speaker))
-        safe = np.concatenate([protector.process(each.samples), protector.flush()])
+        anonymiser = make(method, Utterance(each.rate, each.name, each.speaker))
+        safe = np.concatenate([anonymiser.process(each.samples), anonymiser.flush()])
         found.append(compare(understand(each.samples, each.rate), understand(safe, each.rate)))
         for which, samples in enumerate((each.samples, safe)):
             wrong[which, place] = sum(

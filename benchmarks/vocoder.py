@@ -1,4 +1,4 @@
-"""What protectors do to real voices, as the monitor hears it, and what they cost.
+"""What anonymisers do to real voices, as the monitor hears it, and what they cost.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.vocoder ../shared/speech/dev-clean
         [--methods pitch:4 whisper ...] [--command CMD] [--seconds 10]
@@ -20,11 +20,11 @@ from resource import RUSAGE_CHILDREN, getrusage
 import numpy as np
 import soxr
 
+from monitor.anonymisers import Utterance, make
 from monitor.corpus.finding import find
-from monitor.protectors import Utterance, make
 from monitor.sources import File
 from monitor.types import Block, FloatArray
-from tests.protectors.vowels import formant_ratio, level, pitches, semitones_moved
+from tests.anonymisers.vowels import formant_ratio, level, pitches, semitones_moved
 
 METHODS = (
     "none mcadams:0.8 pitch:4 pitch:-4 formant:1.15 formant:0.85 voice:4,1.15 whisper noise:10"
@@ -32,7 +32,7 @@ METHODS = (
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description="What protectors do to real voices.")
+    words = argparse.ArgumentParser(description="What anonymisers do to real voices.")
     words.add_argument("speech", type=Path)
     words.add_argument("--methods", nargs="*", default=METHODS.split())
     words.add_argument("--command")
@@ -74,8 +74,8 @@ def readers(speech: Path, seconds: float) -> dict[str, tuple[FloatArray, int]]:
 
 
 def protected(method: str, sound: FloatArray, rate: int, name: str) -> FloatArray:
-    protector = make(method, Utterance(rate, name, name))
-    return np.concatenate((protector.process(sound), protector.flush()))
+    anonymiser = make(method, Utterance(rate, name, name))
+    return np.concatenate((anonymiser.process(sound), anonymiser.flush()))
 
 
 def moves(before: FloatArray, after: FloatArray, rate: int) -> list[float]:

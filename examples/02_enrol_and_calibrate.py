@@ -37,7 +37,7 @@ store = Path(tempfile.mkdtemp()) / "us.npz"
 people.calibrated(calibration).save(store)
 
 # a recording of the last speaker, after what was enrolled of it: the monitor knows it again, and
-# weighs it by what was learnt within sessions (of another day's recording it takes the other law)
+# weighs it by what was learnt within sessions (of another day's recording it takes the other model)
 population = Population.load(store)
 speaker = population.speakers[-1]
 enrolled = speaker.sources[-1]
@@ -51,5 +51,5 @@ with sources.File(path, start_seconds=enrolled.end_seconds) as recording:
     for reading in monitor.stream(recording):
         print(
             f"{reading.seconds:6.1f} s of {speaker.name}: {reading.bits:5.2f} bits "
-            f"({reading.session}-session law)"
+            f"({reading.session}-session rank model)"
         )

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from monitor import Monitor, Population, Run, alerts
-from monitor.alerts.actions import Courier
+from monitor.alerts.actions import BackgroundDelivery
 from monitor.population import DEMO_SPEAKER, demo_frames
 
 
@@ -22,7 +22,7 @@ class YourFunction:
 
     label = "your function"  # what to call it if it fails
 
-    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:  # noqa: ARG002
+    def deliver(self, record: Mapping[str, Any], cancel: threading.Event) -> None:  # noqa: ARG002
         """Called once for every alert and warning, raised or cleared."""
         at, rule = record["seconds"], record["rule"]
         if record["state"] == "cleared":
@@ -41,7 +41,7 @@ monitor = Monitor(Population.reference(), features=["f0"], watch=watch)
 
 threshold = alerts.Threshold("bits", 0.8, hold_seconds=5.0)
 warning = alerts.EarlyWarning(threshold, warn_seconds=60.0)
-rules, actions = [warning, threshold], [Courier(YourFunction())]
+rules, actions = [warning, threshold], [BackgroundDelivery(YourFunction())]
 
 with Run(recording, monitor, rules=rules, actions=actions) as run:
     totals = run.to_end()  # waits a little for what is under way

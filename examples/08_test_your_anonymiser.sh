@@ -15,5 +15,5 @@ command=${3:-"${PYTHON:-python3} $here/quieter.py"}
 monitor=${MONITOR:-monitor}
 [ $# -gt 3 ] && shift 3 || shift $#
 
-"$monitor" attack "$voices" -o "$out" --protector-command "$command" --features f0,voice \
+"$monitor" attack "$voices" -o "$out" --anonymiser-command "$command" --features f0,voice \
     --trials 3 --segments 1,3 "$@"

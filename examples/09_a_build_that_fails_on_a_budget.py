@@ -32,7 +32,7 @@ COMMAND = "--config disclosure.toml replay recordings/ --each --summary disclosu
 
 def spoken(path: Path, seconds: float) -> None:
     """The first seconds of the reader; a product has audio files."""
-    made = sources.FramesFile(demo_frames()).brings.tracks
+    made = sources.FramesFile(demo_frames()).stream_info.tracks
     whole, ticks = sources.read_frames(demo_frames()), round(seconds * TICKS_PER_SECOND)
     tracks = {}
     for name, track in whole.tracks.items():

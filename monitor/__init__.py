@@ -78,10 +78,10 @@ words as `protocols.Feature` says (examples/12_a_feature_of_your_own.py does, in
 Rooms, each `monitor.NAME` after ``import monitor``: `alerts` (rules, and `alerts.actions`),
 `attacks` (on protected speech), `corpus` (who speaks where), `crowds`, `evaluation` (the papers'
 metrics), `experiment` (a corpus as a paper), `features` (by name), `kinds` (of features), `ledger`
-(many sessions of one voice), `managed`, `maths`, `plots`, `population` (templates and laws),
-`protectors` (by name), `protocols` (what parts of your own must offer), `records` (what a run
+(many sessions of one voice), `managed`, `maths`, `plots`, `population` (templates and rank models),
+`anonymisers` (by name), `protocols` (what parts of your own must offer), `records` (what a run
 writes), `run`, `sinks`, `sources`, `stream`, `tables`, `training` (enrol, calibrate, score),
-`transcripts`, `types`, `utility` (what a protector costs), `errors`.
+`transcripts`, `types`, `utility` (what an anonymiser costs), `errors`.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ from monitor.version import __version__
 if TYPE_CHECKING:
     from monitor import (
         alerts,
+        anonymisers,
         attacks,
         corpus,
         crowds,
@@ -107,7 +108,6 @@ if TYPE_CHECKING:
         maths,
         plots,
         population,
-        protectors,
         protocols,
         records,
         run,
@@ -148,6 +148,7 @@ __all__ = [
     "Track",
     "__version__",
     "alerts",
+    "anonymisers",
     "attacks",
     "calibrate",
     "collect",
@@ -166,7 +167,6 @@ __all__ = [
     "measure",
     "plots",
     "population",
-    "protectors",
     "protocols",
     "read_frames",
     "records",
@@ -208,7 +208,7 @@ _HOMES = {
 }
 _ROOMS = (
     *("alerts", "attacks", "corpus", "crowds", "errors", "evaluation", "experiment", "features"),
-    *("kinds", "ledger", "managed", "maths", "plots", "population", "protectors", "protocols"),
+    *("kinds", "ledger", "managed", "maths", "plots", "population", "anonymisers", "protocols"),
     *("records", "run", "sinks", "sources", "stream", "tables", "training", "transcripts", "types"),
     "utility",
 )

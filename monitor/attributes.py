@@ -297,7 +297,7 @@ class AtRate:
         realised: the rate that was reached, at most the former.
         realised_high: what it may be among other readers, the upper 95 % limit.
         tpr, tpr_low, tpr_high: share of the excerpts with the attribute that are told at this very
-            threshold, with 95 % limits over readers.
+            threshold, with 95 % interval over readers.
         epsilon_nats: VoxGuard eq. (5), at least 0; None where it is infinite.
         epsilon_low_nats: what the mechanism's epsilon is at least, with 95 % confidence.
         note: what the numbers cannot show; mostly empty.

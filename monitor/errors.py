@@ -6,11 +6,11 @@
     ├── UsageError               the call makes no sense as it stands
     ├── SourceError              a recording or a device cannot be heard
     │   └── ForeignTextError     ... because a file beside it is no transcript, but something else
-    ├── StoreError               a population, law or checkpoint file cannot be used
+    ├── StoreError               a population, rank model or checkpoint file cannot be used
     │   └── SchemaError          ... because it was written by a newer version
     ├── CorpusError              a folder or manifest cannot be read as a corpus
     │   └── UnnamedSpeakerError  ... because it does not say who speaks
-    ├── CalibrationError         too little speech or too few speakers for a law
+    ├── CalibrationError         too little speech or too few speakers for a rank model
     └── OverlapError             the stream is the very audio that was enrolled
 
 Every message is one line: what was wrong, and what to do about it.
@@ -49,7 +49,7 @@ class ForeignTextError(SourceError):
 
 
 class StoreError(MonitorError):
-    """A population, law or checkpoint file is damaged, foreign or cannot be written."""
+    """A population, rank model or checkpoint file is damaged, foreign or cannot be written."""
 
 
 class SchemaError(StoreError):
@@ -73,7 +73,7 @@ class UnnamedSpeakerError(CorpusError):
 
 
 class CalibrationError(MonitorError):
-    """There are too few speakers, or too little speech, to learn a rank law."""
+    """There are too few speakers, or too little speech, to learn a rank model."""
 
 
 class OverlapError(MonitorError):

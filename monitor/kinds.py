@@ -44,7 +44,7 @@ __all__ = [
 # ----------------------------------------------------------------------------------- network marks
 # Marks that tell which network made a feature; what two networks make is never compared.
 #
-# A feature, its frames, templates, laws and sums are marked with the sha256 of the network's
+# A feature, its frames, templates, rank models and sums are marked with the sha256 of the network's
 # weights. No mark: no network, or nobody noted which.
 
 _SHA256 = re.compile("[0-9a-f]{64}")
@@ -413,7 +413,7 @@ class Kind(ABC):
     Attributes:
         name: how it is called in stores, records and messages.
         enrolled: whether templates are made of it; else it is followed for changes alone.
-        discerning: whether it tells voices apart within seconds, and strangers from enrolled
+        discerning: whether it tells voices apart within seconds, and impostors from enrolled
             speakers: what else is followed beside it need not notice changes by itself.
         own_past: whether a change is told from the stream's own past, without other speakers.
         beside_discerning: what multiplies its chance of a false change beside a discerning one.

@@ -8,16 +8,14 @@ from typing import Any
 __all__ = [
     "CAVEAT",
     "IGNORANT",
+    "IMPOSTOR",
     "NO_MEASURE",
-    "STRANGER",
     "STYLE_CAVEAT",
     "VOICED",
     "allowed_in_words",
     "another_voice",
     "attacker_in_words",
     "attacker_of",
-    "bought_cells",
-    "bought_in_words",
     "caveat_of",
     "clock_time",
     "closed_set",
@@ -25,10 +23,12 @@ __all__ = [
     "condition_in_words",
     "crossing_in_words",
     "declared_in_words",
+    "delay_cells",
+    "delay_in_words",
     "enrolment",
     "fewer_in_words",
     "is_headline",
-    "is_stranger",
+    "is_impostor",
     "length_in_words",
     "level_in_words",
     "mismatch_in_words",
@@ -52,7 +52,7 @@ __all__ = [
 # ----------------------------------------------------------------------------------------- phrases
 # The wording of figures for people, one place for every view (the page's is ``words.js``).
 
-STRANGER = "probably nobody enrolled"
+IMPOSTOR = "probably nobody enrolled"
 NOBODY = 0.2
 """Below this probability of being enrolled the views say so: four to one against."""
 FEWEST = 1.95
@@ -283,11 +283,11 @@ def another_voice(reading: Mapping[str, Any], watch: str | None) -> str:
     return f"{voice_since(change)}: these bits {whose}"
 
 
-def is_stranger(reading: Mapping[str, Any]) -> bool:
+def is_impostor(reading: Mapping[str, Any]) -> bool:
     """True where the open-set figure is four to one against anybody enrolled.
 
     Examples:
-        >>> is_stranger({"enrolled": 0.1}), is_stranger({"enrolled": None}), is_stranger({})
+        >>> is_impostor({"enrolled": 0.1}), is_impostor({"enrolled": None}), is_impostor({})
         (True, False, False)
     """
     enrolled = reading.get("enrolled")
@@ -316,15 +316,15 @@ nobody enrolled (10 % that it is one of them)'
         withheld = reading.get("enrolled_withheld")
         return f"not known: {withheld.rpartition('; ')[2]}" if withheld else ""
     likely = f"{_percent(enrolled)} likely"
-    if not is_stranger(reading):
+    if not is_impostor(reading):
         return likely
     top, ceiling = reading.get("top"), reading.get("ceiling")
     if not top or not ceiling:
-        return f"{likely}: {STRANGER}"
+        return f"{likely}: {IMPOSTOR}"
     name, share = top[0]
     return (
         f"of the {round(2**ceiling):,} enrolled it is most like {name} ({_percent(share)} if it is "
-        f"one of them), but it is {STRANGER} ({_percent(enrolled)} that it is one of them)"
+        f"one of them), but it is {IMPOSTOR} ({_percent(enrolled)} that it is one of them)"
     )
 
 
@@ -494,12 +494,12 @@ def declared_in_words(declared: Mapping[str, Any]) -> str:
     Example:
         >>> declared_in_words({"mechanism": "usc:15", "epsilon_nats": 15.0, "window_seconds": 0.04,
         ...                    "empty_after": 2})
-        'usc:15 promises epsilon 15 in each 0.04 s; after 2 of them, 0.08 s, the promise is empty'
+        'usc:15 promises epsilon 15 in each 0.04 s; after 2 of them, 0.08 s, the bound is vacuous'
     """
     after, seconds = declared["empty_after"], declared["window_seconds"]
     return (
         f"{declared['mechanism']} promises epsilon {declared['epsilon_nats']:g} in each "
-        f"{seconds:g} s; after {after:,} of them, {_short(after * seconds)} s, the promise is empty"
+        f"{seconds:g} s; after {after:,} of them, {_short(after * seconds)} s, the bound is vacuous"
     )
 
 
@@ -509,7 +509,7 @@ def promise_now(reading: Mapping[str, Any]) -> str:
     Examples:
         >>> promise = {"windows": 25, "most_bits": 541.0, "optimal_nats": 374.0, "empty": True}
         >>> promise_now({"declared": promise})
-        'promise empty: allows 541 bits, and 33 tell one from all alive'
+        'bound vacuous: allows 541 bits, and 33 tell one from all alive'
         >>> promise_now({"declared": {**promise, "most_bits": 3.6, "empty": False}})
         'promised: no attacker has more than 3.6 bits'
         >>> promise_now({})
@@ -520,7 +520,7 @@ def promise_now(reading: Mapping[str, Any]) -> str:
         return ""
     allowed = allowed_in_words(promise["most_bits"])
     if promise["empty"]:
-        return f"promise empty: allows {allowed}, and 33 tell one from all alive"
+        return f"bound vacuous: allows {allowed}, and 33 tell one from all alive"
     return f"promised: no attacker has more than {allowed}"
 
 
@@ -564,7 +564,7 @@ def _short(value: float) -> str:
 
 
 # --------------------------------------------------------------------------------- protected words
-# The wording of a protected side: to which attacker, how much less, how many seconds bought.
+# The wording of a protected side: to which attacker, how much less, how many disclosure delay.
 
 IGNORANT = "ignorant"
 NO_MEASURE = "no measure of protection"
@@ -680,52 +680,52 @@ def crossing_in_words(record: Mapping[str, Any]) -> str:
 
     Examples:
         >>> crossing = {"bits": 3.0, "side": "clear", "since_seconds": 4.0}
-        >>> crossing_in_words({**crossing, "bought_seconds": None})
+        >>> crossing_in_words({**crossing, "delay_seconds": None})
         '3 bits were reached at 0:04'
         >>> later = {**crossing, "side": "protected", "since_seconds": 19.0}
-        >>> crossing_in_words({**later, "bought_seconds": 15.0})
-        '3 bits were reached through the protector at 0:19: 15 s bought'
+        >>> crossing_in_words({**later, "delay_seconds": 15.0})
+        '3 bits were reached through the anonymiser at 0:19: 15 s bought'
     """
     level = level_in_words(record.get("bits") or 0.0)
-    through = " through the protector" if record.get("side") == "protected" else ""
-    bought = record.get("bought_seconds")
-    more = "" if bought is None else f": {bought:.3g} s bought"
+    through = " through the anonymiser" if record.get("side") == "protected" else ""
+    disclosure_delay = record.get("delay_seconds")
+    more = "" if disclosure_delay is None else f": {disclosure_delay:.3g} s bought"
     was = "was" if record.get("bits") == 1 else "were"
     at = clock_time(record.get("since_seconds") or 0.0)
     return f"{level} {was} reached{through} at {at}{more}"
 
 
-def bought_in_words(row: Mapping[str, Any]) -> str:
+def delay_in_words(row: Mapping[str, Any]) -> str:
     """What a row of the ``end`` record's table says was bought.
 
     Examples:
-        >>> row = {"clear": {"crossed": True}, "bought_seconds": 15.0, "at_least": False}
-        >>> bought_in_words(row), bought_in_words({**row, "at_least": True})
+        >>> row = {"clear": {"crossed": True}, "delay_seconds": 15.0, "at_least": False}
+        >>> delay_in_words(row), delay_in_words({**row, "at_least": True})
         ('15 s', 'at least 15 s')
-        >>> bought_in_words({**row, "bought_seconds": -2.0})
+        >>> delay_in_words({**row, "delay_seconds": -2.0})
         '-2 s'
-        >>> missed = {"clear": {"crossed": False}, "bought_seconds": None, "at_least": False}
-        >>> bought_in_words({**missed, "protected": {"crossed": False}})
+        >>> missed = {"clear": {"crossed": False}, "delay_seconds": None, "at_least": False}
+        >>> delay_in_words({**missed, "protected": {"crossed": False}})
         'not known'
     """
-    bought = row.get("bought_seconds")
-    if bought is None:
+    disclosure_delay = row.get("delay_seconds")
+    if disclosure_delay is None:
         return "not known"
-    return f"{'at least ' if row.get('at_least') else ''}{bought:.3g} s"
+    return f"{'at least ' if row.get('at_least') else ''}{disclosure_delay:.3g} s"
 
 
-def bought_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def delay_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """A row of the ``end`` record's table: level, when on either side, and what was bought.
 
     Examples:
         >>> clear, safe = {"seconds": 4.0, "crossed": True}, {"seconds": 60.0, "crossed": False}
-        >>> bought_cells({"bits": 2.0, "clear": clear, "protected": safe,
-        ...               "bought_seconds": 56.0, "at_least": True})
+        >>> delay_cells({"bits": 2.0, "clear": clear, "protected": safe,
+        ...               "delay_seconds": 56.0, "at_least": True})
         ('2 bits', '0:04', 'not by 1:00', 'at least 56 s')
     """
     level = level_in_words(row.get("bits") or 0.0)
     clear, protected = _when(row.get("clear") or {}), _when(row.get("protected") or {})
-    return level, clear, protected, bought_in_words(row)
+    return level, clear, protected, delay_in_words(row)
 
 
 def _when(crossing: Mapping[str, Any]) -> str:

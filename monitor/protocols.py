@@ -1,9 +1,9 @@
 """What each exchangeable part of the monitor must offer: one structural type a role.
 
 Nothing has to be inherited and nothing registered: an object with these attributes and methods
-fits. `Source`, `Feature`, `Sketch`, `Sink` and `Protector` can be checked with ``isinstance``;
-every implementation of them is held to their laws by ``tests/test_contracts.py``, of the last by
-``tests/protectors/test_laws.py``.
+fits. `Source`, `Feature`, `Sketch`, `Sink` and `Anonymiser` can be checked with ``isinstance``;
+every implementation of them is held to their contracts by ``tests/test_contracts.py``, of the last
+by ``tests/anonymisers/test_contracts_held.py``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = [
     "AlertAction",
     "AlertReceiver",
     "AlertRule",
+    "Anonymiser",
     "AudioDevice",
     "CodeStream",
     "Embedder",
     "Feature",
     "LiveSource",
-    "Protector",
     "Recordable",
     "RunLog",
     "ScoredComparisons",
@@ -43,7 +43,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Brings:
+class StreamInfo:
     """What comes out of a source, so that what cannot be heard is refused before it begins.
 
     Attributes:
@@ -56,7 +56,7 @@ class Brings:
         noise: what was added to ready-made embeddings, as ``"laplace:15"``; empty where none is.
 
     Example:
-        >>> Brings(channels=2).audio, Brings(channels=2).words
+        >>> StreamInfo(channels=2).audio, StreamInfo(channels=2).words
         (True, False)
     """
 
@@ -230,7 +230,7 @@ class Source(Protocol):
         >>> import numpy as np
         >>> from monitor.managed import Managed
         >>> class Silence(Managed):
-        ...     label, brings = "silence", Brings(channels=1)
+        ...     label, stream_info = "silence", StreamInfo(channels=1)
         ...     seconds = 2.0
         ...
         ...     def __iter__(self):
@@ -247,7 +247,7 @@ class Source(Protocol):
         """Audio seconds promised, None where unknown."""
 
     @property
-    def brings(self) -> Brings:
+    def stream_info(self) -> StreamInfo:
         """What comes out of it."""
 
     def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]: ...
@@ -387,15 +387,15 @@ class AlertAction(Sink, Protocol):
     """A sink that does something with a run, and may fail at it: nothing is stopped by that.
 
     ``write`` must not keep the stream waiting: hand slow work to a thread, as
-    `monitor.alerts.actions.registry.Courier` does for an `AlertReceiver`.
+    `monitor.alerts.actions.registry.BackgroundDelivery` does for an `AlertReceiver`.
     """
 
-    def settle(self) -> Sequence[str]:
+    def drain(self) -> Sequence[str]:
         """The stream is over: finish, and tell what could not be done, a line each."""
 
 
 class AlertReceiver(Protocol):
-    """Where a `monitor.alerts.actions.registry.Courier` takes alerts, from a thread of its own.
+    """Where a `monitor.alerts.actions.registry.BackgroundDelivery` takes alerts, from its thread.
 
     Attributes:
         label: what to call it in front of a person; holds no address with a secret.
@@ -403,8 +403,8 @@ class AlertReceiver(Protocol):
 
     label: str
 
-    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:
-        """Hand one alert over; may take its time until ``hurry`` is set.
+    def deliver(self, record: Mapping[str, Any], cancel: threading.Event) -> None:
+        """Hand one alert over; may take its time until ``cancel`` is set.
 
         Raises:
             monitor.alerts.actions.registry.DeliveryError: it was not taken; the message says why,
@@ -431,12 +431,12 @@ class ThresholdForecast(Protocol):
         """Stream seconds until then; 0 where it is reached; None where nobody can tell."""
 
 
-# -------------------------------------------------------------------------------------- protectors
-# What changes a voice so that it tells less about its owner: `Protector`.
+# -------------------------------------------------------------------------------------- anonymisers
+# What changes a voice so that it tells less about its owner: `Anonymiser`.
 
 
 @runtime_checkable
-class Protector(Protocol):
+class Anonymiser(Protocol):
     """Audio in, audio out: one channel of one recording, piece by piece.
 
     Any cutting into pieces gives the same samples, bit for bit. Without ``flush`` the last
@@ -448,7 +448,7 @@ class Protector(Protocol):
             None where nothing comes out before ``flush``.
 
     One that promises an epsilon for each window of what it lets through says so by an attribute
-    ``declares``, a `monitor.protectors.blocks.Declared`: runs compose it.
+    ``declares``, a `monitor.anonymisers.blocks.Declared`: runs compose it.
 
     Raises:
         monitor.errors.UsageError: from ``process``, where a sample is no number.
@@ -466,7 +466,7 @@ class Protector(Protocol):
         ...
         ...     def reset(self):
         ...         pass
-        >>> isinstance(Half(), Protector)
+        >>> isinstance(Half(), Anonymiser)
         True
     """
 

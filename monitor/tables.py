@@ -56,7 +56,7 @@ class Column:
 
 
 def unit_of(name: str) -> str:
-    """The unit of a figure, which its name says (docs/architecture.md, laws of the parts).
+    """The unit of a figure, which its name says (docs/architecture.md, rank models of the parts).
 
     Examples:
         >>> unit_of("f0.rank_bits_low"), unit_of("speech"), unit_of("change.since_seconds")

@@ -162,9 +162,9 @@ def compare(clear: Understood, protected: Understood) -> Utility:
 
     The reference of the phones is what the recogniser hears in the clear recording, not what was
     said: the recogniser errs itself (docs/features.md). Pitch is compared as the VoicePrivacy
-    challenges do, by Pearson's correlation over the frames voiced in both, once what a protector
+    challenges do, by Pearson's correlation over the frames voiced in both, once what an anonymiser
     takes of time is taken off: the lag, of at most half a second, that has most frames voiced in
-    both. It is not chosen by the correlation, which the best of a hundred lags would flatter.
+    both. It is not chosen by the correlation, which the best of a hundred lags would favour.
 
     Example:
         >>> from dataclasses import replace

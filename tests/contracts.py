@@ -1,7 +1,7 @@
 """Every Feature, Sketch, Source and Sink there is, and what the suite over them needs.
 
 A new implementation is one more entry in `FEATURES`, `SKETCHES`, `SOURCES` or `SINKS`;
-``test_contracts.py`` then holds it to the laws of docs/architecture.md.
+``test_contracts.py`` then holds it to the contracts of docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rich.console import Console
 
 from monitor import Monitor, Population
 from monitor.alerts.actions.receivers import Bell, Command
-from monitor.alerts.actions.registry import Courier
+from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.features.channel import Channel
 from monitor.features.ecapa import Identity
 from monitor.features.embeddings import Network, SpeechWindows, Voice, window_spec
@@ -163,7 +163,7 @@ class FeatureCase:
 
 
 class Remembering:
-    """The real network, asked once for each window: the laws are about what surrounds it."""
+    """The real network, asked once for each window: the contracts are about what surrounds it."""
 
     known: dict[bytes, FloatArray] = {}  # noqa: RUF012
 
@@ -576,7 +576,7 @@ SINKS = {
     "LiveCurve": _view(LiveCurve, terminal=False),
     "LiveCurve on a terminal": _view(LiveCurve, terminal=True),
     "Bell": SinkCase(lambda _: Bell()),
-    "Courier": SinkCase(lambda _: Courier(Command("cat > /dev/null"))),
+    "BackgroundDelivery": SinkCase(lambda _: BackgroundDelivery(Command("cat > /dev/null"))),
     "LedgerSession": SinkCase(_session, growth=256 * KILOBYTE),
     "Page": SinkCase(lambda _: Page(), growth=12_000 * KILOBYTE),
 }

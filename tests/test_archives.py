@@ -1,4 +1,4 @@
-"""Archives that a stranger made."""
+"""Archives that an impostor made."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def product(tmp_path: Path) -> Path:
 
 def spoken(path: Path, ticks: int) -> None:
     """The beginning of the reader who ships."""
-    whole, made = read_frames(demo_frames()), FramesFile(demo_frames()).brings.tracks
+    whole, made = read_frames(demo_frames()), FramesFile(demo_frames()).stream_info.tracks
     tracks = {}
     for name, track in whole.tracks.items():
         some = track.ticks <= ticks

@@ -273,7 +273,7 @@ def test_a_key_that_is_added_is_missed_in_the_tables():
     text = "## start\n\n| key | meaning |\n| --- | --- |\n\n" + "".join(
         f"## {record.title}\n\n{record.table}\n\nprose\n\n" for record in RECORDS[1:]
     )
-    assert with_tables(text).count("| `law_speakers` |") == 1
+    assert with_tables(text).count("| `rank_model_speakers` |") == 1
     assert with_tables(text).endswith(f"{RECORDS[-1].table}\n\nprose\n\n")
 
 

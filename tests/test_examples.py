@@ -90,4 +90,4 @@ def test_a_folder_is_calibrated_and_the_rest_of_an_enrolled_recording_weighed(sh
     lines = said("02_enrol_and_calibrate.py", str(shared / "speech" / "dev-clean"))
     readings = [line for line in lines if " bits (" in line and " s of " in line]
     assert readings
-    assert all(line.endswith("(same-session law)") for line in readings)
+    assert all(line.endswith("(same-session rank model)") for line in readings)

@@ -23,7 +23,7 @@ LAYERS = [
     {"documents", "result_cache", "transcripts"},
     {"features", "population", "sources", "sinks", "plots", "tables"},
     {"corpus", "stream", "alerts", "evaluation"},
-    {"adapting", "attributes", "ledger", "protectors", "training", "utility", "web"},
+    {"adapting", "attributes", "ledger", "anonymisers", "training", "utility", "web"},
     {"attacks", "experiment", "run"},
     {"cli"},
 ]

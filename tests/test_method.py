@@ -64,7 +64,7 @@ def test_the_cohort_and_the_resamples_that_ship():
     assert shipped.cohort is not None
     people = {len(each.slices) for each in shipped.cohort.features.values()}
     assert f"{max(people)} ship" in PAGE
-    assert {law.alpha.shape[0] - 1 for law in shipped.laws} == {200}
+    assert {rank_model.alpha.shape[0] - 1 for rank_model in shipped.rank_models} == {200}
     assert "B = 200 resamples" in PAGE
 
 
@@ -72,7 +72,7 @@ def test_the_cohort_and_the_resamples_that_ship():
     ("alpha", "beta", "stdd", "spread"),
     [(0.6248, 1.7375, "1.31", "34.78"), (0.2238, 0.8584, "3.79", "14.02")],
 )
-def test_laws_through_two_figures_of_srd_s_table_give_the_others(alpha, beta, stdd, spread):
+def test_rank_models_through_two_figures_of_srd_s_table_give_the_others(alpha, beta, stdd, spread):
     speakers = 11_696
     gamma = np.exp(log_pmf(alpha, beta, speakers))
     bits = np.log2(speakers * gamma)
@@ -84,7 +84,7 @@ def test_laws_through_two_figures_of_srd_s_table_give_the_others(alpha, beta, st
     assert spread in PAGE
 
 
-def test_the_printed_law_does_not_sum_to_one():
+def test_the_printed_rank_model_does_not_sum_to_one():
     alpha, beta, speakers = 0.3, 2.0, 50
     j = np.arange(speakers + 1)
     ways = comb(speakers, j) / euler(alpha, beta)

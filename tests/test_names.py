@@ -37,7 +37,7 @@ PUBLIC = (
     "monitor.managed",
     "monitor.maths.identification",
     "monitor.population",
-    "monitor.protectors",
+    "monitor.anonymisers",
     "monitor.protocols",
     "monitor.experiment",
     "monitor.records",

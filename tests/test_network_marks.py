@@ -1,4 +1,4 @@
-"""What two networks made never meets: templates, laws, frames, sums of a ledger."""
+"""What two networks made never meets: templates, rank models, frames, sums of a ledger."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from monitor.features.f0 import F0
 from monitor.ledger.ledger import Ledger
 from monitor.networks.voice import SHA256
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.law import Laws
 from monitor.population.population import Population, Speaker
+from monitor.population.rank_model import RankModels
 from monitor.sources.chain import Chain
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
@@ -27,7 +27,7 @@ from monitor.training.enrolling import enrol
 from monitor.training.frames_folder import HearingOptions
 from monitor.training.listening import Listener
 from monitor.types import Track
-from tests.population.laws import rank_law
+from tests.population.rank_models import some_rank_model
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import run_through
 
@@ -35,17 +35,19 @@ OTHER = "ab" * 32
 SIZE = Voice.spec.size
 
 
-def population(network: str | None = SHA256, of_law: str | None = SHA256) -> Population:
+def population(network: str | None = SHA256, of_rank_model: str | None = SHA256) -> Population:
     """Three speakers with templates of the voice network's shape."""
     rng = np.random.default_rng(0)
     slices = rng.normal(size=(12, SIZE)).astype(np.float32)
     templates = FeatureTemplates(window_spec("voice", SIZE, network), slices)
-    learnt = rank_law(("voice",), similarities=("embedding-cosine",), networks=(of_law,))
+    learnt = some_rank_model(
+        ("voice",), similarities=("embedding-cosine",), networks=(of_rank_model,)
+    )
     return Population(
         [Speaker(name) for name in ("ann", "bob", "cy")],
         np.array([0, 4, 8, 12]),
         {"voice": templates},
-        Laws([learnt]),
+        RankModels([learnt]),
     )
 
 
@@ -78,7 +80,7 @@ def test_a_store_keeps_the_marks(tmp_path):
     made.save(path)
     read = Population.load(path)
     assert read.specs["voice"].network == SHA256
-    assert [each.networks for each in read.laws] == [(SHA256,)]
+    assert [each.networks for each in read.rank_models] == [(SHA256,)]
     assert read.fingerprint() == made.fingerprint() != population(OTHER, OTHER).fingerprint()
     with pytest.raises(UsageError, match="the network of voice is no sha256"):
         population("no sha256", None)
@@ -109,7 +111,7 @@ def test_templates_of_another_network_are_refused(network, tmp_path, audio):
 
 def test_what_goes_together_is_heard(tmp_path, audio):
     own = FramesFile(frames(tmp_path / "own.npz"))
-    assert own.brings.tracks["voice"].network == SHA256
+    assert own.stream_info.tracks["voice"].network == SHA256
     monitor = Monitor(population(), ["voice"])
     monitor.front_end.check(own)
     assert len(list(monitor.stream(own))) == 18
@@ -121,10 +123,10 @@ def test_what_goes_together_is_heard(tmp_path, audio):
     Monitor(population(None, None), ["voice"]).front_end.check(theirs)
 
 
-def test_a_law_of_another_network_is_refused():
+def test_a_rank_model_of_another_network_is_refused():
     with pytest.raises(StoreError) as caught:
         Monitor(population(SHA256, OTHER), ["voice"])
-    told(caught, "voice of the law is by network abababababab", "the templates")
+    told(caught, "voice of the rank model is by network abababababab", "the templates")
 
 
 def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
@@ -137,7 +139,7 @@ def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
     told(caught, "voice of 2.npz is by network abababababab")
     with pytest.raises(UsageError, match="heard by different networks; hear both again"):
         Chain([FramesFile(mine), FramesFile(theirs)])
-    assert Chain([FramesFile(mine)]).brings.tracks["voice"].network == SHA256
+    assert Chain([FramesFile(mine)]).stream_info.tracks["voice"].network == SHA256
     made = enrol(Corpus((Recording("ann", "1", mine), Recording("bob", "1", theirs)), ()))
     assert made.population.names == ("ann",)
     assert made.population.specs["voice"].network == SHA256

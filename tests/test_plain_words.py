@@ -14,7 +14,7 @@ TERMS = (
     "bits of identity", "templates", "enrolled", "phones", "speaker embedding", "ceiling",
     "speech seconds",
 )  # fmt: skip
-LATER = ("rank law", "borrowed")
+LATER = ("rank model", "mismatched")
 """Terms of the page on own people."""
 
 

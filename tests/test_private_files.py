@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from monitor.anonymisers.recording import NAME, Journal
 from monitor.errors import StoreError
 from monitor.ledger import Ledger
-from monitor.protectors.recording import NAME, Journal
 from monitor.result_cache import ResultCache, result_key
 from monitor.run.each import SummaryFile
 from monitor.sinks.jsonl import JsonLines

@@ -11,21 +11,21 @@ import pytest
 import monitor.protocols
 from monitor.alerts import Conformal, EarlyWarning, Forecast, Threshold
 from monitor.alerts.actions.receivers import Bell, Command, Webhook
-from monitor.alerts.actions.registry import Courier
+from monitor.alerts.actions.registry import BackgroundDelivery
+from monitor.anonymisers import McAdams, Noise, Program, Unchanged
 from monitor.evaluation import Comparisons
 from monitor.networks.phones import UnitStream
 from monitor.networks.usc import TokenStream
 from monitor.networks.voice import VoiceNetwork
-from monitor.protectors import McAdams, Noise, Program, Unchanged
 from monitor.protocols import (
     AlertAction,
     AlertReceiver,
     AlertRule,
+    Anonymiser,
     AudioDevice,
     CodeStream,
     Embedder,
     LiveSource,
-    Protector,
     Recordable,
     RunLog,
     ScoredComparisons,
@@ -41,7 +41,7 @@ from monitor.stream.reading import Reading
 FITS: list[tuple[type, type]] = [
     (AlertAction, Bell),
     (AlertReceiver, Command),
-    (AlertAction, Courier),
+    (AlertAction, BackgroundDelivery),
     (AlertReceiver, Webhook),
     (AlertRule, Conformal),
     (AlertRule, EarlyWarning),
@@ -53,10 +53,10 @@ FITS: list[tuple[type, type]] = [
     (LiveSource, AudioQueue),
     (LiveSource, LoadShedding),
     (LiveSource, Microphone),
-    (Protector, McAdams),
-    (Protector, Noise),
-    (Protector, Program),
-    (Protector, Unchanged),
+    (Anonymiser, McAdams),
+    (Anonymiser, Noise),
+    (Anonymiser, Program),
+    (Anonymiser, Unchanged),
     (Recordable, Reading),
     (RunLog, JsonLines),
     (ScoredComparisons, Comparisons),

@@ -32,7 +32,7 @@ GUIDES = ("README.md", "docs/own-people.md", "docs/monitoring.md")
 """Pages whose commands enrol somebody and use what it made."""
 ME = "1272"
 PEOPLE = 9
-"""Beside me: a rank law takes ten."""
+"""Beside me: a rank model takes ten."""
 PIECE_SECONDS = 30.0
 """Of speech and pauses: a template of 10 s of speech, a test, and windows of embeddings between."""
 ENROLLED_SECONDS = 10
@@ -160,7 +160,7 @@ def test_a_folder_of_ones_own(shared, place, shell):
         assert done.returncode == 0, done.stderr
         found = records(done.stdout)
         watched(found)
-        assert found[0]["law"] == "borrowed"  # as the guide says
+        assert found[0]["rank_model"] == "mismatched"  # as the guide says
         (place / "me.npz").unlink()
 
 
@@ -178,13 +178,13 @@ def test_a_folder_for_each_of_several_people(shared, place, shell):
                 continue
             done = shell(line)
             assert done.returncode in (0, 3), (line, done.stderr)
-        laws = Population.load(place / "us.npz").laws
+        rank_models = Population.load(place / "us.npz").rank_models
         sets = [
             each for size in (1, 2, 3) for each in combinations(("f0", "phones", "voice"), size)
         ]
-        assert {law.features for law in laws} == set(sets)
+        assert {rank_model.features for rank_model in rank_models} == set(sets)
         # their own of the one session, and the shipped readers' for another day
-        assert {(law.session, law.origin) for law in laws} == {
+        assert {(rank_model.session, rank_model.origin) for rank_model in rank_models} == {
             ("same", "own"),
             ("cross", "shipped"),
         }

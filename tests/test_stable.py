@@ -83,9 +83,9 @@ def excerpt(path: Path, number: int) -> Path:
     heard = join_runs(list(source)[:2])
     write_frames(
         path, heard.speech, heard.tracks,
-        {name: spec.size for name, spec in source.brings.tracks.items()},
-        {name: spec.frame_seconds for name, spec in source.brings.tracks.items()},
-        networks={name: spec.network for name, spec in source.brings.tracks.items()},
+        {name: spec.size for name, spec in source.stream_info.tracks.items()},
+        {name: spec.frame_seconds for name, spec in source.stream_info.tracks.items()},
+        networks={name: spec.network for name, spec in source.stream_info.tracks.items()},
         hashes=(f"file:{number:064x}",), heard={"channel": None},
     )  # fmt: skip
     return path
@@ -127,7 +127,7 @@ def of_a_population(folder: Path) -> Iterable[str]:
     path = folder / "people.npz"
     Population.reference().save(path)
     with np.load(path) as store:
-        yield from (re.sub(r"/\d+/", "/LAW/", _generic(name)) for name in store.files)
+        yield from (re.sub(r"/\d+/", "/RANK_MODEL/", _generic(name)) for name in store.files)
         header = json.loads(bytes(store["header"]).decode())
     assert header["schema"] == 1
     yield from paths(header)

@@ -1,4 +1,4 @@
-"""What a stranger installs: the built wheel, alone in a folder of its own."""
+"""What an impostor installs: the built wheel, alone in a folder of its own."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def test_the_wheel_runs_on_its_own(wheel, tmp_path):
         archive.extractall(home)
     code = (
         "from monitor import Population; import monitor; p = Population.reference(); "
-        "print(len(p), sorted({law.session for law in p.laws}), monitor.__file__)"
+        "print(len(p), sorted({rank model.session for rank model in p.rank models}), "
+        "monitor.__file__)"
     )
     environment = {**os.environ, "PYTHONPATH": str(home)}
     done = subprocess.run(

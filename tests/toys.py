@@ -120,8 +120,8 @@ class Loudness:
     """
 import subprocess, sys
 from pathlib import Path
-laws = "-m pytest -q -p no:cacheprovider tests/test_contracts.py -k loudness"
-subprocess.run([sys.executable, *laws.split()], check=True)
+contracts = "-m pytest -q -p no:cacheprovider tests/test_contracts.py -k loudness"
+subprocess.run([sys.executable, *contracts.split()], check=True)
 import soundfile
 from monitor import Population
 from tests.sounds import RATE, synthetic
@@ -236,7 +236,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from monitor.protocols import Brings
+from monitor.protocols import StreamInfo
 from monitor.managed import Managed
 from monitor.types import Block
 
@@ -378,17 +378,17 @@ assert "| `overlap_bits` | by how much" in Path("docs/records.md").read_text()
 """,
 )
 
-PROTECTOR = Toy(
-    "A protector",
+ANONYMISER = Toy(
+    "An anonymiser",
     "upside",
     {
-        "monitor/protectors/upside.py": '''"""Every sample with its sign turned, so much quieter."""
+        "monitor/anonymisers/upside.py": '''"""Every sample with its sign turned, so quieter."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from monitor.protectors.utterance import checked
+from monitor.anonymisers.utterance import checked
 from monitor.types import FloatArray
 
 __all__ = ["Upside"]
@@ -415,10 +415,10 @@ class Upside:
 ''',
     },
     {
-        "monitor/protectors/registry.py": (
+        "monitor/anonymisers/registry.py": (
             'register("noise", _noise)',
-            """def _upside(setting: str, utterance: Utterance) -> Protector:
-    from monitor.protectors.upside import Upside
+            """def _upside(setting: str, utterance: Utterance) -> Anonymiser:
+    from monitor.anonymisers.upside import Upside
 
     return Upside(_number(setting, "upside:6 (dB)"), utterance.rate)
 
@@ -426,7 +426,10 @@ class Upside:
 register("upside", _upside)
 register("noise", _noise)""",
         ),
-        "tests/protectors/test_laws.py": ('LIGHT = ("none", ', 'LIGHT = ("upside:6", "none", '),
+        "tests/anonymisers/test_contracts_held.py": (
+            'LIGHT = ("none", ',
+            'LIGHT = ("upside:6", "none", ',
+        ),
     },
     {},
     """
@@ -434,9 +437,9 @@ import subprocess, sys
 import numpy as np
 import soundfile
 from tests.sounds import RATE, synthetic
-laws = [f"tests/protectors/test_{name}.py" for name in ("laws", "registry")]
+contracts = [f"tests/anonymisers/test_{name}.py" for name in ("contracts_held", "registry")]
 pytest = "-m pytest -q -p no:cacheprovider -k".split()
-subprocess.run([sys.executable, *pytest, "upside or every or nobody", *laws], check=True)
+subprocess.run([sys.executable, *pytest, "upside or every or nobody", *rank models], check=True)
 soundfile.write("talk.wav", synthetic(1.0), RATE, subtype="FLOAT")
 command = "protect talk.wav -o safe.wav --method upside:6"
 subprocess.run([sys.executable, "-m", "monitor", *command.split()], check=True)
@@ -445,4 +448,4 @@ assert np.allclose(turned, -(10 ** -0.3), atol=1e-5)
 """,
 )
 
-TOYS = (FEATURE, METRIC, FIGURE, SOURCE, PROTECTOR, ACTION, KEY)
+TOYS = (FEATURE, METRIC, FIGURE, SOURCE, ANONYMISER, ACTION, KEY)

@@ -1,4 +1,4 @@
-"""The codec as far as no protector offers it: more codebooks, another file of weights.
+"""The codec as far as no anonymiser offers it: more codebooks, another file of weights.
 
 ``codec:BOOKS`` decodes from so many codebooks, C0 first; ``codec:1:EPSILON`` from C0 with noise;
 ``...@FILE`` by other weights, such as those of an ablation. ``vocoder`` makes a voice of the very
@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.anonymity.changed import Changed
+from monitor.anonymisers.usc import GriffinLim, Usc
+from monitor.anonymisers.utterance import Utterance
 from monitor.errors import UsageError
 from monitor.networks.layers import HOP, WIDTH, log_mel
 from monitor.networks.usc import FRAME, UscNetwork
-from monitor.protectors.usc import GriffinLim, Usc
-from monitor.protectors.utterance import Utterance
 from monitor.types import FloatArray, IntArray
 
 __all__ = ["CODEC", "VOCODER", "again", "bits_of", "codes_of", "decoded", "network_of", "spoken"]
@@ -44,8 +44,8 @@ def decoded(setting: str, sound: FloatArray, utterance: Utterance) -> Changed:
     if not books.isdigit() or (epsilon and books != "1"):
         raise UsageError(f"{coding!r} is no setting such as codec:6, or codec:1:15 with noise")
     if books == "1":
-        protector = Usc(float(epsilon) if epsilon else None, utterance, network)
-        made = np.concatenate([protector.process(sound), protector.flush()])
+        anonymiser = Usc(float(epsilon) if epsilon else None, utterance, network)
+        made = np.concatenate([anonymiser.process(sound), anonymiser.flush()])
     else:
         bands = network.decoder.stream()
         said = network.books.latents(codes_of(network, sound, int(books)))

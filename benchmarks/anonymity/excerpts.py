@@ -47,7 +47,7 @@ class Excerpt:
 
     @property
     def name(self) -> str:
-        """The same in every run: what a protector draws by."""
+        """The same in every run: what an anonymiser draws by."""
         return f"{self.speaker}/{self.path.stem}@{self.start:.2f}"
 
     def sound(self) -> FloatArray:

@@ -80,7 +80,7 @@ def figures(
 
 
 def over_readers(noted: Any) -> Limited:
-    """Sums over sums, with Student's 95 % limits from readers drawn anew.
+    """Sums over sums, with Student's 95 % interval from readers drawn anew.
 
     Args:
         noted: reader, what is summed, and what it is divided by, of each excerpt.

@@ -85,7 +85,7 @@ def features(stream: Stream, listened: AnyArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What readers apart have taught: centre, scale, the directions kept, and the turn."""
+    """What background speakers have taught: centre, scale, the directions kept, and the turn."""
 
     centre: FloatArray
     scale: FloatArray
@@ -101,7 +101,7 @@ class Turn:
 
 
 def learnt(numbers: FloatArray, voices: Sequence[str]) -> Turn:
-    """From excerpts of readers apart, shape (n, m), and whose each is.
+    """From excerpts of background speakers, shape (n, m), and whose each is.
 
     Example:
         >>> generator = np.random.default_rng(0)

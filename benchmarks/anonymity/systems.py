@@ -1,4 +1,4 @@
-"""What changes a voice: the monitor's protectors, a codec at a low rate, and nothing at all."""
+"""What changes a voice: the monitor's anonymisers, a codec at a low rate, and nothing at all."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import soundfile
 from benchmarks.anonymity.changed import Changed
 from benchmarks.anonymity.codec import CODEC, VOCODER, again, bits_of, decoded, network_of
 from benchmarks.opus import coded
+from monitor.anonymisers.registry import make
+from monitor.anonymisers.utterance import Utterance
 from monitor.networks.layers import RATE
-from monitor.protectors.registry import make
-from monitor.protectors.utterance import Utterance
 from monitor.result_cache import code_mark
 from monitor.types import FloatArray
 
@@ -38,8 +38,8 @@ def change(system: str, sound: FloatArray, name: str, speaker: str) -> Changed:
     utterance = Utterance(RATE, name, speaker, 0, SEED)
     if system.startswith(f"{CODEC}:"):
         return decoded(system.removeprefix(f"{CODEC}:"), sound, utterance)
-    protector = make(system, utterance)
-    made = np.concatenate([protector.process(sound), protector.flush()])
+    anonymiser = make(system, utterance)
+    made = np.concatenate([anonymiser.process(sound), anonymiser.flush()])
     kind = system.partition(":")[0]
     bits = bits_of(network_of(""), 1, len(sound)) if kind == USC else None
     return Changed(np.asarray(made, np.float32), bits)
@@ -54,4 +54,4 @@ def mark_of(system: str) -> list[Any]:
         return [soundfile.__libsndfile_version__]
     codec = system.partition(":")[0] in (CODEC, USC)
     weights = [network_of(system.partition("@")[2]).sha256] if codec else []
-    return [SEED, code_mark("monitor.protectors", "monitor.networks"), *weights]
+    return [SEED, code_mark("monitor.anonymisers", "monitor.networks"), *weights]

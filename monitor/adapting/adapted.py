@@ -1,4 +1,4 @@
-"""A network adapted to a protector, made once; the speech and the schedule of its training."""
+"""A network adapted to an anonymiser, made once; the speech and the schedule of its training."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def draw_speech(
 
     Args:
         corpora: recordings of one or several; speakers of two are two, whatever their names.
-        protect: the protector; with several processes one that can be pickled.
+        protect: the anonymiser; with several processes one that can be pickled.
         how: how much.
         progress: called with each speaker who was heard.
         jobs: processes, or workers elsewhere.
@@ -329,11 +329,11 @@ def bands(sound: FloatArray) -> FloatArray:
 
 
 # ----------------------------------------------------------------------------------------- adapted
-# A network adapted to a protector, made once: kept by a hash of everything that it depends on.
+# A network adapted to an anonymiser, made once: kept by a hash of everything that it depends on.
 #
 # It is no template, but has learnt from people's voices: what is kept is private (mode 0600).
 
-_CODE = ("monitor.adapting", "monitor.features", "monitor.networks", "monitor.protectors")
+_CODE = ("monitor.adapting", "monitor.features", "monitor.networks", "monitor.anonymisers")
 _FEWEST_VOICES = 2
 _PROBLEMS = "problems"
 _INSTALL = "pip install 'speaker-disclosure-monitor[identity]'"
@@ -370,8 +370,8 @@ def adapted(
 
     Args:
         corpora: recordings of the speakers.
-        protect: the protector; one that can be pickled.
-        method: what the protector is, and with which draws, as JSON.
+        protect: the anonymiser; one that can be pickled.
+        method: what the anonymiser is, and with which draws, as JSON.
         cache: where it is kept.
         length: of the training.
         draws: how much speech; None as much as `SpeechDraws` says.
@@ -433,7 +433,7 @@ def _made(
 
     speech = draw_speech(corpora, protect, draws, progress=step, jobs=jobs)
     if len(speech.names) < _FEWEST_VOICES:
-        raise CorpusError("fewer than two readers apart say enough to train a network on")
+        raise CorpusError("fewer than two background speakers say enough to train a network on")
     weights = fine_tune(
         speech,
         shipped().weights,

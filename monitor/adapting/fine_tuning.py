@@ -343,8 +343,9 @@ def rounded(weights: dict[str, FloatArray]) -> dict[str, AnyArray]:
 #
 # The network as it was is the teacher, and hears each voice in the clear; the loss is the one that
 # it was itself made by (`monitor.adapting.fine_tuning`). In the end the last layer is turned so
-# that what the protector's draws change of a voice counts less (`monitor.adapting.adapted.within`);
-# docs/method.md section 9. Needs torch; what comes out runs without, by `monitor.networks.voice`.
+# that what the anonymiser's draws change of a voice counts less
+# (`monitor.adapting.adapted.within`); docs/method.md section 9. Needs torch; what comes out runs
+# without, by `monitor.networks.voice`.
 
 _SHORTEST, _LONGEST = 150, 298
 """Frames of a crop: one and a half to three seconds."""

@@ -1,4 +1,4 @@
-"""Watches when either side of a run reaches round numbers of bits, and what a protector bought."""
+"""Watches when either side of a run reaches round numbers of bits, and the disclosure delay."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Crossings:
         >>> for second in range(1, 20):
         ...     both = {"bits": 2.5 if second > 2 else 1.0, "protected": {"bits": second / 5}}
         ...     for each in watch.update({"type": "reading", "seconds": second, **both}):
-        ...         print(each["side"], each["since_seconds"], each["bought_seconds"])
+        ...         print(each["side"], each["since_seconds"], each["delay_seconds"])
         clear 3 None
         protected 10 7
     """
@@ -78,7 +78,7 @@ class Crossings:
             {
                 "bits": bits,
                 **{side: both[side].so_far()._asdict() for side in _SIDES},
-                **_bought(*(both[side].so_far() for side in _SIDES)),
+                **_disclosure_delay(*(both[side].so_far() for side in _SIDES)),
             }
             for bits, both in self._found.items()
         ]
@@ -107,14 +107,16 @@ class Crossings:
         both = self._found[bits]
         found = both[side].so_far()
         known = all(each.known is not None and each.known.crossed for each in both.values())
-        bought = _bought(*(each.so_far() for each in both.values()))["bought_seconds"]
+        disclosure_delay = _disclosure_delay(*(each.so_far() for each in both.values()))[
+            "delay_seconds"
+        ]
         return {
             "type": "crossing",
             "seconds": record["seconds"],
             "bits": bits,
             "side": side,
             "since_seconds": found.seconds,
-            "bought_seconds": bought if known else None,
+            "delay_seconds": disclosure_delay if known else None,
         }
 
 
@@ -155,11 +157,11 @@ def _crossing(cell: str) -> Crossing:
     return Crossing(float(cell.removesuffix("+")), not cell.endswith("+"))
 
 
-def _bought(clear: Crossing, protected: Crossing) -> dict[str, Any]:
+def _disclosure_delay(clear: Crossing, protected: Crossing) -> dict[str, Any]:
     """How much later the protected side was, at least or exactly; None where nobody can know."""
     if not clear.crossed:
-        return {"bought_seconds": None, "at_least": False}
+        return {"delay_seconds": None, "at_least": False}
     seconds = protected.seconds - clear.seconds
     if not protected.crossed:
-        return {"bought_seconds": max(0.0, seconds), "at_least": True}
-    return {"bought_seconds": seconds, "at_least": False}
+        return {"delay_seconds": max(0.0, seconds), "at_least": True}
+    return {"delay_seconds": seconds, "at_least": False}

@@ -89,7 +89,7 @@ def check_stream(field: str, start: Mapping[str, Any]) -> None:
     name, _, last = field.rpartition(".")
     if name == PROTECTED and start.get("protected") is None:
         raise UsageError(
-            f"the alert field {field} needs a protected side: add a protector, or use {last}"
+            f"the alert field {field} needs a protected side: add an anonymiser, or use {last}"
         )
     if among(field) is not None or last.startswith("evidence_bits"):
         _check_evidence(field, start)
@@ -162,7 +162,7 @@ def _check_among(field: str, name: str, last: str) -> None:
 
 
 def _check_evidence(field: str, start: Mapping[str, Any]) -> None:
-    """Refuse it where this population has no law of evidence, or nobody asked for that crowd."""
+    """Refuse it where this population has no model of evidence, or nobody asked for that crowd."""
     if "among" not in start:  # of a version before there was evidence: it has none
         return
     if start.get("support_bits") is None:

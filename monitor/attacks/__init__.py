@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from monitor.attacks.attackers import ATTACKERS, Background, Bench, ThreatModel
     from monitor.attacks.attacking import attack
     from monitor.attacks.results import AttackResults, AttackRow
-    from monitor.attacks.trying import Wishes, prepare, try_methods
+    from monitor.attacks.trying import AttackConfig, prepare, try_methods
 
 __all__ = [
     "ATTACKERS",
+    "AttackConfig",
     "AttackResults",
     "AttackRow",
     "Background",
     "Bench",
     "ThreatModel",
-    "Wishes",
     "attack",
     "prepare",
     "try_methods",
@@ -32,7 +32,7 @@ _HOMES = {
     "Background": "attackers",
     "Bench": "attackers",
     "ThreatModel": "attackers",
-    "Wishes": "trying",
+    "AttackConfig": "trying",
     "attack": "attacking",
     "prepare": "trying",
     "try_methods": "trying",

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from monitor.adapting.adapted import FINE_TUNING_STEPS, Length
+from monitor.anonymisers.registry import make
+from monitor.anonymisers.utterance import Utterance
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.evaluation.family import Figure
@@ -30,8 +32,6 @@ from monitor.jobs import Jobs, each_in_order, one_thread
 from monitor.kinds import FeatureSpec
 from monitor.maths.scores import Similarity
 from monitor.phrases import plural
-from monitor.protectors.registry import make
-from monitor.protectors.utterance import Utterance
 from monitor.protocols import Feature
 from monitor.result_cache import ResultCache, code_mark, result_key
 from monitor.sources.file import File
@@ -92,7 +92,7 @@ __all__ = [
 
 
 # --------------------------------------------------------------------------------------- attackers
-# Who attacks: what each attacker knows of the protector, and does about it.
+# Who attacks: what each attacker knows of the anonymiser, and does about it.
 #
 # The hierarchy is that of the VoicePrivacy challenges, as in LID section 3.2.3, USC and VoxGuard.
 
@@ -104,11 +104,13 @@ class ThreatModel:
     Attributes:
         name: how it is called everywhere.
         knows: in a sentence, for people.
-        protects: whether enrolled speech, and the background that laws are learnt on, are protected
+        protects: whether enrolled speech, and the background that rank models are learnt on, are
+        protected
             by the method too, with draws of the attacker's own.
         needs_background: whether it cannot work without speech of other readers.
-        trains: whether it trains on a part of that speech; laws are then learnt on the rest alone.
-        features: from the bench and the method to what it hears with, by the name under which it is
+        trains: whether it trains on a part of that speech; models are then learnt on the rest
+        alone. features: from the bench and the method to what it hears with, by the name under
+        which it is
             shown; None: with the features that were asked for.
     """
 
@@ -131,13 +133,13 @@ ATTACKERS: dict[str, ThreatModel] = {
     for each in (
         ThreatModel(
             "ignorant",
-            "knows of no protection: templates and laws of clear speech",
+            "knows of no protection: templates and rank models of clear speech",
             protects=False,
         ),
         ThreatModel(
             "lazy-informed",
             "knows the method, not its draws: enrolled speech is protected too, and so is what "
-            "laws are learnt on",
+            "rank models are learnt on",
             protects=True,
         ),
         ThreatModel(
@@ -220,7 +222,7 @@ MEASURES: dict[str, Callable[[], Measure]] = {"utility": _utility}
 # What one protected piece of speech gives: frames of features, and what was measured beside them.
 #
 # The clock is the clear recording's speech, so that a trial is the same stretch of talk whatever a
-# protector did to it; that it fell silent is then no trial less, but a trial without evidence.
+# anonymiser did to it; that it fell silent is then no trial less, but a trial without evidence.
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +329,7 @@ class Piece:
 
     Attributes:
         path: the recording.
-        name: of the part, the same in every run: what a protector draws by.
+        name: of the part, the same in every run: what an anonymiser draws by.
         speaker: who speaks.
         start_seconds, end_seconds: of audio.
     """
@@ -479,7 +481,7 @@ def _speech(
         if left <= 0:
             break
         if is_frames(path):
-            problems.append(f"{path.name}: holds frames; a protector needs audio")
+            problems.append(f"{path.name}: holds frames; an anonymiser needs audio")
             continue
         try:
             ends = _unit_ends(path, left)
@@ -591,7 +593,7 @@ def _units(seconds: float) -> int:
 
 CLEAR = "none"
 """The method that changes nothing."""
-_CODE = ("monitor.protectors", "monitor.features", "monitor.networks")
+_CODE = ("monitor.anonymisers", "monitor.features", "monitor.networks")
 _VERSION = 1
 """Of what this file and `monitor.attacks.attackers` make of these: another one hears anew."""
 _BLOCK_SECONDS = 30.0
@@ -625,8 +627,8 @@ class Hearing:
 
         Args:
             pieces: of recordings.
-            method: of `monitor.protectors.registry`.
-            seed: of what the protector draws.
+            method: of `monitor.anonymisers.registry`.
+            seed: of what the anonymiser draws.
             features: names, or features that other processes can be given.
             measures: of `monitor.attacks.attackers`.
 
@@ -681,7 +683,7 @@ def hear_protected(
 ) -> HeardPiece:
     """Protect one piece, and hear it, in memory.
 
-    Channels are averaged before: a protector hears what the attacker hears.
+    Channels are averaged before: an anonymiser hears what the attacker hears.
 
     Raises:
         SourceError: it cannot be read or protected.
@@ -693,7 +695,7 @@ def hear_protected(
         end_seconds=piece.end_seconds,
         block_seconds=_BLOCK_SECONDS,
     )
-    protector = make(method, Utterance(source.rate, piece.name, piece.speaker, 0, seed))
+    anonymiser = make(method, Utterance(source.rate, piece.name, piece.speaker, 0, seed))
     made = make_features(features)
     beside = of_words(made)
     clock, extractor = Extractor([]), Extractor([each for each in made if each not in beside])
@@ -720,10 +722,10 @@ def hear_protected(
         clear_runs.append(clock.process(Block(samples, source.rate)))
         clear.append(samples)
         try:
-            take(protector.process(samples))
+            take(anonymiser.process(samples))
         except UsageError as error:  # a sample is no number
             raise SourceError(f"{source.label}: {error}") from None
-    take(protector.flush())
+    take(anonymiser.flush())
     speech = join_runs([*clear_runs, clock.flush()]).speech
     frames = join_runs([*runs, extractor.flush()])
     measured: dict[str, Mapping[str, Any]] = {}
@@ -801,7 +803,7 @@ def program_of(method: str) -> list[str]:
         return []
     try:
         words = shlex.split(command)
-    except ValueError:  # the protector says so
+    except ValueError:  # the anonymiser says so
         return []
     places = [Path(shutil.which(word) or word) for word in words]
     return [file_hash(place) for place in places if place.is_file()]
@@ -815,11 +817,11 @@ _MOST_APART = 50
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """Speech of readers apart, that an attacker may learn from; none of them is judged.
+    """Speech of background speakers, that an attacker may learn from; none of them is judged.
 
     Attributes:
         corpora: with the folder of each; readers who are judged are left out.
-        readers: those of them who say enough to learn laws on.
+        readers: those of them who say enough to learn rank models on.
         problems: one line for everything that was left out.
     """
 
@@ -829,7 +831,7 @@ class Background:
 
 
 def apart(background: Background) -> tuple[Readers | None, tuple[tuple[Recording, ...], ...]]:
-    """Who says which network is used and teaches laws, and whose speech it is trained on.
+    """Who says which network is used and teaches rank models, and whose speech it is trained on.
 
     Returns:
         a third of the readers, at most fifty, of those who say enough (None where nobody does);
@@ -880,7 +882,7 @@ class Bench:
     notes: list[str] = field(default_factory=list)
 
     def learns_from(self, attacker: ThreatModel) -> Readers | None:
-        """The readers of the background that an attacker learns laws on; None where nobody is.
+        """The readers of the background that an attacker learns models on; None where nobody is.
 
         Nobody among them has trained its network, which would know them better than others.
         """

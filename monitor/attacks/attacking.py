@@ -31,8 +31,8 @@ from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.features.registry import make
 from monitor.kinds import FeatureSpec
 from monitor.maths.statistics import REPLICATES
-from monitor.population.law import Laws
 from monitor.population.population import Population
+from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature
 from monitor.result_cache import code_mark
 from monitor.training.calibrating import FEWEST_SPEAKERS, calibrate
@@ -45,7 +45,7 @@ __all__ = ["Usefulness", "Weighing", "attack", "heard_speech", "weighing", "wort
 
 
 # ---------------------------------------------------------------------------------------- weighing
-# What weighs the features for a joint score: a law learnt on speech as the attacker has it.
+# What weighs the features for a joint score: a rank model learnt on speech as the attacker has it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class Weighing:
     """What weighs features together.
 
     Attributes:
-        joint: adds scores up; None where there is no law of these features.
-        law: where it comes from, in words; without it, why there is none.
+        joint: adds scores up; None where there is no rank model of these features.
+        rank_model: where it comes from, in words; without it, why there is none.
     """
 
     joint: JointScores | None
-    law: str
+    rank_model: str
 
 
 def weighing(
@@ -68,7 +68,7 @@ def weighing(
     heard_with: Mapping[str, str | Feature],
     specs: Mapping[str, FeatureSpec],
 ) -> Weighing:
-    """The law of an attacker: learnt on the background, or the shipped readers' of clear speech.
+    """The model of an attacker: learnt on the background, or the shipped readers' of clear speech.
 
     Args:
         bench: with or without a background.
@@ -84,27 +84,31 @@ def weighing(
         voices = _background(bench, attacker, method, heard_with, specs)
         if len(voices) >= FEWEST_SPEAKERS:
             try:
-                laws = _learnt(bench, voices, specs)
+                rank_models = _learnt(bench, voices, specs)
             except CalibrationError as error:
                 why = str(error)
             else:
                 how = method_name(method) if attacker.protects else "clear"
-                said = f"learnt on {len(voices)} readers apart, {how} speech"
-                return _found(bench, laws, specs, said)
+                said = f"learnt on {len(voices)} background speakers, {how} speech"
+                return _found(bench, rank_models, specs, said)
         else:
-            why = f"{len(voices)} readers of the background say enough; a law needs ten"
-    return _found(bench, Population.reference().laws, specs, f"shipped, of clear speech: {why}")
+            why = f"{len(voices)} readers of the background say enough; a rank model needs ten"
+    return _found(
+        bench, Population.reference().rank_models, specs, f"shipped, of clear speech: {why}"
+    )
 
 
-def _found(bench: Bench, laws: Laws, specs: Mapping[str, FeatureSpec], said: str) -> Weighing:
-    known = {name: specs[name] for name in largest(laws, specs)}
+def _found(
+    bench: Bench, rank_models: RankModels, specs: Mapping[str, FeatureSpec], said: str
+) -> Weighing:
+    known = {name: specs[name] for name in largest(rank_models, specs)}
     if len(known) < 2:
-        return Weighing(None, f"there is no law for any two of {', '.join(specs)}")
+        return Weighing(None, f"there is no rank model for any two of {', '.join(specs)}")
     if len(known) < len(specs):
         said = f"{said}; of {', '.join(known)}, since it knows no more"
     ways = scored_by(known, "average")
     try:
-        joint = JointScores(laws, known, ways, "cross", bench.amounts.template_seconds)
+        joint = JointScores(rank_models, known, ways, "cross", bench.amounts.template_seconds)
     except StoreError as error:
         return Weighing(None, str(error))
     return Weighing(joint, said)
@@ -132,7 +136,9 @@ def _background(
     return voices
 
 
-def _learnt(bench: Bench, voices: list[SpeakerSpeech], specs: Mapping[str, FeatureSpec]) -> Laws:
+def _learnt(
+    bench: Bench, voices: list[SpeakerSpeech], specs: Mapping[str, FeatureSpec]
+) -> RankModels:
     amounts = bench.amounts
     return calibrate(
         voices,
@@ -141,9 +147,9 @@ def _learnt(bench: Bench, voices: list[SpeakerSpeech], specs: Mapping[str, Featu
         template_lengths=[amounts.template_seconds],
         replicates=2,  # limits come from the judged readers
         seed=bench.seed,
-        prior=None,  # the shipped laws know of no protection
+        prior=None,  # the shipped rank models know of no protection
         cohort=None,
-    ).laws
+    ).rank_models
 
 
 # -------------------------------------------------------------------------------------- usefulness
@@ -227,7 +233,12 @@ def attack(
     )
 
     def row(
-        feature: str, found: FloatArray, count: int, scoring: str, unheard: int, law: str = ""
+        feature: str,
+        found: FloatArray,
+        count: int,
+        scoring: str,
+        unheard: int,
+        rank_model: str = "",
     ) -> AttackRow:
         matrix = ScoreMatrix(found, trials.target, enrolled.names, feature, trials.names)
         return AttackRow(
@@ -241,7 +252,7 @@ def attack(
             matrix.trials,
             enrolled.with_all(count),
             unheard,
-            law,
+            rank_model,
         )
 
     main = bench.amounts.least_segments
@@ -261,7 +272,7 @@ def attack(
                 if weighed.joint is not None:
                     found = weighed.joint.add(made_scores, trials.heard, bench.amounts.seconds)
                     silent = ~np.any([trials.heard[name] for name in weighed.joint.features], 0)
-                    yield row("joint", found, count, scoring, int(silent.sum()), weighed.law)
+                    yield row("joint", found, count, scoring, int(silent.sum()), weighed.rank_model)
 
 
 def heard_speech(

@@ -1,7 +1,7 @@
-"""What else a protected voice tells: attributes of its speaker, learnt from readers apart.
+"""What else a protected voice tells: attributes of its speaker, learnt from background speakers.
 
-VoxGuard section 3.2 and 4.3, see `monitor.attributes`. The attacker's knowledge of the protector is
-that of `monitor.attacks.attackers`: who protects what is enrolled protects what is learnt from.
+VoxGuard section 3.2 and 4.3, see `monitor.attributes`. The attacker's knowledge of the anonymiser
+is that of `monitor.attacks.attackers`: who protects what is enrolled protects what is learnt from.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Attributed:
     Attributes:
         asked: the attributes, of the readers judged and of those learnt from.
         judged: readers whose attributes are to be told.
-        learnt: readers apart that the attacker learns from; None where it learns from some of the
+        learnt: background speakers that the attacker learns from; None where it learns from some of
+        the
             judged and is judged on the others.
         amounts: speech seconds of an excerpt that is judged, and excerpts of each reader.
     """
@@ -84,7 +85,7 @@ def attributed(
     Args:
         corpus: whose readers are judged.
         root: its folder or manifest.
-        background: corpora of readers apart, with the folder of each.
+        background: corpora of background speakers, with the folder of each.
         asked: attributes, see `monitor.attributes.attribute`.
         amounts: seconds of an excerpt, and how many of each reader, as of trials.
         table: that says what is known of all readers; None for the manifest of each corpus.

@@ -68,7 +68,7 @@ __all__ = [
 # What an attack found: one row for each way to attack, every figure with N, trials and limits.
 
 BITS = "srd.mean_bits_model"
-"""The figure by which attacks are compared: MeanD of the fitted law, whose limits hold."""
+"""The figure by which attacks are compared: MeanD of the fitted rank model, whose limits hold."""
 FIGURES = {
     BITS: "bits",
     "srd.null_model_bits": "bits of no evidence",
@@ -103,7 +103,7 @@ class AttackRow:
         trials: how many.
         complete: readers who have all L segments; the others have fewer.
         unheard: trials in which nothing of the feature could be heard.
-        law: what weighed a joint score, in words; empty otherwise.
+        rank_model: what weighed a joint score, in words; empty otherwise.
     """
 
     method: str
@@ -116,7 +116,7 @@ class AttackRow:
     trials: int
     complete: int
     unheard: int
-    law: str = ""
+    rank_model: str = ""
 
     @property
     def bits(self) -> float:
@@ -261,7 +261,7 @@ def headline(results: AttackResults) -> list[str]:
 
 
 def _informed(results: AttackResults) -> bool:
-    """Whether anybody was tried who knows what protects: a protector is worth no more than that."""
+    """Whether anybody was tried who knows what protects: it is worth no more than that."""
     return any(attacker_named(name).protects for name in results.settings.attackers)
 
 
@@ -325,9 +325,10 @@ def caveats(results: AttackResults) -> list[str]:
         said.append(
             f"Not tried: {', '.join(untried)}. A stronger attacker than those tried learns more."
         )
-    if any(row.law.startswith("shipped") for row in rows):
+    if any(row.rank_model.startswith("shipped") for row in rows):
         said.append(
-            "Where nothing better could be learnt joint scores are weighed by the shipped law of "
+            "Where nothing better could be learnt joint scores are weighed by the shipped rank "
+            "model of "
             "clear speech: an attacker with a background of protected speech weighs them better."
         )
     said += [
@@ -549,7 +550,8 @@ _FOOT = (
 )
 
 _TOLD = (
-    "As in VoxGuard's section 3.2: a logistic regression on embeddings, learnt from readers apart, "
+    "As in VoxGuard's section 3.2: a logistic regression on embeddings, learnt from background "
+    "speakers, "
     "or from some of the judged and tried on the others. Strict: of readers matched in the other "
     "attributes; what they say cannot be held fixed. Epsilon: nats, and what it is at least by "
     "Clopper and Pearson's limits over readers. An asterisk: too few excerpts or readers to tell "
@@ -577,13 +579,13 @@ def page(results: AttackResults) -> str:
             "Every attacker and feature",
             paragraphs(
                 f"At the template that everybody has, {settings.template_seconds:g} s. Bits: mean "
-                "disclosure of a fitted rank law (MeanD). First: share of trials in which the "
+                "disclosure of a fitted rank model (MeanD). First: share of trials in which the "
                 "right reader came first. Mean rank: USC's linkability where enrolled speech is "
                 "protected, its singling out where it is clear; of the median reader and of the "
                 "most exposed 1 %. TPR, and epsilon (nats) with what it is at least, at FPR 1e-2."
             ),
             table(MAIN_HEAD, main_table(results), names=3, wide=True),
-            bullet_list(_laws(results)),
+            bullet_list(_rank_models(results)),
         ),
     ]
     head, lines = enrolment_table(results)
@@ -660,12 +662,12 @@ def _attackers(results: AttackResults) -> list[str]:
     return [f"{name}: {ATTACKERS[name].knows}." for name in tried if name in ATTACKERS]
 
 
-def _laws(results: AttackResults) -> list[str]:
+def _rank_models(results: AttackResults) -> list[str]:
     """Where the weights of joint scores come from, each once."""
     said = dict.fromkeys(
-        f"Joint score of {method_name(row.method)}, {row.attacker}: {row.law}."
+        f"Joint score of {method_name(row.method)}, {row.attacker}: {row.rank_model}."
         for row in results.rows
-        if row.law
+        if row.rank_model
     )
     return list(said)
 

@@ -1,4 +1,4 @@
-"""The attacker who trains: the voice network fine-tuned on protected speech of readers apart.
+"""The attacker who trains: the voice network fine-tuned on protected speech of background speakers.
 
 Semi-informed in the VoicePrivacy challenges, informed in the legal framework's words: the method is
 known, and its draws are not. Nothing is chosen on the readers who are judged. Who of the background
@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from monitor.adapting.adapted import adapted, check_torch
+from monitor.anonymisers.registry import make
+from monitor.anonymisers.utterance import Utterance
 from monitor.attacks.attackers import (
     Background,
     Bench,
@@ -32,8 +34,6 @@ from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.features.embeddings import Voice
 from monitor.networks.voice import BothNetworks, shipped
 from monitor.phrases import clock_time
-from monitor.protectors.registry import make
-from monitor.protectors.utterance import Utterance
 from monitor.protocols import Feature
 from monitor.result_cache import ResultCache
 from monitor.training.calibrating import FEWEST_SPEAKERS
@@ -60,7 +60,7 @@ class ProtectStretch:
     """Protects stretches of speech by a method, in memory.
 
     Attributes:
-        method: of `monitor.protectors.registry`.
+        method: of `monitor.anonymisers.registry`.
         seed: of what is drawn.
     """
 
@@ -69,9 +69,9 @@ class ProtectStretch:
 
     def __call__(self, samples: np.ndarray, rate: int, name: str, speaker: str) -> np.ndarray:
         """The protected samples."""
-        protector = make(self.method, Utterance(rate, name, speaker, 0, self.seed))
+        anonymiser = make(self.method, Utterance(rate, name, speaker, 0, self.seed))
         try:
-            return np.concatenate([protector.process(samples), protector.flush()])
+            return np.concatenate([anonymiser.process(samples), anonymiser.flush()])
         except UsageError as error:  # a sample is no number
             raise SourceError(f"{name}: {error}") from None
 
@@ -101,15 +101,15 @@ def check_background(background: Background) -> None:
 def semi_informed(bench: Bench, method: str) -> Mapping[str, str | Feature]:
     """What this attacker hears with: what was asked for, and ``voice`` by the network it picked.
 
-    Where no network can be made or chosen, such as of a protector that leaves no speech, it is the
-    one that ships, and a note says so.
+    Where no network can be made or chosen, such as of an anonymiser that leaves no speech, it is
+    the one that ships, and a note says so.
 
     Raises:
         UsageError: the background is too small, or torch is not installed.
     """
     features: dict[str, str | Feature] = {name: name for name in bench.features}
     if bench.background is None:
-        raise UsageError("semi-informed needs speech of readers apart: give --background")
+        raise UsageError("semi-informed needs speech of background speakers: give --background")
     check_background(bench.background)
     try:
         return {**features, "voice": _picked(bench, bench.background, method)}
@@ -119,7 +119,7 @@ def semi_informed(bench: Bench, method: str) -> Mapping[str, str | Feature]:
 
 
 def _picked(bench: Bench, background: Background, method: str) -> Feature:
-    """Of the networks that it has the one that tells most of readers apart."""
+    """Of the networks that it has the one that tells most of background speakers."""
     held, training = apart(background)
     assert held is not None
     network, problems = adapted(
@@ -128,7 +128,7 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
         [method, bench.attacker_seed, program_of(method)],
         ResultCache(bench.folder / NETWORKS),
         bench.training,
-        progress=_Telling(bench, method),
+        progress=_RunReporter(bench, method),
         jobs=bench.hearing.jobs,
     )
     found: dict[str, Feature] = {
@@ -142,7 +142,7 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
     networks = "networks" if picked == "both" else "network"
     bench.notes.append(
         f"{method}: semi-informed uses the {picked} voice {networks}: MeanD of "
-        f"{len(held)} readers apart, in bits: {said}"
+        f"{len(held)} background speakers, in bits: {said}"
     )
     for problem in problems:
         bench.notes.append(f"{method}: not trained on: {problem}")
@@ -152,7 +152,7 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
 def _told(
     bench: Bench, method: str, held: Readers, candidates: Mapping[str, Feature]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """What each candidate discloses of readers apart, who trained none.
+    """What each candidate discloses of background speakers, who trained none.
 
     Returns:
         MeanD in bits; and, since of few readers all of them may be told, by how many standard
@@ -188,7 +188,7 @@ def _told(
     return bits, apartness
 
 
-class _Telling:
+class _RunReporter:
     """Says how far an adaptation is, with the time left, now and then."""
 
     def __init__(self, bench: Bench, method: str) -> None:

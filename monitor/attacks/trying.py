@@ -1,4 +1,4 @@
-"""A whole test of protectors: readers, background, every method and every attacker."""
+"""A whole test of anonymisers: readers, background, every method and every attacker."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from monitor.adapting.adapted import FINE_TUNING_STEPS, Length, check_torch
+from monitor.anonymisers.registry import make
+from monitor.anonymisers.utterance import Utterance
 from monitor.attacks.attackers import (
     ATTACKERS,
     CLEAR,
@@ -40,22 +42,20 @@ from monitor.files import not_written
 from monitor.jobs import Jobs
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
-from monitor.protectors.registry import make
-from monitor.protectors.utterance import Utterance
 from monitor.result_cache import ResultCache
 from monitor.sources.provenance import file_hash
 
-__all__ = ["Preparation", "Wishes", "prepare", "try_methods", "usual_features"]
+__all__ = ["AttackConfig", "Preparation", "prepare", "try_methods", "usual_features"]
 
 _ANY_RATE = 16_000
 MOST_READERS = 30
-"""Of a background that laws are learnt on, the corpora in turn: more weigh features no better."""
+"""Of a background that models are learnt on, the corpora in turn: more weigh features no better."""
 LEARNING = Amounts(trials=2)
-"""Trials of each reader of a background: with the template's length, what a law is learnt on."""
+"""Trials of each reader of a background: with the template's length, what a model is learnt on."""
 
 
 @dataclass(frozen=True)
-class Wishes:
+class AttackConfig:
     """What is to be tried.
 
     Attributes:
@@ -93,7 +93,7 @@ class Preparation:
 
     Attributes:
         corpus: its name.
-        wishes: as asked, with every method once and ``none`` first.
+        config: as asked, with every method once and ``none`` first.
         bench: what attackers work with.
         attackers: who.
         attributed: whose attributes are told; None where nobody asked.
@@ -101,7 +101,7 @@ class Preparation:
     """
 
     corpus: str
-    wishes: Wishes
+    config: AttackConfig
     bench: Bench
     attackers: tuple[ThreatModel, ...]
     attributed: Attributed | None
@@ -115,7 +115,7 @@ class Preparation:
         known = sum(p.seconds for part in PARTS for p in apart.pieces(part)) if apart else 0.0
         tried = sum(p.seconds for p in bench.judged.pieces("trials"))
         enrolled = sum(p.seconds for p in bench.judged.pieces("enrolment"))
-        for method in self.wishes.methods:
+        for method in self.config.methods:
             for attacker in worth_trying(self.attackers, method):
                 total += enrolled + tried
                 if len(bench.features) > 1 or attacker.trains:
@@ -124,7 +124,7 @@ class Preparation:
 
 
 def usual_features() -> tuple[str, ...]:
-    """Those that are ready, and the pitch behind filters, where a protector keeps it from ``f0``.
+    """Those that are ready, and the pitch behind filters, where an anonymiser keeps it from ``f0``.
 
     Example:
         >>> usual_features()[:2]
@@ -136,7 +136,7 @@ def usual_features() -> tuple[str, ...]:
 
 def prepare(
     corpus: Path,
-    wishes: Wishes,
+    config: AttackConfig,
     *,
     folder: Path,
     background: Sequence[Path] = (),
@@ -147,9 +147,9 @@ def prepare(
 
     Args:
         corpus: recordings by reader and session; the readers who are judged.
-        wishes: what is to be tried.
+        config: what is to be tried.
         folder: for what is kept to go on from; private.
-        background: corpora of readers apart, that attackers learn from.
+        background: corpora of background speakers, that attackers learn from.
         fresh: forget what was kept.
         progress: called with each reader whose speech was looked for.
 
@@ -159,50 +159,50 @@ def prepare(
         SourceError: a program does not work.
         StoreError: the folder cannot be written.
     """
-    chosen = [attacker_named(name) for name in dict.fromkeys(wishes.attackers)]
-    wishes = replace(wishes, methods=tuple(dict.fromkeys((CLEAR, *wishes.methods))))
-    for method in wishes.methods:  # what makes no sense is refused before anything is heard
+    chosen = [attacker_named(name) for name in dict.fromkeys(config.attackers)]
+    config = replace(config, methods=tuple(dict.fromkeys((CLEAR, *config.methods))))
+    for method in config.methods:  # what makes no sense is refused before anything is heard
         make(method, Utterance(_ANY_RATE, "name", "speaker"))
     if not background and (lacking := [a.name for a in chosen if a.needs_background]):
-        raise UsageError(f"{lacking[0]} needs speech of readers apart: give --background")
+        raise UsageError(f"{lacking[0]} needs speech of background speakers: give --background")
     if any(each.trains for each in chosen):
         check_torch()
-    features = wishes.features or usual_features()
+    features = config.features or usual_features()
     make_features(features)
-    if wishes.attributes and not any(e.spec.kind.pointed for e in make_features(features)):
+    if config.attributes and not any(e.spec.kind.pointed for e in make_features(features)):
         raise UsageError("attributes are told by an embedding: add voice to --features")
     found = find(corpus)
-    check_attributes(found, corpus, background, wishes.attributes, wishes.attribute_table)
+    check_attributes(found, corpus, background, config.attributes, config.attribute_table)
     judged = readers_of(
-        found, corpus, wishes.amounts, session=wishes.session, jobs=wishes.jobs, progress=progress
+        found, corpus, config.amounts, session=config.session, jobs=config.jobs, progress=progress
     )
-    behind = _background(background, judged, wishes, progress) if background else None
+    behind = _background(background, judged, config, progress) if background else None
     attackers, unable = _able(chosen, behind)
     problems = (*judged.problems, *(behind.problems if behind else ()), *unable)
-    for method in wishes.methods:
-        _probe(method, judged.everybody[0].trials[0], wishes.seed)
+    for method in config.methods:
+        _probe(method, judged.everybody[0].trials[0], config.seed)
     which = None
-    if wishes.attributes:
+    if config.attributes:
         which = attributed(
             found,
             corpus,
             behind.corpora if behind else (),
-            wishes.attributes,
-            wishes.amounts,
-            wishes.attribute_table,
+            config.attributes,
+            config.amounts,
+            config.attribute_table,
         )
     bench = Bench(
         judged,
         behind,
         features,
         tuple(MEASURES),
-        wishes.amounts,
-        Hearing(_kept(folder, fresh), wishes.jobs),
-        wishes.seed,
+        config.amounts,
+        Hearing(_kept(folder, fresh), config.jobs),
+        config.seed,
         folder,
-        wishes.training,
+        config.training,
     )
-    return Preparation(corpus.resolve().name, wishes, bench, attackers, which, problems)
+    return Preparation(corpus.resolve().name, config, bench, attackers, which, problems)
 
 
 def _kept(folder: Path, fresh: bool) -> ResultCache:
@@ -237,7 +237,7 @@ def try_methods(
     Raises:
         CorpusError: no method could be tried.
     """
-    wishes = prepared.wishes
+    config = prepared.config
 
     def doing(what: str) -> None:
         told(what)
@@ -251,12 +251,12 @@ def try_methods(
     quiet = replace(bench, hearing=replace(bench.hearing, progress=lambda _: None))
     told_of: dict[str, list[Mapping[str, Any]]] = {}
     problems = list(prepared.problems)
-    for method in wishes.methods:
+    for method in config.methods:
         try:
             for attacker in worth_trying(prepared.attackers, method):
                 told(f"{method}, {attacker.name}")
                 rows += attack(
-                    bench, method, attacker, wishes.segments, replicates=wishes.replicates
+                    bench, method, attacker, config.segments, replicates=config.replicates
                 )
                 for name, row in _told(quiet, method, attacker, prepared):
                     told_of.setdefault(name, []).append(row)
@@ -264,25 +264,25 @@ def try_methods(
         except CorpusError as error:
             problems.append(f"{method_name(method)}: {error}")
     problems += [f"left out: {why}" for why in dict.fromkeys(bench.hearing.missing.values())]
-    if {row.method for row in rows} <= {CLEAR} != set(wishes.methods):
+    if {row.method for row in rows} <= {CLEAR} != set(config.methods):
         raise CorpusError(f"no method could be tried: {'; '.join(problems[-3:])}")
     notes += caveats(bench.features)
     if "words" in map(takes, bench.features):
-        notes.append("what is said is the same by every method: no protector of sound changes it")
+        notes.append("what is said is the same by every method: no anonymiser of sound changes it")
     behind = bench.background
     settings = Settings(
         prepared.corpus,
-        tuple(method for method in wishes.methods if any(r.method == method for r in rows)),
+        tuple(method for method in config.methods if any(r.method == method for r in rows)),
         tuple(each.name for each in prepared.attackers),
         bench.features,
-        wishes.amounts.seconds,
-        wishes.amounts.template_seconds,
-        wishes.amounts.least_segments,
-        wishes.segments,
+        config.amounts.seconds,
+        config.amounts.template_seconds,
+        config.amounts.least_segments,
+        config.segments,
         bench.judged.session,
         len(bench.judged),
         len(behind.readers) if behind and behind.readers else 0,
-        wishes.seed,
+        config.seed,
     )
     return AttackResults(
         settings,
@@ -330,7 +330,7 @@ def _told(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """What an attacker tells of attributes, where anybody asked."""
     if prepared.attributed is not None:
-        replicates = prepared.wishes.replicates
+        replicates = prepared.config.replicates
         yield from attribute_rows(
             bench, method, attacker, prepared.attributed, replicates=replicates
         )
@@ -354,7 +354,7 @@ def _measured(bench: Bench, method: str) -> list[Figure]:
 def _background(
     folders: Sequence[Path],
     judged: Readers,
-    wishes: Wishes,
+    config: AttackConfig,
     progress: Callable[[str], object],
 ) -> Background:
     """Readers apart: whoever is judged is left out, by name and by recording."""
@@ -373,15 +373,15 @@ def _background(
         kept = tuple(r for r in found.recordings if r.speaker not in known)
         corpora.append((Corpus(kept, found.problems), folder))
     amounts = Amounts(
-        wishes.amounts.seconds,
+        config.amounts.seconds,
         LEARNING.trials,
-        wishes.amounts.least_segments,
-        wishes.amounts.least_segments,
+        config.amounts.least_segments,
+        config.amounts.least_segments,
     )
     able: list[tuple[Reader, ...]] = []
     for corpus, folder in corpora:
         try:
-            found_here = readers_of(corpus, folder, amounts, jobs=wishes.jobs, progress=progress)
+            found_here = readers_of(corpus, folder, amounts, jobs=config.jobs, progress=progress)
             able.append(found_here.everybody)
         except CorpusError as error:
             problems.append(f"{folder.name}: {error}")

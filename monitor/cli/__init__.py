@@ -55,7 +55,7 @@ class _Lazy(click.Group):
     type=click.Path(),
     metavar="FILE.toml",
     help="Take options from there, by name in a table of their command; those typed count more. "
-    "Such a file can run commands (--on-alert, --protector-command): trust it as a script.",
+    "Such a file can run commands (--on-alert, --anonymiser-command): trust it as a script.",
 )
 @click.option(
     "--trust-config",

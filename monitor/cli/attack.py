@@ -1,4 +1,4 @@
-"""monitor attack: test a protector of voices, with attackers who know more and more of it."""
+"""monitor attack: test an anonymiser of voices, with attackers who know more and more of it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def print_attacks(results: AttackResults) -> None:
         console.print(Text("*: too few readers or excerpts to tell of that rate\n", style="dim"))
     settings = results.settings
     told = f"Templates of {settings.template_seconds:g} s of speech, trials of "
-    told += f"{settings.seconds:g} s, bits (MeanD) with 95 % limits. All figures: the page."
+    told += f"{settings.seconds:g} s, bits (MeanD) with 95 % interval. All figures: the page."
     console.print(Text(told))
     for line in caveats(results):
         console.print(Text(line, style="dim"))
@@ -95,7 +95,7 @@ def _cells(row: AttackRow) -> list[str]:
 
 
 # ------------------------------------------------------------------------------------------ attack
-# monitor attack: test a protector of voices, with attackers who know more and more of it.
+# monitor attack: test an anonymiser of voices, with attackers who know more and more of it.
 
 _DIR = click.Path(path_type=Path)
 
@@ -116,7 +116,7 @@ _DIR = click.Path(path_type=Path)
     "the baseline, is always tried too.",
 )
 @click.option(
-    "--protector-command",
+    "--anonymiser-command",
     "commands",
     multiple=True,
     metavar="CMD",
@@ -219,7 +219,7 @@ _DIR = click.Path(path_type=Path)
     default=0,
     show_default=True,
     metavar="N",
-    help="Of what protectors draw; attackers draw by another.",
+    help="Of what anonymisers draw; attackers draw by another.",
 )
 @click.option("--fresh", is_flag=True, help="Forget what an earlier run has kept.")
 def command(
@@ -247,7 +247,7 @@ def command(
 
     \b
     monitor attack voices/ -o tested --method mcadams:0.8
-    monitor attack voices/ -o tested --protector-command my-anonymiser --background others/
+    monitor attack voices/ -o tested --anonymiser-command my-anonymiser --background others/
     monitor attack voices/ -o tested --method mcadams:0.8 --method mcadams:random --jobs 2
 
     ignorant attackers have templates of clear speech; lazy-informed ones protect the speech that
@@ -263,7 +263,7 @@ def command(
     from monitor.adapting.adapted import FINE_TUNING_STEPS, Length
     from monitor.attacks.attackers import SEGMENT_SECONDS, Amounts
     from monitor.attacks.results import KEPT, check_folder, write_results
-    from monitor.attacks.trying import Wishes, prepare, try_methods
+    from monitor.attacks.trying import AttackConfig, prepare, try_methods
     from monitor.cli.inputs import load_identity
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
@@ -287,14 +287,14 @@ def command(
     files = [recording.path for recording in corpora[0]]
     load_identity(features, files)
     amounts = Amounts(seconds, trials, round(count), max(round(count), *counts))
-    wishes = Wishes(
+    config = AttackConfig(
         (*methods, *(f"command:{each}" for each in commands)),
         attackers or (), features or (), amounts, counts, session, seed, processes(jobs, files),
         training=training, attributes=attributes or (), attribute_table=groups,
     )  # fmt: skip
     options: dict[str, Any] = {"folder": output / KEPT, "background": background, "fresh": fresh}
     with progress_over(sum(len(each.speakers) for each in corpora), "looking for speech") as step:
-        prepared = prepare(corpus, wishes, **options, progress=lambda name: step(name, 1))
+        prepared = prepare(corpus, config, **options, progress=lambda name: step(name, 1))
     with progress_over(prepared.seconds / 60, "hearing", "min") as step:
         label = ""
 
@@ -311,7 +311,7 @@ def command(
         say(f"monitor: note: {problem}")
     say(f"{output / 'index.html'} has the report; {output / KEPT} is biometric: keep it private")
     incomplete = prepared.bench.hearing.missing or len(results.settings.methods) < len(
-        prepared.wishes.methods
+        prepared.config.methods
     )
     return INCOMPLETE if incomplete else 0
 

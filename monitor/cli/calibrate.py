@@ -32,7 +32,7 @@ from monitor.cli.transcript_options import (
     word_list_option,
 )
 
-__all__ = ["command", "print_laws"]
+__all__ = ["command", "print_rank_models"]
 
 
 # ------------------------------------------------------------------------------- calibration table
@@ -61,7 +61,7 @@ _COLUMNS = (
     ("rank-1", "rank1_match_bits", ".2f"),
     ("local", "held_out_local_bits", ".2f"),
     ("ECE", "calibration_error", ".2f"),
-    ("strangers", "open_set_area", ".2f"),
+    ("impostors", "open_set_area", ".2f"),
     ("evidence", "evidence_bits", ".1f"),
     ("support", "support_bits", ".1f"),
     ("Cllr", "evidence_cllr", ".2f"),
@@ -75,7 +75,7 @@ _COLUMNS = (
 _FIRST_TO_GO = (
     *("LR of others", "least", "Cllr", "enrolled"),
     *("@rank", "MaxD", "Spread", "rank-1", "KL", "StDD", "alpha", "beta", "M-M", "MeanD raw"),
-    *("strangers", "support", "evidence", "trials", "ECE", "IdR", "N", "speakers"),
+    *("impostors", "support", "evidence", "trials", "ECE", "IdR", "N", "speakers"),
 )
 """Columns that a narrow terminal does without, in this order."""
 _PIPED = 100
@@ -83,31 +83,31 @@ _PIPED = 100
 _LEGEND = {
     "T s": "speech seconds of the test",
     "D s": "of the template",
-    "alpha": "of the rank law, with beta",
+    "alpha": "of the rank model, with beta",
     "MeanD raw": "mean bits by the plain histogram of ranks",
     "M-M": "with Miller and Madow's correction",
-    "model": "mean bits of a rank (MeanD) by the rank law, with 95 % limits",
+    "model": "mean bits of a rank (MeanD) by the rank model, with 95 % interval",
     "null": "the same without evidence but the prior's",
     "IdR": "share ranked first",
     "StDD": "spread of single ranks' bits",
     "MaxD": "the largest, at @rank",
     "Spread": "share of ranks likelier than chance",
-    "KL": "misfit of the law",
+    "KL": "misfit of the rank model",
     "rank-1": "at the first rank",
     "local": "mean bits for speakers not fitted on",
     "ECE": "error of the best guess's probability",
-    "strangers": "how well they are told (0.5: chance)",
+    "impostors": "how well they are told (0.5: chance)",
     "evidence": "mean log2 likelihood ratio of the speaker, whatever the crowd",
     "support": "the most that so many people can show",
     "Cllr": "cost of the ratios (1: useless)",
     "least": "what recalibration would leave of it",
-    "LR of others": "mean ratio of other people (1 is allowed), 95 % limits",
-    "enrolled": "strangers again, by the sum of all ratios",
+    "LR of others": "mean ratio of other people (1 is allowed), 95 % interval",
+    "enrolled": "impostors again, by the sum of all ratios",
 }
 """What a column says."""
 
 
-def print_laws(rows: Sequence[Mapping[str, Any]]) -> None:
+def print_rank_models(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print one line a cell to stdout, as many columns as the terminal has room for."""
     from rich.table import Table
 
@@ -162,7 +162,7 @@ _WORTHWHILE = 100
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE.npz",
-    help="An enrolled population to put the laws into, or a new file for them alone.",
+    help="An enrolled population to put the rank models into, or a new file for them alone.",
 )
 @click.option(
     "--features",
@@ -230,8 +230,8 @@ _WORTHWHILE = 100
 @click.option(
     "--no-prior",
     is_flag=True,
-    help="Learn from these speakers alone. [default: the shipped law counts as 20 to 100 further "
-    "speakers, which keeps few of them from claiming too much]",
+    help="Learn from these speakers alone. [default: the shipped rank model counts as 20 to 100 "
+    "further speakers, which keeps few of them from claiming too much]",
 )
 @click.option(
     "--alarms/--no-alarms",
@@ -239,7 +239,7 @@ _WORTHWHILE = 100
     show_default=True,
     help="Hear each speaker as a stream of somebody else, for thresholds that hold over a whole "
     "stream (--false-alarms of `monitor replay`): of at most 100 speakers, up to 10 minutes each, "
-    "under every law; a few seconds a speaker. Needs a population in -o.",
+    "under every rank model; a few seconds a speaker. Needs a population in -o.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
 @click.option(
@@ -275,21 +275,21 @@ def command(
     plot: Path | None,
     reliability: Path | None,
 ) -> int:
-    """Learn what a rank means (the rank law) from the speakers of DIR or MANIFEST.
+    """Learn what a rank means (the rank model) from the speakers of DIR or MANIFEST.
 
     That is how often the right person comes first, second and so on after so much speech, and how
     probable each candidate is. 10 speakers at least; layouts as for enroll.
 
     \b
     monitor calibrate voices/ -o us.npz      into the population us.npz
-    monitor calibrate voices/ -o law.npz     a file of its own, for replay --law
+    monitor calibrate voices/ -o rank model.npz     a file of its own, for replay --rank-model
 
     Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
     overlap. Within one session (one recording, one day) a voice is easier to recognise: where
-    speakers have two sessions or more, a law across sessions is learnt too. All limits are 95 %,
-    over resampled speakers. The shipped law is the prior of yours; few speakers alone claim too
-    much. A law across sessions needs 10 speakers with two sessions, better 30; until then the
-    shipped one stands in.
+    speakers have two sessions or more, a rank model across sessions is learnt too. All limits are
+    95 %, over resampled speakers. The shipped rank model is the prior of yours; few speakers alone
+    claim too much. A rank model across sessions needs 10 speakers with two sessions, better 30;
+    until then the shipped one stands in.
 
     \b
     The table (as many columns as there is room for; --json has all):
@@ -297,22 +297,22 @@ def command(
       session        whether both are of one recording session
       speakers, N    who provide tests; candidates that each test is compared with
       trials         tests in all
-      alpha, beta    the beta-binomial rank law
+      alpha, beta    the beta-binomial rank model
       MeanD raw, M-M mean bits of a rank by the histogram; with Miller and Madow's correction
-      model, limits  mean bits of a rank by the law, and its limits
+      model, limits  mean bits of a rank by the rank model, and its limits
       null           the model with speakers permuted: no evidence but the prior's
       IdR            share of tests whose speaker is ranked first
       StDD, Spread   spread of the bits of single ranks; share of ranks likelier than chance
       MaxD, @rank    the most bits of a rank, and which it is
-      KL, rank-1     misfit of the law, bits: over all ranks, at the first
+      KL, rank-1     misfit of the rank model, bits: over all ranks, at the first
       local          mean bits given to the true speaker, by a fit without that speaker
       ECE            how far the best guess is from as right as it claims
-      strangers      how often an enrolled voice looks more enrolled than a stranger's
+      impostors      how often an enrolled voice looks more enrolled than an impostor's
       evidence       mean evidence bits of the speaker: log2 of a likelihood ratio
       support        the most evidence bits that these people can support
       Cllr, least    cost of the ratios (1 says nothing), and after recalibration
       LR of others   mean likelihood ratio of other people, limits: 1 is allowed
-      enrolled       strangers again, told by the sum of all ratios
+      enrolled       impostors again, told by the sum of all ratios
 
     Evidence says what a voice gives away whatever the size of the crowd: scores are
     set against a cohort of people who are certainly not the speaker. It is measured
@@ -331,7 +331,7 @@ def command(
     from monitor.kinds import SIMILARITIES, unlike_networks
     from monitor.plots.canvas import check_suffix
     from monitor.population.cohort import store_kind
-    from monitor.population.population import Population, save_laws
+    from monitor.population.population import Population, save_rank_models
     from monitor.run.status import INCOMPLETE
     from monitor.sources.registry import is_frames
     from monitor.training.calibrating import (
@@ -359,12 +359,12 @@ def command(
     population = None
     if output is not None:
         check_output(output)
-        store = store_kind(output) if output.exists() else "law"
+        store = store_kind(output) if output.exists() else "rank_model"
         if store == "population":
             population = Population.load(output)
             check_model(population, output)
             features = features or tuple(population.features)
-        elif store != "law":
+        elif store != "rank_model":
             raise UsageError(f"{output} is no population of this program; choose another name")
     if template_lengths is None:
         own = {population.scoring().seconds} if population is not None else set()
@@ -415,7 +415,7 @@ def command(
         problems += more
         for problem in more:
             say(f"monitor: skipped: {problem}")
-    with progress_over(2 * len(lengths) * len(template_lengths), "fitting laws") as step:
+    with progress_over(2 * len(lengths) * len(template_lengths), "fitting rank models") as step:
         made = calibrate(
             voices,
             specs,
@@ -438,10 +438,10 @@ def command(
                 voices,
                 trained=trained,
                 seed=seed,
-                jobs=jobs or (cores() if many * len(made.laws) >= _WORTHWHILE else 1),
+                jobs=jobs or (cores() if many * len(made.rank_models) >= _WORTHWHILE else 1),
                 progress=lambda _done, _all: step("", 1),
             )
-            made = replace(made, laws=told.laws)
+            made = replace(made, rank_models=told.rank_models)
     if output is not None:
         if population is not None:
             with alone(output) as locked:
@@ -451,15 +451,15 @@ def command(
             if not locked:
                 say(unlocked(output))
         else:
-            save_laws(output, made.laws, made.cohort)
+            save_rank_models(output, made.rank_models, made.cohort)
     if as_json:
         click.echo(json.dumps({"schema": 1, "cells": list(made.rows)}, allow_nan=False, indent=1))
     else:
-        print_laws(made.rows)
+        print_rank_models(made.rows)
     if plot is not None:
-        from monitor.plots.calibration import plot_laws
+        from monitor.plots.calibration import plot_rank_models
 
-        plot_laws(made.rows, plot)
+        plot_rank_models(made.rows, plot)
     if reliability is not None:
         from monitor.plots.calibration import plot_reliability
 
@@ -469,5 +469,5 @@ def command(
     for line in (*caveats(specs), *advice(made, specs)):
         say(f"monitor: note: {line}")
     if output is not None:
-        say(f"the laws are in {output}")
+        say(f"the rank models are in {output}")
     return INCOMPLETE if problems else 0

@@ -71,9 +71,9 @@ def _files(_: click.Context, typed: str) -> Iterable[CompletionItem]:
 
 
 def _methods(_: click.Context, typed: str) -> Iterable[CompletionItem]:
-    from monitor.protectors.registry import PROTECTORS
+    from monitor.anonymisers.registry import ANONYMISERS
 
-    return _beginning(typed, (name for name in PROTECTORS if name != "command"))
+    return _beginning(typed, (name for name in ANONYMISERS if name != "command"))
 
 
 def _enrolled(context: click.Context, typed: str) -> Iterable[CompletionItem]:

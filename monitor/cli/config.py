@@ -20,7 +20,7 @@ from monitor.files import is_ours
 __all__ = ["defaults_from"]
 
 _MOST_BYTES = 1 << 20
-_RUNS = {"on-alert", "protector-command", "webhook", "notify"}
+_RUNS = {"on-alert", "anonymiser-command", "webhook", "notify"}
 """Options by which a file runs a program, or sends what is heard elsewhere."""
 _RUNS_AS = "command:"
 """How a method begins that is a program."""

@@ -61,9 +61,9 @@ def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
         raise UsageError(f"{folder} is not a folder; make it first, or leave -o out")
     population = Population.reference()
     source = FramesFile(demo_frames())
-    monitor = Monitor(population, tuple(source.brings.tracks), watch=DEMO_SPEAKER, among=among)
+    monitor = Monitor(population, tuple(source.stream_info.tracks), watch=DEMO_SPEAKER, among=among)
     rule = Threshold.parse(EVIDENCE_RULE if monitor.headline == "evidence" else CLOSED_RULE)
-    for line in _what_is_shown(source.brings.tracks, DEMO_SPEAKER):
+    for line in _what_is_shown(source.stream_info.tracks, DEMO_SPEAKER):
         say(line)
     kept = RunBuffer()
     view = LiveCurve(source.seconds, threshold_bits=rule.bits)

@@ -34,7 +34,7 @@ EXTRAS = {
     "onnx": "the feature identity 2.6 times as fast, and without torch once it was exported",
     "web": "the page in a browser (--web, monitor view)",
     "notify": "alerts to desktop, mail, chat (--notify)",
-    "vocoder": "protectors that move pitch and formants, or whisper (monitor protect)",
+    "vocoder": "anonymisers that move pitch and formants, or whisper (monitor protect)",
     "tables": "runs and summaries as Parquet, readings as data frames (monitor export)",
     "cluster": "many recordings over several machines (--scheduler)",
     "peers": "the public tools that tests and benchmarks compare with",
@@ -206,11 +206,11 @@ def _population() -> Finding:
     population = Population.reference()
     features = ", ".join(population.features)
     words = f"{len(population)} shipped readers with {features}"
-    for law in population.laws:
-        if law.left_out and len(law.features) == 1 and law.session == "same":
+    for rank_model in population.rank_models:
+        if rank_model.left_out and len(rank_model.features) == 1 and rank_model.session == "same":
             words += (
-                f"; laws with {law.features[0]} without the tests of the {len(law.left_out)} who "
-                "trained its network"
+                f"; rank models with {rank_model.features[0]} without the tests of the "
+                f"{len(rank_model.left_out)} who trained its network"
             )
     return Finding("population", "ok", words)
 

@@ -92,21 +92,21 @@ def in_words(
             f"other sessions ({each.bits:.1f} bits); listen whether all of it is {each.speaker} "
             "(of ten who are one person one reads so too)"
         )
-    if population.borrowed:
+    if population.mismatched:
         yield (
-            "monitor: note: the rank law is borrowed from the speakers that were there before; "
+            "monitor: note: the rank model is mismatched from the speakers that were there before; "
             "another microphone makes a voice easier to tell from the rest"
         )
     elif len(population) < 2:
         yield f"next: add whom it could be taken for:  monitor enroll PEOPLE --add -o {output}"
         return
-    elif not len(population.laws) and len(population) < FEWEST_SPEAKERS:
+    elif not len(population.rank_models) and len(population) < FEWEST_SPEAKERS:
         yield (
             f"next: {FEWEST_SPEAKERS} speakers or more can be calibrated; fewer go beside the "
             f"shipped readers (--speaker NAME --base reference). More:  monitor enroll PEOPLE "
             f"--add -o {output}"
         )
-    elif not len(population.laws):
+    elif not len(population.rank_models):
         yield f"next: learn what a rank means:  monitor calibrate {people} -o {output}"
     try:
         scoring = population.scoring()
@@ -114,13 +114,16 @@ def in_words(
         yield f"monitor: note: {error}; enrol more speech"
         return
     usual, have = population.common_seconds, population.template_seconds
-    least = min((MISMATCH * law.template_lengths[0] for law in population.laws), default=0.0)
+    least = min(
+        (MISMATCH * rank_model.template_lengths[0] for rank_model in population.rank_models),
+        default=0.0,
+    )
     named = list(zip(population.names, have.tolist(), scoring.members.tolist(), strict=True))
     little = [name for name, seconds, _ in named if seconds < least]
     if little:
         yield (
-            f"monitor: note: {_some(little)}: too little speech to be compared, the rank law knows "
-            f"no templates under {least / MISMATCH:g} s; enrol more"
+            f"monitor: note: {_some(little)}: too little speech to be compared, the rank model "
+            f"knows no templates under {least / MISMATCH:g} s; enrol more"
         )
     out = [name for name, seconds, member in named if not member and seconds >= least]
     if out:

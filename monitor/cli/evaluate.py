@@ -275,7 +275,7 @@ def _print_figures(console: Console, title: str, figures: Sequence[Figure]) -> N
     from monitor.evaluation.report.report import format_limits, format_value, tie_rules
 
     notes = _Notes()
-    columns = [("value", 9), ("95 % limits", 17), ("ceiling", 7)]
+    columns = [("value", 9), ("95 % interval", 17), ("ceiling", 7)]
     if console.width < _NARROW:
         del columns[2]
     table = _table(title, console.width - 10 - sum(width + 1 for _, width in columns))
@@ -583,8 +583,7 @@ _VOICE = click.Choice(("original", "anonymised"))
     multiple=True,
     metavar="FILE",
     help="Scores of other speakers, as many or not, to calibrate LID on; once for all systems, or "
-    "once for each. "
-    "[default: cross-fitted over the speakers of SCORES, and said so]",
+    "once for each. [default: cross-fitted over the speakers of SCORES, and said so]",
 )
 @click.option(
     "--dev-labels", type=_FILE, multiple=True, metavar="FILE", help="As --labels, of --dev."
@@ -740,7 +739,7 @@ def command(
     a score and key file as of VoicePrivacy and ZEBRA. What they are is seen in the files.
 
     Similarity rank disclosure, local information disclosure, ZEBRA, verification, linkage, ranks as
-    anonymity and true positives at few false ones: each with 95 % limits over resampled speakers
+    anonymity and true positives at few false ones: each with 95 % interval over resampled speakers
     (or why there are none), the most it could be, and a warning where it misleads. The dozen
     figures that matter come first, --all has the others. Of several systems each is compared with
     the first, or all with each other (--pairs); on the same speakers they are resampled together.
@@ -758,7 +757,7 @@ def command(
     from monitor.evaluation.report.page import figures_csv, latex_table, pairs_csv
     from monitor.evaluation.report.report import chosen, main_figures
     from monitor.evaluation.scores.comparisons import Roles
-    from monitor.sinks.jsonl import spare
+    from monitor.sinks.jsonl import refuse_overwrite
 
     if figures == ("help",):
         print_catalogue()
@@ -787,7 +786,7 @@ def command(
         if html.suffix.lower() not in (".html", ".htm"):
             raise UsageError(f"--html {html.name}: let the name end in .html")
         check_output(html)
-        spare(html, [str(file) for file in files])
+        refuse_overwrite(html, [str(file) for file in files])
     if (query is None) != (reference is None):
         raise UsageError("--query and --reference go together: each is original or anonymised")
     roles = Roles(query, reference) if query and reference else None

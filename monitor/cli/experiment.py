@@ -121,8 +121,8 @@ def command(
 
     Sweeps over the length of the test (T) and of the templates (D) for each feature and all
     together, within and across sessions, always of the same people; Table II (ranks counted, and
-    the law fitted to them) and Table III (five losses); figures 4 to 8 as SVG, PNG and CSV; and
-    index.html, which says what was done and found: does disclosure rise with T, saturate, fall
+    the rank model fitted to them) and Table III (five losses); figures 4 to 8 as SVG, PNG and CSV;
+    and index.html, which says what was done and found: does disclosure rise with T, saturate, fall
     again, how far below the composition guides does it stay, which loss fits best. Each answer has
     its limits, or "cannot be decided with so few speakers". results.json has everything.
 

@@ -46,7 +46,7 @@ def command(runs: tuple[Path, ...], form: str | None, output: Path | None, poste
     monitor.Readings gives the same as a data frame.
     """
     from monitor.errors import UsageError
-    from monitor.sinks.jsonl import spare
+    from monitor.sinks.jsonl import refuse_overwrite
     from monitor.tables import SUFFIXES, Readings, need, write_csv, write_parquet
 
     suffix = form if output is None else output.suffix.lower()
@@ -60,7 +60,7 @@ def command(runs: tuple[Path, ...], form: str | None, output: Path | None, poste
             raise UsageError("Parquet is not for a terminal: name a file, -o FILE.parquet")
     if output is not None:
         check_output(output)
-        spare(output, runs)
+        refuse_overwrite(output, runs)
     readings = Readings.read(*runs)
     if output is not None:
         readings.write(output, posterior=posterior)

@@ -20,7 +20,7 @@ __all__ = ["command"]
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE.npz",
-    help="The population, or laws in a file of their own.",
+    help="The population, or rank models in a file of their own.",
 )
 @click.option(
     "-o",
@@ -38,8 +38,8 @@ def command(name: str, store: Path, output: Path | None, replace: bool) -> int:
     monitor forget ann -p us.npz -o without-ann.npz
 
     NAME need not be enrolled: whoever was only calibrated with, or is one of a cohort of your own,
-    goes too. What was learnt from many together (rank laws) cannot be parted; it is said, and runs
-    say so until you calibrate again.
+    goes too. What was learnt from many together (rank models) cannot be parted; it is said, and
+    runs say so until you calibrate again.
 
     The file is written anew and takes the place of the old one, whose bytes are overwritten. Other
     copies, backups, frames, scores, runs and what a disk keeps of older versions are not reached;

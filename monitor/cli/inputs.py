@@ -216,7 +216,7 @@ def calibration_minutes(
     total = listening + fitting + others
     parts = {
         "listening": listening,
-        "fitting laws": fitting,
+        "fitting rank models": fitting,
         "hearing each as somebody else": others,
     }
     shares = [f"{name} {100 * part / total:.0f} %" for name, part in parts.items() if part]

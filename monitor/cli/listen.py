@@ -80,7 +80,7 @@ def command(
     costs most hears less, and the records say so, before any audio is lost.
     """
     from monitor.alerts.rules import Forecast
-    from monitor.cli.telling import Telling
+    from monitor.cli.run_reporter import RunReporter
     from monitor.errors import UsageError
     from monitor.protocols import LiveSource
     from monitor.run import Run
@@ -106,7 +106,7 @@ def command(
     alerting.check_ledger(of_ledger.ledger)
     protection = protecting.protection(of_ledger.ledger)
     file = log.file([*options.files, *protecting.files, of_ledger.ledger])
-    telling = Telling(file)
+    run_reporter = RunReporter(file)
     with (
         quiet_libraries(),
         Run(
@@ -122,5 +122,5 @@ def command(
         ) as run,
     ):
         view = LiveView(forecasts=[Forecast(bits, name) for name, bits in alerting.thresholds])
-        telling.hear(run, view)
-    return telling.status(run)
+        run_reporter.hear(run, view)
+    return run_reporter.status(run)

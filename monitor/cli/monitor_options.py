@@ -27,8 +27,8 @@ from monitor.phrases import plural
 
 if TYPE_CHECKING:
     from monitor.alerts import Threshold
-    from monitor.population.law import Laws
     from monitor.population.population import Population
+    from monitor.population.rank_model import RankModels
     from monitor.protocols import AlertAction, AlertRule, Source
     from monitor.run import LedgerFile, LogFile, Protection
     from monitor.stream.monitor import Monitor
@@ -66,10 +66,13 @@ _OPTIONS = (
         help="Whom the attacker knows, from `monitor enroll`. [default: the shipped readers]",
     ),
     click.option(
-        "--law",
-        "law_file",
+        "--rank-model",
+        "rank_model_file",
         metavar="FILE",
-        help="What a rank means, from `monitor calibrate -o law.npz`. [default: what -p holds]",
+        help=(
+            "What a rank means, from `monitor calibrate -o rank_model.npz`. [default: what -p "
+            "holds]"
+        ),
     ),
     click.option(
         "-w",
@@ -139,13 +142,13 @@ class MonitorOptions:
     """What was asked for; a command gets it as ``options``.
 
     Attributes:
-        store, law_file: names of files, or None.
+        store, rank_model_file: names of files, or None.
         watch, features, among, enrolled_prior, bystanders, step, channel, template_seconds,
             on_change: as of a `Monitor`.
     """
 
     store: str | None
-    law_file: str | None
+    rank_model_file: str | None
     watch: str | None
     features: tuple[str, ...] | None
     among: tuple[int, ...] | None
@@ -159,10 +162,10 @@ class MonitorOptions:
     @property
     def files(self) -> list[str]:
         """What is read."""
-        return [name for name in (self.store, self.law_file) if name]
+        return [name for name in (self.store, self.rank_model_file) if name]
 
     def monitor(self, source: Source, *, top: int, again: bool = False) -> Monitor:
-        """The monitor for a source, with the population and the laws that it needs.
+        """The monitor for a source, with the population and the rank models that it needs.
 
         Args:
             source: opened; of a microphone nothing need be open yet.
@@ -177,8 +180,10 @@ class MonitorOptions:
         from monitor.features.registry import takes
         from monitor.stream.monitor import Monitor
 
-        files = self.store, self.law_file
-        population, laws = _once(*files, *map(mark_of, self.files)) if again else _read(*files)
+        files = self.store, self.rank_model_file
+        population, rank_models = (
+            _once(*files, *map(mark_of, self.files)) if again else _read(*files)
+        )
         check_model(population, self.store)
         made = Monitor.for_source(
             source,
@@ -189,13 +194,13 @@ class MonitorOptions:
             enrolled_prior=self.enrolled_prior,
             bystanders=self.bystanders,
             step_seconds=self.step,
-            laws=laws,
+            rank_models=rank_models,
             template_seconds=self.template_seconds,
             channel=self.channel,
             on_change=self.on_change,
             top=top,
         )
-        if source.brings.words and "words" not in map(takes, made.features):
+        if source.stream_info.words and "words" not in map(takes, made.features):
             whose = "the shipped population" if self.store is None else self.store
             raise UsageError(
                 f"{whose} knows nothing of what people say: leave out --transcript, or enrol and "
@@ -205,31 +210,31 @@ class MonitorOptions:
 
     def check_channel(self, source: Source) -> None:
         """Refuse a channel that a recording does not have."""
-        has = source.brings.channels
+        has = source.stream_info.channels
         if self.channel is not None and (has is None or self.channel > has):
             what = "frames, no audio" if has is None else plural(has, "channel")
             raise UsageError(f"--channel {self.channel}: {source.label} has {what}")
 
 
-def _read(store: str | None, law_file: str | None) -> tuple[Population, Laws | None]:
-    """The population, with the cohort that the laws in a file were learnt against, and these."""
-    from monitor.population.population import Population, load_laws
+def _read(store: str | None, rank_model_file: str | None) -> tuple[Population, RankModels | None]:
+    """The population, with the cohort that the models in a file were learnt against, and these."""
+    from monitor.population.population import Population, load_rank_models
 
     population = Population.reference() if store is None else Population.load(store)
-    if law_file is None:
+    if rank_model_file is None:
         return population, None
-    laws, cohort = load_laws(Path(law_file))
+    rank_models, cohort = load_rank_models(Path(rank_model_file))
     if cohort is not None:
-        population = population.with_laws(population.laws, cohort)
-    return population, laws
+        population = population.with_rank_models(population.rank_models, cohort)
+    return population, rank_models
 
 
 @lru_cache(maxsize=1)
 def _once(
-    store: str | None, law_file: str | None, *_marks: object
-) -> tuple[Population, Laws | None]:
+    store: str | None, rank_model_file: str | None, *_marks: object
+) -> tuple[Population, RankModels | None]:
     """As `_read`, kept: nothing changes a population."""
-    return _read(store, law_file)
+    return _read(store, rank_model_file)
 
 
 def mark_of(name: str) -> object:
@@ -296,7 +301,8 @@ class Alerting:
             further: rules that were not asked for here, such as a budget's.
 
         Raises:
-            UsageError: the laws in use do not know a threshold, or there is no rule for what alerts
+            UsageError: the rank models in use do not know a threshold, or there is no rule for what
+            alerts
                 shall do.
         """
         from monitor.alerts import Conformal, EarlyWarning
@@ -324,7 +330,7 @@ class Alerting:
 
     def actions(self) -> Iterator[AlertAction]:
         """What alerts do, made one by one; to be closed when the run is over."""
-        from monitor.alerts.actions.registry import Courier
+        from monitor.alerts.actions.registry import BackgroundDelivery
 
         if self.bell:
             from monitor.alerts.actions.receivers import Bell
@@ -332,7 +338,7 @@ class Alerting:
             yield Bell()
         for option in ACTION_OPTIONS:
             for given in self.receivers[option.name]:
-                yield Courier(option.opens(given))
+                yield BackgroundDelivery(option.opens(given))
 
     @property
     def thresholds(self) -> list[tuple[str, float]]:
@@ -434,8 +440,7 @@ def alert_options(
             multiple=True,
             metavar="RULE",
             help="Such as 'bits>3 for 5 s after 10 s' (of speech); may be repeated. Raised ones "
-            "give exit status 3. What is left out: for 5 s, and "
-            f"{after}. "
+            f"give exit status 3. What is left out: for 5 s, and {after}. "
             "'bits' is the value shown first (the evidence where somebody is watched), "
             "'bits_low>3' stands on its lower limit, 'closed_set_bits>3' on the figure among the N "
             "enrolled, 'f0.rank_bits_low>1' on that of a feature, 'among.1e6.bits>6' on what it is "
@@ -622,7 +627,7 @@ ledger_options = grouped("of_ledger", LedgerOptions, _LEDGER_OPTIONS_OPTIONS)
 
 
 # --------------------------------------------------------------------------------- protect options
-# Options to hear a voice through a protector as well, for commands that hear a stream.
+# Options to hear a voice through an anonymiser as well, for commands that hear a stream.
 
 
 @dataclass(frozen=True, slots=True)
@@ -645,10 +650,10 @@ class Protecting:
         return [self.protected_population] if self.protected_population else []
 
     def protection(self, ledger: Path | None) -> Protection | None:
-        """For a `Run`; None where no protector was asked for.
+        """For a `Run`; None where no anonymiser was asked for.
 
         Args:
-            ledger: the file of ``--ledger``, which does not go with a protector.
+            ledger: the file of ``--ledger``, which does not go with an anonymiser.
 
         Raises:
             MonitorError: options do not go together, or the population cannot be read.
@@ -688,7 +693,7 @@ protecting_options = grouped(
         click.option(
             "--protect",
             metavar="METHOD",
-            help="Hear the voice through a protector as well (mcadams:0.8, noise:10, ... of "
+            help="Hear the voice through an anonymiser as well (mcadams:0.8, noise:10, ... of "
             "`monitor protect`; command:CMD in a replay), and tell the bits of both, and how many "
             "seconds it buys before 1, 2, 3 and 10 bits are out (of a watched speaker), by one "
             "process a recording. Nothing protected is stored or played. An --alert stands on the "
@@ -699,7 +704,7 @@ protecting_options = grouped(
             "--protected-population",
             metavar="FILE",
             help="The same people enrolled from speech protected by METHOD, and calibrated on such "
-            "speech: what an attacker has who knows the protector. The stronger attacker of the "
+            "speech: what an attacker has who knows the anonymiser. The stronger attacker of the "
             "two is shown. [default: one who does not know the anonymiser: no measure of "
             "protection]",
         ),

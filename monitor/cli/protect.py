@@ -38,7 +38,7 @@ _ANY_RATE = 16_000
     "holds in exact arithmetic; that of floating-point numbers is not proved.",
 )
 @click.option(
-    "--protector-command",
+    "--anonymiser-command",
     metavar="CMD",
     help="Another program instead, run for each channel: WAV on its stdin, WAV on its stdout.",
 )
@@ -73,7 +73,7 @@ def command(
     recordings: Path,
     output: Path,
     method: str | None,
-    protector_command: str | None,
+    anonymiser_command: str | None,
     speaker: str | None,
     seed: int | None,
     command_timeout: float | None,
@@ -85,34 +85,34 @@ def command(
     \b
     monitor protect talk.flac -o safe.flac --method mcadams:0.8
     monitor protect voices/ -o safe/ --method voice:random     interrupted, it goes on where it was
-    monitor protect talk.wav -o safe.wav --protector-command my-anonymiser
+    monitor protect talk.wav -o safe.wav --anonymiser-command my-anonymiser
     monitor protect voices/ -o safe/ --method usc:15
     monitor protect voices/ -o tokens --method tokens:15     no sound, the tokens alone
     monitor protect frames -o noisy --method laplace:15      embeddings of monitor hear
 
-    WAV and FLAC stay what they are, others become WAV. What a protector of sound is worth `monitor
-    attack` measures, against those who know it too; of laplace, `monitor score NOISY -p CLEAR.npz`
-    and `monitor experiment` do, with clear templates: noisy ones tell less (docs/protectors.md). A
-    broken file is named and skipped (exit status 4).
+    WAV and FLAC stay what they are, others become WAV. What an anonymiser of sound is worth
+    `monitor attack` measures, against those who know it too; of laplace, `monitor score NOISY -p
+    CLEAR.npz` and `monitor experiment` do, with clear templates: noisy ones tell less
+    (docs/anonymisers.md). A broken file is named and skipped (exit status 4).
 
     Of a folder that was interrupted or killed half-way, the same command again does what is
     missing, with the same draws; until then OUT has a file .unfinished-protect, which is secret.
     """
     from contextlib import ExitStack
 
+    from monitor.anonymisers.recording import NAME, Journal, Manner, orders, protect_each
+    from monitor.anonymisers.registry import make
+    from monitor.anonymisers.utterance import Utterance
     from monitor.cli.options import processes_for, progress_over, seconds_of
     from monitor.errors import SourceError, UsageError
     from monitor.phrases import plural
-    from monitor.protectors.recording import NAME, Journal, Manner, orders, protect_each
-    from monitor.protectors.registry import make
-    from monitor.protectors.utterance import Utterance
     from monitor.run.status import INCOMPLETE
 
-    if (method is None) == (protector_command is None):
-        raise UsageError("give either --method, such as mcadams:0.8, or --protector-command")
-    if command_timeout is not None and not (command_timeout and protector_command):
-        raise UsageError("--command-timeout is the time of a --protector-command, above 0")
-    method = f"command:{protector_command}" if method is None else method
+    if (method is None) == (anonymiser_command is None):
+        raise UsageError("give either --method, such as mcadams:0.8, or --anonymiser-command")
+    if command_timeout is not None and not (command_timeout and anonymiser_command):
+        raise UsageError("--command-timeout is the time of a --anonymiser-command, above 0")
+    method = f"command:{anonymiser_command}" if method is None else method
     name, _, setting = method.partition(":")
     if name == "laplace":
         from monitor.cli.protect_frames import protect_frames
@@ -132,7 +132,7 @@ def command(
         make(method, Utterance(_ANY_RATE, order.name, order.speaker, 0, 0, command_timeout))
     lengths = {order: seconds_of(order.source) or 0.0 for order in wanted}
     wanted = sorted(wanted, key=lambda order: -lengths[order])  # else the last works alone
-    if jobs is None and protector_command:
+    if jobs is None and anonymiser_command:
         jobs = 1
     problems: list[str] = []
     seconds, clipped, there = 0.0, 0, 0

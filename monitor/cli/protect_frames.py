@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from monitor.anonymisers.blocks import EVERYBODY_BITS, Promise, empty_after, promises
+from monitor.anonymisers.laplace import Laplace
 from monitor.cli.options import progress_over, say
 from monitor.corpus.finding import find
 from monitor.errors import SourceError, StoreError, UsageError
@@ -17,8 +19,6 @@ from monitor.features.phones import Tokens
 from monitor.kinds import FeatureSpec
 from monitor.networks.usc import shipped_codec
 from monitor.phrases import plural
-from monitor.protectors.blocks import EVERYBODY_BITS, Promise, empty_after, promises
-from monitor.protectors.laplace import Laplace
 from monitor.run.status import INCOMPLETE
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.registry import is_frames
@@ -106,7 +106,7 @@ def tell_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise], uni
     limit = plural(empty_after(mechanism.epsilon), unit)
     if empty:
         say(
-            f"the promise is empty for {empty} of {plural(len(spent), 'speaker')}: from {limit} on "
+            f"the bound is vacuous for {empty} of {plural(len(spent), 'speaker')}: from {limit} on "
             f"it allows {EVERYBODY_BITS:.0f} bits of evidence, which tell one from all others alive"
         )
     else:
@@ -288,7 +288,7 @@ def protect_frames(
 
     def noisy(order: HearingOrder, name: str) -> Noisy:
         source = FramesFile(order.source)
-        tracks = source.brings.tracks
+        tracks = source.stream_info.tracks
         kept = {name: spec for name, spec in tracks.items() if spec.kind.pointed}
         if not kept:
             raise SourceError(f"{source.label}: holds no embeddings")

@@ -129,11 +129,11 @@ class OneOfMany:
             raise UsageError(
                 f"{acting[0]} acts where the command runs: leave it out with --scheduler"
             )
-        store, law_file = map(_absolute, (self.options.store, self.options.law_file))
+        store, rank_model_file = map(_absolute, (self.options.store, self.options.rank_model_file))
         known = _absolute(self.protecting.protected_population)
         return replace(
             self,
-            options=replace(self.options, store=store, law_file=law_file),
+            options=replace(self.options, store=store, rank_model_file=rank_model_file),
             protecting=replace(self.protecting, protected_population=known),
         )
 
@@ -208,7 +208,7 @@ class OneOfMany:
         options, alerting = asdict(self.options), self.alerting
         options["features"] = self.options.features or defaults()
         options |= asdict(self.protecting)
-        for name in ("store", "law_file", "protected_population"):
+        for name in ("store", "rank_model_file", "protected_population"):
             if options[name] is not None:
                 try:
                     content = Path(options[name]).read_bytes()
@@ -276,13 +276,13 @@ class Each:
         from monitor.cli.options import UNKNOWN_SECONDS, processes_for, progress_over, seconds_of
         from monitor.run.each import SummaryFile, hear_each, known_already, recordings_of
         from monitor.run.status import worst
-        from monitor.sinks.jsonl import spare
+        from monitor.sinks.jsonl import refuse_overwrite
 
         assert self.summary is not None
         if resume and replace:
             raise UsageError("--resume goes on with a summary, --replace begins it anew: give one")
         recordings = recordings_of(names)
-        spare(self.summary, [*recordings, *one.options.files, *one.protecting.files])
+        refuse_overwrite(self.summary, [*recordings, *one.options.files, *one.protecting.files])
         for notice in one.notices(recordings):
             say(f"monitor: note: {notice}")
         known = [seconds_of(path) for path in recordings]
@@ -334,7 +334,7 @@ def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) 
         took: wall seconds.
     """
     from monitor.phrases import clock_time, plural
-    from monitor.run.each import bought_over
+    from monitor.run.each import delay_over
     from monitor.sinks.summary import number
 
     every = [row.cells for row in (*there, *heard)]
@@ -367,25 +367,24 @@ def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) 
     failed = f"; {lost} could not be measured" if lost else ""
     say(
         f"measured {plural(len(heard) - lost, 'recording')} ({seconds / 60:.1f} min{speed})"
-        f"{failed}{known}; "
-        f"an alert was raised in {len(over)}"
+        f"{failed}{known}; an alert was raised in {len(over)}"
         + (f", not decided in {len(open_still)}" if open_still else "")
     )
-    for line in bought_over(every):
+    for line in delay_over(every):
         say(line)
 
 
 def _enrolled_too(every: Sequence[Mapping[str, str]]) -> list[str]:
-    """Of recordings of which another part was enrolled, by the law that weighs them."""
+    """Of recordings of which another part was enrolled, by the rank model that weighs them."""
     from monitor.phrases import plural
 
     lines = []
     for session, told in (
-        ("same", "the same-session law is used; another day's recording discloses less"),
+        ("same", "the same-session rank model is used; another day's recording discloses less"),
         (
             "cross",
-            "there is no same-session law: the cross-session law used here makes light of what "
-            "they disclose",
+            "there is no same-session rank model: the cross-session rank model used here makes "
+            "light of what they disclose",
         ),
     ):
         found = [c for c in every if c["enrolled_too"] == "true" and c["session"] == session]
@@ -495,7 +494,7 @@ def command(
     One bit halves the people an attacker has to consider: among 50 people 3 bits leave about 6.
     """
     from monitor.cli.inputs import open_all
-    from monitor.cli.telling import Telling
+    from monitor.cli.run_reporter import RunReporter
     from monitor.run import Run
     from monitor.sinks.terminal import ReplayProgress
     from monitor.sources.chain import Chain, Paced
@@ -533,7 +532,7 @@ def command(
         *(*recordings, *options.files, *protecting.files, *transcribing.files, of_ledger.ledger),
     ]
     file = log.file(read, resume=resume)
-    telling = Telling(file, plot)
+    run_reporter = RunReporter(file, plot)
     with Run(
         opened,
         lambda source: options.monitor(source, top=shown.named),
@@ -547,6 +546,8 @@ def command(
         protect=protection,
         jobs=jobs,
     ) as run:
-        say_unused_words(run.monitor.features, run.source.brings.tracks, transcribing.transcript)
-        telling.hear(run, ReplayProgress(run.source.seconds))
-    return telling.status(run)
+        say_unused_words(
+            run.monitor.features, run.source.stream_info.tracks, transcribing.transcript
+        )
+        run_reporter.hear(run, ReplayProgress(run.source.seconds))
+    return run_reporter.status(run)

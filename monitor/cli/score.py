@@ -48,12 +48,12 @@ SECONDS = 120.0
     "DIR holds anonymised speech. [default: templates from DIR itself]",
 )
 @click.option(
-    "--law",
-    "law_file",
+    "--rank-model",
+    "rank_model_file",
     type=_FILE,
     metavar="FILE",
-    help="What weighs the features for the joint score, from `monitor calibrate -o law.npz`. "
-    "[default: what -p holds, else the shipped law]",
+    help="What weighs the features for the joint score, from `monitor calibrate -o model.npz`. "
+    "[default: what -p holds, else the shipped rank model]",
 )
 @click.option(
     "--features",
@@ -113,7 +113,7 @@ def command(
     output: Path,
     replace: bool,
     store: str | None,
-    law_file: Path | None,
+    rank_model_file: Path | None,
     features: tuple[str, ...] | None,
     speaker_in_transcript: str | None,
     lengths: tuple[float, ...] | None,
@@ -156,9 +156,9 @@ def command(
     from monitor.evaluation.input.labels import SCORINGS
     from monitor.evaluation.input.score_file import write_score_file
     from monitor.features.registry import caveats
-    from monitor.population.population import Population, load_laws
+    from monitor.population.population import Population, load_rank_models
     from monitor.run.status import INCOMPLETE
-    from monitor.sinks.jsonl import spare
+    from monitor.sinks.jsonl import refuse_overwrite
     from monitor.sources.provenance import provenance_of
     from monitor.stream.notices import session_of
     from monitor.training.scoring import EnrolledGrid, ScoreGrid, groups_of, largest
@@ -173,16 +173,16 @@ def command(
     if output.exists() and not replace:
         raise UsageError(f"{output} exists; use --replace to overwrite it")
     check_output(output)
-    spare(output, [corpus, store, law_file, groups])
+    refuse_overwrite(output, [corpus, store, rank_model_file, groups])
     population = None if store is None else Population.load(store)
     if population is not None:
         check_model(population, store)
-    if law_file is not None:
-        laws, _ = load_laws(law_file)
-    elif population is not None and tuple(population.laws):
-        laws = population.laws
+    if rank_model_file is not None:
+        rank_models, _ = load_rank_models(rank_model_file)
+    elif population is not None and tuple(population.rank_models):
+        rank_models = population.rank_models
     else:
-        laws = Population.reference().laws
+        rank_models = Population.reference().rank_models
     found = with_speaker(find(corpus), speaker_in_transcript)
     lists = lists_of(corpus)
     whole = lists is not None and lengths is None
@@ -225,10 +225,10 @@ def command(
     grid: ScoreGrid | EnrolledGrid
     if population is not None:
         there = [name for name in specs if name in population.features]
-        chosen, lengths_of = features or largest(laws, there), template_lengths or (None,)
+        chosen, lengths_of = features or largest(rank_models, there), template_lengths or (None,)
         tests = (None,) if whole else lengths or LENGTHS
         grid = EnrolledGrid(
-            voices, population, chosen, laws, tests, lengths_of, session or "cross", scorings
+            voices, population, chosen, rank_models, tests, lengths_of, session or "cross", scorings
         )
     else:
         several = any(len(voice.sessions) > 1 for voice in voices)
@@ -237,7 +237,7 @@ def command(
         grid = ScoreGrid(
             voices,
             specs,
-            laws,
+            rank_models,
             lengths or LENGTHS,
             template_lengths or (30.0,),
             kinds,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from monitor.evaluation.report.page import save_page
     from monitor.evaluation.report.report import Report
     from monitor.evaluation.scores.comparisons import Comparisons, Roles, ScoreList, ScoreMatrix
-    from monitor.evaluation.srd import loss_fits, rank_law
+    from monitor.evaluation.srd import loss_fits, some_rank_model
     from monitor.evaluation.verification import cllr, det_curve, eer, min_cllr
     from monitor.evaluation.zebra import d_ece, ece_profile, log10_l, tag
 
@@ -48,10 +48,10 @@ __all__ = [
     "operating_point",
     "pi_link",
     "pi_sing",
-    "rank_law",
     "read_embeddings",
     "read_scores",
     "save_page",
+    "some_rank_model",
     "speaker_mean_ranks",
     "tag",
 ]
@@ -80,7 +80,7 @@ _HOMES = {
     "operating_point": "membership",
     "pi_link": "linkage",
     "pi_sing": "linkage",
-    "rank_law": "srd",
+    "some_rank_model": "srd",
     "read_embeddings": "input.embeddings",
     "read_scores": "input.scores",
     "save_page": "report.page",

@@ -57,7 +57,7 @@ __all__ = [
 # ----------------------------------------------------------------------------------- extrapolation
 # Four forms of how identification falls with the number of people, fitted to ranks.
 #
-# Rates among random parts of the N enrolled follow from the ranks without a draw: which strangers
+# Rates among random parts of the N enrolled follow from the ranks without a draw: which impostors
 # are left is hypergeometric. Each form is fitted to them, over again for every bootstrap replicate
 # of speakers.
 
@@ -185,7 +185,7 @@ class Extrapolation:
         Where ranks are not told from no evidence, they reach to 1 / n. Where hardly anybody was
         missed, resamples do not vary, and how steeply a rate falls is not seen: the lower limit is
         then no higher than what the form says if as many as its lower limit among the N allows
-        were missed, and each by one stranger alone.
+        were missed, and each by one impostor alone.
         """
         from scipy.special import expit, logit
 
@@ -263,7 +263,7 @@ class Extrapolation:
         return self.replicates is not None and self.seen_to_fall
 
     def mean_bits(self, name: str, people: int) -> tuple[float, FloatArray | None]:
-        """MeanD among M by a form: what the law of the ranks says at N, and what the form adds.
+        """MeanD among M by a form: what the model of the ranks says at N, and what the form adds.
 
         Args:
             name: of `RANKED`.
@@ -296,12 +296,14 @@ class Extrapolation:
         return np.clip(gained, 0.0, np.log2(people / self.speakers))
 
     def at_n(self, people: int) -> tuple[float, FloatArray | None]:
-        """MeanD of the law that is fitted to the ranks, at M up to N; likewise."""
+        """MeanD of the rank model that is fitted to the ranks, at M up to N; likewise."""
         own = mean_bits_of(*fit_many(self.histogram[None]), people)
-        return float(own[0]), None if self.replicates is None else mean_bits_of(*self._laws, people)
+        return float(own[0]), None if self.replicates is None else mean_bits_of(
+            *self._rank_models, people
+        )
 
     @cached_property
-    def _laws(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def _rank_models(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         assert self.replicates is not None
         return fit_many(self.replicates)
 
@@ -336,9 +338,9 @@ def keys(among: Iterable[int]) -> tuple[str, ...]:
 def figures(found: Extrapolation, among: Iterable[int], ties: str = "spread") -> Iterator[Figure]:
     """IdR and MeanD among M people, with limits: by each form, and the bracket over all.
 
-    MeanD among M is that of the law at N, and what a form adds on the way from N to M: it never
-    falls, and grows by no more than ``log2(M / N)``. The two forms that are laws of all ranks say
-    it; the others are of rank 1 alone.
+    MeanD among M is that of the rank model at N, and what a form adds on the way from N to M: it
+    never falls, and grows by no more than ``log2(M / N)``. The two forms that are rank models of
+    all ranks say it; the others are of rank 1 alone.
 
     Args:
         found: of a matrix.
@@ -366,7 +368,10 @@ def _measured(found: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
     drawn = None if rates is None else rates[:, 0]
     idr = _figure("idr", "", people, float(rate), drawn, ties)
     meand = _figure("meand", "", people, bits, more, ties)
-    notes = "expected among so many of those enrolled, no form", "of the law of the ranks, no form"
+    notes = (
+        "expected among so many of those enrolled, no form",
+        "of the rank model of the ranks, no form",
+    )
     for figure, note in zip((idr, meand), notes, strict=True):
         yield from limited([replace(figure, note=note)], found.sample)
 
@@ -548,7 +553,7 @@ FAMILY = Family(
             "crowd",
             "Among more people than were scored",
             "Dots: measured among random parts of the enrolled. Lines: four forms fitted to the "
-            "dots; far out they part. Shaded: from the lowest to the highest, with 95 % limits "
+            "dots; far out they part. Shaded: from the lowest to the highest, with 95 % interval "
             "over speakers; pale beyond the upright line, where so few enrolled do not support it.",
             paint_crowd,
         ),

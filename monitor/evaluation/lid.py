@@ -89,7 +89,7 @@ __all__ = [
 # Evidence summed over the first K trials of each speaker, and the temperatures that suit it.
 
 FEWEST = 10
-"""Speakers to fit a rank law on that is carried over to another number of them."""
+"""Speakers to fit a rank model on that is carried over to another number of them."""
 
 _CHUNK = 1 << 20
 _FITTED = 1 << 21
@@ -114,18 +114,18 @@ class Tempering:
     embedding: tuple[float, float] | None
     ranks: FloatArray
 
-    def law(self, speakers: int) -> FloatArray | None:
-        """The rank law among another number of speakers, one trial added to each rank.
+    def rank_model(self, speakers: int) -> FloatArray | None:
+        """The rank model among another number of speakers, one trial added to each rank.
 
-        Where N is that of the development speakers it is ``(h + 1) / (n + N)``; elsewhere the law
-        fitted to h stands for the histogram, evaluated at N (docs/method.md section 3).
+        Where N is that of the development speakers it is ``(h + 1) / (n + N)``; elsewhere the rank
+        model fitted to h stands for the histogram, evaluated at N (docs/method.md section 3).
 
         Args:
             speakers: N of the scores.
 
         Returns:
-            shape (N,), sums to 1; None where fewer than ten speakers are too few to fit a law for
-            another N.
+            shape (N,), sums to 1; None where fewer than ten speakers are too few to fit a rank
+            model for another N.
         """
         trials = self.ranks.sum()
         counts = self.ranks
@@ -195,7 +195,7 @@ class SpeakerSums:
         return self.matrix.tested[self.tested]
 
     def temper(self, weight: float, speakers: BoolArray) -> Tempering:
-        """Learn the temperatures and the rank law of some of the speakers.
+        """Learn the temperatures and the rank model of some of the speakers.
 
         Args:
             weight: of the calibration, for rows normalised with ddof = 0.
@@ -232,7 +232,7 @@ class SpeakerSums:
     ) -> dict[str, FloatArray]:
         """``log2(N p)`` of some speakers after each trial, by rule: shape (speakers, K)."""
         some = np.flatnonzero(speakers)
-        law = tempering.law(self.matrix.population)
+        rank_model = tempering.rank_model(self.matrix.population)
         k = self.trials.astype(np.float64)
         temperature = {
             "sum": np.ones_like(k),
@@ -250,8 +250,8 @@ class SpeakerSums:
                 warmth["embedding"] = tau * (1.0 + rho * self.alike[part])
             for rule, each in warmth.items():
                 found.setdefault(rule, []).append(tempered_bits(sums, target, each))
-            if law is not None:
-                evidence = np.cumsum(_rank_evidence(scores, law), axis=1)
+            if rank_model is not None:
+                evidence = np.cumsum(_rank_evidence(scores, rank_model), axis=1)
                 each = tempered_bits(evidence, target, np.ones_like(k))
                 found.setdefault("rank", []).append(each)
         return {rule: np.concatenate(parts) for rule, parts in found.items()}
@@ -286,13 +286,13 @@ class SpeakerSums:
             yield part, normalise_rows(scores, ddof=0), scores
 
 
-def _rank_evidence(scores: FloatArray, law: FloatArray) -> FloatArray:
-    """Log of the law's probability of each candidate's rank, its mean over ranks that tie."""
+def _rank_evidence(scores: FloatArray, rank_model: FloatArray) -> FloatArray:
+    """Log of the model's probability of each candidate's rank, its mean over ranks that tie."""
     better, tied = all_rank_bounds(scores.reshape(-1, scores.shape[-1]))
     if (tied == 1).all():
-        return np.asarray(np.log(law)[better].reshape(scores.shape))
-    sums = np.concatenate([[0.0], np.cumsum(law)])
-    shared = np.where(tied == 1, law[better], (sums[better + tied] - sums[better]) / tied)
+        return np.asarray(np.log(rank_model)[better].reshape(scores.shape))
+    sums = np.concatenate([[0.0], np.cumsum(rank_model)])
+    shared = np.where(tied == 1, rank_model[better], (sums[better + tied] - sums[better]) / tied)
     return np.asarray(np.log(shared).reshape(scores.shape))
 
 
@@ -977,7 +977,7 @@ STYLE = "paper"
 _TIMES_CHANCE, _OUTLIERS, _FEW_SPEAKERS, _WORTH_BITS = 2.0, 0.05, 30, 0.3
 """Of a calibration that contradicts the ranks: from which figures on that is said, and why."""
 _FAR = 10
-"""Times its own number of speakers that a law is trusted at (docs/method.md section 3)."""
+"""Times its own number of speakers that a rank model is trusted at (docs/method.md section 3)."""
 
 _OF_A_STYLE = (
     FigureEntry("alid", "alid_bits", "bits that a trial gives a calibrated attacker, on average",
@@ -1039,19 +1039,19 @@ def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:
         yield "There is no dev matrix: LID was calibrated across the speakers, each by the others."
         return
     if shared := _tested(matrix) & _tested(dev):
-        yield f"{len(shared)} of the speakers are in the dev matrix as well: LID is flattered."
+        yield f"{len(shared)} of the speakers are in the dev matrix as well: LID is biased upwards."
     here, there = matrix.population, dev.population
     if here == there:
         return
-    rank_law = (
-        f"no rank law is carried over from fewer than {FEWEST}"
+    some_rank_model = (
+        f"no rank model is carried over from fewer than {FEWEST}"
         if there < FEWEST
-        else f"the rank law is evaluated at N = {here}"
+        else f"the rank model is evaluated at N = {here}"
     )
     yield (
         f"The dev matrix has N = {plural(there, 'speaker')}: LID's calibration is that of "
         f"{there}, which row "
-        f"normalisation makes a little different at N = {here}; {rank_law}."
+        f"normalisation makes a little different at N = {here}; {some_rank_model}."
     )
     if here > _FAR * there:
         yield f"N is more than {_FAR} times that of the dev matrix: what it says is stretched far."

@@ -1,7 +1,7 @@
 """What several trials of one speaker disclose together, against the number of trials.
 
 Measures: LID of the sum of a speaker's log-likelihood ratios, divided by a temperature; and SRD's
-product of rank laws.
+product of rank models.
 
 Source: the longitudinal form of LID (Šterns et al.); temperatures against dependent trials are our
 own (docs/method.md section 8, `monitor.maths.likelihood_ratios`).
@@ -72,7 +72,7 @@ __all__ = [
 # (``average``), one number fitted on development speakers (``temperature``), ``tau (1 + rho (k -
 # 1))`` (``count``), and with embeddings ``tau (1 + rho R)``, ``R = (2 / k) sum_{i<j} clip(cos, 0,
 # 1)`` (``embedding``). ``rank`` multiplies the rank posteriors instead, ``gamma = (h + 1) / (n +
-# N)`` of the development ranks; where those were taken among another number of speakers, the law
+# N)`` of the development ranks; where those were taken among another number of speakers, the model
 # fitted to them gives h at N.
 
 LONGEST = 100
@@ -205,7 +205,8 @@ def longitudinal(
 
     Args:
         matrix: the trials.
-        dev: development trials: calibration, temperatures and the rank law come from them. Without
+        dev: development trials: calibration, temperatures and the rank model come from them.
+        Without
             it they come from the speakers of the other folds.
         style: as `calibrate`.
         longest: K; the median number of trials (at most 100) where not given. Speakers with fewer
@@ -258,8 +259,7 @@ def longitudinal(
         if inside.all():
             raise UsageError(
                 f"{matrix.name}: only one fold of speakers has "
-                f"{plural(len(sums.trials), 'trial')} each: "
-                "give a dev matrix or a shorter curve"
+                f"{plural(len(sums.trials), 'trial')} each: give a dev matrix or a shorter curve"
             )
         weight = one.row_weight(matrix.population)
         tempering = sums.temper(weight, ~inside)
@@ -335,7 +335,7 @@ _NOTES = {
     "temperature": "one temperature for any number of trials",
     "count": "temperature grows with how alike trials of one speaker are",
     "embedding": "temperature grows with how alike these very trials are",
-    "rank": "product of the rank laws: trials taken as independent",
+    "rank": "product of the rank models: trials taken as independent",
 }
 
 
@@ -446,7 +446,7 @@ _RULES = (
     ("temperature", "by one temperature for any number", LimitRule("signed")),
     ("count", "by a temperature that grows with their number", LimitRule("signed")),
     ("embedding", "by a temperature that grows with their likeness", None),
-    ("rank", "by the product of rank laws", _OVERSURE),
+    ("rank", "by the product of rank models", _OVERSURE),
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from river.metrics.base import MultiClassMetric
 
 from monitor.errors import UsageError
 from monitor.evaluation.lid import LidCalibration, LidStatistics
-from monitor.evaluation.srd import FittedRankLaw
+from monitor.evaluation.srd import FittedRankModel
 from monitor.maths.disclosure import rank_statistics
 from monitor.maths.rank_models import fit
 from monitor.maths.ranks import TIE_RULES, rank_histogram
@@ -102,7 +102,7 @@ class OnlineSRD(_Online):
         ties: how a shared score is ranked: ``"spread"``, ``"optimistic"``, ``"pessimistic"`` or
             ``"mid"``.
         figure: what `get` gives: ``"mean_bits"`` (plug-in: biased up while trials are few),
-            ``"mean_bits_model"`` (of the law) or ``"idr"``.
+            ``"mean_bits_model"`` (of the rank model) or ``"idr"``.
 
     Raises:
         UsageError: unknown rule or figure.
@@ -155,16 +155,16 @@ class OnlineSRD(_Online):
         counts = np.array(list(self._ranks.values()), dtype=np.float64)
         return rank_histogram(ranks[:, 0], tied, self.population, self.ties, counts)
 
-    def law(self) -> FittedRankLaw:
-        """Histogram, statistics and law of the trials so far.
+    def rank_model(self) -> FittedRankModel:
+        """Histogram, statistics and rank model of the trials so far.
 
         Raises:
             CalibrationError: no trial yet.
         """
         histogram = self.histogram
-        law, trials = fit(histogram), self.trials
-        return FittedRankLaw(
-            histogram, round(trials), self.ties, rank_statistics(histogram, trials), law
+        rank_model, trials = fit(histogram), self.trials
+        return FittedRankModel(
+            histogram, round(trials), self.ties, rank_statistics(histogram, trials), rank_model
         )
 
     def get(self) -> float:

@@ -2,15 +2,15 @@
 
 Measures: how far the ranks of the true speaker are from uniform. A trial of rank k discloses
 ``log2(N p_k)`` bits of the ``log2 N`` that single a speaker out; MeanD is the mean over trials,
-from the histogram of ranks and from the beta-binomial law fitted to it.
+from the histogram of ranks and from the beta-binomial rank_model fitted to it.
 
 Source: Bäckström et al., "Privacy Disclosure of Similarity Rank in Speech and Language Processing",
 sections III and IV, equation (3) as corrected in docs/method.md section 3; the five losses are
 those of its Table II, the speakers' own means its figure 6.
 
 Misleads: MeanD counted from a histogram is above zero where nothing is disclosed, about ``(N - 1) /
-(2 n ln 2)`` bits of n trials: compare it with the null band, or read the law's. A mean hides the
-few speakers who are always found. Ranks say nothing of how sure an attacker is.
+(2 n ln 2)`` bits of n trials: compare it with the null band, or read the rank model's. A mean hides
+the few speakers who are always found. Ranks say nothing of how sure an attacker is.
 """
 
 from __future__ import annotations
@@ -67,23 +67,23 @@ __all__ = [
     "DRAWINGS",
     "FAMILY",
     "PERMUTATIONS",
-    "FittedLaws",
-    "FittedRankLaw",
+    "FittedModels",
+    "FittedRankModel",
     "LossFit",
     "NullBand",
     "binned_ranks",
     "figures",
-    "fit_laws",
-    "law_line",
+    "fit_rank_models",
     "loss_figures",
     "loss_fits",
     "mean_bits_by_speaker",
     "meaning",
     "no_evidence",
     "null_band",
-    "rank_law",
+    "rank_model_line",
     "repeated",
     "resampled_histograms",
+    "some_rank_model",
 ]
 
 
@@ -94,17 +94,17 @@ __all__ = [
 
 _CHUNK = 1 << 22
 _SPEAKERS = 128
-"""Speakers whose laws are fitted at a time."""
+"""Speakers whose rank models are fitted at a time."""
 
 
 @dataclass(frozen=True)
-class FittedLaws:
-    """The LL law of many histograms.
+class FittedModels:
+    """The LL rank model of many histograms.
 
     Attributes:
-        alpha: shape (B,), NaN where the law is binomial.
+        alpha: shape (B,), NaN where the rank model is binomial.
         beta: shape (B,), as alpha.
-        mean_bits: shape (B,), MeanD of the law.
+        mean_bits: shape (B,), MeanD of the rank model.
     """
 
     alpha: FloatArray
@@ -136,8 +136,8 @@ def resampled_histograms(
     return np.concatenate(parts)
 
 
-def fit_laws(histograms: FloatArray) -> FittedLaws:
-    """Fit the LL law to many histograms: the limits that cover stand on its MeanD.
+def fit_rank_models(histograms: FloatArray) -> FittedModels:
+    """Fit the LL rank model to many histograms: the limits that cover stand on its MeanD.
 
     Args:
         histograms: shape (B, N).
@@ -150,15 +150,15 @@ def fit_laws(histograms: FloatArray) -> FittedLaws:
         bits[wide] = mean_disclosure_bits(alpha[wide], beta[wide], speakers)
     if binomial.any():
         bits[binomial] = binomial_mean_disclosure_bits(alpha[binomial], speakers)
-    return FittedLaws(np.where(wide, alpha, np.nan), np.where(wide, beta, np.nan), bits)
+    return FittedModels(np.where(wide, alpha, np.nan), np.where(wide, beta, np.nan), bits)
 
 
 def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArray:
-    """MeanD of each speaker's own trials (SRD fig. 6), through the law.
+    """MeanD of each speaker's own trials (SRD fig. 6), through the rank model.
 
     A speaker has few trials: the plug-in MeanD of n trials among N speakers reads up to
     ``log2(N / n)`` bits without any evidence, so each speaker's histogram is fitted by LL and the
-    law's MeanD is given (docs/method.md section 3).
+    rank model's MeanD is given (docs/method.md section 3).
 
     Args:
         matrix: the trials.
@@ -183,7 +183,7 @@ def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArra
         rows, some = order[low:high], np.arange(start, min(start + _SPEAKERS, count))
         alone = (owner[low:high] == some[:, None]).astype(np.float64)
         histograms = rank_histograms(first[rows], width[rows], matrix.population, alone)
-        parts.append(fit_laws(histograms).mean_bits)
+        parts.append(fit_rank_models(histograms).mean_bits)
     return np.concatenate(parts)
 
 
@@ -207,7 +207,7 @@ class NullBand:
 
     Attributes:
         mean_bits: shape (P,), the plug-in MeanD of each dealing.
-        model_bits: shape (P,), the law's MeanD of each dealing.
+        model_bits: shape (P,), the rank model's MeanD of each dealing.
         chance: one-sided p-value of the trials themselves: how often no evidence reads a model
             MeanD as high while the right speaker comes first as often as by guessing or more.
         dealt: what was dealt, in words.
@@ -225,7 +225,7 @@ class NullBand:
 
     @property
     def model_limits(self) -> tuple[float, float]:
-        """2.5 and 97.5 percentiles of the law's MeanD."""
+        """2.5 and 97.5 percentiles of the rank model's MeanD."""
         return limits(self.model_bits)
 
 
@@ -299,7 +299,7 @@ def null_band(
             for start, wide in zip(first, width, strict=True)
         ]
     )
-    bits = fit_laws(histograms).mean_bits
+    bits = fit_rank_models(histograms).mean_bits
     guessed = histograms[:, 0] * matrix.population >= matrix.trials * (1 - _ROUNDING)
     signed = np.where(guessed, bits, -bits)
     among = signed[1:] if dealing.complete else signed
@@ -333,8 +333,7 @@ def _deal(
     order = settled_order(matrix)
     trials = generator.permuted(np.tile(matrix.target[order], (permutations, 1)), axis=1)
     words = (
-        f"{permutations} permutations of trials: too few speakers ({tested}) to be "
-        "permuted "
+        f"{permutations} permutations of trials: too few speakers ({tested}) to be permuted "
         "themselves, so that trials of one speaker are taken as independent"
     )
     return _Dealing(trials, np.argsort(order), False, words)
@@ -347,7 +346,7 @@ def _plug_in_bits(histograms: _Doubles) -> _Doubles:
 
 
 def no_evidence(figures: Iterable[Figure]) -> bool:
-    """Whether permuted speakers read as much: the law's MeanD lies within its null band.
+    """Whether permuted speakers read as much: the rank model's MeanD lies within its null band.
 
     Args:
         figures: of SRD.
@@ -359,32 +358,32 @@ def no_evidence(figures: Iterable[Figure]) -> bool:
     return own.value <= band.high
 
 
-# --------------------------------------------------------------------------------------- rank laws
-# The beta-binomial law fitted to the ranks of trials, by each of SRD's five losses.
+# --------------------------------------------------------------------------------------- models
+# The beta-binomial rank model fitted to the ranks of trials, by each of SRD's five losses.
 
 
 @dataclass(frozen=True)
-class FittedRankLaw:
-    """Ranks of some trials, what they disclose and the law that they follow.
+class FittedRankModel:
+    """Ranks of some trials, what they disclose and the rank model that they follow.
 
     Attributes:
         histogram: shape (N,), index 0 is rank 1.
         trials: n.
         ties: how a shared score was ranked.
         statistics: of the histogram (plug-in).
-        law: fitted by LL.
+        rank_model: fitted by LL.
     """
 
     histogram: FloatArray
     trials: int
     ties: str
     statistics: RankStatistics
-    law: RankFit
+    rank_model: RankFit
 
     @property
     def mean_bits(self) -> float:
-        """MeanD of the law."""
-        return self.law.mean_disclosure_bits(self.histogram.size)
+        """MeanD of the rank model."""
+        return self.rank_model.mean_disclosure_bits(self.histogram.size)
 
     @property
     def sparse(self) -> bool:
@@ -394,12 +393,12 @@ class FittedRankLaw:
 
 @dataclass(frozen=True, kw_only=True)
 class LossFit(RankFit):
-    """The law by one of the paper's losses, as in SRD's Table II; ``loss`` is what was asked for.
+    """The model by one of the paper's losses, as in SRD's Table II; ``loss`` is what was asked for.
 
     Attributes:
-        kl_bits: Kullback-Leibler divergence of the law from the histogram.
+        kl_bits: Kullback-Leibler divergence of the rank model from the histogram.
         rank1_match_bits: ``|log2(p_1 / gamma_1)|``; infinite where rank 1 was never seen.
-        mean_bits: MeanD of the law.
+        mean_bits: MeanD of the rank model.
     """
 
     kl_bits: float
@@ -407,9 +406,9 @@ class LossFit(RankFit):
     mean_bits: float
 
 
-def rank_law(
+def some_rank_model(
     better: IntArray, tied: IntArray, speakers: int, ties: str = "spread"
-) -> FittedRankLaw:
+) -> FittedRankModel:
     """SRD of trials whose ranks are known.
 
     Args:
@@ -420,25 +419,25 @@ def rank_law(
         ties: ``"spread"``, ``"optimistic"``, ``"pessimistic"`` or ``"mid"``.
 
     Returns:
-        histogram, statistics and law.
+        histogram, statistics and rank model.
 
     Raises:
         CalibrationError: no trial.
         UsageError: unknown rule, or ranks that do not fit into N speakers.
 
     Example:
-        >>> found = rank_law(np.array([0, 0, 0, 1, 0, 2, 0, 1]), np.ones(8, dtype=int), 4)
+        >>> found = some_rank_model(np.array([0, 0, 0, 1, 0, 2, 0, 1]), np.ones(8, dtype=int), 4)
         >>> round(found.statistics.mean_bits, 2), found.statistics.identification_rate
         (0.7, 0.625)
     """
     histogram = rank_histogram(better, tied, speakers, ties)
-    law = fit(histogram)
+    rank_model = fit(histogram)
     trials = len(better)
-    return FittedRankLaw(histogram, trials, ties, rank_statistics(histogram, trials), law)
+    return FittedRankModel(histogram, trials, ties, rank_statistics(histogram, trials), rank_model)
 
 
 def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
-    """The law by each of the five losses: LL, MS, WMS, RWMS and CLL.
+    """The rank model by each of the five losses: LL, MS, WMS, RWMS and CLL.
 
     Args:
         histogram: shape (N,), index 0 is rank 1.
@@ -458,19 +457,19 @@ def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
     """
     fitted = []
     for loss in LOSSES:
-        law = fit(histogram, loss)
-        gamma = np.exp(law.log_pmf(len(histogram)))
+        rank_model = fit(histogram, loss)
+        gamma = np.exp(rank_model.log_pmf(len(histogram)))
         fitted.append(
             LossFit(
                 loss=loss,
-                alpha=law.alpha,
-                beta=law.beta,
-                binomial=law.binomial,
-                value=law.value,
+                alpha=rank_model.alpha,
+                beta=rank_model.beta,
+                binomial=rank_model.binomial,
+                value=rank_model.value,
                 kl_bits=kl_bits(histogram, gamma),
                 rank1_match_bits=rank1_match_bits(histogram, gamma),
-                mean_bits=law.mean_disclosure_bits(len(histogram)),
-                notes=law.notes,
+                mean_bits=rank_model.mean_disclosure_bits(len(histogram)),
+                notes=rank_model.notes,
             )
         )
     return tuple(fitted)
@@ -500,8 +499,7 @@ def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
         belief = min(1.0, float(2.0**worst) / speakers)
         text += (
             f" The most telling trial gave the attacker {worst:.2f} of at most "
-            f"{np.log2(speakers):.2f} bits: a belief of {share_aloud(belief)} in "
-            "the right one."
+            f"{np.log2(speakers):.2f} bits: a belief of {share_aloud(belief)} in the right one."
         )
     yield text
 
@@ -561,13 +559,14 @@ def figures(
     ties: str = "spread",
     permutations: int = PERMUTATIONS,
     seed: int = 0,
-    found: FittedRankLaw | None = None,
+    found: FittedRankModel | None = None,
     by_speaker: FloatArray | None = None,
 ) -> tuple[Figure, ...]:
     """Every figure of SRD.
 
-    The limits of MeanD stand on the law's, refitted in each resample; percentile limits of the
-    plug-in figure would cover a quarter of the time (docs/method.md section 3), so it carries none.
+    The limits of MeanD stand on the rank model's, refitted in each resample; percentile limits of
+    the plug-in figure would cover a quarter of the time (docs/method.md section 3), so it carries
+    none.
 
     Args:
         matrix: the trials.
@@ -575,29 +574,29 @@ def figures(
         ties: one of `monitor.maths.ranks.TIE_RULES`.
         permutations: of the null band; 0 leaves it out.
         seed: of the permutations.
-        found: `rank_law` of the trials by `ties`, where it was made already.
+        found: `some_rank_model` of the trials by `ties`, where it was made already.
         by_speaker: `mean_bits_by_speaker` of them, likewise.
 
     Returns:
-        MeanD (plug-in, Miller-Madow, the law's), the null band, IdR, rank-1 bits, StDD, MaxD and
-        its rank, Spread, alpha, beta, and the distribution over speakers.
+        MeanD (plug-in, Miller-Madow, the rank model's), the null band, IdR, rank-1 bits, StDD, MaxD
+        and its rank, Spread, alpha, beta, and the distribution over speakers.
 
     Raises:
         UsageError: unknown rule, or a score that is not finite.
     """
     if found is None:
-        found = rank_law(matrix.better, matrix.tied, matrix.population, ties)
+        found = some_rank_model(matrix.better, matrix.tied, matrix.population, ties)
     replicates = {} if weights is None else _replicates(resampled_histograms(matrix, weights, ties))
     values = _values(found)
     extra: dict[str, dict[str, Any]] = {
         "mean_bits": {"note": _PLUG_IN, "floor": null_bias_bits(matrix.population, found.trials)},
         "mean_bits_miller_madow": {"note": _why_no_correction(found), "floor": 0.0},
-        "mean_bits_model": {"note": ", ".join(found.law.notes), "floor": 0.0},
+        "mean_bits_model": {"note": ", ".join(found.rank_model.notes), "floor": 0.0},
         "idr": {"ceiling": 1.0, "floor": 1 / matrix.population},
         "maxd_bits": {"note": _NOISE},
         "rank1_bits": {"note": "" if found.histogram[0] else "nobody came first"},
     }
-    if found.law.binomial:
+    if found.rank_model.binomial:
         extra |= {key: {"note": _NO_OPTIMUM} for key in ("alpha", "beta")}
     if permutations:
         band = null_band(matrix, permutations, seed, ties)
@@ -635,16 +634,16 @@ def figures(
 
 
 _PLUG_IN = "biased up: read it beside its null band"
-_NO_OPTIMUM = "ranks vary less than a beta-binomial can: the law is a binomial"
+_NO_OPTIMUM = "ranks vary less than a beta-binomial can: the rank model is a binomial"
 _NOISE = "noise where trials are few: look at the rank at which it stands"
 _ONE_TRIAL = "no speaker has a second trial, and one has no mean"
-_BY_SPEAKER = "of the law fitted to each speaker's own trials"
+_BY_SPEAKER = "of the rank model fitted to each speaker's own trials"
 _NAMES = {
     "mean_bits": ("MeanD, counted", "bits"),
     "mean_bits_miller_madow": ("MeanD, counted, bias taken off", "bits"),
-    "mean_bits_model": ("MeanD, fitted law", "bits"),
+    "mean_bits_model": ("MeanD, fitted rank model", "bits"),
     "null_mean_bits": ("MeanD, counted, of no evidence", "bits"),
-    "null_model_bits": ("MeanD, fitted law, of no evidence", "bits"),
+    "null_model_bits": ("MeanD, fitted rank model, of no evidence", "bits"),
     "null_chance": ("chance that no evidence reads as much", "share"),
     "idr": ("IdR: the right person first", "share"),
     "rank1_bits": ("disclosure of rank 1", "bits"),
@@ -652,15 +651,15 @@ _NAMES = {
     "maxd_bits": ("MaxD", "bits"),
     "maxd_rank": ("rank of MaxD", "rank"),
     "spread": ("Spread", "share"),
-    "alpha": ("alpha of the law", ""),
-    "beta": ("beta of the law", ""),
+    "alpha": ("alpha of the rank model", ""),
+    "beta": ("beta of the rank model", ""),
     "speaker_bits_median": ("MeanD of the median speaker", "bits"),
     "speaker_bits_95": ("MeanD that 5 % of speakers exceed", "bits"),
 }
 
 
 def loss_figures(losses: Sequence[LossFit], ties: str = "spread") -> Iterator[Figure]:
-    """How far the law by each loss lies from the ranks seen: SRD's Table II.
+    """How far the rank model by each loss lies from the ranks seen: SRD's Table II.
 
     Args:
         losses: from `loss_fits`.
@@ -673,11 +672,11 @@ def loss_figures(losses: Sequence[LossFit], ties: str = "spread") -> Iterator[Fi
         note = ", ".join(each.notes)
         name = each.loss.lower()
         yield Figure(
-            f"srd.kl_{name}_bits", f"law by {each.loss}: misfit (KL)", each.kl_bits, "bits",
+            f"srd.kl_{name}_bits", f"rank model by {each.loss}: misfit (KL)", each.kl_bits, "bits",
             ties=ties, note=note,
         )  # fmt: skip
         yield Figure(
-            f"srd.rank1_match_{name}_bits", f"law by {each.loss}: misfit at rank 1",
+            f"srd.rank1_match_{name}_bits", f"rank model by {each.loss}: misfit at rank 1",
             each.rank1_match_bits, "bits", ties=ties, note=note,
         )  # fmt: skip
 
@@ -687,8 +686,8 @@ def repeated(matrix: ScoreMatrix) -> bool:
     return bool(np.bincount(matrix.owner).max() > 1)
 
 
-def _values(found: FittedRankLaw) -> dict[str, float | None]:
-    of, law = found.statistics, found.law
+def _values(found: FittedRankModel) -> dict[str, float | None]:
+    of, rank_model = found.statistics, found.rank_model
     return {
         "mean_bits": of.mean_bits,
         "mean_bits_miller_madow": None if found.sparse else of.miller_madow_bits,
@@ -699,12 +698,12 @@ def _values(found: FittedRankLaw) -> dict[str, float | None]:
         "maxd_bits": of.max_bits,
         "maxd_rank": float(of.max_rank),
         "spread": of.spread,
-        "alpha": None if law.binomial else law.alpha,
-        "beta": None if law.binomial else law.beta,
+        "alpha": None if rank_model.binomial else rank_model.alpha,
+        "beta": None if rank_model.binomial else rank_model.beta,
     }
 
 
-def _why_no_correction(found: FittedRankLaw) -> str:
+def _why_no_correction(found: FittedRankModel) -> str:
     if found.sparse:
         return "fewer trials than speakers: no correction holds, compare with the null band"
     if found.statistics.miller_madow_bits is None:
@@ -713,8 +712,8 @@ def _why_no_correction(found: FittedRankLaw) -> str:
 
 
 def _replicates(histograms: FloatArray) -> dict[str, FloatArray]:
-    """Of each resample, (B, N): the law's figures, and the plug-in ones that limits suit."""
-    model = fit_laws(histograms)
+    """Of each resample, (B, N): the rank model's figures, and the plug-in ones that limits suit."""
+    model = fit_rank_models(histograms)
     p = histograms / histograms.sum(axis=1, keepdims=True)
     speakers = p.shape[1]
     bits = np.log2(speakers * np.where(p > 0, p, np.nan))
@@ -729,9 +728,15 @@ def _replicates(histograms: FloatArray) -> dict[str, FloatArray]:
 
 
 # ------------------------------------------------------------------------------------------ curves
-# The pictures of SRD: the histogram of ranks, and the laws fitted to it.
+# The pictures of SRD: the histogram of ranks, and the rank models fitted to it.
 
-_LAW_DASHES = {"LL": "-", "MS": "--", "WMS": "-.", "RWMS": ":", "CLL": (0, (6, 1, 1, 1, 1, 1))}
+_RANK_MODEL_DASHES = {
+    "LL": "-",
+    "MS": "--",
+    "WMS": "-.",
+    "RWMS": ":",
+    "CLL": (0, (6, 1, 1, 1, 1, 1)),
+}
 _SINGLE = 20
 """Ranks up to here are drawn one by one, further ones in bins."""
 
@@ -757,14 +762,14 @@ def binned_ranks(histogram: FloatArray) -> Line:
     return Line(np.sqrt((first + 1) * last), share)
 
 
-def law_line(law: RankFit, speakers: int) -> Line:
+def rank_model_line(rank_model: RankFit, speakers: int) -> Line:
     """Probability by rank, at ranks spread evenly over their logarithm."""
     ranks = np.unique(np.rint(np.geomspace(1, speakers, POINTS)))
-    return Line(ranks, np.exp(law.log_pmf(speakers))[ranks.astype(np.intp) - 1])
+    return Line(ranks, np.exp(rank_model.log_pmf(speakers))[ranks.astype(np.intp) - 1])
 
 
 def _paint_ranks(axes: Axes, systems: Systems) -> None:
-    """Share of the trials at each rank, and the fitted laws."""
+    """Share of the trials at each rank, and the fitted rank models."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     alone = len(systems) == 1
@@ -777,11 +782,13 @@ def _paint_ranks(axes: Axes, systems: Systems) -> None:
             markeredgewidth=0, label="seen" if alone else None,
         )  # fmt: skip
         lowest = min(lowest, float(each.ranks.y[seen].min()), 1 / each.speakers)
-        for loss, law in each.laws.items() if alone else list(each.laws.items())[:1]:
-            first, dashes = loss == "LL", _LAW_DASHES.get(loss, "-")
+        for loss, rank_model in (
+            each.rank_models.items() if alone else list(each.rank_models.items())[:1]
+        ):
+            first, dashes = loss == "LL", _RANK_MODEL_DASHES.get(loss, "-")
             axes.plot(
-                law.x, law.y, color=colour if first else MUTED, linestyle=dashes,
-                linewidth=1.6 if first else 0.9, label=f"law, {loss}" if alone else None,
+                rank_model.x, rank_model.y, color=colour if first else MUTED, linestyle=dashes,
+                linewidth=1.6 if first else 0.9, label=f"model, {loss}" if alone else None,
             )  # fmt: skip
     count = systems[0][1].speakers
     axes.axhline(1 / count, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)), label="chance")
@@ -817,7 +824,7 @@ DRAWINGS = (
     Drawing(
         "ranks",
         "How far up the attacker's list the speaker stands",
-        "Share of trials at each rank, and the fitted rank law; wide ranks are averaged. Flat at "
+        "Share of trials at each rank, and the fitted rank model; wide ranks are averaged. Flat at "
         "chance: nothing is disclosed.",
         _paint_ranks,
     ),
@@ -846,7 +853,7 @@ _OF_IDR = Derived(
 
 _FIGURES = (
     FigureEntry("meand", "srd.mean_bits_model",
-                "bits that a trial discloses on average, by the law of its ranks", _SHARE),
+                "bits that a trial discloses on average, by the rank model of its ranks", _SHARE),
     FigureEntry("meand_counted", "srd.mean_bits",
                 "the same counted from the ranks: too high on few trials", _MODEL_HOLDS),
     FigureEntry("meand_corrected", "srd.mean_bits_miller_madow",
@@ -868,7 +875,7 @@ _FIGURES = (
     FigureEntry("spread", "srd.spread", "share of ranks that are likelier than by chance",
                 LimitRule("share", most=1.0,
                           quiet="without evidence it is chance which ranks are likelier")),
-    FigureEntry("alpha", "srd.alpha", "first parameter of the law",
+    FigureEntry("alpha", "srd.alpha", "first parameter of the rank model",
                 LimitRule("t", rest=1.0, least=0.0)),
     FigureEntry("beta", "srd.beta", "its second parameter", _MOST_FIRST),
     FigureEntry("speaker_median", "srd.speaker_bits_median",
@@ -876,7 +883,7 @@ _FIGURES = (
     FigureEntry("speaker_95", "srd.speaker_bits_95",
                 "bits that one speaker in twenty exceeds", _GIVEN),
     *(FigureEntry(f"kl_{loss}", f"srd.kl_{loss}_bits",
-                  f"misfit of the law fitted by {loss.upper()}, bits") for loss in _LOSSES),
+                  f"misfit of the rank model fitted by {loss.upper()}, bits") for loss in _LOSSES),
     *(FigureEntry(f"rank1_match_{loss}", f"srd.rank1_match_{loss}_bits",
                   f"its misfit at rank 1 ({loss.upper()})") for loss in _LOSSES),
 )  # fmt: skip
@@ -884,7 +891,7 @@ _FIGURES = (
 
 def _compute(context: EvaluationContext) -> FamilyResult:
     matrix, ties = context.ranked, context.ties
-    ranked = rank_law(matrix.better, matrix.tied, matrix.population, ties)
+    ranked = some_rank_model(matrix.better, matrix.tied, matrix.population, ties)
     losses = loss_fits(ranked.histogram)
     by_speaker = mean_bits_by_speaker(matrix, ties)
     permutations = context.replicates if len(matrix.tested) > 1 else 0
@@ -894,7 +901,7 @@ def _compute(context: EvaluationContext) -> FamilyResult:
         conclusions=() if repeated(matrix) else (_three_means({f.key: f for f in made}),),
         curves={
             "ranks": binned_ranks(ranked.histogram),
-            "laws": {each.loss: law_line(each, matrix.population) for each in losses},
+            "rank_models": {each.loss: rank_model_line(each, matrix.population) for each in losses},
             "speaker_bits": by_speaker if repeated(matrix) else None,
         },
     )
@@ -906,9 +913,9 @@ def _three_means(found: Mapping[str, Figure]) -> str:
     return (
         "One trial a speaker: three figures estimate one mean, MeanD. "
         f"Counted{counted} it is too high on few trials; with its bias taken off"
-        f"{corrected} and by the fitted law{model} it "
-        "is not. Quote the law's: its limits are the ones that hold. ALID is another attacker's "
-        "mean; single speakers have none, and are left out."
+        f"{corrected} and by the fitted rank model{model} it "
+        "is not. Quote the rank model's: its limits are the ones that hold. ALID is another "
+        "attacker's mean; single speakers have none, and are left out."
     )
 
 

@@ -38,7 +38,7 @@ __all__ = [
     "make_cells",
     "measure",
     "orders_of",
-    "table_of_law",
+    "table_of_rank_model",
 ]
 
 
@@ -49,7 +49,7 @@ __all__ = [
 # other people than those whom they are used on: nobody's tests weigh the features for themselves.
 
 FEWEST_SPEAKERS = 10
-"""With fewer to learn from there is no joint score, as there is no law."""
+"""With fewer to learn from there is no joint score, as there is no rank model."""
 _FOLDS = 8
 _MOST_SCORES = 1_000_000
 
@@ -92,11 +92,12 @@ def _learnt(scores: FloatArray, matrix: ScoreMatrix, rows: BoolArray) -> FloatAr
 
 
 # ------------------------------------------------------------------------------------------ losses
-# How well the law fits by each of SRD's five losses: Table III, and on speakers left out.
+# How well the rank model fits by each of SRD's five losses: Table III, and on speakers left out.
 #
-# SRD's two measures judge a law on the ranks that it was fitted to, where the likelihood cannot
-# lose by Kullback-Leibler divergence. So each law is also fitted on nine tenths of the speakers and
-# asked what the ranks of the others cost, in bits a trial more than by the likelihood's law.
+# SRD's two measures judge a model on the ranks that it was fitted to, where the likelihood cannot
+# lose by Kullback-Leibler divergence. So each model is also fitted on nine tenths of the speakers
+# and asked what the ranks of the others cost, in bits a trial more than by the likelihood's rank
+# model.
 
 _LOSSES_FOLDS = 10
 
@@ -112,38 +113,39 @@ def loss_rows(matrix: ScoreMatrix, replicates: int, seed: int) -> list[dict[str,
     Returns:
         with ``loss``, ``fitted`` (LL where CLL makes no sense), ``alpha``, ``beta``, ``binomial``,
         ``notes``, ``kl_bits``, ``rank1_match_bits`` (None where rank 1 was never seen), ``rank1``
-        (its probability by the law), the law's statistics, and ``left_out_bits``, ``..._low``,
-        ``..._high``: what it costs more than LL on speakers left out, None of fewer than three.
+        (its probability by the rank model), the rank model's statistics, and ``left_out_bits``,
+        ``..._low``, ``..._high``: what it costs more than LL on speakers left out, None of fewer
+        than three.
     """
     histogram = rank_histogram(matrix.better, matrix.tied, matrix.population)
     more = _left_out(matrix)
     rows = []
-    for law in loss_fits(histogram):
-        gamma = np.exp(law.log_pmf(matrix.population))
+    for rank_model in loss_fits(histogram):
+        gamma = np.exp(rank_model.log_pmf(matrix.population))
         row = {
-            "loss": law.loss,
-            "fitted": "LL" if "LL instead of CLL" in law.notes else law.loss,
-            "alpha": law.alpha,
-            "beta": law.beta,
-            "binomial": law.binomial,
-            "notes": list(law.notes),
-            "kl_bits": _finite(law.kl_bits),
-            "rank1_match_bits": _finite(law.rank1_match_bits),
+            "loss": rank_model.loss,
+            "fitted": "LL" if "LL instead of CLL" in rank_model.notes else rank_model.loss,
+            "alpha": rank_model.alpha,
+            "beta": rank_model.beta,
+            "binomial": rank_model.binomial,
+            "notes": list(rank_model.notes),
+            "kl_bits": _finite(rank_model.kl_bits),
+            "rank1_match_bits": _finite(rank_model.rank1_match_bits),
             "rank1": float(gamma[0]),
-            **table_of_law(law, matrix.population),
+            **table_of_rank_model(rank_model, matrix.population),
         }
         low = high = value = None
         if more is not None:
-            value, low, high = _with_limits(more[law.loss], matrix, replicates, seed)
+            value, low, high = _with_limits(more[rank_model.loss], matrix, replicates, seed)
         rows.append(row | {"left_out_bits": value, "left_out_low": low, "left_out_high": high})
     return rows
 
 
-def table_of_law(law: LossFit, speakers: int) -> dict[str, float]:
-    """The statistics of SRD's Table II, of a law."""
-    found: RankStatistics = rank_statistics(np.exp(law.log_pmf(speakers)))
+def table_of_rank_model(rank_model: LossFit, speakers: int) -> dict[str, float]:
+    """The statistics of SRD's Table II, of a rank model."""
+    found: RankStatistics = rank_statistics(np.exp(rank_model.log_pmf(speakers)))
     return {
-        "mean_bits": law.mean_bits,
+        "mean_bits": rank_model.mean_bits,
         "idr": found.identification_rate,
         "maxd_bits": found.max_bits,
         "stdd_bits": found.std_bits,
@@ -152,7 +154,7 @@ def table_of_law(law: LossFit, speakers: int) -> dict[str, float]:
 
 
 def _left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
-    """By loss, bits of each speaker's trials under laws of the others, less those by LL: (S,)."""
+    """By loss, bits of each speaker's trials under models of the others, less those by LL: (S,)."""
     count = len(matrix.tested)
     if count < 3:
         return None
@@ -178,7 +180,7 @@ def _left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
 def _with_limits(
     values: FloatArray, matrix: ScoreMatrix, replicates: int, seed: int
 ) -> tuple[float, float, float]:
-    """The mean over speakers with its 95 % limits."""
+    """The mean over speakers with its 95 % interval."""
     names = [matrix.speakers[column] for column in matrix.tested.tolist()]
     without = leaving_out(names)
     drawn = Estimate(
@@ -199,8 +201,8 @@ def _finite(value: float) -> float | None:
 # One matrix of scores, measured: SRD's figures with their limits, and what tables need beside.
 
 MEAN = "srd.mean_bits_model"
-"""The figure that lengths are compared by: MeanD of the fitted law."""
-_LAWS = ("LL", "CLL")
+"""The figure that lengths are compared by: MeanD of the fitted rank model."""
+_RANK_MODELS = ("LL", "CLL")
 
 
 def measure(matrix: ScoreMatrix, replicates: int, seed: int, tables: bool) -> dict[str, Any]:
@@ -251,17 +253,17 @@ def _of_speakers(matrix: ScoreMatrix, report: Report) -> dict[str, Any]:
     middle = int(order[(len(order) - 1) // 2])
     mine = matrix.owner == middle
     histogram = rank_histogram(matrix.better[mine], matrix.tied[mine], matrix.population)
-    laws = {loss: fit(histogram, loss) for loss in _LAWS}
+    rank_models = {loss: fit(histogram, loss) for loss in _RANK_MODELS}
     return {
         "speaker_bits": _listed(bits[order]),
         "one_speaker": {
             "mean_bits": float(bits[middle]),
             "trials": int(mine.sum()),
             "histogram": _listed(histogram),
-            "laws": {
-                loss: _listed(np.exp(law.log_pmf(matrix.population)))
-                for loss, law in laws.items()
-                if "LL instead of CLL" not in law.notes
+            "rank_models": {
+                loss: _listed(np.exp(rank_model.log_pmf(matrix.population)))
+                for loss, rank_model in rank_models.items()
+                if "LL instead of CLL" not in rank_model.notes
             },
         },
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from monitor.evaluation.srd import binned_ranks, law_line
+from monitor.evaluation.srd import binned_ranks, rank_model_line
 from monitor.experiment.cells import MEAN, MeasuredCell
 from monitor.experiment.findings import GUIDES, Surface, guide_start
 from monitor.features.f0 import HIGHEST_LAG, LOWEST_LAG, RATE
@@ -40,9 +40,9 @@ __all__ = [
     "draw_all",
     "frames_figure",
     "guide_bits",
-    "laws_of",
     "lengths_figure",
     "one_speaker_figure",
+    "rank_models_of",
     "ranks_figure",
     "save_csv",
     "speakers_figure",
@@ -237,8 +237,8 @@ def lengths_figure(surfaces: Sequence[Surface]) -> Drawn | None:
     return Drawn(
         "figure8",
         "What longer speech adds",
-        "MeanD of the fitted law against the speech heard, a line for each length D of the "
-        f"templates; bars: 95 % limits over speakers ({sizes}, the same people at all lengths). "
+        "MeanD of the fitted rank model against the speech heard, a line for each length D of the "
+        f"templates; bars: 95 % interval over speakers ({sizes}, the same people at all lengths). "
         "Dashed and dash-dotted: what composition allows from the first length on that tells "
         "anything, T and sqrt T, at the longest D. Grey dots: the ceiling, log2 N. What is under "
         f"{_LEAST_BITS:g} bits is not drawn.",
@@ -313,7 +313,7 @@ def _rows(surfaces: Sequence[Surface]) -> Iterator[tuple[Any, ...]]:
 
 
 # ------------------------------------------------------------------------------------- one speaker
-# SRD fig. 7: the ranks of one speaker, too few for a histogram, and the laws fitted to them.
+# SRD fig. 7: the ranks of one speaker, too few for a histogram, and the rank models fitted to them.
 
 
 def one_speaker_figure(cells: Sequence[MeasuredCell]) -> Drawn | None:
@@ -329,7 +329,7 @@ def one_speaker_figure(cells: Sequence[MeasuredCell]) -> Drawn | None:
         return None
     counts = np.array(one["histogram"])
     ranks = np.arange(1, counts.size + 1)
-    laws = {loss: np.array(law) for loss, law in one["laws"].items()}
+    rank_models = {loss: np.array(rank_model) for loss, rank_model in one["rank_models"].items()}
 
     def paint(figure: Figure, palette: Palette) -> None:
         left, right = figure.subplots(1, 2)
@@ -337,9 +337,9 @@ def one_speaker_figure(cells: Sequence[MeasuredCell]) -> Drawn | None:
                     label="counted")  # fmt: skip
         right.step(ranks, np.cumsum(counts) / counts.sum(), where="post", color=palette.muted,
                    label="counted")  # fmt: skip
-        for colour, (loss, law) in zip(palette.colours, laws.items(), strict=False):
-            left.plot(ranks, law / law.max(), color=colour, label=loss)
-            right.plot(ranks, np.cumsum(law), color=colour, label=loss)
+        for colour, (loss, rank_model) in zip(palette.colours, rank_models.items(), strict=False):
+            left.plot(ranks, rank_model / rank_model.max(), color=colour, label=loss)
+            right.plot(ranks, np.cumsum(rank_model), color=colour, label=loss)
         left.set_ylabel("of the largest")
         right.set_ylabel("cumulative probability")
         for axes in (left, right):
@@ -353,11 +353,10 @@ def one_speaker_figure(cells: Sequence[MeasuredCell]) -> Drawn | None:
         "One speaker has too few trials for a histogram",
         f"Ranks of the median speaker by {system}, {cell.panel.session} session: MeanD "
         f"{one['mean_bits']:.2f} bits by LL, {plural(one['trials'], 'trial')} "
-        f"among N = {counts.size}."
-        f"{'' if 'CLL' in laws else refused}",
-        ("rank", "trials", *(f"law_{loss.lower()}" for loss in laws)),
+        f"among N = {counts.size}.{'' if 'CLL' in rank_models else refused}",
+        ("rank", "trials", *(f"rank_model_{loss.lower()}" for loss in rank_models)),
         [
-            (int(k), float(n), *(float(law[k - 1]) for law in laws.values()))
+            (int(k), float(n), *(float(rank_model[k - 1]) for rank_model in rank_models.values()))
             for k, n in zip(ranks, counts, strict=True)
         ],
         paint,
@@ -366,13 +365,13 @@ def one_speaker_figure(cells: Sequence[MeasuredCell]) -> Drawn | None:
 
 
 # ------------------------------------------------------------------------------------------- ranks
-# SRD fig. 5: how often the speaker has each rank, and the laws fitted to that.
+# SRD fig. 5: how often the speaker has each rank, and the rank models fitted to that.
 
 _DRAWN = {"CLL": "--", "LL": ":"}
 
 
-def laws_of(found: dict[str, Any]) -> dict[str, RankFit]:
-    """The fitted laws by loss; CLL only where it makes sense."""
+def rank_models_of(found: dict[str, Any]) -> dict[str, RankFit]:
+    """The fitted rank models by loss; CLL only where it makes sense."""
     return {
         row["loss"]: RankFit(row["alpha"], row["beta"], row["binomial"], row["fitted"], np.nan)
         for row in found["losses"]
@@ -404,9 +403,9 @@ def ranks_figure(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Drawn
         "figure5",
         "How far up the list the speaker stands",
         f"Share of trials at each similarity rank ({sizes}); from rank 20 on the mean of widening "
-        "bins. Dashed: the beta-binomial law by CLL, where it makes sense; dotted: by LL; grey "
-        "dots: equal probability, no disclosure.",
-        ("session", "system", "rank", "share", "law_ll", "law_cll"),
+        "bins. Dashed: the beta-binomial rank model by CLL, where it makes sense; dotted: by LL; "
+        "grey dots: equal probability, no disclosure.",
+        ("session", "system", "rank", "share", "rank_model_ll", "rank_model_cll"),
         list(_ranks_rows(cells)),
         paint,
         (9.0, 3.6),
@@ -424,9 +423,9 @@ def _ranks_panel(axes: Axes, cell: MeasuredCell, palette: Palette, systems: Sequ
         lowest = min(lowest, float(line.y[seen].min()))
         axes.plot(line.x[seen], line.y[seen], "o-", color=colour, markersize=2.5, linewidth=0.9,
                   label=system)  # fmt: skip
-        for loss, law in laws_of(found).items():
+        for loss, rank_model in rank_models_of(found).items():
             if loss in _DRAWN:
-                fitted = law_line(law, found["speakers"])
+                fitted = rank_model_line(rank_model, found["speakers"])
                 axes.plot(fitted.x, fitted.y, color=colour, linestyle=_DRAWN[loss], linewidth=1.1)
     axes.axhline(1.0 / len(cell.panel.speakers), color=palette.muted, linestyle=(0, (1, 2)),
                  linewidth=0.9)  # fmt: skip
@@ -440,9 +439,15 @@ def _ranks_rows(cells: Sequence[MeasuredCell]) -> Iterator[tuple[Any, ...]]:
     for cell in cells:
         for system, found in cell.systems.items():
             share = np.array(found["histogram"]) / sum(found["histogram"])
-            laws = {loss: np.exp(law.log_pmf(share.size)) for loss, law in laws_of(found).items()}
+            rank_models = {
+                loss: np.exp(rank_model.log_pmf(share.size))
+                for loss, rank_model in rank_models_of(found).items()
+            }
             for k, each in enumerate(share.tolist()):
-                fitted = [float(laws[loss][k]) if loss in laws else None for loss in ("LL", "CLL")]
+                fitted = [
+                    float(rank_models[loss][k]) if loss in rank_models else None
+                    for loss in ("LL", "CLL")
+                ]
                 yield cell.panel.session, system, k + 1, each, *fitted
 
 
@@ -490,8 +495,8 @@ def speakers_figure(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Dr
     return Drawn(
         "figure6",
         "Not everybody discloses the same",
-        "MeanD of each tested speaker, by the law that LL fits to the speaker's own trials; the "
-        "axis ends at log2 N.",
+        "MeanD of each tested speaker, by the rank model that LL fits to the speaker's own "
+        "trials; the axis ends at log2 N.",
         ("session", "system", "mean_bits"),
         rows,
         paint,

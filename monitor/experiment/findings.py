@@ -57,7 +57,7 @@ class Contrast:
 
     Attributes:
         value: the difference.
-        low, high: 95 % limits, or wider ones where it is one of several.
+        low, high: 95 % interval, or wider ones where it is one of several.
     """
 
     value: float
@@ -94,7 +94,7 @@ class Surface:
         return float(np.log2(self.any["speakers"]))
 
     def bits(self, test: float, template: float) -> float:
-        """MeanD of the fitted law."""
+        """MeanD of the fitted rank model."""
         return float(self.found[test, template]["figures"][MEAN]["value"])
 
     def is_full(self, test: float, template: float) -> bool:
@@ -106,7 +106,7 @@ class Surface:
         chance = self.found[test, template]["figures"].get("srd.null_chance", {}).get("value")
         return chance is not None and chance <= 0.05
 
-    def telling(self, places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    def run_reporter(self, places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
         """The last of these cells, as many as tell without a gap: before, figures are of nothing.
 
         A feature of long windows has nothing yet of short speech; and one cell of many that tell
@@ -326,7 +326,7 @@ def _of(cell: MeasuredCell, system: str, found: dict[str, Any]) -> CorpusAnswer:
 
 
 def _judged(row: dict[str, Any]) -> str:
-    """Whether a law costs more than that by LL on speakers left out."""
+    """Whether a rank model costs more than that by LL on speakers left out."""
     low, high = row["left_out_low"], row["left_out_high"]
     if low is None:
         return "open"
@@ -353,12 +353,12 @@ def _limits(row: dict[str, Any]) -> str:
 
 
 def _at_rank_one(rows: Sequence[dict[str, Any]], found: dict[str, Any]) -> list[str]:
-    """Which laws say of rank 1 what the limits of IdR exclude."""
+    """Which rank models say of rank 1 what the limits of IdR exclude."""
     idr = found["figures"]["srd.idr"]
     if idr["low"] is None:
         return []
     off = [row["loss"] for row in rows if not idr["low"] <= row["rank1"] <= idr["high"]]
-    said = f"{', '.join(off)} say of it what these exclude" if off else "all laws lie within"
+    said = f"{', '.join(off)} say of it what these exclude" if off else "all rank models lie within"
     return [
         f"first ranks are {100 * idr['value']:.1f} % ({100 * idr['low']:.1f} to "
         f"{100 * idr['high']:.1f}), {said}"
@@ -376,7 +376,7 @@ _ORDER = float(np.log2(10.0))
 
 def guide_start(surface: Surface, template: float) -> float | None:
     """The first T from which on ranks are told from those of no evidence: guides begin there."""
-    found = surface.telling([(test, template) for test in surface.lengths])
+    found = surface.run_reporter([(test, template) for test in surface.lengths])
     return found[0][0] if found else None
 
 
@@ -526,8 +526,8 @@ def saturates(surface: Surface, of: str) -> CorpusAnswer | None:
     def place(length: float) -> tuple[float, float]:
         return (length, other) if of == "T" else (other, length)
 
-    telling = surface.telling([place(length) for length in every])
-    along = every[len(every) - len(telling) :]
+    run_reporter = surface.run_reporter([place(length) for length in every])
+    along = every[len(every) - len(run_reporter) :]
     if len(along) < 3:
         return None
 

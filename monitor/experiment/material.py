@@ -29,7 +29,7 @@ from monitor.files import not_written
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
 from monitor.phrases import plural
-from monitor.population.law import Laws
+from monitor.population.rank_model import RankModels
 from monitor.sources.frames import header_of
 from monitor.sources.provenance import file_hash
 from monitor.sources.registry import is_frames
@@ -231,7 +231,8 @@ class Speech:
         voices = [self.voices[name] for name in panel.speakers]
         plan = _plan(voices, panel.session, test, template, trials)
         grid = ScoreGrid(
-            voices, self.specs, Laws([]), (test,), (template,), (panel.session,), ("average",),
+            voices, self.specs, RankModels([]),
+            (test,), (template,), (panel.session,), ("average",),
             trials,
         )  # fmt: skip
         cell = grid.score(panel.session, test, template, plan)

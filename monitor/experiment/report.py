@@ -116,7 +116,7 @@ class Experiment:
             "templates learn more, up to many times as much. For an attacker who has clear speech "
             "of everybody: monitor enroll CLEAR_FRAMES -o clear.npz; monitor score NOISY_FRAMES "
             "-p clear.npz -o scores.npz; monitor experiment scores.npz -o DIR. One who weighs by "
-            "the law of the noise learns still more."
+            "the rank model of the noise learns still more."
         )
 
     def about(self, question: str) -> list[CorpusAnswer]:
@@ -198,7 +198,7 @@ _FITTED = (
 
 
 def table2(cell: MeasuredCell) -> TableText:
-    """Disclosure of the ranks counted and of the laws fitted to them, a column a system."""
+    """Disclosure of the ranks counted and of the rank models fitted to them, a column a system."""
     systems = list(cell.systems.values())
     rows = [
         ["Ranks counted", name, *(_figure(found["figures"][key], name) for found in systems)]
@@ -206,7 +206,8 @@ def table2(cell: MeasuredCell) -> TableText:
     ]
     for loss in ("CLL", "LL"):
         for name, key in _FITTED:
-            rows.append([f"Law by {loss}", name, *(_law(found, loss, key, name) for found in
+            rows.append([f"Rank model by {loss}", name,
+                         *(_rank_model(found, loss, key, name) for found in
                                                   systems)])  # fmt: skip
     rows += [
         ["No evidence", "MeanD (bits)", *(_figure(found["figures"]["srd.null_model_bits"], "")
@@ -220,7 +221,7 @@ def table2(cell: MeasuredCell) -> TableText:
 
 
 def table3(cell: MeasuredCell) -> TableText:
-    """How well the law by each loss fits, a column a system; the best of each in marks."""
+    """How well the rank model by each loss fits, a column a system; the best of each in marks."""
     rows = []
     for title, key in (
         ("KL divergence (bits)", "kl_bits"),
@@ -283,7 +284,7 @@ def _limits(figure: dict[str, Any], scale: float, digits: int) -> str:
     return f"\n{low} to {high}"
 
 
-def _law(found: dict[str, Any], loss: str, key: str, name: str) -> str:
+def _rank_model(found: dict[str, Any], loss: str, key: str, name: str) -> str:
     row = next(each for each in found["losses"] if each["loss"] == loss)
     if row["fitted"] != loss:
         return "–\nrefused"
@@ -341,7 +342,7 @@ def _power(value: float) -> str:
 
 _SESSION = {
     "cross": "test and template are of different sessions (recordings)",
-    "same": "test and template are parts of one recording, which flatters the attacker: room and "
+    "same": "test and template are parts of one recording, which favours the attacker: room and "
     "microphone are the same",
 }
 _HEARD = (
@@ -370,7 +371,8 @@ def method(found: Experiment) -> Iterator[str]:
     yield (
         "The same people take part in all cells of a sweep, so that lengths alone differ. What is "
         "fitted is the "
-        "beta-binomial law by log-likelihood (LL) unless it says otherwise; limits are 95 %, over "
+        "beta-binomial rank model by log-likelihood (LL) unless it says otherwise; limits are 95 "
+        "%, over "
         f"{plural(found.settings.replicates, 'resample')} of speakers, and differences are between "
         "the same speakers."
     )
@@ -421,7 +423,7 @@ def what_it_cannot_say(found: Experiment) -> Iterator[str]:
     )
     yield (
         "MeanD counted from ranks is above zero even where nothing is disclosed (see “No "
-        "evidence”); of the means that of the fitted law alone has limits."
+        "evidence”); of the means that of the fitted rank model alone has limits."
     )
     yield (
         "Of several lengths the one with the highest MeanD is the highest by chance as well: where "
@@ -433,7 +435,7 @@ def what_it_cannot_say(found: Experiment) -> Iterator[str]:
             "other: what longer speech adds there is in part that."
         )
     if all(panel.session == "same" for panel in found.panels):
-        yield "All figures are of one session each: they flatter the attacker."
+        yield "All figures are of one session each: they favour the attacker."
     yield (
         "The equal error rate pools scores of all trials without normalising them; the joint is "
         "weighed by other people in each part of the speakers, which it mixes."
@@ -445,12 +447,12 @@ def what_it_cannot_say(found: Experiment) -> Iterator[str]:
 # The page of an experiment: it reads like a short paper about the corpus.
 
 _TABLE2 = (
-    "Table II. Disclosure of the ranks counted, of the beta-binomial laws fitted to them by two "
-    "losses, and the equal error rate. Small: 95 % limits, where there are any that hold."
+    "Table II. Disclosure of the ranks counted, of the beta-binomial rank models fitted to them "
+    "by two losses, and the equal error rate. Small: 95 % interval, where there are any that hold."
 )
 _TABLE3 = (
-    "Table III. How well the law fits by each loss; smaller is better, ← marks the best. The third "
-    "measure asks people whom the law was not fitted to."
+    "Table III. How well the rank model fits by each loss; smaller is better, ← marks the best. "
+    "The third measure asks people whom the rank model was not fitted to."
 )
 
 _NOT_HEARD = (

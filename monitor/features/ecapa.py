@@ -624,7 +624,7 @@ class Identity(SpeechWindows):
 # ----------------------------------------------------------------------------------- speaker model
 # A feature by any speaker-embedding network in an ONNX file.
 #
-# The feature's name holds the digest of the file, so that templates, laws and streams of two
+# The feature's name holds the digest of the file, so that templates, rank models and streams of two
 # networks never meet under one name.
 
 _DIGITS = 16
@@ -639,7 +639,7 @@ class SpeakerModel(SpeechWindows):
 
     Attributes:
         spec: its name is ``speaker_`` and the first 16 hexadecimal digits of the file's sha256, its
-            network the whole sha256, the mark of templates and laws.
+            network the whole sha256, the mark of templates and rank models.
 
     Raises:
         UsageError: the extra ``onnx`` is not installed.

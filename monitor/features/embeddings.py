@@ -215,7 +215,7 @@ def _mel(hertz: float | FloatArray) -> FloatArray:
 # ----------------------------------------------------------------------------------------- network
 # An embedding network from an ONNX file, run by onnxruntime.
 #
-# The file may come from a stranger: its size is bounded, it is read once, and nothing but
+# The file may come from an impostor: its size is bounded, it is read once, and nothing but
 # onnxruntime looks into it; no library of custom operators is registered, and no other file is read
 # for it. A loop in it that never ends is ended.
 

@@ -1,4 +1,4 @@
-"""Voice activity: the clock of speech seconds that every feature and every law shares."""
+"""Voice activity: the clock of speech seconds that every feature and every rank model shares."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from monitor.ledger.database import (
 from monitor.managed import Managed
 from monitor.records.keys import limits
 from monitor.sources.provenance import Provenance
-from monitor.stream.intake import HeardTotals
+from monitor.stream.accumulator import HeardTotals
 from monitor.types import TICKS_PER_SECOND
 
 __all__ = ["Carried", "Ledger"]

@@ -169,7 +169,7 @@ class LedgerSession:
         elif kind == "alert":
             self._wait("alerts", record)
 
-    def settle(self) -> list[str]:
+    def drain(self) -> list[str]:
         """The stream is over: write the rest, and that it has ended."""
         if self._last is not None and self._last["seconds"] > self._due - self._every:
             self._wait("readings", {"type": "reading", **_kept(self._last)})

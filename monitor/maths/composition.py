@@ -45,8 +45,8 @@ def guides(
 
     Args:
         length_seconds: T, speech seconds, shape (...).
-        first_seconds: T0, the first length of the law's grid.
-        first_bits: D0, the law's expected bits at T0.
+        first_seconds: T0, the first length of the rank model's grid.
+        first_bits: D0, the rank model's expected bits at T0.
         ceiling: log2 N, in bits; neither guide exceeds it.
 
     Returns:
@@ -62,7 +62,7 @@ def guides(
     """
     length = np.asarray(length_seconds, dtype=np.float64)
     if not (np.isfinite(first_seconds) and first_seconds > 0):
-        raise UsageError("guides start from the first length of a law: give seconds above 0")
+        raise UsageError("guides start from the first length of a rank model: give seconds above 0")
     given = np.concatenate([length.ravel(), [first_bits, ceiling]])
     if not (np.isfinite(given) & (given >= 0)).all():
         raise UsageError("guides take finite lengths, first bits and ceiling of 0 or more")

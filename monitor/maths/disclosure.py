@@ -34,7 +34,7 @@ class RankStatistics:
 
     Attributes:
         speakers: N.
-        trials: n behind the histogram; None for a law.
+        trials: n behind the histogram; None for a rank model.
         mean_bits: MeanD, ``log2 N - H(p)``; of a histogram it is biased up.
         miller_madow_bits: MeanD less ``(occupied ranks - 1) / (2 n ln 2)``, at least 0; None
             where the histogram does not hold whole counts.
@@ -63,7 +63,7 @@ class RankStatistics:
 def rank_statistics(
     histogram: FloatArray | IntArray, trials: float | None = None
 ) -> RankStatistics:
-    """Statistics of a rank histogram or of a rank law.
+    """Statistics of a rank histogram or of a rank model.
 
     Args:
         histogram: shape (N,), index 0 is rank 1: counts, or probabilities that sum to one.
@@ -113,14 +113,14 @@ def rank_statistics(
 
 
 def kl_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
-    """Kullback-Leibler divergence of a law from a histogram: SRD's goodness of fit.
+    """Kullback-Leibler divergence of a rank model from a histogram: SRD's goodness of fit.
 
     Args:
         p: histogram, shape (N,); it is normalised.
-        gamma: probabilities of the law, shape (N,).
+        gamma: probabilities of the rank model, shape (N,).
 
     Returns:
-        bits, infinite where the law calls an observed rank impossible.
+        bits, infinite where the rank model calls an observed rank impossible.
 
     Raises:
         UsageError: shapes differ, or as `rank_statistics`.
@@ -137,11 +137,11 @@ def kl_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
 
 
 def rank1_match_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
-    """``|log2(p_1 / gamma_1)|``: how well a law meets the most important rank.
+    """``|log2(p_1 / gamma_1)|``: how well a rank model meets the most important rank.
 
     Args:
         p: histogram, shape (N,); it is normalised.
-        gamma: probabilities of the law, shape (N,).
+        gamma: probabilities of the rank model, shape (N,).
 
     Returns:
         bits, infinite where only one of the two calls rank 1 impossible.
@@ -200,6 +200,6 @@ def _pair(p: FloatArray | IntArray, gamma: FloatArray) -> tuple[_Doubles, _Doubl
     first, second = _distribution(p), _distribution(gamma)
     if first.shape != second.shape:
         raise UsageError(
-            f"{first.size} ranks against {second.size}: evaluate the law at the same N"
+            f"{first.size} ranks against {second.size}: evaluate the rank model at the same N"
         )
     return first / first.sum(), second

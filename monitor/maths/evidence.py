@@ -70,10 +70,10 @@ def levelled(bits: FloatArray) -> FloatArray:
     """All ratios of a stream lowered alike until the mean of other people's is at most 1.
 
     Of the enrolled all but one, or all, are certainly not the speaker: where their mean ratio
-    exceeds 1 on this very stream, the voice is nearer to this crowd than to the people that the law
-    was learnt from (an accent, a microphone in common), and so it would be to anybody else of it.
-    The best may be the speaker and counts as an other one would: a bit above the runner-up, the
-    median of how far the best of many leads where a share 2^-k shows k bits.
+    exceeds 1 on this very stream, the voice is nearer to this crowd than to the people that the
+    rank model was learnt from (an accent, a microphone in common), and so it would be to anybody
+    else of it. The best may be the speaker and counts as an other one would: a bit above the
+    runner-up, the median of how far the best of many leads where a share 2^-k shows k bits.
 
     Args:
         bits: shape (..., N); -inf is nobody.

@@ -31,8 +31,8 @@ __all__ = [
 # ---------------------------------------------------------------------------------- identification
 # The identification rate among ever more people: four parametric forms of it.
 #
-# Rank 1 is lost to the first stranger who scores higher. Each form is a guess at how likely
-# strangers are to do that, and so at ``rate(n)``, the share of trials in which the right one of n
+# Rank 1 is lost to the first impostor who scores higher. Each form is a guess at how likely
+# impostors are to do that, and so at ``rate(n)``, the share of trials in which the right one of n
 # people comes first. On the sizes that can be measured they fit alike; far beyond they part, and
 # the space between them is what is not known (docs/method.md section 10).
 
@@ -44,11 +44,11 @@ _STEPS = 60
 _EDGE = 1e-12
 """Rates nearer than this to 0 or 1 are taken for that near."""
 _OWN = np.arange(-14.0, 26.0, 0.08)
-"""Own scores, in deviations of strangers' scores: fine enough for the highest of 1e10 strangers."""
+"""Own scores, in deviations of impostors' scores: fine enough for the highest of 1e10 impostors."""
 
 
 def beta_binomial(points: FloatArray, sizes: FloatArray) -> _Doubles:
-    """The rank law of SRD at rank 1: each stranger wins with a chance that is beta distributed.
+    """The rank model of SRD at rank 1: each impostor wins with a chance that is beta distributed.
 
     ``rate(n) = B(alpha, n - 1 + beta) / B(alpha, beta)``: docs/method.md section 3 at j = 0.
 
@@ -71,7 +71,7 @@ def probit(points: FloatArray, sizes: FloatArray) -> _Doubles:
     """Normal scores of one spread, and a share of trials that are missed whatever the crowd.
 
     ``rate(n) = w E[Phi(z)^(n - 1)]``, z normal with mean d' and deviation 1 (docs/method.md
-    section 10): own and strangers' scores spread alike, as in signal detection (Green and Swets,
+    section 10): own and impostors' scores spread alike, as in signal detection (Green and Swets,
     1966). With a deviation of its own it would have a third parameter, which few sizes cannot tell
     from the others.
 
@@ -103,7 +103,7 @@ def _best_of(sizes: FloatArray) -> _Doubles:
 def logit(points: FloatArray, sizes: FloatArray) -> _Doubles:
     """Odds that fall as a power of the crowd: the logit is linear in the logarithm of its size.
 
-    ``rate(n) = 1 / (1 + c (n - 1)^b)``, 0 < b < 1. The strangers count, n - 1, so that nobody else
+    ``rate(n) = 1 / (1 + c (n - 1)^b)``, 0 < b < 1. The impostors count, n - 1, so that nobody else
     is 1 and no evidence (c = b = 1) exactly 1 / n.
 
     Args:
@@ -133,7 +133,7 @@ def pitman_yor(points: FloatArray, sizes: FloatArray) -> _Doubles:
     concentration t, E[K_n] solves ``E[K_n+1] = E[K_n] + (t + d E[K_n]) / (t + n)``, K_1 = 1:
     ``E[K_n] = (G(1 + t) / G(d + t) G(n + d + t) / G(n + t) - t) / d`` with G the gamma function
     (Pitman, Combinatorial stochastic processes, 2006, equation 3.13). Rocher, Hendrickx and de
-    Montjoye (A scaling law to model the effectiveness of identification techniques, Nature
+    Montjoye (A scaling rank model to model the effectiveness of identification techniques, Nature
     Communications 16:347, 2025) carry it over to techniques that do not match exactly; as there, t
     is 0 or more. Where d and t go to 0 everybody has one value: 1 / n.
 
@@ -248,14 +248,14 @@ def _misfit(
     return loss, slope, bend
 
 
-# --------------------------------------------------------------------------------------- strangers
+# --------------------------------------------------------------------------------------- impostors
 # How many bits the rank of a voice discloses among M people, for M far beyond those measured.
 #
-# The law needed is that of the chance that a stranger scores higher than the true speaker. If each
-# of M - 1 strangers scores higher with probability p, the rank is 1 + Binomial(M - 1, p);
+# The model needed is that of the chance that an impostor scores higher than the true speaker. If
+# each of M - 1 impostors scores higher with probability p, the rank is 1 + Binomial(M - 1, p);
 # over trials p varies, with density f on [0, 1]. MeanD among M, ``log2 M - H(rank)``, never falls
 # with M, since ranks among a random part of the crowd follow from those among all, and tends to the
-# divergence of f from the uniform law. SRD's rank law is f = Beta(alpha, beta).
+# divergence of f from the uniform rank model. SRD's rank model is f = Beta(alpha, beta).
 
 _WIDTH = 0.05
 _ODDS = np.arange(-60.0, 60.0 + _WIDTH / 2, _WIDTH)
@@ -269,7 +269,7 @@ the next."""
 
 
 def beta_mass(points: FloatArray) -> _Doubles:
-    """Share of the trials in each cell of p, by SRD's rank law.
+    """Share of the trials in each cell of p, by SRD's rank model.
 
     Args:
         points: shape (B, 2), as `monitor.maths.identification.beta_binomial`.
@@ -292,8 +292,8 @@ def probit_mass(points: FloatArray) -> _Doubles:
     from scipy.special import expit, ndtri_exp
 
     w, d = expit(points[:, :1]), points[:, 1:]
-    stranger = np.where(_ODDS > 0, ndtri_exp(_LOG_Q), -ndtri_exp(_LOG_P))
-    return np.asarray((w * np.exp(d * stranger - d * d / 2) + 1 - w) * _CELL)
+    impostor = np.where(_ODDS > 0, ndtri_exp(_LOG_Q), -ndtri_exp(_LOG_P))
+    return np.asarray((w * np.exp(d * impostor - d * d / 2) + 1 - w) * _CELL)
 
 
 def mean_bits(mass: FloatArray, people: int) -> _Doubles:

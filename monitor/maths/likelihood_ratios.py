@@ -222,7 +222,7 @@ def _side(
 # ``log LR = a + sum_f b_f z_f``, every b >= 0: the logit less the logarithm of the weighted class
 # ratio. In each class every speaker, and every pair of speakers, weighs the same, however many
 # comparisons there are of them. Few speakers that separate perfectly would have no finite optimum:
-# a ridge holds the slopes, centred on another law's coefficients where there is one. Such a law
+# a ridge holds the slopes, centred on another model's coefficients where there is one. Such a model
 # counts as m further speakers too, as if their comparisons looked like ours and it said who they
 # are (the catalytic prior of `monitor.maths.posterior_fit`).
 
@@ -310,7 +310,7 @@ class TemplateComparisons:
 
 @dataclass(frozen=True, slots=True)
 class PriorCoefficients:
-    """Another law's coefficients, and how many speakers it counts as.
+    """Another rank model's coefficients, and how many speakers it counts as.
 
     Attributes:
         coefficients: a and b of it, or of each of its resamples, shape (1, 1 + F) or (B, 1 + F).
@@ -337,7 +337,7 @@ def fit_each(
     Args:
         comparisons: of both classes, at least one each.
         speakers: how often each speaker is drawn, shape (B, V); None: the fit itself, B = 1.
-        told: another law.
+        told: another rank model.
         start: where to begin, shape (1 + F,).
 
     Returns:
@@ -439,7 +439,7 @@ def cross_fit(
 
     Args:
         comparisons: of V people.
-        told: another law; its first row alone.
+        told: another rank model; its first row alone.
         start: where to begin.
 
     Returns:
@@ -608,7 +608,7 @@ def fit_growing_temperature(
 #
 # A posterior over N enrolled speakers cannot say "none of them" (docs/method.md section 5). What
 # can is how well the best candidate fits in absolute terms. Every calibration trial is looked at
-# twice: as it is, and with the true speaker's template taken away, as a stranger would meet it. A
+# twice: as it is, and with the true speaker's template taken away, as an impostor would meet it. A
 # logistic regression on the favourite's absolute scores, one number a feature, tells the two apart.
 
 _RIDGE = 1e-3
@@ -617,35 +617,35 @@ _OPENSET_FOLDS = 20
 
 @dataclass(frozen=True, slots=True)
 class OpenSet:
-    """What tells enrolled speakers from strangers, and how well on speakers not used for it.
+    """What tells enrolled speakers from impostors, and how well on speakers not used for it.
 
     Attributes:
         bias: intercept; the log odds of being enrolled, at even odds before, are
             ``bias + slopes @ favourite``.
         slopes: shape (F,).
         enrolled_kept: fraction of enrolled trials taken for enrolled (log odds >= 0).
-        strangers_found: fraction of strangers taken for strangers.
+        impostors_found: fraction of impostors taken for impostors.
         area: area under the ROC curve: how often an enrolled trial looks more enrolled than a
-            stranger's. 0.5 is no use, 1 is perfect.
+            impostor's. 0.5 is no use, 1 is perfect.
     """
 
     bias: float
     slopes: FloatArray
     enrolled_kept: float
-    strangers_found: float
+    impostors_found: float
     area: float
 
 
-def fit_open_set(enrolled: FloatArray, strangers: FloatArray, speaker: IntArray) -> OpenSet:
+def fit_open_set(enrolled: FloatArray, impostors: FloatArray, speaker: IntArray) -> OpenSet:
     """Fit the open-set regression, and judge it on speakers left out of the fit.
 
     Args:
         enrolled: absolute scores of the favourite with everybody enrolled, shape (n, F).
-        strangers: the same with the true speaker left out, shape (n, F).
+        impostors: the same with the true speaker left out, shape (n, F).
         speaker: shape (n,), whom each trial is of; every speaker weighs the same.
     """
     weight = 1.0 / np.bincount(speaker)[speaker]
-    scores = np.concatenate([enrolled, strangers])
+    scores = np.concatenate([enrolled, impostors])
     label = np.repeat([True, False], len(enrolled))
     weights = np.tile(weight, 2)
     # folds of whole speakers
@@ -662,13 +662,13 @@ def fit_open_set(enrolled: FloatArray, strangers: FloatArray, speaker: IntArray)
 
 
 def told_apart(
-    enrolled: FloatArray, strangers: FloatArray, weight: FloatArray
+    enrolled: FloatArray, impostors: FloatArray, weight: FloatArray
 ) -> tuple[float, float, float]:
-    """Rates at even log odds (enrolled kept, strangers found), and the area under the ROC curve.
+    """Rates at even log odds (enrolled kept, impostors found), and the area under the ROC curve.
 
     Args:
         enrolled: log odds of enrolled trials, shape (n,).
-        strangers: of strangers, shape (n,).
+        impostors: of impostors, shape (n,).
         weight: of each trial, shape (n,).
 
     Example:
@@ -676,13 +676,13 @@ def told_apart(
         (0.5, 1.0, 1.0)
     """
     total = weight.sum()
-    order = np.argsort(strangers, kind="stable")
+    order = np.argsort(impostors, kind="stable")
     mass = np.concatenate([[0.0], np.cumsum(weight[order])])
-    below = mass[np.searchsorted(strangers[order], enrolled, side="left")]
-    upto = mass[np.searchsorted(strangers[order], enrolled, side="right")]
+    below = mass[np.searchsorted(impostors[order], enrolled, side="left")]
+    upto = mass[np.searchsorted(impostors[order], enrolled, side="right")]
     return (
         float(weight[enrolled >= 0].sum() / total),
-        float(weight[strangers < 0].sum() / total),
+        float(weight[impostors < 0].sum() / total),
         float((weight * 0.5 * (below + upto)).sum() / total**2),
     )
 

@@ -17,7 +17,7 @@ __all__ = ["descend", "logistic"]
 # The logistic function as NumPy computes it, for fits whose results are stored or printed in full.
 #
 # Elsewhere `scipy.special.expit`, ``softmax`` and ``log_softmax`` are used as they are. They may
-# round the last bit otherwise than NumPy's exponential does, and a law or a report shows every
+# round the last bit otherwise than NumPy's exponential does, and a model or a report shows every
 # digit: the fits here, and the softmaxes of `monitor.maths.posterior_fit`, `monitor.maths.lid` and
 # `monitor.evaluation.lid`, keep NumPy's, so that numbers that were published can be made
 # again to the last digit (they would move by some 1e-15 of themselves, a reliability by 1e-13).

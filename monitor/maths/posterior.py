@@ -78,7 +78,7 @@ def confidence_bits(posterior: FloatArray) -> FloatArray:
 class Candidates:
     """The N candidates of one reading, those that score alike in groups.
 
-    The limits evaluate one reading under every replicate of the law: with N candidates and B
+    The limits evaluate one reading under every replicate of the rank model: with N candidates and B
     replicates that is B N exponentials. Among many candidates those that hardly differ in any
     feature are one group here, counted with its mean and spread. Few candidates each stand alone,
     and then several readings go together, along leading axes written as ``...``. What groups and
@@ -176,7 +176,7 @@ def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
 
     Args:
         scores: raw scores, shape (F, N); shape (..., F, N) up to 256 candidates.
-        weights: lambda of the law and of every replicate asked for later, shape (..., 1 + B, F).
+        weights: lambda of the model and of every replicate asked for later, shape (..., 1 + B, F).
     """
     speakers = scores.shape[-1]
     if scores.shape[-2] == 1:
@@ -221,7 +221,7 @@ def replicate_bits(
 
     Args:
         scores: raw scores, shape (R, F, N).
-        weights: lambda of the law and of every replicate, shape (R, 1 + B, F).
+        weights: lambda of the rank model and of every replicate, shape (R, 1 + B, F).
         floors: e of every replicate, shape (R, B).
         target: the watched speaker, or None.
 

@@ -27,24 +27,25 @@ __all__ = [
 
 
 # ------------------------------------------------------------------------------------------ anchor
-# A prior on the weights and the floor of a posterior, from a law of other speakers.
+# A prior on the weights and the floor of a posterior, from a rank model of other speakers.
 #
-# A fit on few speakers can be far off, and what it then claims is far off too. Another law, learnt
-# on other speakers, says where to look: as if m further speakers had been heard whose trials look
-# like ours and whose true speakers are drawn from what the other law says (a catalytic prior:
-# Huang, Stein, Rubin and Kou, "Catalytic prior distributions with application to generalized linear
-# models", PNAS 117, 2020). Their mean loss is, to second order, a paraboloid around the other law
-# whose bend is the Fisher information of one trial. Against S speakers it counts m / (S + m): it
-# fades.
+# A fit on few speakers can be far off, and what it then claims is far off too. Another model,
+# learnt on other speakers, says where to look: as if m further speakers had been heard whose trials
+# look like ours and whose true speakers are drawn from what the other model says (a catalytic
+# prior: Huang, Stein, Rubin and Kou, "Catalytic prior distributions with application to generalized
+# linear models", PNAS 117, 2020). Their mean loss is, to second order, a paraboloid around the
+# other model whose bend is the Fisher information of one trial. Against S speakers it counts m / (S
+# + m): it fades.
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A quadratic penalty around the parameters of another law.
+    """A quadratic penalty around the parameters of another rank model.
 
     Attributes:
-        centre: lambda and log e of that law, and of each of its resamples, shape (1 + B, F + 1);
-            or of the law alone, shape (1, F + 1).
+        centre: lambda and log e of that rank model, and of each of its resamples, shape (1 + B, F +
+        1);
+            or of the rank model alone, shape (1, F + 1).
         precision: its bend, nats of one speaker's mean loss, shape (F + 1, F + 1).
     """
 
@@ -56,8 +57,8 @@ class Anchor:
         return Anchor(self.centre, self.precision * speakers)
 
     @property
-    def law(self) -> Anchor:
-        """The law without its resamples."""
+    def rank_model(self) -> Anchor:
+        """The rank model without its resamples."""
         return Anchor(self.centre[:1], self.precision)
 
     def cost(self, weights: FloatArray, floors: FloatArray) -> FloatArray:
@@ -70,14 +71,14 @@ class Anchor:
         return np.asarray(cost.reshape(-1, len(weights), floors.size))
 
     def slope(self, weights: FloatArray, floor: float) -> tuple[float, FloatArray]:
-        """The law's cost at one point, weights of shape (F,), and its slopes by lambda, log e."""
+        """The model's cost at one point, weights of shape (F,), and its slopes by lambda, log e."""
         away = np.append(weights, np.log(floor)) - self.centre[0]
         slope = self.precision @ away
         return float(0.5 * away @ slope), slope
 
 
 def information(behind: FloatArray, weights: FloatArray, floor: float) -> FloatArray:
-    """Fisher information of one trial on lambda and log e, at a law that is taken to be true.
+    """Fisher information of one trial on lambda and log e, at a model that is taken to be true.
 
     Args:
         behind: shape (n, F, N), raw scores against any one of each trial's candidates.
@@ -302,7 +303,7 @@ def fit(trials: Trials, prior: FloatArray | None = None, anchor: Anchor | None =
     Args:
         trials: the calibration trials.
         prior: shape (F,), from ``prior_of``; nothing where left out.
-        anchor: what another law knows, in the weight that it has.
+        anchor: what another rank model knows, in the weight that it has.
 
     Returns:
         the optimum. Where the scores say nothing (or mislead) the floor goes to 1, or lambda to
@@ -314,7 +315,7 @@ def fit(trials: Trials, prior: FloatArray | None = None, anchor: Anchor | None =
     prior = np.zeros(lines.shape[2]) if prior is None else prior
     total = table.loss.sum(axis=0) + _pull(trials, points, prior)[:, None]
     if anchor is not None:
-        total += anchor.law.cost(points, table.floors)[0] * _each(trials)
+        total += anchor.rank_model.cost(points, table.floors)[0] * _each(trials)
     found = []
     # the loss has local optima, a feature alone among them: descend from the best of every line
     for line, loss in zip(lines, np.split(total, len(lines)), strict=True):
@@ -447,12 +448,12 @@ def held_out(
             so that with few speakers, where one matters, the refits start from nothing instead.
         speakers: S, with ``trials.speaker`` in 0..S-1.
         prior: that of the full fit.
-        anchor: that of the full fit; its law alone counts.
+        anchor: that of the full fit; its rank model alone counts.
 
     Returns:
         lambda, shape (S, F), and e, shape (S,).
     """
-    anchor = None if anchor is None else anchor.law
+    anchor = None if anchor is None else anchor.rank_model
     if trials.speakers > _FEW_SPEAKERS:
         lowest = smallest_floor(trials.speakers - 1)
         return fit_replicates(trials, centre, 1.0 - np.eye(speakers), prior, lowest, anchor)

@@ -124,12 +124,12 @@ def _block(start: int, stop: int) -> tuple[_Doubles, _Doubles]:
 
 
 # ------------------------------------------------------------------------------------ betabinomial
-# The rank law: SRD's equation (3), corrected.
+# The rank model: SRD's equation (3), corrected.
 #
 # Rank k = 1..N of the true speaker is a beta-binomial count of impostors that beat it, j = k - 1 of
 # n = N - 1: ``gamma_k = C(n, j) B(j + alpha, n - j + beta) / B(alpha, beta)``. The paper prints
 # alpha twice and counts j from 1 to N; neither sums to one (docs/method.md section 3). Where
-# (alpha, beta) run away the law is Binomial(n, p). Everything is natural logarithms but the names
+# (alpha, beta) run away the model is Binomial(n, p). Everything is natural logarithms but the names
 # that end in ``_bits``.
 
 _FEW = 8
@@ -212,7 +212,7 @@ def binomial_log_pmf(p: ArrayLike, speakers: int) -> _Doubles:
 
 
 def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
-    """Log-probability of single ranks under the binomial law.
+    """Log-probability of single ranks under the binomial rank model.
 
     Args:
         p: in [0, 1].
@@ -231,7 +231,7 @@ def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Double
     """
     chance = np.asarray(p, dtype=np.float64)
     if not ((chance >= 0) & (chance <= 1)).all():
-        raise UsageError("p of the binomial law is a probability: give a number from 0 to 1")
+        raise UsageError("p of the binomial rank model is a probability: give a number from 0 to 1")
     last, j = _impostors(speakers), _beaten_by(rank, speakers)
     with np.errstate(divide="ignore"):
         won, lost = np.log(chance), np.log1p(-chance)
@@ -239,7 +239,7 @@ def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Double
 
 
 def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
-    """MeanD of the law, ``log2 N - H(gamma)``, in [0, log2 N].
+    """MeanD of the rank model, ``log2 N - H(gamma)``, in [0, log2 N].
 
     Args:
         alpha: first parameter, > 0, shape (...).
@@ -274,7 +274,7 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _D
 
 
 def binomial_mean_disclosure_bits(p: ArrayLike, speakers: int) -> _Doubles:
-    """MeanD of the binomial law.
+    """MeanD of the binomial rank model.
 
     Args:
         p: in [0, 1], shape (...).
@@ -302,7 +302,9 @@ def _impostors(speakers: int) -> int:
 def _parameters(alpha: ArrayLike, beta: ArrayLike) -> tuple[_Doubles, _Doubles]:
     a, b = np.broadcast_arrays(np.asarray(alpha, np.float64), np.asarray(beta, np.float64))
     if not ((a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)).all():
-        raise UsageError("alpha and beta of a rank law are positive numbers: refit the law")
+        raise UsageError(
+            "alpha and beta of a rank model are positive numbers: refit the rank model"
+        )
     return a, b
 
 
@@ -333,7 +335,7 @@ def _relative(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
 
 
 def _log_at(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
-    # j need not be whole: the thinned sums evaluate the law between two ranks.
+    # j need not be whole: the thinned sums evaluate the rank model between two ranks.
     one = rise(a, j) + rise(b, last - j) - rise(a + b, np.float64(last))
     return np.asarray(_log_choose(last, j) + one)
 
@@ -398,7 +400,7 @@ def _entropy(log: _Doubles) -> _Doubles:
 
 
 def _thinned_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
-    """Entropies through nodes that are dense at both ends; NaN where a law is too narrow."""
+    """Entropies through nodes that are dense at both ends; NaN where a rank model is too narrow."""
     lower = (last + 2) // 2
     upper = last + 1 - lower
     j = np.concatenate([nodes(lower), last - nodes(upper)])
@@ -411,7 +413,7 @@ def _thinned_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
         some = slice(start, start + step)
         log = at(a[some, None], b[some, None], last, j)
         mass = np.exp(log)
-        # Nodes that give the right mass and the right mean give the right entropy; where a law is
+        # Nodes that give the right mass and the right mean give the right entropy; where a model is
         # so narrow that it falls between them, the caller sums over every rank.
         share = a[some] / (a[some] + b[some])
         mean = mass @ (weight * j) / last
@@ -425,7 +427,7 @@ def _in_bits(entropy: _Doubles, speakers: int) -> _Doubles:
 
 
 # -------------------------------------------------------------------------------------- likelihood
-# Maximum likelihood of many rank laws at once.
+# Maximum likelihood of many rank models at once.
 #
 # In the corrected equation (3) log gamma_k is a sum of log(alpha + i) over i < j and of log(beta +
 # i) over i < n - j. A histogram therefore enters the likelihood only through how many of its trials
@@ -435,7 +437,7 @@ def _in_bits(entropy: _Doubles, speakers: int) -> _Doubles:
 # Source: docs/method.md section 3.
 
 LOWEST, HIGHEST = 1e-9, 1e12
-"""Where alpha and beta are held; a law that reaches either end has no finite optimum."""
+"""Where alpha and beta are held; a rank model that reaches either end has no finite optimum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,7 +453,7 @@ class _Tails:
         """Loss (up to a constant), gradient and Hessian at (log alpha, log beta)."""
         a, b = np.exp(logs).T
         x, y, z = (value[:, None] + self.at for value in (a, b, a + b))
-        # Each logarithm against that of the uniform law: small numbers, little to cancel.
+        # Each logarithm against that of the uniform rank model: small numbers, little to cancel.
         unit = self.at + 1.0
         loss = (
             np.log(z / unit) @ self.every
@@ -510,11 +512,11 @@ _HELD = 1e5
 
 
 def loss_values(shares: _Doubles, log: _Doubles, loss: str) -> _Doubles:
-    """The loss of each law.
+    """The loss of each rank model.
 
     Args:
         shares: histogram that sums to one, shape (N,).
-        log: log-probabilities of the laws, shape (..., N).
+        log: log-probabilities of the rank models, shape (..., N).
         loss: ``"LL"``, ``"MS"``, ``"WMS"``, ``"RWMS"`` or ``"CLL"``.
 
     Returns:
@@ -599,7 +601,7 @@ def _sums(steps: _Doubles) -> _Doubles:
 
 
 # ----------------------------------------------------------------------------------------- fitting
-# Fitting the rank law to a histogram of ranks (SRD section IV-B, docs/method.md section 3).
+# Fitting the rank model to a histogram of ranks (SRD section IV-B, docs/method.md section 3).
 
 LOSSES = ("LL", "MS", "WMS", "RWMS", "CLL")
 """Log-likelihood; mean square, plain, weighted by p and by exp(-k); LL held to rank 1."""
@@ -615,7 +617,7 @@ _TRIED = 25
 
 @dataclass(frozen=True, slots=True)
 class RankFit:
-    """A rank law, and how it was found.
+    """A rank model, and how it was found.
 
     Attributes:
         alpha: first parameter; where ``binomial``, the chance p that an impostor wins.
@@ -643,30 +645,30 @@ class RankFit:
         return log_pmf(self.alpha, self.beta, speakers)
 
     def mean_disclosure_bits(self, speakers: int) -> float:
-        """MeanD of the law among N speakers."""
+        """MeanD of the rank model among N speakers."""
         if self.binomial:
             return float(binomial_mean_disclosure_bits(self.alpha, speakers))
         return float(mean_disclosure_bits(self.alpha, self.beta, speakers))
 
 
 def fit(histogram: FloatArray | IntArray, loss: str = "LL") -> RankFit:
-    """Fit the law to one histogram.
+    """Fit the rank model to one histogram.
 
     Args:
         histogram: shape (N,), index 0 is rank 1: counts, weights, or proportions that sum to one
             (of an unknown number of trials, which are then not called sparse).
-        loss: one of `LOSSES`. The live law is LL.
+        loss: one of `LOSSES`. The live rank model is LL.
 
     Returns:
-        the law; where the histogram has no finite optimum, the binomial one.
+        the rank model; where the histogram has no finite optimum, the binomial one.
 
     Raises:
         CalibrationError: the histogram is empty.
         UsageError: unknown loss, fewer than two ranks, a negative or infinite count.
 
     Example:
-        >>> law = fit(np.array([40.0, 25, 15, 10, 6, 4]))
-        >>> round(law.mean_disclosure_bits(6), 2), law.notes
+        >>> rank_model = fit(np.array([40.0, 25, 15, 10, 6, 4]))
+        >>> round(rank_model.mean_disclosure_bits(6), 2), rank_model.notes
         (0.38, ())
     """
     if loss not in LOSSES:
@@ -691,7 +693,7 @@ def fit(histogram: FloatArray | IntArray, loss: str = "LL") -> RankFit:
 
 
 def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Fit the law to many histograms by log-likelihood, all at once.
+    """Fit the rank model to many histograms by log-likelihood, all at once.
 
     Args:
         histograms: shape (B, N), as in `fit`.
@@ -731,7 +733,7 @@ def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray,
 
 
 def pmf_of(alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: int) -> FloatArray:
-    """Probability of every rank under each of ``fit_many``'s laws, shape (B, N), at any N.
+    """Probability of every rank under each of ``fit_many``'s rank models, shape (B, N), at any N.
 
     Example:
         >>> pmf_of(*fit_many(np.array([[1.0, 1, 1], [9, 0, 0]])), 2).round(6)
@@ -748,7 +750,7 @@ def pmf_of(alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: i
 def mean_bits_of(
     alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: int
 ) -> FloatArray:
-    """MeanD of each of ``fit_many``'s laws among N speakers, shape (B,).
+    """MeanD of each of ``fit_many``'s rank models among N speakers, shape (B,).
 
     Example:
         >>> mean_bits_of(*fit_many(np.array([[1.0, 1, 1], [9, 0, 0]])), 2).round(6)
@@ -771,7 +773,7 @@ def _checked(counts: _Doubles) -> _Doubles:
         )
     if not (counts.sum(axis=1) > 0).all():
         raise CalibrationError(
-            "no trials to learn a rank law from: add speech of enrolled speakers"
+            "no trials to learn a rank model from: add speech of enrolled speakers"
         )
     return counts
 
@@ -809,7 +811,7 @@ def _search(shares: _Doubles, loss: str, likeliest: _Doubles) -> _Doubles:
 
 
 def _grid(speakers: int) -> Iterator[_Doubles]:
-    """Log-probabilities of the laws of the grid, some at a time."""
+    """Log-probabilities of the rank models of the grid, some at a time."""
     step = max(_CHUNK // speakers, 1)
     for k in range(0, len(_GRID), step):
         a, b = np.exp(_GRID[k : k + step]).T

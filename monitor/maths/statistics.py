@@ -18,10 +18,11 @@ __all__ = [
     "REPLICATES",
     "TAIL",
     "Crossing",
+    "DisclosureDelay",
     "Estimate",
     "FirstCrossing",
-    "SecondsBought",
     "difference_reach",
+    "disclosure_delay",
     "freedom",
     "interpolated_quantile",
     "limits",
@@ -29,7 +30,6 @@ __all__ = [
     "mean_seconds",
     "median_seconds",
     "quantile_limits",
-    "seconds_bought",
     "share_crossed",
     "share_limits",
     "speaker_weights",
@@ -177,7 +177,7 @@ def _running(
 # variance is known (docs/method.md section 12). Coverage: benchmarks/results/coverage.md.
 
 TAIL = 0.025
-"""Error on each side of 95 % limits."""
+"""Error on each side of 95 % interval."""
 
 _UNSEEN = 0.5
 """Units at the far edge that may not have been drawn: without them limits hold too seldom where
@@ -448,7 +448,7 @@ def difference_reach(first: Estimate, other: Estimate, tail: float) -> float:
 
 
 # ---------------------------------------------------------------------------------------- crossing
-# When so many bits are out, and how many seconds a protector buys: times that may be censored.
+# When so many bits are out, and how many seconds an anonymiser buys: times that may be censored.
 #
 # A recording that ends below a level says only that the level was not reached by then. Shares and
 # means over recordings are Kaplan and Meier's (1958), and a mean is of the first
@@ -586,14 +586,14 @@ def mean_seconds(crossings: Sequence[Crossing], horizon_seconds: float) -> float
 
 
 @dataclass(frozen=True, slots=True)
-class SecondsBought:
-    """What a protector buys before a level is reached, over many streams.
+class DisclosureDelay:
+    """What an anonymiser buys before a level is reached, over many streams.
 
     Attributes:
         streams: how many.
         horizon_seconds: of how much of each stream the means are.
         clear_seconds, protected_seconds: how long the level is not reached of these, on average.
-        seconds: the difference, with its 95 % limits; the limits are None of fewer than three
+        seconds: the difference, with its 95 % interval; the limits are None of fewer than three
             groups.
         low, high: the limits.
         clear_share, protected_share: of streams that have reached the level by the horizon.
@@ -613,13 +613,13 @@ class SecondsBought:
     protected_median: float | None
 
 
-def seconds_bought(
+def disclosure_delay(
     clear: Sequence[Crossing],
     protected: Sequence[Crossing],
     horizon_seconds: float,
     groups: Sequence[object] | None = None,
-) -> SecondsBought:
-    """How many more seconds pass on average before a level is reached, with a protector.
+) -> DisclosureDelay:
+    """How many more seconds pass on average before a level is reached, with an anonymiser.
 
     Within a horizon, since a stream that never reaches the level has no time at which it did: the
     difference of the two restricted means. Limits are Student's with the spread of 200 resamples of
@@ -638,14 +638,14 @@ def seconds_bought(
     Example:
         >>> clear = [Crossing(2.0, True), Crossing(4.0, True), Crossing(3.0, True)]
         >>> safe = [Crossing(10.0, False), Crossing(8.0, True), Crossing(9.0, True)]
-        >>> bought = seconds_bought(clear, safe, 10.0)
-        >>> bought.seconds, bought.clear_median, bought.protected_median
+        >>> delay = disclosure_delay(clear, safe, 10.0)
+        >>> delay.seconds, delay.clear_median, delay.protected_median
         (6.0, 3.0, 9.0)
     """
     _check_horizon(horizon_seconds, clear, protected)
     names = list(range(len(clear)) if groups is None else groups)
     if not len(clear) == len(protected) == len(names):
-        raise UsageError("seconds bought take the clear and the protected side of every stream")
+        raise UsageError("disclosure delay take the clear and the protected side of every stream")
     sides = _columns(clear), _columns(protected)
     _, group = np.unique([repr(name) for name in names], return_inverse=True)
 
@@ -660,7 +660,7 @@ def seconds_bought(
         replicates = np.array([difference(each[group]) for each in speaker_weights(count)])
         limits = t_limits(value, replicates, count, freedom(np.array(left_out)))
         low, high = max(limits[0], -horizon_seconds), min(limits[1], horizon_seconds)
-    return SecondsBought(
+    return DisclosureDelay(
         streams=len(clear),
         horizon_seconds=horizon_seconds,
         clear_seconds=_mean(*sides[0], horizon_seconds),

@@ -117,5 +117,5 @@ def _paint(
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", color=line if line != BLACK else "#E6E6E6", linewidth=0.6)
     axes.set_axisbelow(True)
-    axes.set_xlabel("bits of identity disclosed (mean), 95 % limits")
+    axes.set_xlabel("bits of identity disclosed (mean), 95 % interval")
     legend_above(axes)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_laws", "plot_reliability"]
+__all__ = ["plot_rank_models", "plot_reliability"]
 
 
 # ------------------------------------------------------------------------------------- reliability
@@ -116,7 +116,7 @@ _DODGE = 0.012
 """How far lines stand apart, as a share of the axis, so that their limits can be told apart."""
 
 
-def plot_laws(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def plot_rank_models(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw the model's MeanD with its limits against T, all at one number of candidates.
 
     A row of panels a feature, a panel a kind of session, a line a template length D.
@@ -167,9 +167,9 @@ def plot_laws(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             fontsize=16, weight="bold", color=BLACK,
         )  # fmt: skip
         figure.text(
-            0.075, 0.1 / height, "MeanD of the rank law's model, every law taken at "
+            0.075, 0.1 / height, "MeanD of the rank rank model, every rank model taken at "
             f"N = {candidates} candidates (dotted: its ceiling,\nlog2 N). D: template, T: test, "
-            "speech seconds. Bars: 95 % limits over resampled speakers.", fontsize=10, color=GREY,
+            "speech seconds. Bars: 95 % interval over resampled speakers.", fontsize=10, color=GREY,
         )  # fmt: skip
 
     draw(path, paint, (12, height))

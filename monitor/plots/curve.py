@@ -33,7 +33,7 @@ from monitor.phrases import (
     closed_set,
     enrolment,
     fewer_in_words,
-    is_stranger,
+    is_impostor,
     odds,
     of_evidence,
     plural,
@@ -374,7 +374,7 @@ def caption(run: RunColumns) -> str:
 
 def _caption(run: RunColumns) -> str:
     if run.evidence:
-        bands = "Bands: 95 % limits"
+        bands = "Bands: 95 % interval"
         if run.last.get("spread_low") is not None and not run.protected:
             bands += "; lighter: 9 of 10 voices watched by their own name"
         text = (
@@ -390,7 +390,7 @@ def _caption(run: RunColumns) -> str:
         text = f"Bits of {run.watch}; below 0 the attacker is misled."
         if run.doubtful.any():
             text = text.replace(";", ", in the shade of more voices than one;")
-    text += " Bands: 95 % limits."
+    text += " Bands: 95 % interval."
     if run.watch is None:
         text += "\n1 in k: as sure as if k equally likely speakers were left."
     if run.session == "same":
@@ -415,7 +415,7 @@ def _noticed(run: RunColumns) -> str:
 def _enrolled(run: RunColumns) -> str:
     """Whether anybody enrolled speaks."""
     said = _sentence(run.enrolment)
-    if is_stranger(run.last):
+    if is_impostor(run.last):
         return f" {said}."
     return f" Is the speaker enrolled at all? {said}." if run.enrolment else ""
 
@@ -793,7 +793,7 @@ def _each_feature(
 def _protected(
     axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], parts: Sequence[slice]
 ) -> list[tuple[float, str, str]]:
-    """The other side of the same speech, with its limits, and what the protector takes off."""
+    """The other side of the same speech, with its limits, and what the anonymiser takes off."""
     x, name = shown["speech"], "protected_bits"
     y = shown[name]
     known = np.flatnonzero(np.isfinite(y))
@@ -889,7 +889,7 @@ def _why_no_more(run: RunColumns) -> str:
     features: Mapping[str, Mapping[str, Any]] = run.last.get("features") or {}
     heard = [name for name, each in features.items() if each.get("usable")]
     of = f" of {short_name('+'.join(heard))}" if heard else ""
-    return f"none since, as no law tells it{of}"
+    return f"none since, as no rank model tells it{of}"
 
 
 def _label_ends(axes: Axes, labels: list[tuple[float, str, str]], begin: float) -> None:

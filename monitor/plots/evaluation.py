@@ -145,7 +145,7 @@ _NOT_DRAWN = ("name", "speakers", "non_mated", "more")
 
 @dataclass(frozen=True)
 class Line:
-    """Points of a curve, and its 95 % limits where it has them; shape (K,) each."""
+    """Points of a curve, and its 95 % interval where it has them; shape (K,) each."""
 
     x: FloatArray
     y: FloatArray
@@ -162,7 +162,7 @@ class Curves:
         speakers: N.
         non_mated: how many non-mated scores there are; below one in so many, no rate is known.
         ranks: share of the trials against rank.
-        laws: probability against rank, for each loss.
+        rank_models: probability against rank, for each loss.
         speaker_bits: shape (S,), MeanD of each tested speaker.
         local_bits: share of the trials that disclose at least so many bits, against bits.
         ece: empirical cross-entropy after ideal calibration, bits, against prior log-odds
@@ -181,7 +181,7 @@ class Curves:
     speakers: int
     non_mated: int
     ranks: Line | None = None
-    laws: Mapping[str, Line] = field(default_factory=dict)
+    rank_models: Mapping[str, Line] = field(default_factory=dict)
     speaker_bits: FloatArray | None = None
     local_bits: Line | None = None
     ece: Line | None = None

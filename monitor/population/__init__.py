@@ -1,4 +1,4 @@
-"""Who could be recognised: templates, rank laws, and the store that keeps both."""
+"""Who could be recognised: templates, rank models, and the store that keeps both."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.population.cohort import Cohort, FeatureTemplates
-    from monitor.population.law import Laws, RankLaw
     from monitor.population.population import Population, SourceNote, Speaker
+    from monitor.population.rank_model import RankModel, RankModels
     from monitor.population.reference import DEMO_SPEAKER, demo_frames
 
 __all__ = [
     "DEMO_SPEAKER",
     "Cohort",
     "FeatureTemplates",
-    "Laws",
     "Population",
-    "RankLaw",
+    "RankModel",
+    "RankModels",
     "SourceNote",
     "Speaker",
     "demo_frames",
@@ -28,9 +28,9 @@ _HOMES = {
     "DEMO_SPEAKER": "reference",
     "Cohort": "cohort",
     "FeatureTemplates": "cohort",
-    "Laws": "law",
+    "RankModels": "rank_model",
     "Population": "population",
-    "RankLaw": "law",
+    "RankModel": "rank_model",
     "SourceNote": "population",
     "Speaker": "population",
     "demo_frames": "reference",

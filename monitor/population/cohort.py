@@ -18,7 +18,7 @@ from monitor.errors import SchemaError, StoreError
 from monitor.files import atomic_write, read_arrays, sweep
 from monitor.kinds import FeatureSpec
 from monitor.maths.scores import Similarity
-from monitor.population.law import check_templates, spec_from
+from monitor.population.rank_model import check_templates, spec_from
 from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray, FloatArray
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------------------- storing
-# One file format for populations and laws: npz without pickle, with a JSON header.
+# One file format for populations and rank models: npz without pickle, with a JSON header.
 #
 # Written whole, private to its owner (0600): a reader sees the old file or the new one, never half.
 
@@ -116,7 +116,7 @@ def read_store(
     sweep(path)
     if not path.is_file():
         what = "is a directory" if path.is_dir() else "does not exist"
-        raise StoreError(f"{path}: {what}; a {kind} file (.npz) is needed")
+        raise StoreError(f"{path}: {what}; a {_called(kind)} file (.npz) is needed")
     try:
         with path.open("rb") as handle:
             arrays = read_arrays(handle, without=without)
@@ -132,7 +132,9 @@ def read_store(
                 "upgrade speaker-disclosure-monitor"
             )
         if found != kind:
-            raise StoreError(f"{path}: is a {printable(found)[:20]} file, a {kind} file is needed")
+            raise StoreError(
+                f"{path}: is a {_called(found)} file, a {_called(kind)} file is needed"
+            )
     except PermissionError as error:
         raise StoreError(f"{path}: may not be read; check its permissions") from error
     except _DAMAGE as error:
@@ -140,6 +142,10 @@ def read_store(
             f"{path}: is damaged or not a {kind} file; make it again or restore a copy"
         ) from error
     return header, arrays
+
+
+def _called(kind: object) -> str:
+    return printable(kind)[:20].replace("_", " ")
 
 
 def store_kind(path: Path) -> str | None:
@@ -190,7 +196,7 @@ class Cohort:
             embeddings of length 1. A row of zeros: nothing was heard of that feature.
         about: whose voices these are.
         names: of each, so that one can be forgotten; empty where nobody kept them, as in the
-            shipped one. They are no part of what a law is learnt against.
+            shipped one. They are no part of what a rank model is learnt against.
 
     Raises:
         StoreError: the parts do not belong together, or are nothing that a voice gives.
@@ -225,7 +231,7 @@ class Cohort:
         return {name: each.spec for name, each in self.features.items()}
 
     def mark(self, name: str) -> str:
-        """sha256 of what it holds of one feature: a law belongs to one cohort."""
+        """sha256 of what it holds of one feature: a rank model belongs to one cohort."""
         return _digest({name: self.features[name].slices})
 
     def only(self, names: Iterable[str]) -> Cohort | None:
@@ -291,7 +297,7 @@ def load_cohort(path: Path, digest: str) -> Cohort:
         StoreError: the store holds another one by now, none, or one that no voices give.
     """
     return unpack_cohort(
-        path, digest, *read_store(path, "population", without=("slices/", "law/", "people/"))
+        path, digest, *read_store(path, "population", without=("slices/", "rank_model/", "people/"))
     )
 
 
@@ -354,12 +360,12 @@ class CohortScoring:
     """The cohort's sketches of one feature, ready to be scored by streams.
 
     They are short, an utterance each, where templates have minutes: what that does to scores is
-    part of the law that was learnt against them.
+    part of the rank model that was learnt against them.
 
     Args:
         cohort: background speakers; those of whom nothing was heard of this feature are left out.
         name: of the feature.
-        similarity: that of the law.
+        similarity: that of the rank model.
     """
 
     def __init__(self, cohort: Cohort, name: str, similarity: Similarity) -> None:

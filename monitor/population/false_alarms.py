@@ -9,7 +9,7 @@ from typing import Any
 from monitor.errors import UsageError
 from monitor.maths.reliability import conformal_threshold, fewest_maxima, smallest_share
 from monitor.phrases import length_in_words, percent, plural
-from monitor.population.law import Laws, Maxima, RankLaw
+from monitor.population.rank_model import Maxima, RankModel, RankModels
 from monitor.records.keys import HEADLINES
 
 __all__ = ["FalseAlarms", "false_alarms"]
@@ -27,7 +27,7 @@ class FalseAlarms:
         speakers: n, whose streams say so, the watched one not among them.
         repeated: of these, how many had less than H (but half of it) and were heard again from the
             beginning.
-        session: the kind of law, ``"same"`` or ``"cross"``.
+        session: the kind of rank model, ``"same"`` or ``"cross"``.
         template_seconds: to which templates were cut there.
         most_bits: what no reading exceeds; infinity where nothing is known.
     """
@@ -54,7 +54,7 @@ class FalseAlarms:
 
 
 def false_alarms(
-    laws: Laws,
+    rank_models: RankModels,
     features: tuple[str, ...],
     session: str,
     field: str,
@@ -68,9 +68,9 @@ def false_alarms(
     """The threshold for a field that at most a share of others' streams exceeds.
 
     Args:
-        laws: with their maxima.
+        rank_models: with their maxima.
         features: listened for, in any order.
-        session: the kind of law in use.
+        session: the kind of rank model in use.
         field: as of an alert; a feature's (``f0.local_bits``) is that of a stream in which this
             feature alone is listened for.
         share: q, over 0 and under 1.
@@ -88,18 +88,18 @@ def false_alarms(
         raise UsageError(
             f"horizon_seconds={horizon_seconds:g} must be a positive number of seconds"
         )
-    law, own = _law_of(laws, features, session, field, watch, headline)
-    maxima = law.maxima
+    rank_model, own = _rank_model_of(rank_models, features, session, field, watch, headline)
+    maxima = rank_model.maxima
     if maxima is None:
         raise UsageError(
             "nothing is known of how high other people's streams get among these: learn it with "
             "monitor calibrate CORPUS -o POPULATION.npz, or calibrate(..., alarms=population) (a "
-            "law in a file of its own, --law, knows of no people)"
+            "rank model in a file of its own, --rank-model, knows of no people)"
         )
     if own not in maxima.fields:
         raise UsageError(
             f"nothing is known of how high {field} gets in other people's streams: use one of "
-            f"{', '.join(_known(laws, features, session, watch))}"
+            f"{', '.join(_known(rank_models, features, session, watch))}"
         )
     if maxima.horizon(horizon_seconds) is None:
         longest = length_in_words(float(maxima.horizons[-1]))
@@ -118,24 +118,24 @@ def false_alarms(
         horizon_seconds,
         int(found.values.size),
         found.repeated,
-        law.session,
+        rank_model.session,
         maxima.template_seconds,
         most_bits,
     )
 
 
-def _law_of(
-    laws: Laws,
+def _rank_model_of(
+    rank_models: RankModels,
     features: tuple[str, ...],
     session: str,
     field: str,
     watch: str | None,
     headline: str,
-) -> tuple[RankLaw, str]:
-    """The law whose maxima a field is among, and the field's name there.
+) -> tuple[RankModel, str]:
+    """The rank model whose maxima a field is among, and the field's name there.
 
     Raises:
-        UsageError: no law is about that feature.
+        UsageError: no rank model is about that feature.
     """
     name, _, last = field.rpartition(".")
     if name == "protected":
@@ -148,20 +148,24 @@ def _law_of(
         last = HEADLINES[headline] if last == "bits" else last
         if watch is None and last == "closed_set_bits":
             last = "gain_bits"  # they are the same
-    law = laws.find(features, session) or laws.find(features, _OTHER[session])
-    if law is None:
-        raise UsageError(f"no law is about {'+'.join(features)}, which {field} is a figure of")
-    return law, last
+    rank_model = rank_models.find(features, session) or rank_models.find(features, _OTHER[session])
+    if rank_model is None:
+        raise UsageError(
+            f"no rank model is about {'+'.join(features)}, which {field} is a figure of"
+        )
+    return rank_model, last
 
 
 _OF_NOBODY = ("bits", "closed_set_bits", "gain_bits")
 _OTHER = {"same": "cross", "cross": "same"}
 
 
-def _known(laws: Laws, features: tuple[str, ...], session: str, watch: str | None) -> list[str]:
+def _known(
+    rank_models: RankModels, features: tuple[str, ...], session: str, watch: str | None
+) -> list[str]:
     """Fields that there are maxima of."""
-    law = laws.find(features, session)
-    fields = () if law is None or law.maxima is None else law.maxima.fields
+    rank_model = rank_models.find(features, session)
+    fields = () if rank_model is None or rank_model.maxima is None else rank_model.maxima.fields
     own = [field for field in fields if watch is not None or field in _OF_NOBODY]
     known = [field for field in own if field != "rank_bits"]
     return [*(["bits"] if known else []), *known, f"{features[0]}.gain_bits"]

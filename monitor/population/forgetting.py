@@ -1,8 +1,8 @@
-"""Take a person out of a population, or out of laws in a file of their own: name and voice.
+"""Take a person out of a population, or out of rank models in a file of their own: name and voice.
 
 What belongs to one person goes: template, notes and fingerprints of the recordings, the sketch in
 the cohort, the maxima of the person's stream, the name wherever it stands. What was learnt from
-many together, as a rank law, cannot be parted again; it is marked, and is learnt anew by
+many together, as a rank model, cannot be parted again; it is marked, and is learnt anew by
 `monitor calibrate`.
 """
 
@@ -16,8 +16,8 @@ from typing import Any
 from monitor.errors import UsageError
 from monitor.phrases import plural
 from monitor.population.cohort import Cohort, store_kind
-from monitor.population.law import Laws, RankLaw
-from monitor.population.population import Population, load_laws, save_laws
+from monitor.population.population import Population, load_rank_models, save_rank_models
+from monitor.population.rank_model import RankModel, RankModels
 
 __all__ = ["Forgotten", "forget", "named_in"]
 
@@ -29,11 +29,11 @@ class Forgotten:
     Attributes:
         template_seconds: speech seconds of the template; 0 where the person was not enrolled.
         recordings: of the template.
-        maxima: laws that knew how high the person's stream got.
+        maxima: rank models that knew how high the person's stream got.
         background: whether the person was one of the cohort.
-        marked: laws that were learnt from the person among others.
-        mute: laws that said something of evidence and do not any more, since their cohort changed.
-        left: how many are still enrolled; None of laws without a population.
+        marked: rank models that were learnt from the person among others.
+        mute: models that said something of evidence and do not any more, since their cohort
+        changed. left: how many are still enrolled; None of rank models without a population.
     """
 
     template_seconds: float = 0.0
@@ -55,12 +55,13 @@ class Forgotten:
         if self.background:
             gone.append("a sketch in the cohort")
         if self.maxima:
-            gone.append(f"the maxima of a stream in {plural(self.maxima, 'law')}")
+            gone.append(f"the maxima of a stream in {plural(self.maxima, 'rank_model')}")
         left = "" if self.left is None else f"; {plural(self.left, 'speaker')} left"
         lines = [f"{name} is forgotten: {', '.join([*gone, 'the name'])}{left}"]
         if self.marked:
             lines.append(
-                f"monitor: note: {plural(self.marked, 'law')} had been learnt from {name} among "
+                f"monitor: note: {plural(self.marked, 'rank_model')} had been learnt from {name} "
+                f"among "
                 "others; that cannot be taken out of an average, and runs say so: calibrate again "
                 "without those recordings"
             )
@@ -74,11 +75,11 @@ class Forgotten:
 
 def named_in(population: Population) -> set[str]:
     """Everybody whom a population names, enrolled or not."""
-    return set(population.names) | _named(population.laws, population.cohort)
+    return set(population.names) | _named(population.rank_models, population.cohort)
 
 
 def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
-    """Take a person out of a population, or of laws in a file of their own.
+    """Take a person out of a population, or of rank models in a file of their own.
 
     Args:
         path: of the file.
@@ -90,11 +91,11 @@ def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
         StoreError: the file cannot be read or written; it is as it was.
     """
     target = path if output is None else output
-    if store_kind(path) == "law":
-        laws, cohort = load_laws(path)
-        _check_known(name, _named(laws, cohort), path)
-        laws, cohort, found = _without(laws, cohort, name)
-        save_laws(target, laws, cohort)
+    if store_kind(path) == "rank_model":
+        rank_models, cohort = load_rank_models(path)
+        _check_known(name, _named(rank_models, cohort), path)
+        rank_models, cohort, found = _without(rank_models, cohort, name)
+        save_rank_models(target, rank_models, cohort)
         return found
     before = Population.load(path)
     _check_known(name, named_in(before), path)
@@ -108,13 +109,13 @@ def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
             float(before.template_seconds[place]), len(before.speakers[place].sources)
         )
         population = before.without(name)
-    laws, cohort, more = _without(population.laws, population.cohort, name)
+    rank_models, cohort, more = _without(population.rank_models, population.cohort, name)
     Population(
         population.speakers,
         population.offsets,
         population.features,
-        laws,
-        borrowed=population.borrowed,
+        rank_models,
+        mismatched=population.mismatched,
         about=population.about,
         cohort=cohort,
     ).save(target)
@@ -138,41 +139,43 @@ def _check_known(name: str, known: Iterable[str], path: Path) -> None:
     raise UsageError(f"nobody called {name!r} is in {path}; {hint}")
 
 
-def _named(laws: Laws, cohort: Cohort | None) -> set[str]:
+def _named(rank_models: RankModels, cohort: Cohort | None) -> set[str]:
     names = set() if cohort is None else set(cohort.names)
-    for law in laws:
-        names.update(law.left_out, law.learnt_from)
-        names.update(() if law.maxima is None else law.maxima.speakers)
+    for rank_model in rank_models:
+        names.update(rank_model.left_out, rank_model.learnt_from)
+        names.update(() if rank_model.maxima is None else rank_model.maxima.speakers)
     return names
 
 
-def _without(laws: Laws, cohort: Cohort | None, name: str) -> tuple[Laws, Cohort | None, Forgotten]:
-    """Laws and cohort without somebody, and what that took."""
+def _without(
+    rank_models: RankModels, cohort: Cohort | None, name: str
+) -> tuple[RankModels, Cohort | None, Forgotten]:
+    """Rank models and cohort without somebody, and what that took."""
     background = cohort is not None and name in cohort.names
     others = cohort.without(name) if cohort is not None and background else cohort
-    made = [_law_without(law, name) for law in laws]
-    mute = sum(law.evidence is not None for law in made) if background else 0
+    made = [_rank_model_without(rank_model, name) for rank_model in rank_models]
+    mute = sum(rank_model.evidence is not None for rank_model in made) if background else 0
     if background:  # a ratio is learnt against one cohort, and means nothing against another
-        made = [replace(law, evidence=None) for law in made]
-    pairs = list(zip(laws, made, strict=True))
+        made = [replace(rank_model, evidence=None) for rank_model in made]
+    pairs = list(zip(rank_models, made, strict=True))
     found = Forgotten(
         maxima=sum(old.maxima is not new.maxima for old, new in pairs),
         background=background,
         marked=sum(old.forgotten < new.forgotten for old, new in pairs),
         mute=mute,
     )
-    return Laws(made), others, found
+    return RankModels(made), others, found
 
 
-def _law_without(law: RankLaw, name: str) -> RankLaw:
-    """A law that does not name somebody."""
+def _rank_model_without(rank_model: RankModel, name: str) -> RankModel:
+    """A rank model that does not name somebody."""
     changes: dict[str, Any] = {}
-    maxima = law.maxima
+    maxima = rank_model.maxima
     if maxima is not None and name in maxima.speakers:
         changes["maxima"] = maxima.without(name)
-    if name in law.left_out:
-        changes["left_out"] = tuple(each for each in law.left_out if each != name)
-    if name in law.learnt_from:
-        changes["learnt_from"] = tuple(each for each in law.learnt_from if each != name)
-        changes["forgotten"] = law.forgotten + 1
-    return replace(law, **changes)
+    if name in rank_model.left_out:
+        changes["left_out"] = tuple(each for each in rank_model.left_out if each != name)
+    if name in rank_model.learnt_from:
+        changes["learnt_from"] = tuple(each for each in rank_model.learnt_from if each != name)
+        changes["forgotten"] = rank_model.forgotten + 1
+    return replace(rank_model, **changes)

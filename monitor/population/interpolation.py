@@ -1,4 +1,4 @@
-"""A rank law between the lengths it was learnt at (docs/method.md section 4), and its spread."""
+"""A rank model between the lengths it was learnt at (docs/method.md section 4), and its spread."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ import numpy as np
 
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.maths import rank_models as betabinomial
-from monitor.population.law import RankLaw, neighbours
 from monitor.population.population import Population
+from monitor.population.rank_model import RankModel, neighbours
 from monitor.types import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "GOOD_AREA",
     "EnrolledProbability",
     "EvidenceSpread",
-    "LawPoint",
-    "LengthLaw",
+    "LengthModel",
+    "RankModelPoint",
     "Spread",
     "at_template",
-    "flattery",
-    "flattery_bits",
+    "same_session_bias",
+    "same_session_bias_bits",
 ]
 
 
 # ----------------------------------------------------------------------------------- interpolation
-# A rank law between the lengths it was learnt at (docs/method.md section 4).
+# A rank model between the lengths it was learnt at (docs/method.md section 4).
 
 _CHUNK = 1 << 19
 """Most numbers worked on at once, so that memory stays small."""
 
 
 @dataclass(frozen=True, slots=True)
-class LawPoint:
-    """The law at one length T: row 0, and its resamples in rows 1..B.
+class RankModelPoint:
+    """The rank model at one length T: row 0, and its resamples in rows 1..B.
 
     Attributes:
         share: shape (C, 1 + B): weight of each component of the rank pmf; C is 1, or 2 where some
-            row lies beside a degenerate law; the other rows' second weight is 0.
+            row lies beside a degenerate rank model; the other rows' second weight is 0.
         alpha, beta, binomial: shape (C, 1 + B), the components' parameters.
         weights: lambda, shape (1 + B, F).
         floor: e, shape (1 + B,).
         fade: 1 inside the grid, T / T0 below it: what is left is mixed with no evidence at all.
-        beyond: True where T lies beyond the grid and the last law holds.
+        beyond: True where T lies beyond the grid and the last rank model holds.
     """
 
     share: FloatArray
@@ -89,7 +89,7 @@ class LawPoint:
         return np.asarray(((1.0 - spread) * (speakers * gamma) + spread) / speakers)
 
     def rank_bits(self, speakers: int, better: int, tied: int) -> FloatArray:
-        """``log2(N x mean gamma over the tied ranks)``: the law's and its replicates', (1 + B,).
+        """``log2(N x mean gamma over the tied ranks)``: the model's and its replicates', (1 + B,).
 
         Exactly 0 where every template ties: no evidence.
         """
@@ -113,7 +113,7 @@ class LawPoint:
         return np.asarray((1.0 - left) * gamma + left / speakers)
 
     def expected_bits(self, speakers: int, row: slice) -> FloatArray:
-        """MeanD of the law's model at N, shape (rows,). The floor e is not part of it."""
+        """MeanD of the rank model at N, shape (rows,). The floor e is not part of it."""
         if self.fade == 0.0:
             return np.zeros(self.floor[row].shape)
         rows = np.arange(self.floor.size)[row]
@@ -132,18 +132,18 @@ class LawPoint:
         return np.clip(bits, 0.0, np.log2(speakers))
 
 
-class LengthLaw:
-    """A law at one template length, continuous in the test length T.
+class LengthModel:
+    """A rank model at one template length, continuous in the test length T.
 
     Inside the grid log alpha, log beta, log lambda and log e are interpolated in log T; beside a
-    degenerate law the two pmfs are mixed instead. Below the grid everything fades to no evidence,
-    zero bits at T = 0. Beyond it the last law holds: a similarity that grows with the evidence is
-    weighed as if it had been heard for the last length, so that an hour claims no more certainty
-    than calibration has seen.
+    degenerate rank model the two pmfs are mixed instead. Below the grid everything fades to no
+    evidence, zero bits at T = 0. Beyond it the last rank model holds: a similarity that grows with
+    the evidence is weighed as if it had been heard for the last length, so that an hour claims no
+    more certainty than calibration has seen.
 
     Attributes:
         lengths: T of the grid, shape (nT,).
-        degenerate: shape (nT,), True where the law or one of its resamples is.
+        degenerate: shape (nT,), True where the rank model or one of its resamples is.
     """
 
     def __init__(
@@ -165,10 +165,10 @@ class LengthLaw:
         every = np.stack([alpha, beta, floor, *np.moveaxis(weights, -1, 0)])
         self._logs = np.log(np.maximum(np.moveaxis(every, -1, 0), 1e-300))
         self._alone = np.ones((1, alpha.shape[0]))
-        self._last: tuple[float, LawPoint] | None = None
+        self._last: tuple[float, RankModelPoint] | None = None
 
-    def at(self, seconds: float) -> LawPoint:
-        """The law at T speech seconds."""
+    def at(self, seconds: float) -> RankModelPoint:
+        """The rank model at T speech seconds."""
         if self._last is not None and self._last[0] == seconds:
             return self._last[1]
         point = self._at(seconds)
@@ -199,7 +199,7 @@ class LengthLaw:
     def _shrink(self, seconds: FloatArray | float) -> FloatArray:
         return np.where(self._additive, self.lengths[-1] / seconds, 1.0)
 
-    def _at(self, seconds: float) -> LawPoint:
+    def _at(self, seconds: float) -> RankModelPoint:
         first, last = float(self.lengths[0]), float(self.lengths[-1])
         if seconds <= first:
             return self._cell(0, fade=max(seconds, 0.0) / first)
@@ -226,7 +226,7 @@ class LengthLaw:
             alpha = np.where(beside, self._alpha[:, [left, right]].T, alpha)
             beta = np.where(beside, self._beta[:, [left, right]].T, beta)
             binomial = beside & self._binomial[:, [left, right]].T
-        return LawPoint(share, alpha, beta, binomial, weights, floor, 1.0, False)
+        return RankModelPoint(share, alpha, beta, binomial, weights, floor, 1.0, False)
 
     def _cell(
         self,
@@ -235,8 +235,8 @@ class LengthLaw:
         fade: float = 1.0,
         shrink: FloatArray | float = 1.0,
         beyond: bool = False,
-    ) -> LawPoint:
-        return LawPoint(
+    ) -> RankModelPoint:
+        return RankModelPoint(
             self._alone,
             self._alpha[None, :, index],
             self._beta[None, :, index],
@@ -248,33 +248,33 @@ class LengthLaw:
         )
 
 
-def at_template(law: RankLaw, seconds: float, additive: BoolArray) -> LengthLaw:
-    """The law for templates of D speech seconds.
+def at_template(rank_model: RankModel, seconds: float, additive: BoolArray) -> LengthModel:
+    """The rank model for templates of D speech seconds.
 
     Between two template lengths the parameters are interpolated in log D; outside them, where only
     one was reached, or beside a degenerate cell, the nearest holds.
 
     Args:
-        law: parameters on the grid.
+        rank_model: parameters on the grid.
         seconds: D.
         additive: shape (F,), which features' similarities grow with the evidence.
     """
-    reached = np.isfinite(law.alpha[0])
+    reached = np.isfinite(rank_model.alpha[0])
     rows = np.flatnonzero(reached.any(axis=1))
     parts = []
     for t in rows:
-        left, right, w = neighbours(law.template_lengths, reached[t], seconds)
+        left, right, w = neighbours(rank_model.template_lengths, reached[t], seconds)
         nearest = right if w > 0.5 else left
-        stiff = law.binomial[:, t, left] | law.binomial[:, t, right]
+        stiff = rank_model.binomial[:, t, left] | rank_model.binomial[:, t, right]
         mixed = [
             _mixed(values[:, t, left], values[:, t, right], w)
-            for values in (law.alpha, law.beta, law.weights, law.floor)
+            for values in (rank_model.alpha, rank_model.beta, rank_model.weights, rank_model.floor)
         ]
         parts.append(
             (
-                np.where(stiff, law.alpha[:, t, nearest], mixed[0]),
-                np.where(stiff, law.beta[:, t, nearest], mixed[1]),
-                law.binomial[:, t, nearest],
+                np.where(stiff, rank_model.alpha[:, t, nearest], mixed[0]),
+                np.where(stiff, rank_model.beta[:, t, nearest], mixed[1]),
+                rank_model.binomial[:, t, nearest],
                 mixed[2],
                 mixed[3],
             )
@@ -282,7 +282,7 @@ def at_template(law: RankLaw, seconds: float, additive: BoolArray) -> LengthLaw:
     alpha, beta, binomial, weights, floor = (
         np.stack(values, axis=1) for values in zip(*parts, strict=True)
     )
-    return LengthLaw(law.lengths[rows], alpha, beta, binomial, weights, floor, additive)
+    return LengthModel(rank_model.lengths[rows], alpha, beta, binomial, weights, floor, additive)
 
 
 def _mixed(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
@@ -338,10 +338,10 @@ class EvidenceSpread:
     def of(
         cls, rows: Sequence[Mapping[str, Any]], template_seconds: float
     ) -> EvidenceSpread | None:
-        """What a law's calibration table says of it, for templates of D speech seconds.
+        """What a rank model's calibration table says of it, for templates of D speech seconds.
 
         Args:
-            rows: of the law of some features together, a cell each.
+            rows: of the rank model of some features together, a cell each.
             template_seconds: D; the nearest that was calibrated holds.
 
         Returns:
@@ -386,7 +386,7 @@ def _found(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
 
 GOOD_AREA = 0.8
 """Least area under the ROC curve, on speakers left out, for odds that are worth telling: four times
-in five an enrolled voice looks more enrolled than a stranger. Across sessions pitch reaches 0.5,
+in five an enrolled voice looks more enrolled than an impostor. Across sessions pitch reaches 0.5,
 voice 0.83 at 3 s and 0.93 at 10 s, identity 0.93 and more."""
 
 
@@ -398,26 +398,26 @@ class EnrolledProbability:
     They are told only where calibration has seen them work (`GOOD_AREA`).
 
     Args:
-        law: of one set of features.
+        rank_model: of one set of features.
         seconds: D, template length, speech seconds.
     """
 
-    def __init__(self, law: RankLaw, seconds: float) -> None:
-        reached = np.isfinite(law.open_set[:, :, 0])
+    def __init__(self, rank_model: RankModel, seconds: float) -> None:
+        reached = np.isfinite(rank_model.open_set[:, :, 0])
         rows = np.flatnonzero(reached.any(axis=1))
-        distance = np.abs(np.log(law.template_lengths / max(seconds, 1e-9)))
+        distance = np.abs(np.log(rank_model.template_lengths / max(seconds, 1e-9)))
         nearest = np.where(reached[rows], distance, np.inf).argmin(axis=1)
-        self._lengths = law.lengths[rows]
-        self._coefficients = law.open_set[rows, nearest]
+        self._lengths = rank_model.lengths[rows]
+        self._coefficients = rank_model.open_set[rows, nearest]
         areas = np.full(reached.shape, np.nan)
-        for row in law.rows:
-            t = np.flatnonzero(np.isclose(law.lengths, row["T"]))
-            d = np.flatnonzero(np.isclose(law.template_lengths, row["D"]))
+        for row in rank_model.rows:
+            t = np.flatnonzero(np.isclose(rank_model.lengths, row["T"]))
+            d = np.flatnonzero(np.isclose(rank_model.template_lengths, row["D"]))
             areas[t, d] = row.get("open_set_area", np.nan)
         self._areas = areas[rows, nearest]
 
     def area(self, seconds: FloatArray) -> FloatArray:
-        """How well they told strangers on speakers left out of the fit, at T.
+        """How well they told impostors on speakers left out of the fit, at T.
 
         Returns:
             area under the ROC curve, shape (R,): 0.5 is no use, 1 is perfect, NaN not known.
@@ -430,11 +430,12 @@ class EnrolledProbability:
 
         Args:
             seconds: T, speech seconds, shape (R,).
-            favourite: absolute scores of the most probable candidate, shape (R, F), in the law's
+            favourite: absolute scores of the most probable candidate, shape (R, F), in the rank
+            model's
                 order of features; additive ones divided by their frames.
 
         Returns:
-            shape (R,), in (0, 1); NaN where they cannot tell strangers.
+            shape (R,), in (0, 1); NaN where they cannot tell impostors.
         """
         from scipy.special import expit
 
@@ -448,11 +449,11 @@ class EnrolledProbability:
         return np.where(self.area(seconds) >= GOOD_AREA, found, np.nan)
 
 
-# -------------------------------------------------------------------------------------- flattering
+# -------------------------------------------------------------------------------------- favourable
 # How much higher same-session figures are than cross-session ones, and for whom it matters.
 #
-# Measured on the shipped readers, who have laws of both kinds: what a voice discloses on average to
-# a template of the same recording, less what it does to one of another.
+# Measured on the shipped readers, who have models of both kinds: what a voice discloses on average
+# to a template of the same recording, less what it does to one of another.
 #
 # Source: docs/method.md section 4.
 
@@ -460,10 +461,10 @@ _SHOWN = (10.0, 60.0)
 """Speech seconds at which the difference is told."""
 
 
-def flattery_bits(
+def same_session_bias_bits(
     features: Mapping[str, FeatureSpec], speakers: int, template_seconds: float
 ) -> dict[float, float] | None:
-    """Expected bits of the shipped same-session law less those of the cross-session law.
+    """Expected bits of the shipped same-session model less those of the cross-session rank model.
 
     Args:
         features: what is listened for, all of them together.
@@ -471,14 +472,20 @@ def flattery_bits(
         template_seconds: D.
 
     Returns:
-        bits by speech seconds; None where the shipped readers have no laws of these features.
+        bits by speech seconds; None where the shipped readers have no models of these features.
     """
     reference = Population.reference()
-    laws = [reference.laws.find(tuple(features), session) for session in ("same", "cross")]
-    if len(comparable_features(features, reference.specs)) < len(features) or None in laws:
+    rank_models = [
+        reference.rank_models.find(tuple(features), session) for session in ("same", "cross")
+    ]
+    if len(comparable_features(features, reference.specs)) < len(features) or None in rank_models:
         return None
     still = np.zeros(len(features), dtype=bool)
-    same, cross = (at_template(law, template_seconds, still) for law in laws if law is not None)
+    same, cross = (
+        at_template(rank_model, template_seconds, still)
+        for rank_model in rank_models
+        if rank_model is not None
+    )
     row = slice(0, 1)
     return {
         at: float(
@@ -489,9 +496,11 @@ def flattery_bits(
     }
 
 
-def flattery(features: Mapping[str, FeatureSpec], speakers: int, template_seconds: float) -> str:
-    """`flattery_bits` in words, to follow "flatters the attacker"."""
-    bits = flattery_bits(features, speakers, template_seconds)
+def same_session_bias(
+    features: Mapping[str, FeatureSpec], speakers: int, template_seconds: float
+) -> str:
+    """`same_session_bias_bits` in words, to follow "favours the attacker"."""
+    bits = same_session_bias_bits(features, speakers, template_seconds)
     if bits is None:
         return f"by how much is not known for {'+'.join(features)}"
     told = " and ".join(f"{max(b, 0.0):.1f} bits at {at:g} s" for at, b in bits.items())

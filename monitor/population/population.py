@@ -1,4 +1,4 @@
-"""A population: who could be recognised, by which templates, under which laws."""
+"""A population: who could be recognised, by which templates, under which rank models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,13 @@ from monitor.population.cohort import (
     unpack_cohort,
     write_store,
 )
-from monitor.population.law import Laws, RankLaw, check_speakers, check_templates, spec_from
+from monitor.population.rank_model import (
+    RankModel,
+    RankModels,
+    check_speakers,
+    check_templates,
+    spec_from,
+)
 from monitor.safe_text import printable
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -42,10 +48,10 @@ __all__ = [
     "SourceNote",
     "Speaker",
     "extended",
-    "load_laws",
+    "load_rank_models",
     "merged_by",
     "pack_people",
-    "save_laws",
+    "save_rank_models",
     "sound_of",
     "stored_as",
     "unpack_people",
@@ -53,67 +59,68 @@ __all__ = [
 
 
 # ------------------------------------------------------------------------------------- calibration
-# What calibration brings a population: laws, and what these cannot do without.
+# What calibration brings a population: rank models, and what these cannot do without.
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Laws, and the rows of the table that explain them.
+    """Rank models, and the rows of the table that explain them.
 
     Attributes:
-        laws: of every set of features and kind of session; a cross-session law that could not be
+        rank_models: of every set of features and kind of session; a cross-session rank model that
+        could not be
             learnt is the prior's, its ``origin`` "shipped".
         rows: one a cell that was fitted.
         several_sessions: speakers with two sessions or more.
         cohort: background speakers that scores were set against; None without.
     """
 
-    laws: Laws
+    rank_models: RankModels
     rows: tuple[Mapping[str, Any], ...]
     several_sessions: int = 0
     cohort: Cohort | None = None
 
 
 # ----------------------------------------------------------------------------------------- lawfile
-# Laws in a file of their own, to be used with any population of the same features.
+# Rank models in a file of their own, to be used with any population of the same features.
 
 
-def save_laws(path: Path, laws: Laws, cohort: Cohort | None = None) -> None:
-    """Write laws, without templates: npz without pickle, mode 0600, atomically.
+def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None = None) -> None:
+    """Write rank models, without templates: npz without pickle, mode 0600, atomically.
 
     Args:
         path: of the file.
-        laws: any.
+        rank_models: any.
         cohort: that their evidence was learnt against; it means nothing without.
     """
-    packed, arrays = laws.pack()
-    header: dict[str, Any] = {"laws": packed}
+    packed, arrays = rank_models.pack()
+    header: dict[str, Any] = {"rank_models": packed}
     if cohort is not None:
         header["cohort"], more = pack_cohort(cohort)
         arrays |= more
-    write_store(path, "law", header, arrays)
+    write_store(path, "rank_model", header, arrays)
 
 
-def load_laws(path: Path) -> tuple[Laws, Cohort | None]:
-    """Read what ``save_laws`` wrote: laws, and the cohort of their evidence if it came with them.
+def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
+    """Read what ``save_rank_models`` wrote: models, and the cohort of their evidence, if any.
 
     Raises:
         StoreError: it is no such file, incomplete or damaged.
         SchemaError: a newer version wrote it.
     """
-    header, arrays = read_store(path, "law")
-    laws, note = _unpacked(path, header, arrays), header.get("cohort")
+    header, arrays = read_store(path, "rank_model")
+    rank_models, note = _unpacked(path, header, arrays), header.get("cohort")
     if note is None:
-        return laws, None
+        return rank_models, None
     try:
-        return laws, unpack_cohort(path, str(note["sha256"]), header, arrays)
+        return rank_models, unpack_cohort(path, str(note["sha256"]), header, arrays)
     except (KeyError, TypeError) as error:
         raise StoreError(f"{path}: is incomplete ({printable(error)}); make it again") from error
 
 
-def _unpacked(path: Path, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Laws:
+def _unpacked(path: Path, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> RankModels:
     try:
-        return Laws.unpack(header["laws"], arrays)
+        return RankModels.unpack(header["rank_models"], arrays)
     except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
         raise StoreError(f"{path}: is incomplete ({printable(error)}); make it again") from error
 
@@ -337,7 +344,7 @@ SLICE_SECONDS = 5.0
 """Templates are kept in slices of so many speech seconds, so that they can be cut to one length."""
 
 MISMATCH = 0.8
-"""A template under this share of the others' length breaks the law (docs/method.md section 4)."""
+"""A template under this share of the others' length breaks the model (docs/method.md section 4)."""
 
 USEFUL_SECONDS = 30.0
 """Templates are all cut to the shortest, unless that has less: then it is left out, and told."""
@@ -362,14 +369,15 @@ class Scoring:
 
 
 class Population:
-    """Templates of N speakers and, once calibrated, the laws that say what a rank means.
+    """Templates of N speakers and, once calibrated, the rank models that say what a rank means.
 
     Args:
         speakers: names must be unique.
         offsets: shape (N + 1,): speaker j owns slices ``offsets[j]:offsets[j + 1]``.
         features: templates by feature name.
-        laws: rank laws; may be empty.
-        borrowed: True where the laws were learnt without some of the speakers. Laws that say whom
+        rank_models: rank models; may be empty.
+        mismatched: True where the rank models were learnt without some of the speakers. Rank models
+        that say whom
             they were learnt from know better.
         about: whose voices these are: attribution, one paragraph.
         cohort: background speakers, or what reads them once they are asked for.
@@ -385,17 +393,17 @@ class Population:
         speakers: Sequence[Speaker],
         offsets: IntArray,
         features: Mapping[str, FeatureTemplates],
-        laws: Laws | None = None,
+        rank_models: RankModels | None = None,
         *,
-        borrowed: bool = False,
+        mismatched: bool = False,
         about: str = "",
         cohort: Cohort | Callable[[], Cohort] | None = None,
     ) -> None:
         self.speakers = tuple(speakers)
         self.offsets = np.asarray(offsets, dtype=np.int64)
         self.features = dict(features)
-        self.laws = laws or Laws()
-        self._borrowed = borrowed
+        self.rank_models = rank_models or RankModels()
+        self._mismatched = mismatched
         self.about = about
         self._cohort = cohort
         self.names = tuple(speaker.name for speaker in self.speakers)
@@ -419,11 +427,11 @@ class Population:
         return len(self.speakers)
 
     @property
-    def borrowed(self) -> bool:
-        """Whether the laws were learnt without some of these speakers."""
-        taught = {name for law in self.laws for name in law.learnt_from}
-        if not taught:  # a law of an earlier version, or the shipped one
-            return self._borrowed
+    def mismatched(self) -> bool:
+        """Whether the rank models were learnt without some of these speakers."""
+        taught = {name for rank_model in self.rank_models for name in rank_model.learnt_from}
+        if not taught:  # a rank model of an earlier version, or the shipped one
+            return self._mismatched
         return not taught.issuperset(self.names)
 
     def index(self, name: str) -> int:
@@ -449,9 +457,9 @@ class Population:
         """What the frames of each feature look like."""
         return {name: each.spec for name, each in self.features.items()}
 
-    def scorers(self, law: RankLaw) -> dict[str, Similarity]:
-        """The similarity of each feature of a law, in its order."""
-        named = zip(law.features, law.similarities, strict=True)
+    def scorers(self, rank_model: RankModel) -> dict[str, Similarity]:
+        """The similarity of each feature of a rank model, in its order."""
+        named = zip(rank_model.features, rank_model.similarities, strict=True)
         return {name: self.features[name].spec.kind.similarity(how) for name, how in named}
 
     @property
@@ -574,7 +582,7 @@ class Population:
         ]
 
     def joined(self, other: Population) -> Population:
-        """This population and further speakers; laws of this one stay, marked as borrowed.
+        """This population and further speakers; rank models of this one stay, marked as mismatched.
 
         Raises:
             UsageError: a name is enrolled already, or the features do not match.
@@ -586,8 +594,8 @@ class Population:
             self.speakers + other.speakers,
             np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
             self._stacked(other),
-            self.laws,
-            borrowed=self._borrowed or len(self.laws) > 0,
+            self.rank_models,
+            mismatched=self._mismatched or len(self.rank_models) > 0,
             about=self.about,
             cohort=self._cohort,
         )
@@ -596,7 +604,7 @@ class Population:
         """This population with further speech of speakers who are there, and further speakers.
 
         Slices of a further session stand behind those that are there, and sources behind sources.
-        Laws stay; of further speakers they are borrowed.
+        Rank models stay; of further speakers they are mismatched.
 
         Raises:
             UsageError: some of the audio is enrolled already, or the features do not match.
@@ -622,8 +630,8 @@ class Population:
                 name: replace(each, slices=each.slices[order])
                 for name, each in self._stacked(other).items()
             },
-            self.laws,
-            borrowed=self._borrowed or (len(self.laws) > 0 and len(people) > len(self)),
+            self.rank_models,
+            mismatched=self._mismatched or (len(self.rank_models) > 0 and len(people) > len(self)),
             about=self.about,
             cohort=self._cohort,
         )
@@ -651,7 +659,7 @@ class Population:
         return features
 
     def only(self, names: Iterable[str]) -> Population:
-        """The same speakers with these features alone, and the laws about no others.
+        """The same speakers with these features alone, and the rank models about no others.
 
         Raises:
             UsageError: there is no such feature.
@@ -665,14 +673,18 @@ class Population:
             self.speakers,
             self.offsets,
             {name: self.features[name] for name in self.features if name in kept},
-            Laws(law for law in self.laws if set(law.features) <= set(kept)),
-            borrowed=self._borrowed,
+            RankModels(
+                rank_model
+                for rank_model in self.rank_models
+                if set(rank_model.features) <= set(kept)
+            ),
+            mismatched=self._mismatched,
             about=self.about,
             cohort=self._cohort,
         )
 
     def without(self, name: str) -> Population:
-        """Everybody else, under the same laws.
+        """Everybody else, under the same rank models.
 
         Raises:
             UsageError: nobody is called so.
@@ -681,7 +693,7 @@ class Population:
         return self.chosen(each for each in self.names if each != name)
 
     def chosen(self, names: Iterable[str]) -> Population:
-        """These speakers alone, in the order of the population, under the same laws.
+        """These speakers alone, in the order of the population, under the same rank models.
 
         Raises:
             UsageError: one of them is not enrolled.
@@ -697,35 +709,39 @@ class Population:
                 name: replace(each, slices=each.slices[slices])
                 for name, each in self.features.items()
             },
-            self.laws,
-            borrowed=self._borrowed,
+            self.rank_models,
+            mismatched=self._mismatched,
             about=self.about,
             cohort=self._cohort,
         )
 
     def calibrated(self, made: Calibration) -> Population:
-        """The same speakers with what `monitor.calibrate` learnt: laws, and the cohort of these.
+        """The same speakers with what `monitor.calibrate` learnt: models, and the cohort of these.
 
         Example::
 
             made = calibrate(*collect(recordings)[:2], alarms=people)
             people.calibrated(made).save("us.npz")
         """
-        return self.with_laws(made.laws, made.cohort)
+        return self.with_rank_models(made.rank_models, made.cohort)
 
-    def with_laws(self, laws: Laws, cohort: Cohort | None = None) -> Population:
-        """The same speakers under other laws; what `calibrate` learnt goes to `calibrated`.
+    def with_rank_models(self, rank_models: RankModels, cohort: Cohort | None = None) -> Population:
+        """The same speakers under other rank models; what `calibrate` learnt goes to `calibrated`.
 
         Args:
-            laws: any of the same features.
+            rank_models: any of the same features.
             cohort: that their evidence was learnt against; None leaves the one that is there.
 
         Warns:
-            UserWarning: a law has evidence, and there is no cohort to weigh it with.
+            UserWarning: a rank model has evidence, and there is no cohort to weigh it with.
         """
-        if cohort is None and self._cohort is None and any(law.evidence for law in laws):
+        if (
+            cohort is None
+            and self._cohort is None
+            and any(rank_model.evidence for rank_model in rank_models)
+        ):
             warnings.warn(
-                "without the cohort that these laws were learnt against nothing is said of "
+                "without the cohort that these rank models were learnt against nothing is said of "
                 "evidence, nor of other crowds: use calibrated(calibration), or give the cohort",
                 stacklevel=2,
             )
@@ -733,8 +749,9 @@ class Population:
             self.speakers,
             self.offsets,
             self.features,
-            laws,
-            borrowed=self._borrowed,  # counts only where the laws do not say whom they know
+            rank_models,
+            # counts only where the rank models do not say whom they know
+            mismatched=self._mismatched,
             about=self.about,
             cohort=self._cohort if cohort is None else cohort,
         )
@@ -745,7 +762,7 @@ class Population:
         Raises:
             StoreError: it cannot be written; what was there before is untouched.
         """
-        laws, arrays = self.laws.pack()
+        rank_models, arrays = self.rank_models.pack()
         people, more = pack_people(self.speakers)
         arrays |= more
         arrays["offsets"] = self.offsets
@@ -757,8 +774,8 @@ class Population:
             "slice_seconds": SLICE_SECONDS,
             "speakers": people,
             "features": features,
-            "laws": laws,
-            "borrowed": self._borrowed,
+            "rank_models": rank_models,
+            "mismatched": self._mismatched,
             "about": self.about,
         }
         if self.cohort is not None:
@@ -788,8 +805,8 @@ class Population:
                 unpack_people(header["speakers"], arrays),
                 arrays["offsets"],
                 features,
-                Laws.unpack(header["laws"], arrays),
-                borrowed=bool(header["borrowed"]),
+                RankModels.unpack(header["rank_models"], arrays),
+                mismatched=bool(header["mismatched"]),
                 about=str(header["about"]),
                 cohort=_cohort_of(path, header, features),
             )
@@ -807,7 +824,7 @@ class Population:
 
     @classmethod
     def reference(cls) -> Self:
-        """The population that ships with the package: readers of LibriSpeech, with their laws.
+        """The population that ships with the package: readers of LibriSpeech, with their models.
 
         LibriVox volunteers, from LibriSpeech (Panayotov et al., 2015, CC BY 4.0); see ``about``.
         """

@@ -28,11 +28,11 @@ from monitor.records.keys import (
 )
 
 __all__ = [
-    "BOUGHT",
     "BYSTANDERS",
     "CEILING",
     "DECLARED_READING",
     "DECLARED_START",
+    "DISCLOSURE_DELAY",
     "FALSE_ALARMS",
     "HEADLINE",
     "OPEN_CHANGE",
@@ -113,7 +113,7 @@ DECLARED_READING = {
 
 
 def declared_record(promise: Any) -> dict[str, Any]:
-    """A `monitor.protectors.blocks.Promise` of all that was heard so far."""
+    """A `monitor.anonymisers.blocks.Promise` of all that was heard so far."""
     spent = promise.spent
     better = spent.advanced_nats < spent.basic_nats
     return {
@@ -177,7 +177,7 @@ _CROSSED = {
     "properties": {"seconds": SECONDS, "crossed": FLAG},
     "required": ["seconds", "crossed"],
 }
-BOUGHT = {
+DISCLOSURE_DELAY = {
     "type": "array",
     "items": {
         "type": "object",
@@ -185,10 +185,10 @@ BOUGHT = {
             "bits": NUMBER,
             "clear": _CROSSED,
             "protected": _CROSSED,
-            "bought_seconds": VALUE,
+            "delay_seconds": VALUE,
             "at_least": FLAG,
         },
-        "required": ["bits", "clear", "protected", "bought_seconds", "at_least"],
+        "required": ["bits", "clear", "protected", "delay_seconds", "at_least"],
     },
 }
 
@@ -341,24 +341,24 @@ START = Record(
             "how tied ranks are counted",
         ),
         Key(
-            "law",
-            {"enum": ["own", "borrowed"]},
-            '`"own"`, or `"borrowed"` where it was learnt without some of these speakers: they '
-            "were added later, the law is from `--law`, or it is the shipped cross-session law "
-            "because too few speakers had two sessions",
+            "rank_model",
+            {"enum": ["own", "mismatched"]},
+            '`"own"`, or `"mismatched"` where it was learnt without some of these speakers: they '
+            "were added later, the rank model is from `--rank-model`, or it is the shipped "
+            "cross-session rank model because too few speakers had two sessions",
         ),
         Key(
-            "law_prior",
+            "rank_model_prior",
             _SHARE,
-            "what the shipped readers' law counts in this one as its prior: 0 (nothing) to 1 (it "
-            "is theirs); m / (S + m), S the speakers it was learnt on, m from 20 to 100 as "
+            "what the shipped readers' rank model counts in this one as its prior: 0 (nothing) to "
+            "1 (it is theirs); m / (S + m), S the speakers it was learnt on, m from 20 to 100 as "
             "speakers left out decide",
             required=False,
         ),
-        Key("law_session", SESSION, '`"cross"` or `"same"`: the kind of law in use'),
-        Key("law_speakers", COUNT, "mated speakers behind it"),
+        Key("rank_model_session", SESSION, '`"cross"` or `"same"`: the kind of rank model in use'),
+        Key("rank_model_speakers", COUNT, "mated speakers behind it"),
         Key(
-            "law_candidates",
+            "rank_model_candidates",
             COUNT,
             "N of the calibration: candidates of each of its tests",
             required=False,
@@ -379,7 +379,8 @@ START = Record(
         Key(
             "support_bits",
             FIGURE,
-            "the most bits of evidence that these templates' law can support, at any length; null "
+            "the most bits of evidence that these templates' rank model can support, at any "
+            "length; null "
             "where there is none: then `evidence_bits` and `among` of the readings are null, and "
             "a notice says what helps",
             required=False,
@@ -408,14 +409,14 @@ START = Record(
         Key(
             "fingerprint",
             {"type": "object", "additionalProperties": TEXT},
-            "of population and law: equal ones, equal figures",
+            "of population and rank model: equal ones, equal figures",
         ),
         Key(
             "notices",
             TEXTS,
             "what a person should know, one sentence each: among them by how many bits a "
-            "same-session law may flatter the attacker, from the difference between the shipped "
-            "laws",
+            "same-session rank model may favour the attacker, from the difference between the "
+            "shipped rank models",
         ),
         Key(
             "carried",
@@ -446,14 +447,14 @@ START = Record(
             PROTECTED_START,
             "only with `--protect`: its `method`, the most by which protected audio lags "
             "(`latency_seconds`; null: until a recording is over), and by what each of the "
-            "`attackers` knows, `support_bits` and the `fingerprint` of population and law: "
+            "`attackers` knows, `support_bits` and the `fingerprint` of population and rank model: "
             '`"ignorant"` has not enrolled protected speech, `"lazy-informed"` has',
             required=False,
         ),
         Key(
             "declared",
             DECLARED_START,
-            "only where a protector, or noise on frames, promises anything: the `mechanism`, its "
+            "only where an anonymiser, or noise on frames, promises anything: the `mechanism`, its "
             "`epsilon_nats` for each window of `window_seconds`, the `delta` of the optimal and "
             "the advanced composition, and after how many windows nothing is promised any more "
             "(`empty_after`)",
@@ -598,7 +599,7 @@ READING = Record(
         Key(
             "expected_bits",
             FIGURE,
-            "MeanD(T, D) of the law at N: what a voice of this length discloses on average",
+            "MeanD(T, D) of the rank model at N: what a voice of this length discloses on average",
             limits=True,
         ),
         Key("ceiling", CEILING, "log2 N"),
@@ -606,8 +607,8 @@ READING = Record(
         Key(
             "guides",
             _GUIDES,
-            "`linear` and `sqrt`: basic and advanced composition scaling from the law's first "
-            "length",
+            "`linear` and `sqrt`: basic and advanced composition scaling from the rank model's "
+            "first length",
             lambda reading: {"linear": reading.guides[0], "sqrt": reading.guides[1]},
         ),
         Key("session", SESSION, '`"cross"` or `"same"`'),
@@ -639,8 +640,8 @@ READING = Record(
             "with `spread_high`: between these bits of evidence 9 of 10 voices read that were as "
             "long and watched by their own name, of calibration's speakers left out of the fit. "
             "The limits of `bits` say something else: how much it depends on the people it was "
-            "learnt from. Left out where the headline is no evidence, or the law does not know: "
-            "nothing as short was calibrated",
+            "learnt from. Left out where the headline is no evidence, or the rank model does not "
+            "know: nothing as short was calibrated",
             required=False,
             sparse=True,
         ),
@@ -671,12 +672,12 @@ READING = Record(
             PROBABILITY,
             "probability that the speaker is one of the N at all, at the odds before that `start` "
             "tells (`enrolled_prior`); null as long as there is nothing to go by, and where these "
-            "features cannot tell strangers. The figures among the N assume it",
+            "features cannot tell impostors. The figures among the N assume it",
         ),
         Key(
             "beyond_grid",
             FLAG,
-            "true where T is longer than anything calibrated and the last law holds",
+            "true where T is longer than anything calibrated and the last rank model holds",
         ),
         Key(
             "features",
@@ -724,10 +725,10 @@ READING = Record(
         Key(
             "protected",
             PROTECTED_READING,
-            "only with `--protect`: what the same seconds disclose through the protector: `bits` "
+            "only with `--protect`: what the same seconds disclose through the anonymiser: `bits` "
             "with limits, the headline of the strongest attacker who was tried (`by`), `at_least` "
             "where any evidence was cut, and `speech`, the seconds of it in the protected audio. "
-            "Under `attackers`, by what each knows of the protector, `bits`, `evidence_bits`, "
+            "Under `attackers`, by what each knows of the anonymiser, `bits`, `evidence_bits`, "
             "`closed_set_bits` and `gain_bits` with limits, `at_least` and `support_bits` as above",
             lambda reading: None if reading.protected is None else protected_record(reading),
             required=False,
@@ -749,7 +750,7 @@ READING = Record(
         Key(
             "enrolled_withheld",
             TEXT,
-            "only where `enrolled` cannot be told: why. The law says how well it could in "
+            "only where `enrolled` cannot be told: why. The rank model says how well it could in "
             "calibration, on speakers left out: under an area of 0.8 below the ROC curve no number "
             "is given",
             required=False,

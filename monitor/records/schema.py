@@ -30,8 +30,8 @@ from monitor.records.keys import (
     misfit,
 )
 from monitor.records.reading import (
-    BOUGHT,
     BYSTANDERS,
+    DISCLOSURE_DELAY,
     FALSE_ALARMS,
     OPEN_CHANGE,
     READING,
@@ -178,8 +178,8 @@ ALERT = Record(
             FALSE_ALARMS,
             "only with `--false-alarms`: at most this `share` of other people's streams of "
             "`horizon_seconds` sets it off, by so many `speakers` (`repeated` of whom said less "
-            "and were heard again), under the law of this kind of `session`; `beyond` is true "
-            "after that time, of which nothing is known. See [alarms](alarms.md)",
+            "and were heard again), under the rank model of this kind of `session`; `beyond` is "
+            "true after that time, of which nothing is known. See [alarms](alarms.md)",
             required=False,
         ),
         Key(
@@ -204,7 +204,7 @@ CROSSING = Record(
             "since when the figure has stayed at or above it, for as long as an alert is held",
         ),
         Key(
-            "bought_seconds",
+            "delay_seconds",
             VALUE,
             "with the crossing of the second side: how much later the protected side was",
         ),
@@ -266,11 +266,11 @@ END = Record(
             required=False,
         ),
         Key(
-            "bought",
-            BOUGHT,
+            "disclosure_delay",
+            DISCLOSURE_DELAY,
             "only with `--protect`, a row for each level of the headline (`bits`): when the clear "
             "and the protected side reached it (`clear`, `protected`: `seconds`, or, where "
-            "`crossed` is false, until when it is known that they had not), and `bought_seconds`, "
+            "`crossed` is false, until when it is known that they had not), and `delay_seconds`, "
             "the difference, which is `at_least` so much where the protected side had not; null "
             "where the clear side had not. Empty where nobody is watched",
             required=False,

@@ -24,7 +24,7 @@ from monitor.errors import MonitorError, SourceError, StoreError, UsageError
 from monitor.files import is_ours, lock, not_written, open_private
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.managed import Managed
-from monitor.maths.statistics import Crossing, seconds_bought
+from monitor.maths.statistics import Crossing, disclosure_delay
 from monitor.phrases import attacker_in_words, level_in_words, plural
 from monitor.run.run import Unfinished
 from monitor.run.status import FAILED, status_of, status_of_error
@@ -41,7 +41,7 @@ __all__ = [
     "RecordingOutcome",
     "SummaryFile",
     "SummaryRow",
-    "bought_over",
+    "delay_over",
     "hear_each",
     "hear_one",
     "known_already",
@@ -51,15 +51,15 @@ __all__ = [
 
 
 # ------------------------------------------------------------------------------------------ bought
-# What a protector bought over many recordings, from the lines of their summary.
+# What an anonymiser bought over many recordings, from the lines of their summary.
 
 FEWEST = 2
 _MOST_SHORTER = 0.25
 """Share of the recordings that may be shorter than the time that means are taken over."""
 
 
-def bought_over(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Seconds bought on average over recordings, a line for each level, and who is kept out.
+def delay_over(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Disclosure delay on average over recordings, a line for each level, and who is kept out.
 
     The time that means are of is one that three in four recordings reach. Recordings count as
     independent: of one speaker's they say how they vary, not how speakers do.
@@ -68,7 +68,7 @@ def bought_over(rows: Sequence[Mapping[str, str]]) -> list[str]:
         rows: cells of the summary by column.
 
     Returns:
-        lines for people; none where there was no protector, or fewer than two recordings.
+        lines for people; none where there was no anonymiser, or fewer than two recordings.
     """
     told = [row for row in rows if row.get("crossings")]
     if len(told) < FEWEST:
@@ -90,7 +90,7 @@ def bought_over(rows: Sequence[Mapping[str, str]]) -> list[str]:
         return []
     who = {row["protected_by"] for row in told} - {""}
     most = " or ".join(attacker_in_words(name) for name in sorted(who, reverse=True))
-    return [f"seconds bought over {plural(len(told), 'recording')}, from {most}:", *lines]
+    return [f"disclosure delay over {plural(len(told), 'recording')}, from {most}:", *lines]
 
 
 def _line(
@@ -99,7 +99,7 @@ def _line(
     protected: Sequence[Crossing],
     horizon: float,
 ) -> str:
-    made = seconds_bought(clear, protected, horizon)
+    made = disclosure_delay(clear, protected, horizon)
     limits = "" if made.low is None else f" ({made.low:.1f} to {made.high:.1f})"
     return (
         f"  {level_in_words(bits)}: {made.seconds:.1f} s{limits} of the first "
@@ -137,7 +137,7 @@ class RecordingOutcome:
         first_alert_seconds: where in the audio the first alert was raised; None without one.
         alerts, gaps, changes: how many.
         exit_status: what `monitor replay` of this recording alone leaves with.
-        session: the kind of session that the law is of, ``"cross"`` or ``"same"``; else empty.
+        session: the kind of session that the model is of, ``"cross"`` or ``"same"``; else empty.
         enrolled_too: whether another part of the recording was enrolled; None where unheard.
         undecided: alerts of which so short a recording says nothing; else empty.
         error: why it could not be heard to its end; empty where it could.
@@ -224,9 +224,9 @@ def hear_one(path: Path, opened: Opened, state: Path | None = None) -> Recording
         exit_status=status_of(run),
         undecided="; ".join(run.totals.undecided),
         error=_outcome_line("; ".join(run.totals.failures)),
-        session=run.start["law_session"],
+        session=run.start["rank_model_session"],
         enrolled_too=run.monitor.session == "same",
-        crossings=as_text(tally.bought),
+        crossings=as_text(tally.disclosure_delay),
         notices=_outcome_line("; ".join(_of_itself(run))),
     )
 
@@ -253,7 +253,7 @@ class _Tally:
     def __init__(self) -> None:
         self.figures: dict[str, Any] = {"seconds": 0.0, "speech": 0.0}
         self.first_alert: float | None = None
-        self.bought: Sequence[Mapping[str, Any]] = ()
+        self.disclosure_delay: Sequence[Mapping[str, Any]] = ()
 
     def take(self, record: Mapping[str, Any]) -> None:
         if record["type"] == "reading":
@@ -262,7 +262,7 @@ class _Tally:
             differs = " ".join(record.get("differs", ()))
             self.figures = {**plain, **_protected(record), **sound, "differs": differs}
         elif record["type"] == "end":
-            self.bought = record.get("bought", ())
+            self.disclosure_delay = record.get("disclosure_delay", ())
         elif self.first_alert is None and _is_raised(record):
             self.first_alert = record["seconds"]
 
@@ -438,8 +438,8 @@ class SummaryFile(Managed):
             raise self._is_something_else()
         if row["settings"] != self.settings:
             raise UsageError(
-                f"{self.path} was made with other options, people or laws: give the same, name "
-                "another file, or overwrite it (--replace)"
+                f"{self.path} was made with other options, people or rank models: give the same, "
+                f"name another file, or overwrite it (--replace)"
             )
         self.rows[row["recording"]] = row
 

@@ -47,7 +47,7 @@ class Measurement:
         watch: the speaker who was followed; None where nobody was.
         speakers: N, the people it was compared with.
         seconds, speech: audio heard, and what of it was speech.
-        bits, bits_low, bits_high: the headline with its 95 % limits; None where there is none.
+        bits, bits_low, bits_high: the headline with its 95 % interval; None where there is none.
         headline: which figure it is, ``"evidence"`` or ``"closed-set"``.
         closed_set_bits, closed_set_bits_low, closed_set_bits_high: among the N alone.
         evidence_bits, evidence_bits_low, evidence_bits_high: in any crowd; None where nobody is
@@ -59,7 +59,7 @@ class Measurement:
         at_least: whether the evidence was cut to that.
         spread_low, spread_high: between these read 9 of 10 voices of this length.
         among: what it means in each crowd (docs/records.md), M as ``people``.
-        session: the kind of law, ``"cross"`` or ``"same"``.
+        session: the kind of rank model, ``"cross"`` or ``"same"``.
         excluded_seconds: speech that was left out as another voice's; None where one was heard.
         conditions: what the sound is like; None of ready-made frames.
         differs: in what it is unlike the templates', or bad: then low bits are no safety.
@@ -227,7 +227,7 @@ def measure(
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
         channel: the channel to hear, counted from 1; None mixes all of them.
         on_change: what to do when another person takes over, as of `Monitor`.
-        protect: a protector to hear the voice through as well, as of `Run`.
+        protect: an anonymiser to hear the voice through as well, as of `Run`.
         allow_overlap: hear audio that was enrolled, too; its figures are far too high.
         jobs: processes that compute features, as of `Run`.
 

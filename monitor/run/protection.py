@@ -1,4 +1,4 @@
-"""The protected side of a run: a protector in the stream, and attackers who hear what it makes."""
+"""The protected side of a run: an anonymiser in the stream, and attackers who hear it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from monitor.stream.records import fingerprint
 from monitor.types import Notice
 
 if TYPE_CHECKING:
-    from monitor.protectors.blocks import ProtectedBlocks
+    from monitor.anonymisers.blocks import ProtectedBlocks
     from monitor.stream.pair import MonitorPair
 
 __all__ = ["ProtectedSide", "Protection"]
@@ -21,13 +21,13 @@ __all__ = ["ProtectedSide", "Protection"]
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """What is asked for: hear the voice through a protector as well.
+    """What is asked for: hear the voice through an anonymiser as well.
 
     Attributes:
-        method: of `monitor.protectors.registry`, such as ``"mcadams:0.8"``.
+        method: of `monitor.anonymisers.registry`, such as ``"mcadams:0.8"``.
         population: templates of the same people made of speech that was protected by this method,
-            and laws learnt on such speech. Without it the attacker of the protected side has not
-            enrolled protected speech: others learn more.
+            and rank models learnt on such speech. Without it the attacker of the protected side has
+            not enrolled protected speech: others learn more.
         seed: of what the method draws at random; None for new draws.
         speaker: who speaks, for what is drawn by speaker; None for the watched one.
 
@@ -61,26 +61,26 @@ class Protection:
             MonitorError: the method makes no sense, cannot be heard live, or does not go with the
                 source or the populations.
         """
-        from monitor.protectors.blocks import ProtectedBlocks
+        from monitor.anonymisers.blocks import ProtectedBlocks
         from monitor.stream.pair import MonitorPair
 
         live = isinstance(source, LiveSource)
         labels = ("live",) if live else getattr(source, "labels", (source.label,))
-        protector = ProtectedBlocks(
+        anonymiser = ProtectedBlocks(
             self.method,
             labels,
             speaker=self.speaker or monitor.watch,
             channel=monitor.settings.channel,
             seed=self.seed,
         )
-        if protector.latency_seconds is None and live:
+        if anonymiser.latency_seconds is None and live:
             raise UsageError(
                 f"{self.name} gives nothing before a recording is over, and cannot be heard live; "
                 "record, and replay that"
             )
-        pair = MonitorPair(monitor, protector, self.population)
+        pair = MonitorPair(monitor, anonymiser, self.population)
         pair.fit_to(source, allow_overlap=allow_overlap)
-        return ProtectedSide(self.name, protector, pair)
+        return ProtectedSide(self.name, anonymiser, pair)
 
     @property
     def name(self) -> str:
@@ -94,12 +94,12 @@ class ProtectedSide:
 
     Attributes:
         name: of the method.
-        protector: makes protected blocks of the stream.
+        anonymiser: makes protected blocks of the stream.
         pair: both sides.
     """
 
     name: str
-    protector: ProtectedBlocks
+    anonymiser: ProtectedBlocks
     pair: MonitorPair
 
     def record(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class ProtectedSide:
         }
         return {
             "method": self.name,
-            "latency_seconds": self.protector.latency_seconds,
+            "latency_seconds": self.anonymiser.latency_seconds,
             "attackers": attackers,
         }
 
@@ -138,21 +138,22 @@ class ProtectedSide:
             )
         told += self.pair.notices
         informed = self.pair.attackers.get(INFORMED)
-        if informed is not None and informed.attacker.law.prior_share:
+        if informed is not None and informed.attacker.rank_model.prior_share:
             told.append(
-                "the protected population's law rests on clear speech in part or whole: an "
-                "attacker whose law is of protected speech alone may learn more (monitor calibrate "
-                "--no-prior)"
+                "the protected population's rank model rests on clear speech in part or whole: an "
+                "attacker whose rank model is of protected speech alone may learn more (monitor "
+                "calibrate --no-prior)"
             )
         if self.pair.clear.watch is None:
             told.append(
                 "nobody is watched: both sides are an attacker's confidence, right or wrong, "
-                "which a protector may well raise; what it buys is told of a watched speaker alone"
+                "which an anonymiser may well raise; what it buys is told of a watched speaker "
+                "alone"
             )
         if self.pair.clear.front_end.by_ear != self.pair.clear.features:
             told.append(
-                "what is said is the same on both sides: no protector of sound changes words"
+                "what is said is the same on both sides: no anonymiser of sound changes words"
             )
-        if self.protector.latency_seconds is None:
+        if self.anonymiser.latency_seconds is None:
             told.append(f"{self.name} gives nothing before a recording is over: readings wait")
         return told

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from monitor.alerts.actions.registry import ACTION_OPTIONS, Courier
+from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
 from monitor.alerts.budgets import Budget
 from monitor.alerts.crossings import Crossings
 from monitor.alerts.rules import EarlyWarning, Threshold
@@ -22,10 +22,10 @@ from monitor.phrases import declared_in_words
 from monitor.protocols import AlertAction, AlertRule, LiveSource, Sink, Source, Stateful
 from monitor.records.reading import declared_record
 from monitor.run.protection import ProtectedSide, Protection
-from monitor.sinks.jsonl import JsonLines, spare, standing
+from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
 from monitor.sources.beside import stated_transcripts
 from monitor.sources.provenance import Provenance, stated_provenance
-from monitor.sources.registry import lacks, open_source
+from monitor.sources.registry import missing_members, open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Monitor
 from monitor.stream.notices import NoticeEvent, log_notices, recording_notices, setup_notices
@@ -41,8 +41,8 @@ from monitor.stream.records import (
 from monitor.types import Notice
 
 if TYPE_CHECKING:
+    from monitor.anonymisers.blocks import Declared
     from monitor.ledger import LedgerSession
-    from monitor.protectors.blocks import Declared
     from monitor.stream.blocks_to_ticks import HeardAhead
     from monitor.stream.pair import MonitorPair
 
@@ -94,7 +94,7 @@ class LogFile:
                 "resume=True goes on with a run, replace=True begins it anew: give one"
             )
         if name != "-":
-            spare(self.path, self.spared)
+            refuse_overwrite(self.path, self.spared)
         log = JsonLines(name)
         try:
             if log.plain and not (self.resume or self.replace):
@@ -210,7 +210,7 @@ def fit_rules(
     for rule in rules:
         if isinstance(rule, EarlyWarning) and (note := _too_late(rule, monitor)):
             notices.append(Notice("late warning", note))
-    if not rules and any(isinstance(action, Courier) for action in actions):
+    if not rules and any(isinstance(action, BackgroundDelivery) for action in actions):
         told = " and ".join(each.name for each in ACTION_OPTIONS if each.environment)
         notices.append(Notice("nothing sent", f"no --alert is set: nothing is sent to {told}"))
     return notices
@@ -253,7 +253,7 @@ def configuration_of(
     Args:
         monitor: with its settings.
         parts: what is heard.
-        start: the ``start`` record, with the fingerprints of population and law.
+        start: the ``start`` record, with the fingerprints of population and rank model.
         rules: the alert rules.
         ledger: whether the run adds to a ledger.
         words: marks of the transcripts that lie beside what is heard.
@@ -294,7 +294,7 @@ def shedding_load(source: LiveSource, monitor: Monitor, pair: MonitorPair | None
     """
     from monitor.stream.blocks_to_ticks import LoadShedding, OnBothSides, Timed
 
-    if not source.brings.audio:  # frames cost nothing
+    if not source.stream_info.audio:  # frames cost nothing
         return source
     timed = [Timed(feature) for feature in monitor.front_end.make()]
     monitor.front_end.use(timed)
@@ -349,7 +349,7 @@ def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhea
 
 
 class Promised:
-    """Composes the epsilon that a protector, or noise on frames, declares for each window.
+    """Composes the epsilon that an anonymiser, or noise on frames, declares for each window.
 
     Of a protected stream all windows count, in speech or not, and of every channel: each says
     something of the voice. Of frames those that the monitor has heard.
@@ -361,7 +361,7 @@ class Promised:
 
     Example:
         >>> from monitor import Monitor, Population
-        >>> from monitor.protectors.blocks import Declared
+        >>> from monitor.anonymisers.blocks import Declared
         >>> promised = Promised(Declared("laplace:1", 1.0, 3.0), Monitor(Population.reference()))
         >>> promised.of({"features": {"voice": {"usable": 6.0}}})["windows"]
         2
@@ -376,9 +376,9 @@ class Promised:
     def of_run(cls, monitor: Monitor, side: ProtectedSide | None) -> Self | None:
         """What is promised of what a run is about to hear; None where nothing is."""
         if side is not None:
-            declared = side.protector.declared
+            declared = side.anonymiser.declared
         elif monitor.noise:
-            from monitor.protectors.blocks import Declared
+            from monitor.anonymisers.blocks import Declared
 
             seconds = monitor.population.features[monitor.features[0]].spec.frame_seconds
             declared = Declared.of_noise(monitor.noise, seconds)
@@ -389,7 +389,7 @@ class Promised:
     @property
     def record(self) -> dict[str, Any]:
         """What the ``start`` record says of it."""
-        from monitor.protectors.blocks import empty_after
+        from monitor.anonymisers.blocks import empty_after
 
         declared = self._declared
         return {
@@ -419,7 +419,7 @@ class Promised:
         if self._side is not None:
             begun = self._monitor.recordings.number  # each may begin with part of a window
             windows = self._declared.windows(reading["seconds"])
-            return self._side.protector.channels_heard * (windows + begun)
+            return self._side.anonymiser.channels_heard * (windows + begun)
         features = self._monitor.population.features
         return sum(
             round(each["usable"] / features[name].spec.frame_seconds)
@@ -452,15 +452,15 @@ class Run(Managed):
     A source may state two things more than it must: ``labels``, what to call its recordings, and
     ``provenance``, what it was made of, as a `monitor.sources.File` does. With the latter a run can
     be resumed, a ledger refuses to count a recording twice, and audio that was enrolled is refused;
-    another part of an enrolled recording is weighed by the same-session law.
+    another part of an enrolled recording is weighed by the same-session rank model.
 
     A live source is stopped by `stop`, its readings say how late they came (``lag``), and its
     slowest feature hears less where the machine cannot keep up.
 
-    With a protector the voice is heard twice, as it is and protected, on one clock. Everything in a
-    reading is of the clear voice but for what stands under ``protected``; rules name that side, as
-    ``protected.bits``. ``crossing`` records tell when either side has reached round numbers of
-    bits, and ``bought`` in the ``end`` record how many seconds the protector bought.
+    With an anonymiser the voice is heard twice, as it is and protected, on one clock. Everything in
+    a reading is of the clear voice but for what stands under ``protected``; rules name that side,
+    as ``protected.bits``. ``crossing`` records tell when either side has reached round numbers of
+    bits, and ``disclosure_delay`` in the ``end`` record how many seconds the anonymiser bought.
 
     Args:
         source: what to hear: a source, the name of one (`monitor.sources.open_source`), or a
@@ -475,11 +475,11 @@ class Run(Managed):
             more.
         until: asked about every alert; True ends the run there.
         allow_overlap: hear audio that was enrolled, too; its figures are far too high.
-        protect: a protector to hear the voice through as well, by name; a `Protection` says more.
+        protect: an anonymiser to hear the voice through as well, by name; a `Protection` says more.
             It goes with audio alone, not with a ledger.
         jobs: processes that compute features of recordings, ahead of the readings; the records do
             not depend on it. None for as many as are worth it. With more than one a script must
-            begin under ``if __name__ == "__main__":``. With a protector it is one.
+            begin under ``if __name__ == "__main__":``. With an anonymiser it is one.
         unfinished: without a log, where the run leaves what it goes on from.
         clock: wall seconds.
 
@@ -566,7 +566,7 @@ class Run(Managed):
         if self._protect is not None and self._ledger_file is not None:
             raise UsageError(
                 "a ledger adds up one voice, and would begin the clear side ahead of the protected "
-                "one: leave out the ledger, or the protector"
+                "one: leave out the ledger, or the anonymiser"
             )
         source, monitor, rules, actions, sinks = self._given
         if self._log_file is not None:
@@ -584,9 +584,9 @@ class Run(Managed):
             self._side = self._protect.side(
                 self.monitor, self.source, allow_overlap=self._allow_overlap
             )
-        if self.source.brings.audio:  # what computes it fits as well
+        if self.source.stream_info.audio:  # what computes it fits as well
             self.monitor.front_end.make()
-        if self.source.brings.words:
+        if self.source.stream_info.words:
             self.monitor.front_end.of_words()
         self._stack.enter_context(self.source)
         self._labels: Sequence[str] = getattr(self.source, "labels", (self.source.label,))
@@ -686,8 +686,8 @@ class Run(Managed):
 
     @property
     def _stateful(self) -> list[Stateful]:
-        protector = None if self._side is None else self._side.protector
-        own = (self._session, protector, self._crossings)
+        anonymiser = None if self._side is None else self._side.anonymiser
+        own = (self._session, anonymiser, self._crossings)
         kept = () if self._unfinished is None else self._unfinished.kept
         return [*(each for each in own if each is not None), *kept]
 
@@ -842,7 +842,7 @@ class Run(Managed):
 
     def _end(self, ended_by: str | None) -> Iterator[dict[str, Any]]:
         totals = self.totals
-        totals.failures = [line for action in self.actions for line in action.settle()]
+        totals.failures = [line for action in self.actions for line in action.drain()]
         told = (getattr(rule, "undecided", "") for rule in self.rules)
         totals.undecided = [line for line in told if line]
         heard = self.totals.readings or ended_by is None  # else it was over at second 0
@@ -863,7 +863,7 @@ class Run(Managed):
         )
         end |= transcripts
         if self._crossings is not None:
-            end["bought"] = self._crossings.table
+            end["disclosure_delay"] = self._crossings.table
         yield from self._give(end)
         if self._saves is not None:
             if self._log is not None:
@@ -885,6 +885,6 @@ def _opened(source: Source | Name | Callable[[], Source]) -> Source:
         return open_source(source)
     if callable(source) and not isinstance(source, Source):
         source = source()
-    if lack := lacks(source):
+    if lack := missing_members(source):
         raise UsageError(lack)
     return source

@@ -17,7 +17,7 @@ import orjson
 from monitor.errors import StoreError, UsageError
 from monitor.files import is_ours, is_still_at, keep_private, lock
 
-__all__ = ["JsonLines", "line_of", "spare", "standing"]
+__all__ = ["JsonLines", "line_of", "refuse_overwrite", "standing"]
 
 
 # ---------------------------------------------------------------------------------------- standing
@@ -26,7 +26,9 @@ __all__ = ["JsonLines", "line_of", "spare", "standing"]
 _LAST_BYTES = 1 << 20  # an end record is far shorter
 
 
-def spare(output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None]) -> None:
+def refuse_overwrite(
+    output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None]
+) -> None:
     """Refuse to write over what is about to be read.
 
     Raises:

@@ -14,7 +14,7 @@ from monitor.phrases import (
     clock_time,
     enrolment,
     is_headline,
-    is_stranger,
+    is_impostor,
     of_evidence,
     plural,
     promise_now,
@@ -189,7 +189,7 @@ class LiveView(TerminalSink):
             _feature_rows(self.reading, self.watch is not None), self._top(width), width
         )
         if enrolled := enrolment(self.reading):
-            if is_stranger(self.reading):
+            if is_impostor(self.reading):
                 below += [Text(f" {line}", "yellow") for line in wrap(clean(enrolled, 300), width)]
             else:
                 below.append(Text(f" enrolled at all? {clean(enrolled, 60)}", "dim"))

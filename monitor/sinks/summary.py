@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from monitor.crowds import best_match, bits_or_more, left_of, narrowed_sentence
 from monitor.phrases import (
-    STRANGER,
+    IMPOSTOR,
     STYLE_CAVEAT,
     another_voice,
     attacker_of,
-    bought_cells,
     caveat_of,
     clock_time,
     closed_set,
     composed_in_words,
     condition_in_words,
+    delay_cells,
     enrolment,
     fewer_in_words,
-    is_stranger,
+    is_impostor,
     length_in_words,
     odds,
     of_evidence,
@@ -139,7 +139,7 @@ def bits_now(reading: Mapping[str, Any]) -> str:
 
 
 def limits_in_words(low: float, high: float, *, cut: bool | None = False) -> str:
-    """95 % limits of a figure, in brackets.
+    """95 % interval of a figure, in brackets.
 
     Args:
         low: bits.
@@ -184,7 +184,7 @@ def among_enrolled(reading: Mapping[str, Any]) -> str:
         return f"{words}, {voice_since(change)}"
     said = odds(bits, ceiling, assumed=bool(reading.get("assumes_enrolled")))
     words = f"{words}, {said}"
-    return f"{words} if it is one of them, {STRANGER}" if is_stranger(reading) else words
+    return f"{words} if it is one of them, {IMPOSTOR}" if is_impostor(reading) else words
 
 
 def protected_now(reading: Mapping[str, Any]) -> str:
@@ -256,9 +256,9 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
     for label, value in chain(*rows):
         table.add_row(Text(label, style="dim"), Text(value))
     console.print(table)
-    _print_bought(console, records)
+    _print_disclosure_delay(console, records)
     console.print(
-        "In brackets: 95 % limits, by how far it depends on the people it was learnt from."
+        "In brackets: 95 % interval, by how far it depends on the people it was learnt from."
     )
     if of_evidence(last):
         console.print(
@@ -297,19 +297,21 @@ def _promised(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[s
     return [(name, said), ("that is", composed_in_words(start, last))]
 
 
-def _print_bought(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
-    """How many seconds the protector bought before round numbers of bits."""
+def _print_disclosure_delay(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
+    """How many seconds the anonymiser bought before round numbers of bits."""
     from rich.table import Table
     from rich.text import Text
 
-    bought = next((r.get("bought") for r in reversed(records) if r["type"] == "end"), None)
-    if not bought:
+    disclosure_delay = next(
+        (r.get("disclosure_delay") for r in reversed(records) if r["type"] == "end"), None
+    )
+    if not disclosure_delay:
         return
     table = Table(box=None, pad_edge=False)
-    for name in ("reached", "clear at", "protected at", "bought"):
+    for name in ("reached", "clear at", "protected at", "disclosure_delay"):
         table.add_column(Text(name, style="dim"))
-    for row in bought:
-        table.add_row(*map(Text, bought_cells(row)))
+    for row in disclosure_delay:
+        table.add_row(*map(Text, delay_cells(row)))
     for each in ("", table, ""):
         console.print(each)
 

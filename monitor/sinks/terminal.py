@@ -394,7 +394,7 @@ class TerminalSink:
         level = float(record.get("bits") or 0.0)
         since = float(record.get("since_seconds") or 0.0)
         self.crossings.setdefault(level, {})[str(record.get("side"))] = since
-        known = record.get("bought_seconds") is None or not uninformed(self.reading)
+        known = record.get("delay_seconds") is None or not uninformed(self.reading)
         whom = "" if known else f", from {attacker_of(self.reading)}"
         self._say(f"{crossing_in_words(record)}{whom}")
 
@@ -454,8 +454,8 @@ class TerminalSink:
             text,
             Text(f" to {attacker_of(self.reading)}", "yellow" if known else "bold yellow"),
         ]
-        if bought := self._bought(width):
-            lines.append(Text(f" {bought}"))
+        if disclosure_delay := self._disclosure_delay(width):
+            lines.append(Text(f" {disclosure_delay}"))
         return lines
 
     def _caveat_lines(self) -> list[Text]:
@@ -476,16 +476,20 @@ class TerminalSink:
             return []
         return [Text(f" {said}", "yellow" if self.reading["declared"]["empty"] else "")]
 
-    def _bought(self, width: int) -> str:
-        """Seconds bought so far: as many levels as there is room."""
+    def _disclosure_delay(self, width: int) -> str:
+        """Disclosure delay so far: as many levels as there is room."""
         told = ""
         for bits, since in sorted(self.crossings.items()):
             if "clear" not in since:
                 continue
             later = since.get("protected", math.nan) - since["clear"]
-            bought = "not yet out" if math.isnan(later) else f"{later:.0f} s"
+            disclosure_delay = "not yet out" if math.isnan(later) else f"{later:.0f} s"
             level = f"{bits:g} bit{'' if bits == 1 else 's'}"
-            more = f"{told}, {level} {bought}" if told else f"bought: {level} {bought}"
+            more = (
+                f"{told}, {level} {disclosure_delay}"
+                if told
+                else f"bought: {level} {disclosure_delay}"
+            )
             if len(more) >= width:
                 break
             told = more

@@ -13,7 +13,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.phrases import clock_time
-from monitor.protocols import Brings, LiveSource, Source
+from monitor.protocols import LiveSource, Source, StreamInfo
 from monitor.sources.frames import FramesFile, read_frames
 from monitor.sources.provenance import Provenance, stated_provenance
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
@@ -122,15 +122,15 @@ class Beside(Managed):
         frames: str | os.PathLike[str] | None = None,
         start_seconds: float = 0.0,
     ) -> None:
-        own = recording.brings
-        timed = None if frames is None else FramesFile(frames).brings
+        own = recording.stream_info
+        timed = None if frames is None else FramesFile(frames).stream_info
         tracks = {} if timed is None else timed.tracks
         if words is None and not tracks:
             raise UsageError(f"nothing lies beside {recording.label}: give words or frames")
         if (own.words and words is not None) or own.tracks.keys() & tracks.keys():
             raise UsageError(f"{recording.label} brings the same itself; leave it out beside it")
         self.label, self.recording = recording.label, recording
-        self.brings = replace(
+        self.stream_info = replace(
             own,
             words=own.words or words is not None,
             tracks={**own.tracks, **tracks},
@@ -175,7 +175,7 @@ class Beside(Managed):
                 yield from self._due(given, ticks, recording)
                 given = ticks
             held.append(item)
-            if self.brings.live:  # nobody may wait
+            if self.stream_info.live:  # nobody may wait
                 yield held.pop()
         late = self._late(given, recording)
         if late is not None:
@@ -332,9 +332,9 @@ class LiveWords(Managed):
         return self._source.seconds
 
     @property
-    def brings(self) -> Brings:
+    def stream_info(self) -> StreamInfo:
         """What the source brings, and words."""
-        return replace(self._source.brings, words=True)
+        return replace(self._source.stream_info, words=True)
 
     @property
     def transcripts(self) -> tuple[TranscriptNote, ...]:

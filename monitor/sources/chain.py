@@ -10,7 +10,7 @@ from dataclasses import replace
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
 from monitor.managed import Managed
-from monitor.protocols import Brings, Source
+from monitor.protocols import Source, StreamInfo
 from monitor.sources.beside import TranscriptNote, stated_transcripts
 from monitor.sources.provenance import Provenance, stated_provenance
 from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, Track, Tracks, Words
@@ -101,7 +101,7 @@ class Paced(Managed):
         self._clock = clock
         self._sleep = sleep
         self.label = source.label
-        self.brings = source.brings
+        self.stream_info = source.stream_info
 
     @property
     def labels(self) -> Sequence[str]:
@@ -191,7 +191,7 @@ class Chain(Managed):
         self._sources = tuple(sources)
         self.labels = tuple(source.label for source in sources)
         more = len(sources) - 1
-        self.brings = _common(sources)
+        self.stream_info = _common(sources)
         self.label = f"{self.labels[0]} and {more} more" if more else self.labels[0]
 
     @property
@@ -246,23 +246,23 @@ class Chain(Managed):
             source.__exit__(None, None, None)
 
 
-def _common(sources: Sequence[Source]) -> Brings:
+def _common(sources: Sequence[Source]) -> StreamInfo:
     """What all of them bring; the channels are those that each has."""
-    channels = [source.brings.channels for source in sources]
+    channels = [source.stream_info.channels for source in sources]
     return replace(
-        sources[0].brings,
+        sources[0].stream_info,
         tracks=_common_features(sources),
         channels=None if None in channels else min(each for each in channels if each is not None),
-        noise=next(filter(None, (source.brings.noise for source in sources)), ""),
+        noise=next(filter(None, (source.stream_info.noise for source in sources)), ""),
     )
 
 
 def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:
     """Features of ready-made frames; a histogram is as long as the longest one seen."""
     first, *others = sources
-    common: Mapping[str, FeatureSpec] = first.brings.tracks
+    common: Mapping[str, FeatureSpec] = first.stream_info.tracks
     for source in others:
-        features: Mapping[str, FeatureSpec] = source.brings.tracks
+        features: Mapping[str, FeatureSpec] = source.stream_info.tracks
         joined = {}
         for name, spec in features.items() if features.keys() == common.keys() else ():
             larger = max(spec, common[name], key=lambda each: each.size)
@@ -270,9 +270,9 @@ def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:
                 spec = replace(spec, size=larger.size)
             if spec.like(larger):
                 joined[name] = spec
-        alike = (source.brings.audio, source.brings.words) == (
-            first.brings.audio,
-            first.brings.words,
+        alike = (source.stream_info.audio, source.stream_info.words) == (
+            first.stream_info.audio,
+            first.stream_info.words,
         )
         if joined.keys() != features.keys() or len(joined) != len(common) or not alike:
             raise UsageError(

@@ -18,7 +18,7 @@ import soundfile
 from monitor.audio_limits import MOST_SAMPLES, check_format
 from monitor.errors import SourceError, UsageError
 from monitor.managed import Managed
-from monitor.protocols import Brings
+from monitor.protocols import StreamInfo
 from monitor.safe_text import as_pipe, as_wav, file_name
 from monitor.sources.provenance import Provenance, provenance_of
 from monitor.types import Block, FloatArray, Gap
@@ -268,7 +268,7 @@ class File(Managed):
             self.rate = decoder.rate
             self.channels = decoder.channels
             promised = decoder.promised
-        self.brings = Brings(channels=self.channels)
+        self.stream_info = StreamInfo(channels=self.channels)
         if promised == 0:
             raise SourceError(
                 f"{self.label} holds no audio by its header; if it does, pipe it in as -"

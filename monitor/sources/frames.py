@@ -22,7 +22,7 @@ from monitor.files import atomic_write, not_written, read_arrays
 from monitor.kinds import KINDS, FeatureSpec, is_mark
 from monitor.managed import Managed
 from monitor.phrases import plural
-from monitor.protocols import Brings
+from monitor.protocols import StreamInfo
 from monitor.safe_text import file_name
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray, Track
 
@@ -403,7 +403,7 @@ class FramesFile(Managed):
         ...     path = Path(folder, "a.jsonl")
         ...     _ = path.write_text('{"seconds": 0.01, "f0": 57}\n{"seconds": 0.02, "f0": 58}\n')
         ...     source = FramesFile(path)
-        >>> source.seconds, source.brings.tracks["f0"].size
+        >>> source.seconds, source.stream_info.tracks["f0"].size
         (0.02, 59)
         >>> [run.tracks["f0"].values.tolist() for run in source]
         [[57, 58]]
@@ -427,7 +427,7 @@ class FramesFile(Managed):
                 "write it with write_frames"
             ) from None
         self._frames = PrecomputedFrames(self.label, header, speech, tracks)
-        self.brings = Brings(audio=False, tracks=self._frames.features, noise=header.noise)
+        self.stream_info = StreamInfo(audio=False, tracks=self._frames.features, noise=header.noise)
         self.header = header
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.managed import Managed
-from monitor.protocols import AudioDevice, Brings
+from monitor.protocols import AudioDevice, StreamInfo
 from monitor.types import Block, FloatArray, Gap
 
 __all__ = [
@@ -111,7 +111,7 @@ class AudioQueue(Managed):
         [(480, 16000)]
     """
 
-    brings = Brings(live=True)
+    stream_info = StreamInfo(live=True)
 
     def __init__(
         self,
@@ -540,7 +540,7 @@ class Microphone(Managed):
                 print(reading.seconds, reading.bits)
     """
 
-    brings = Brings(live=True)  # the channels are known once it is open
+    stream_info = StreamInfo(live=True)  # the channels are known once it is open
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ import numpy as np
 from monitor.audio_limits import MOST_SAMPLES, check_format
 from monitor.errors import SourceError, UsageError
 from monitor.managed import Managed
-from monitor.protocols import Brings
+from monitor.protocols import StreamInfo
 from monitor.sources.provenance import Provenance
 from monitor.types import Block, FloatArray, Gap
 
@@ -185,7 +185,7 @@ class Pipe(Managed):
         check_format("the pipe", self._header.rate, self._header.channels)
         self.rate = self._header.rate
         self.channels = self._header.channels
-        self.brings = Brings(channels=self.channels)
+        self.stream_info = StreamInfo(channels=self.channels)
 
     @property
     def seconds(self) -> float | None:

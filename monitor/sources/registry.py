@@ -18,7 +18,14 @@ from monitor.errors import UsageError
 from monitor.protocols import LiveSource, Source
 
 __all__ = [
-    *("is_frames", "lacks", "open_live_source", "open_source", "recording_suffixes", "register"),
+    *(
+        "is_frames",
+        "missing_members",
+        "open_live_source",
+        "open_source",
+        "recording_suffixes",
+        "register",
+    ),
 ]
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:")  # two letters or more: C: is a drive
@@ -112,13 +119,14 @@ def open_live_source(name: str, **options: Any) -> LiveSource:
     return source
 
 
-def lacks(
-    source: object, needs: Sequence[str] = ("label", "seconds", "brings", "__iter__", "__enter__")
+def missing_members(
+    source: object,
+    needs: Sequence[str] = ("label", "seconds", "stream_info", "__iter__", "__enter__"),
 ) -> str:
     """What keeps an object from being a source, in one line; empty where nothing does.
 
     Example:
-        >>> lacks([1, 2], ("label", "__iter__"))
+        >>> missing_members([1, 2], ("label", "__iter__"))
         'a list is no Source: it lacks label (monitor.protocols.Source says what one offers)'
     """
     if hasattr(source, "dtype"):

@@ -9,7 +9,7 @@ import numpy as np
 from monitor.audio_limits import MOST_CHANNELS
 from monitor.errors import UsageError
 from monitor.managed import Managed
-from monitor.protocols import Brings
+from monitor.protocols import StreamInfo
 from monitor.types import AnyArray, Block
 
 __all__ = ["Samples"]
@@ -50,7 +50,7 @@ class Samples(Managed):
             )
         self._samples, self._rate, self.label = samples, rate, label
         self.seconds = shape[0] / rate if rate > 0 else None  # a rate that is none is refused later
-        self.brings = Brings(channels=1 if samples.ndim == 1 else shape[1])
+        self.stream_info = StreamInfo(channels=1 if samples.ndim == 1 else shape[1])
 
     def __iter__(self) -> Iterator[Block]:
         samples = self._samples

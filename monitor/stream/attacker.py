@@ -31,11 +31,11 @@ from monitor.population.interpolation import (
     GOOD_AREA,
     EnrolledProbability,
     EvidenceSpread,
-    LengthLaw,
+    LengthModel,
     at_template,
 )
-from monitor.population.law import EvidencePoint, Laws, RankLaw
 from monitor.population.population import MISMATCH, Population, Scoring
+from monitor.population.rank_model import EvidencePoint, RankModel, RankModels
 from monitor.stream.reading import (
     ZERO,
     Assessment,
@@ -52,15 +52,15 @@ __all__ = [
     "Attacker",
     "CommonLength",
     "ExpectedBits",
-    "Judgement",
+    "PosteriorModel",
     "RatioBits",
     "Ratios",
     "WeighedScores",
     "check_networks",
     "choose_features",
-    "choose_law",
+    "choose_rank_model",
     "common_length",
-    "evidence_law_of",
+    "evidence_model_of",
     "most_probable",
     "ratios_lack",
     "rows_by_features",
@@ -73,8 +73,8 @@ __all__ = [
 # Source: docs/method.md section 4.
 #
 # The shortest template decides, or the watched speaker's: who has less than the others is compared
-# with as much of each, never with more. What a law says belongs to its own D, so a length far below
-# those that it was learnt at gives no figures at all.
+# with as much of each, never with more. What a model says belongs to its own D, so a length far
+# below those that it was learnt at gives no figures at all.
 
 _EXAMPLE_SECONDS = 30.0
 """Length of the test, of speech, by which a notice tells what longer templates would say."""
@@ -87,7 +87,8 @@ class CommonLength:
     Attributes:
         scoring: the length, and who has it.
         withheld: why the watched speaker is not compared, or empty.
-        notice: what to mind where D is not what the templates have, or the law was not learnt
+        notice: what to mind where D is not what the templates have, or the rank model was not
+        learnt
             there; empty where there is nothing.
     """
 
@@ -97,13 +98,13 @@ class CommonLength:
 
 
 def common_length(
-    population: Population, law: RankLaw, watch: str | None, asked_seconds: float | None
+    population: Population, rank_model: RankModel, watch: str | None, asked_seconds: float | None
 ) -> CommonLength:
     """Choose D.
 
     Args:
         population: the templates.
-        law: that will be asked what a score means.
+        rank_model: that will be asked what a score means.
         watch: the watched speaker, or None.
         asked_seconds: D, where the user chose it.
 
@@ -119,38 +120,46 @@ def common_length(
                 f"template_mismatch: {watch} has {have:g} s of enrolled speech, not the "
                 f"{scoring.seconds:g} s asked for; enrol more, or leave out --template-seconds",
             )
-        return CommonLength(scoring, notice=_off_the_grid(law, scoring.seconds))
+        return CommonLength(scoring, notice=_off_the_grid(rank_model, scoring.seconds))
     usual = population.common_seconds
     if watch is None:
         scoring = population.scoring()
         if scoring.seconds == usual:
-            return CommonLength(scoring, notice=_off_the_grid(law, usual))
+            return CommonLength(scoring, notice=_off_the_grid(rank_model, usual))
         first = int(np.argmin(np.where(scoring.members, population.template_seconds, np.inf)))
         shortest = population.names[first]
         cure = f"; --template-seconds {usual:g} leaves out who has less"
-        return CommonLength(scoring, notice=_cut(population, law, shortest, scoring, usual) + cure)
+        return CommonLength(
+            scoring, notice=_cut(population, rank_model, shortest, scoring, usual) + cure
+        )
     if have >= usual:
-        return CommonLength(population.scoring(watch=watch), notice=_off_the_grid(law, usual))
-    least = float(law.template_lengths[0])
+        return CommonLength(
+            population.scoring(watch=watch), notice=_off_the_grid(rank_model, usual)
+        )
+    least = float(rank_model.template_lengths[0])
     if have < MISMATCH * least:
         return CommonLength(
             population.scoring(usual),
             f"template_mismatch: {watch} has {have:g} s of enrolled speech, too little: the rank "
-            f"law knows no templates under {least:g} s; enrol more",
+            f"model knows no templates under {least:g} s; enrol more",
         )
     scoring = population.scoring(watch=watch)
-    return CommonLength(scoring, notice=_cut(population, law, watch, scoring, usual))
+    return CommonLength(scoring, notice=_cut(population, rank_model, watch, scoring, usual))
 
 
-def _cut(population: Population, law: RankLaw, name: str, scoring: Scoring, usual: float) -> str:
+def _cut(
+    population: Population, rank_model: RankModel, name: str, scoring: Scoring, usual: float
+) -> str:
     """What it costs to be compared by less speech than the others have."""
-    additive = np.array([each.additive for each in population.scorers(law).values()])
+    additive = np.array([each.additive for each in population.scorers(rank_model).values()])
     speakers = int(scoring.members.sum())
     now, then = (
-        at_template(law, d, additive).at(_EXAMPLE_SECONDS).expected_bits(speakers, slice(0, 1))[0]
+        at_template(rank_model, d, additive)
+        .at(_EXAMPLE_SECONDS)
+        .expected_bits(speakers, slice(0, 1))[0]
         for d in (scoring.seconds, usual)
     )
-    where = _off_the_grid(law, scoring.seconds) or "that length was learnt from"
+    where = _off_the_grid(rank_model, scoring.seconds) or "that length was learnt from"
     return (
         f"all templates are cut to {scoring.seconds:g} s, which is what {name} has (the others: "
         f"{usual:g} s); {where}. An attacker with more of {name} learns more: "
@@ -159,9 +168,9 @@ def _cut(population: Population, law: RankLaw, name: str, scoring: Scoring, usua
     )
 
 
-def _off_the_grid(law: RankLaw, seconds: float) -> str:
-    """Which law stands in at a D that it was not learnt at; empty where it was."""
-    grid = law.template_lengths
+def _off_the_grid(rank_model: RankModel, seconds: float) -> str:
+    """Which rank model stands in at a D that it was not learnt at; empty where it was."""
+    grid = rank_model.template_lengths
     if np.isclose(grid, seconds).any():
         return ""
     place = int(np.searchsorted(grid, seconds))
@@ -229,7 +238,7 @@ class RatioBits:
         support: the most bits that the calibration can support, shape (R,).
         at_least: where the figure was cut to the support: the watched speaker's, or the best
             candidate's where nobody is watched; shape (R,).
-        area: how well ``enrolled_share`` told strangers from enrolled speakers in calibration: area
+        area: how well ``enrolled_share`` told impostors from enrolled speakers in calibration: area
             under the ROC curve, shape (R,).
     """
 
@@ -240,50 +249,52 @@ class RatioBits:
     area: FloatArray
 
 
-def ratios_lack(population: Population, law: RankLaw) -> str:
-    """Why a population and a law give no likelihood ratios, and what helps; empty where they do."""
-    about, cohort = "+".join(law.features), population.cohort
-    if law.evidence is None:
-        return f"the law of {about} was learnt without evidence; calibrate again"
+def ratios_lack(population: Population, rank_model: RankModel) -> str:
+    """Why a population and a model give no likelihood ratios, and what helps; or empty."""
+    about, cohort = "+".join(rank_model.features), population.cohort
+    if rank_model.evidence is None:
+        return f"the rank model of {about} was learnt without evidence; calibrate again"
     if cohort is None:
         return (
             "the population has no cohort of background speakers to set scores against; "
             "calibrate again"
         )
-    for name, mark in zip(law.features, law.evidence.cohort, strict=True):
+    for name, mark in zip(rank_model.features, rank_model.evidence.cohort, strict=True):
         if name not in cohort.features:
             return f"the cohort has nothing of {name}; calibrate against one that has (--cohort)"
         if cohort.mark(name) != mark:
             return (
-                f"the law of {about} was learnt against another cohort than the population's; "
-                "calibrate again"
+                f"the rank model of {about} was learnt against another cohort than the "
+                f"population's; calibrate again"
             )
     return ""
 
 
-def evidence_law_of(population: Population, laws: Laws, law: RankLaw) -> RankLaw | None:
-    """The law whose likelihood ratios are told where another one weighs the rest.
+def evidence_model_of(
+    population: Population, rank_models: RankModels, rank_model: RankModel
+) -> RankModel | None:
+    """The rank model whose likelihood ratios are told where another one weighs the rest.
 
     Mostly the same one. Where it has none, that of its features that are not made of words: the
     ratios of a voice are not given up for a transcript of it.
 
     Args:
         population: whose cohort scores are set against.
-        laws: where to look.
-        law: what weighs all features.
+        rank_models: where to look.
+        rank_model: what weighs all features.
 
     Returns:
         None where nothing tells any.
     """
-    if not ratios_lack(population, law):
-        return law
-    heard = tuple(name for name in law.features if takes(name) != "words")
-    other = laws.find(heard, law.session)
-    if other is None or other.features == law.features or ratios_lack(population, other):
+    if not ratios_lack(population, rank_model):
+        return rank_model
+    heard = tuple(name for name in rank_model.features if takes(name) != "words")
+    other = rank_models.find(heard, rank_model.session)
+    if other is None or other.features == rank_model.features or ratios_lack(population, other):
         return None
-    scored = dict(zip(law.features, law.similarities, strict=True))
+    scored = dict(zip(rank_model.features, rank_model.similarities, strict=True))
     alike = all(
-        scored[name] == similarity and law.network(name) == other.network(name)
+        scored[name] == similarity and rank_model.network(name) == other.network(name)
         for name, similarity in zip(other.features, other.similarities, strict=True)
     )
     return other if alike else None
@@ -294,23 +305,23 @@ class Ratios:
 
     Args:
         population: whose cohort scores are set against.
-        law: with an evidence law; ask ``ratios_lack`` first.
+        rank_model: with an evidence rank model; ask ``ratios_lack`` first.
         scoring: the templates' common length.
         watched: place of the watched speaker among the scoring's members, or None.
     """
 
     def __init__(
-        self, population: Population, law: RankLaw, scoring: Scoring, watched: int | None
+        self, population: Population, rank_model: RankModel, scoring: Scoring, watched: int | None
     ) -> None:
         cohort = population.cohort
-        assert cohort is not None, ratios_lack(population, law)
-        assert law.evidence is not None, ratios_lack(population, law)
-        self.features = law.features
-        self.law = law.evidence.at_template(scoring.seconds)
+        assert cohort is not None, ratios_lack(population, rank_model)
+        assert rank_model.evidence is not None, ratios_lack(population, rank_model)
+        self.features = rank_model.features
+        self.rank_model = rank_model.evidence.at_template(scoring.seconds)
         self._watched = watched
         self._against = {
             name: CohortScoring(cohort, name, scorer)
-            for name, scorer in population.scorers(law).items()
+            for name, scorer in population.scorers(rank_model).items()
         }
 
     def at(
@@ -321,11 +332,11 @@ class Ratios:
         Args:
             seconds: T, speech seconds, shape (R,).
             totals: of each feature's sketch, shape (R, M); every feature has a frame.
-            scores: raw, in the law's order of features, shape (R, F, N).
+            scores: raw, in the rank model's order of features, shape (R, F, N).
         """
         levels = [self._against[name].levels(totals[name]) for name in self.features]
         mean, spread = (np.stack(each, axis=1) for each in zip(*levels, strict=True))
-        point = self.law.at(seconds)
+        point = self.rank_model.at(seconds)
         # a + sum_f b_f (s_fj - mean_f) / spread_f, in one product over the candidates
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         slopes = point.slopes[:, 0] * scale
@@ -356,42 +367,42 @@ class Ratios:
         both = limits_of_each(replicates) - lowered[:, None]  # others have none
         both = np.minimum(both, point.support[:, None])
         values = np.minimum(value, point.support)
-        # the law itself need not lie within the percentiles of its resamples
+        # the rank model itself need not lie within the percentiles of its resamples
         low, high = np.minimum(both[:, 0], values), np.maximum(both[:, 1], values)
         return [Bits(*each) for each in np.column_stack([values, low, high]).tolist()]
 
 
 # ---------------------------------------------------------------------------------------- expected
-# Expected bits along a stream: the law's MeanD with its limits, without refitting every second.
+# Expected bits along a stream: the model's MeanD with its limits, without refitting every second.
 #
 # Source: docs/method.md section 5.
 
 _NODES_PER_OCTAVE = 6
 _NODES_PER_OCTAVE_MIXED = 12
-_LAW = slice(0, 1)
+_RANK_MODEL = slice(0, 1)
 _REPLICATES = slice(1, None)
 _LATEST = 64
 
 
 class ExpectedBits:
-    """MeanD(T, D) of a law at N.
+    """MeanD(T, D) of a rank model at N.
 
     The figure itself is exact at every T. Its limits need MeanD under every replicate, dear for
     thousands of speakers: how far they lie from the figure is worked out at six lengths an
-    octave (twelve beside a degenerate law), the grid of the law among them, when first needed, and
-    interpolated in log T between (``benchmarks/update.py``).
+    octave (twelve beside a degenerate rank model), the grid of the rank model among them, when
+    first needed, and interpolated in log T between (``benchmarks/update.py``).
 
     Args:
-        law: the law at one template length.
+        rank_model: the rank model at one template length.
         speakers: N.
     """
 
-    def __init__(self, law: LengthLaw, speakers: int) -> None:
-        self._law, self._speakers = law, speakers
+    def __init__(self, rank_model: LengthModel, speakers: int) -> None:
+        self._rank_model, self._speakers = rank_model, speakers
         self._offsets: dict[int, tuple[float, float]] = {}
-        self._latest: dict[float, Bits] = {}  # of one block: a law may be asked twice
-        self._nodes = _nodes(law)
-        grid = [self._value(float(t)) for t in law.lengths]
+        self._latest: dict[float, Bits] = {}  # of one block: a rank model may be asked twice
+        self._nodes = _nodes(rank_model)
+        grid = [self._value(float(t)) for t in rank_model.lengths]
         self.first_bits = grid[0]
         self.plateau_bits = max(grid)
 
@@ -418,10 +429,10 @@ class ExpectedBits:
         return Bits(value, max(value + low, 0.0), min(value + high, ceiling))
 
     def _value(self, seconds: float) -> float:
-        return float(self._law.at(seconds).expected_bits(self._speakers, _LAW)[0])
+        return float(self._rank_model.at(seconds).expected_bits(self._speakers, _RANK_MODEL)[0])
 
     def _exact(self, seconds: float, value: float) -> tuple[float, float]:
-        low, high = limits(self._law.at(seconds).expected_bits(self._speakers, _REPLICATES))
+        low, high = limits(self._rank_model.at(seconds).expected_bits(self._speakers, _REPLICATES))
         return low - value, high - value
 
     def _at_node(self, node: int) -> tuple[float, float]:
@@ -431,11 +442,11 @@ class ExpectedBits:
         return self._offsets[node]
 
 
-def _nodes(law: LengthLaw) -> FloatArray:
-    """The grid of the law, and lengths between: more where pmfs are mixed, which bends faster."""
-    nodes = [float(law.lengths[0])]
-    for left, (low, high) in enumerate(pairwise(law.lengths.tolist())):
-        mixed = law.degenerate[left : left + 2].any()
+def _nodes(rank_model: LengthModel) -> FloatArray:
+    """The grid of the model, and lengths between: more where pmfs are mixed, which bends faster."""
+    nodes = [float(rank_model.lengths[0])]
+    for left, (low, high) in enumerate(pairwise(rank_model.lengths.tolist())):
+        mixed = rank_model.degenerate[left : left + 2].any()
         dense = _NODES_PER_OCTAVE_MIXED if mixed else _NODES_PER_OCTAVE
         count = int(np.ceil(np.log2(high / low) * dense))
         nodes += np.geomspace(low, high, count + 1)[1:].tolist()
@@ -445,39 +456,39 @@ def _nodes(law: LengthLaw) -> FloatArray:
 # --------------------------------------------------------------------------------------- judgement
 # What an attacker concludes from the scores of N templates: posteriors, and bits with limits.
 #
-# One law (`monitor.population.law`) at one template length turns scores into probabilities, and
-# ranks into rank bits; its bootstrap replicates give the limits.
+# One model (`monitor.population.rank_model`) at one template length turns scores into
+# probabilities, and ranks into rank bits; its bootstrap replicates give the limits.
 #
 # Source: docs/method.md section 5.
 
 _MOST_RANKS = 1000
 
 
-class Judgement:
-    """One law (of a feature, or of several together) at one template length."""
+class PosteriorModel:
+    """One rank model (of a feature, or of several together) at one template length."""
 
     def __init__(
         self,
-        law: RankLaw,
+        rank_model: RankModel,
         seconds: float,
         speakers: int,
         additive: BoolArray,
         ratios: Ratios | None = None,
     ) -> None:
-        self.features = law.features
-        self.law: LengthLaw = at_template(law, seconds, additive)
-        self._additive, self._enrolled = additive, EnrolledProbability(law, seconds)
-        self.expected = ExpectedBits(self.law, speakers)
+        self.features = rank_model.features
+        self.rank_model: LengthModel = at_template(rank_model, seconds, additive)
+        self._additive, self._enrolled = additive, EnrolledProbability(rank_model, seconds)
+        self.expected = ExpectedBits(self.rank_model, speakers)
         self.ratios = ratios
-        # beyond the grid the rank law stands still, for hours: the same ranks say the same
+        # beyond the grid the rank model stands still, for hours: the same ranks say the same
         self._beyond: dict[tuple[int, int], Bits] = {}
 
     def rank_bits(self, seconds: float, speakers: int, better: int, tied: int) -> Bits:
         """Rank bits with limits, at T speech seconds."""
-        beyond = seconds > self.law.lengths[-1]
+        beyond = seconds > self.rank_model.lengths[-1]
         if beyond and (better, tied) in self._beyond:
             return self._beyond[better, tied]
-        replicates = self.law.at(seconds).rank_bits(speakers, better, tied)
+        replicates = self.rank_model.at(seconds).rank_bits(speakers, better, tied)
         bits = Bits(float(replicates[0]), *limits(replicates[1:]))
         if beyond and len(self._beyond) < _MOST_RANKS:
             self._beyond[better, tied] = bits
@@ -485,7 +496,7 @@ class Judgement:
 
     def weigh(self, seconds: FloatArray, scores: FloatArray, watched: int | None) -> WeighedScores:
         """Posteriors, local and gain bits: T, shape (R,), raw scores, shape (R, F, N)."""
-        weights, spread = self.law.weighing(seconds)
+        weights, spread = self.rank_model.weighing(seconds)
         posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread[:, 0])
         local, drawn = replicate_bits(scores, weights, spread[:, 1:], watched)
         gain = _with_limits(confidence_bits(posterior), drawn)
@@ -501,8 +512,8 @@ class Judgement:
         best = scores[np.arange(len(scores)), :, posterior.argmax(axis=1)]
         return self._enrolled.at(seconds, best / np.where(self._additive, np.maximum(frames, 1), 1))
 
-    def stranger_area(self, seconds: FloatArray) -> FloatArray:
-        """How well that probability told strangers in calibration: area under the ROC curve."""
+    def impostor_area(self, seconds: FloatArray) -> FloatArray:
+        """How well that probability told impostors in calibration: area under the ROC curve."""
         return self._enrolled.area(seconds)
 
 
@@ -520,33 +531,33 @@ def _with_limits(values: FloatArray, replicates: FloatArray) -> list[Bits]:
 
 
 # ---------------------------------------------------------------------------------------- choosing
-# Which features a monitor listens for where nobody has chosen them, and which law weighs them.
+# Which features a monitor listens for where nobody has chosen them, and which model weighs them.
 
 
 def choose_features(
-    laws: Laws, there: Collection[str] | None = None, *, words: bool = False
+    rank_models: RankModels, there: Collection[str] | None = None, *, words: bool = False
 ) -> tuple[str, ...]:
-    """The largest set of features that there is a law for and that can be had.
+    """The largest set of features that there is a rank model for and that can be had.
 
     Of two as large the one without what another feature does better.
 
     Args:
-        laws: what a rank means.
+        rank_models: what a rank means.
         there: what ready-made frames bring; None for audio, of which all is computed here.
         words: whether timed words lie beside the audio; what is made of them is left out otherwise.
 
     Raises:
-        StoreError: there is no law, or none for features that are there.
+        StoreError: there is no rank model, or none for features that are there.
 
     Example:
-        >>> laws = Population.reference().laws
-        >>> choose_features(laws, ["f0", "phones", "voice", "identity"])
+        >>> rank_models = Population.reference().rank_models
+        >>> choose_features(rank_models, ["f0", "phones", "voice", "identity"])
         ('f0', 'phones', 'identity')
     """
-    sets = [law.features for law in laws]
+    sets = [rank_model.features for rank_model in rank_models]
     if not sets and there is None:
         raise StoreError(
-            "the population has no rank law; learn one with: "
+            "the population has no rank model; learn one with: "
             "monitor calibrate CORPUS -o POPULATION.npz"
         )
 
@@ -559,29 +570,31 @@ def choose_features(
         return max([names for names in heard if all(map(ready, names))] or heard, key=worth)
     had = [names for names in sets if set(names) <= set(there)]
     if not had:
-        raise _no_law(there)
+        raise _no_rank_model(there)
     return max(had, key=worth)
 
 
-def choose_law(laws: Laws, features: tuple[str, ...], session: str) -> tuple[RankLaw, str, bool]:
-    """The law to use, the session it is of, and whether it flatters the attacker.
+def choose_rank_model(
+    rank_models: RankModels, features: tuple[str, ...], session: str
+) -> tuple[RankModel, str, bool]:
+    """The rank model to use, the session it is of, and whether it favours the attacker.
 
     Raises:
         StoreError: there is none.
     """
-    law = laws.find(features, session)
-    if law is not None:
-        return law, session, False
+    rank_model = rank_models.find(features, session)
+    if rank_model is not None:
+        return rank_model, session, False
     other = "same" if session == "cross" else "cross"
-    law = laws.find(features, other)
-    if law is not None:
-        return law, other, other == "same"
-    raise _no_law(features)
+    rank_model = rank_models.find(features, other)
+    if rank_model is not None:
+        return rank_model, other, other == "same"
+    raise _no_rank_model(features)
 
 
-def _no_law(features: Collection[str]) -> StoreError:
+def _no_rank_model(features: Collection[str]) -> StoreError:
     return StoreError(
-        f"the population has no rank law for {'+'.join(features)}; "
+        f"the population has no rank model for {'+'.join(features)}; "
         "learn one with: monitor calibrate CORPUS -o POPULATION.npz"
     )
 
@@ -589,7 +602,7 @@ def _no_law(features: Collection[str]) -> StoreError:
 def rows_by_features(
     features: Sequence[str], heard: BoolArray
 ) -> Iterator[tuple[frozenset[str], IntArray]]:
-    """Which rows have frames of the same features: by a law of those they are weighed.
+    """Which rows have frames of the same features: by a rank model of those they are weighed.
 
     Args:
         features: F names.
@@ -609,16 +622,16 @@ def rows_by_features(
             yield names, np.flatnonzero((heard == row).all(axis=1))
 
 
-def check_networks(population: Population, law: RankLaw) -> None:
-    """A law is about what one network makes of voices.
+def check_networks(population: Population, rank_model: RankModel) -> None:
+    """A rank model is about what one network makes of voices.
 
     Raises:
         StoreError: it was learnt from another one's frames than the templates were made of.
     """
-    for name in law.features:
-        mine, theirs = law.network(name), population.features[name].spec.network
+    for name in rank_model.features:
+        mine, theirs = rank_model.network(name), population.features[name].spec.network
         if mine != theirs:
-            what = unlike_networks(name, "the law", mine, "the templates", theirs)
+            what = unlike_networks(name, "the rank model", mine, "the templates", theirs)
             raise StoreError(f"{what}; enrol and calibrate again with this version")
 
 
@@ -642,12 +655,13 @@ class Attacker:
     """Scores a stream against N templates and turns the scores into bits.
 
     Args:
-        population: templates, and laws unless ``laws`` are given.
-        features: names; the law says in which order they are kept.
+        population: templates, and rank models unless ``rank_models`` are given.
+        features: names; the rank model says in which order they are kept.
         watch: the speaker the user cares about, or None.
-        session: ``"cross"`` or ``"same"``: which law to use. Where there is no cross-session law
-            the same-session one stands in, and ``flatters`` is True.
-        laws: laws to use instead of the population's.
+        session: ``"cross"`` or ``"same"``: which rank model to use. Where there is no cross-session
+        rank model
+            the same-session one stands in, and ``same_session_biased`` is True.
+        rank_models: rank models to use instead of the population's.
         template_seconds: D to cut templates to, instead of their common length, or the watched
             speaker's where that is shorter.
         top: how many of the most probable speakers are named.
@@ -655,15 +669,16 @@ class Attacker:
         enrolled_prior: probability that one of the N speaks, before anything is heard.
 
     Attributes:
-        evidence_law: the law whose likelihood ratios are told, of fewer features where what is
+        evidence_model: the rank model whose likelihood ratios are told, of fewer features where
+        what is
             said has none; None where nothing tells any.
         spread: how far the evidence of different voices lies apart, by length; None where it is not
             known.
-        evidence_lacks: why the law of all features has none; empty where it does.
+        evidence_lacks: why the rank model of all features has none; empty where it does.
 
     Raises:
         UsageError: an unknown feature or speaker, or a crowd or prior that makes no sense.
-        StoreError: there is no law for these features.
+        StoreError: there is no rank model for these features.
     """
 
     def __init__(
@@ -673,7 +688,7 @@ class Attacker:
         watch: str | None = None,
         *,
         session: str = "cross",
-        laws: Laws | None = None,
+        rank_models: RankModels | None = None,
         template_seconds: float | None = None,
         top: int = 5,
         among: Sequence[float] | None = None,
@@ -681,7 +696,7 @@ class Attacker:
     ) -> None:
         if not 0.0 < enrolled_prior < 1.0:
             raise UsageError(f"enrolled_prior={enrolled_prior:g} must lie between 0 and 1")
-        laws = laws if laws is not None else population.laws
+        rank_models = rank_models if rank_models is not None else population.rank_models
         if not features or len(set(features)) != len(features):
             raise UsageError("name each feature once, and at least one")
         unknown = [name for name in features if name not in population.features]
@@ -691,9 +706,11 @@ class Attacker:
                 f"it has {', '.join(population.features)}"
             )
         position = None if watch is None else population.index(watch)
-        law, self.session, self.flatters = choose_law(laws, tuple(features), session)
-        check_networks(population, law)
-        length = common_length(population, law, watch, template_seconds)
+        rank_model, self.session, self.same_session_biased = choose_rank_model(
+            rank_models, tuple(features), session
+        )
+        check_networks(population, rank_model)
+        length = common_length(population, rank_model, watch, template_seconds)
         self.scoring, self.withheld, self.length_notice = (
             length.scoring,
             length.withheld,
@@ -715,60 +732,63 @@ class Attacker:
         self.among = crowds_for(among, self.speakers)
         self.enrolled_prior = enrolled_prior
 
-        self.law = law
-        self.features = law.features
-        self.evidence_law = evidence_law_of(population, laws, law)
-        self.evidence_lacks = ratios_lack(population, law)
+        self.rank_model = rank_model
+        self.features = rank_model.features
+        self.evidence_model = evidence_model_of(population, rank_models, rank_model)
+        self.evidence_lacks = ratios_lack(population, rank_model)
         self.spread: EvidenceSpread | None = None
-        if self.evidence_law is not None:
-            self.spread = EvidenceSpread.of(self.evidence_law.rows, self.scoring.seconds)
+        if self.evidence_model is not None:
+            self.spread = EvidenceSpread.of(self.evidence_model.rows, self.scoring.seconds)
         specs = population.specs
         self._discerning = {name for name in self.features if specs[name].kind.discerning}
-        make = partial(self._judgement, population, laws)
-        self.joint = make(law)
-        self._single: dict[str, Judgement] = {}
+        make = partial(self._posterior_model, population, rank_models)
+        self.joint = make(rank_model)
+        self._single: dict[str, PosteriorModel] = {}
         self._similarity: dict[str, Similarity] = {}
         self._templates: dict[str, FloatArray] = {}
-        for name, scorer in population.scorers(law).items():
+        for name, scorer in population.scorers(rank_model).items():
             own = self.joint
             if len(self.features) > 1:
-                single, _, flatters = choose_law(laws, (name,), session)
+                single, _, same_session_biased = choose_rank_model(rank_models, (name,), session)
                 if single.similarities != (scorer.name,):
                     raise StoreError(
-                        f"the law of {name} alone is for {single.similarities[0]} scores, the "
-                        f"joint law for {scorer.name}: calibrate both together"
+                        f"the rank model of {name} alone is for {single.similarities[0]} scores, "
+                        f"the joint rank model for {scorer.name}: calibrate both together"
                     )
                 check_networks(population, single)
-                self.flatters |= flatters
+                self.same_session_biased |= same_session_biased
                 own = make(single)
             self._single[name] = own
             self._similarity[name] = scorer
             self._templates[name] = population.prepared(name, self.scoring, scorer)
         self._judgements = {frozenset([name]): own for name, own in self._single.items()}
         self._judgements[frozenset(self.features)] = self.joint
-        for other in laws:
+        for other in rank_models:
             names = frozenset(other.features)
-            scorers = tuple(dict(zip(law.features, law.similarities, strict=True)).get(name)
+            known = dict(zip(rank_model.features, rank_model.similarities, strict=True))
+            scorers = tuple(known.get(name)
                             for name in other.features)  # fmt: skip
             fits = other.session == self.session and other.similarities == scorers
-            fits = fits and all(other.network(n) == law.network(n) for n in other.features)
+            fits = fits and all(other.network(n) == rank_model.network(n) for n in other.features)
             if fits and names not in self._judgements:
                 self._judgements[names] = make(other)
         self.frame_seconds = {name: specs[name].frame_seconds for name in self.features}
         self._unheard = self._before()
 
-    def _judgement(self, population: Population, laws: Laws, law: RankLaw) -> Judgement:
-        ratios, telling = None, evidence_law_of(population, laws, law)
-        if telling is not None and not self.withheld:
-            ratios = Ratios(population, telling, self.scoring, self._watched)
-        additive = np.array([each.additive for each in population.scorers(law).values()])
-        return Judgement(law, self.scoring.seconds, self.speakers, additive, ratios)
+    def _posterior_model(
+        self, population: Population, rank_models: RankModels, rank_model: RankModel
+    ) -> PosteriorModel:
+        ratios, run_reporter = None, evidence_model_of(population, rank_models, rank_model)
+        if run_reporter is not None and not self.withheld:
+            ratios = Ratios(population, run_reporter, self.scoring, self._watched)
+        additive = np.array([each.additive for each in population.scorers(rank_model).values()])
+        return PosteriorModel(rank_model, self.scoring.seconds, self.speakers, additive, ratios)
 
     @property
     def support_bits(self) -> float | None:
         """The most bits of evidence that calibration can support; None where there is none."""
         ratios = self.joint.ratios
-        return None if ratios is None else float(ratios.law.support.max())
+        return None if ratios is None else float(ratios.rank_model.support.max())
 
     @property
     def watched(self) -> bool:
@@ -832,23 +852,23 @@ class Attacker:
         told = [self._unheard] * moments
         enrolled: list[float | None] = [None] * moments
         unable = [""] * moments
-        for judgement, some in self._by_judgement(frames > 0):
-            axis = np.array([self.features.index(name) for name in judgement.features])
+        for posterior_model, some in self._by_posterior_model(frames > 0):
+            axis = np.array([self.features.index(name) for name in posterior_model.features])
             seconds, mine = speech_seconds[some], scores[np.ix_(some, axis)]
             weighed = alone
             if weighed is None or len(self.features) > 1:
-                weighed = judgement.weigh(seconds, mine, self._watched)
+                weighed = posterior_model.weigh(seconds, mine, self._watched)
             behind = frames[np.ix_(some, axis)]
             found = None
-            if judgement.ratios is not None and behind.all():
-                told_by = judgement.ratios.features
+            if posterior_model.ratios is not None and behind.all():
+                told_by = posterior_model.ratios.features
                 totals = {name: heard[name].totals[some] for name in told_by}
-                own = [judgement.features.index(name) for name in told_by]
-                found = judgement.ratios.at(seconds, totals, mine[:, own])
+                own = [posterior_model.features.index(name) for name in told_by]
+                found = posterior_model.ratios.at(seconds, totals, mine[:, own])
             if found is None:
-                odds = judgement.enrolled(seconds, mine, behind, weighed.posterior)
+                odds = posterior_model.enrolled(seconds, mine, behind, weighed.posterior)
                 odds = _from_even(odds, self.enrolled_prior)
-                areas = judgement.stranger_area(seconds)
+                areas = posterior_model.impostor_area(seconds)
                 evidence = [_NOTHING] * some.size
             else:
                 odds = enrolled_share(found.bits, self.enrolled_prior)
@@ -860,11 +880,11 @@ class Attacker:
                 local[r], told[r] = weighed.local[i], evidence[i]
                 gain[r] = weighed.gain[i]
                 if np.isnan(odds[i]):
-                    unable[r] = self._unable(judgement, float(areas[i]))
+                    unable[r] = self._unable(posterior_model, float(areas[i]))
                 else:
                     enrolled[r] = float(odds[i])
                 expected[r] = self.joint.expected.at(float(seconds[i]))
-        beyond = (speech_seconds > self.joint.law.lengths[-1]) & (frames > 0).any(axis=1)
+        beyond = (speech_seconds > self.joint.rank_model.lengths[-1]) & (frames > 0).any(axis=1)
         return [
             Assessment(*each)
             for each in zip(
@@ -906,26 +926,26 @@ class Attacker:
         (among,) = among_each(nothing, [own], self._watched, self.among, self.names)
         return CrowdEvidence(own, 0.0, False, among, nothing[0])
 
-    def _unable(self, judgement: Judgement, area: float) -> str:
+    def _unable(self, posterior_model: PosteriorModel, area: float) -> str:
         """Why these features do not say whether the speaker is enrolled, and what could."""
-        heard = "+".join(judgement.features)
+        heard = "+".join(posterior_model.features)
         measured = "not measured" if np.isnan(area) else f"{area:.2f}"
-        waiting = self._discerning.difference(judgement.features)
+        waiting = self._discerning.difference(posterior_model.features)
         cure = ""
         if waiting:
             cure = f"; {', '.join(sorted(waiting))} has not said anything yet"
         elif not self._discerning:
             cure = "; it takes a speaker embedding (voice, identity)"
         return (
-            f"{heard} cannot tell strangers from enrolled speakers (area under the ROC curve "
+            f"{heard} cannot tell impostors from enrolled speakers (area under the ROC curve "
             f"{measured}, {GOOD_AREA:g} is needed){cure}"
         )
 
-    def _by_judgement(self, heard: BoolArray) -> list[tuple[Judgement, IntArray]]:
-        """Which law weighs which moments: that of the features heard by then, shape (R, F).
+    def _by_posterior_model(self, heard: BoolArray) -> list[tuple[PosteriorModel, IntArray]]:
+        """Which rank model weighs which moments: that of the features heard by then, shape (R, F).
 
-        A feature that has not said anything yet leaves the others to a law of their own; where
-        there is none, the joint law weighs what there is.
+        A feature that has not said anything yet leaves the others to a rank model of their own;
+        where there is none, the joint rank model weighs what there is.
         """
         if heard.all():
             return [(self.joint, np.arange(len(heard)))]
@@ -954,19 +974,19 @@ class Attacker:
         some = np.flatnonzero(heard.frames)
         if not some.size:
             return None
-        judgement, scores = self._single[name], scores[some]
+        posterior_model, scores = self._single[name], scores[some]
         seconds = speech_seconds[some].tolist()
-        weighed = judgement.weigh(speech_seconds[some], scores, self._watched)
+        weighed = posterior_model.weigh(speech_seconds[some], scores, self._watched)
         ranks: list[tuple[float | None, Bits | None]] = [(None, None)] * some.size
         if self._watched is not None:
             better, tied = rank_now(scores[:, 0], self._watched)
             ranks = [
-                (b + (t + 1) / 2, judgement.rank_bits(at, self.speakers, b, t))
+                (b + (t + 1) / 2, posterior_model.rank_bits(at, self.speakers, b, t))
                 for at, b, t in zip(seconds, better.tolist(), tied.tolist(), strict=True)
             ]
         usable = heard.usable_seconds[some].tolist()
         for i, r in enumerate(some.tolist()):
-            expected, (rank, rank_bits) = judgement.expected.at(seconds[i]), ranks[i]
+            expected, (rank, rank_bits) = posterior_model.expected.at(seconds[i]), ranks[i]
             readings[r][name] = FeatureReading.of(
                 usable[i], rank, expected, rank_bits, weighed.local[i], weighed.gain[i]
             )
@@ -982,8 +1002,8 @@ class Attacker:
             speech_seconds: T, shape (R,).
 
         Returns:
-            raw scores of each feature and, of several, ``"joint"``: their sum as the law weighs
-            them at T, by which the posterior ranks. Each of shape (R, N).
+            raw scores of each feature and, of several, ``"joint"``: their sum as the rank model
+            weighs them at T, by which the posterior ranks. Each of shape (R, N).
         """
         found = {name: self._scores(name, totals[name]) for name in self.features}
         if len(self.features) == 1:
@@ -991,16 +1011,16 @@ class Attacker:
         every = np.stack([found[name] for name in self.features], axis=1)
         heard = np.stack([totals[name].any(axis=1) for name in self.features], axis=1)
         joint = np.zeros((speech_seconds.size, self.speakers))
-        for judgement, some in self._by_judgement(heard):
-            axis = np.array([self.features.index(name) for name in judgement.features])
-            weights, _ = judgement.law.weighing(speech_seconds[some])
+        for posterior_model, some in self._by_posterior_model(heard):
+            axis = np.array([self.features.index(name) for name in posterior_model.features])
+            weights, _ = posterior_model.rank_model.weighing(speech_seconds[some])
             joint[some] = weighted_evidence(every[np.ix_(some, axis)], weights[:, 0])
         return {**found, "joint": joint}
 
     def expected_alone(self, feature: str | None, speech_seconds: float) -> float:
         """What a voice gives away on average by one feature, or by all (None), bits."""
-        judgement = self.joint if feature is None else self._single[feature]
-        return judgement.expected.at(speech_seconds).value
+        posterior_model = self.joint if feature is None else self._single[feature]
+        return posterior_model.expected.at(speech_seconds).value
 
     def most_bits(self, field: str) -> float:
         """What no reading of a field exceeds; infinity where nothing is known.
@@ -1008,14 +1028,14 @@ class Attacker:
         Probabilities keep a share e for everybody, at every length.
         """
         name, _, last = field.rpartition(".")
-        judgement = self._single.get(name, self.joint)
+        posterior_model = self._single.get(name, self.joint)
         if field == "evidence_bits" and self.support_bits is not None:
             return self.support_bits
         known = ("closed_set_bits", "local_bits", "gain_bits")
         if name.partition(".")[0] == "among" or last not in known:
             return math.inf
-        lengths = judgement.law.lengths
-        spread = float(judgement.law.weighing(lengths)[1][:, 0].min())
+        lengths = posterior_model.rank_model.lengths
+        spread = float(posterior_model.rank_model.weighing(lengths)[1][:, 0].min())
         best = np.full((1, self.speakers), spread / self.speakers)
         best[0, 0] += 1.0 - spread
         if last == "gain_bits" or not self.watched:
@@ -1025,10 +1045,10 @@ class Attacker:
     def rank_posterior(self, sketch: AnySketch, feature: str, speech_seconds: float) -> FloatArray:
         """``gamma_{r_j}`` of every candidate: what the rank alone says, shape (N,).
 
-        Tied candidates share their ranks' mean; the floor e of the live law is mixed in.
+        Tied candidates share their ranks' mean; the floor e of the live rank model is mixed in.
         """
         scores = self._similarity[feature].score(self._templates[feature], sketch.total)
-        point = self._single[feature].law.at(speech_seconds)
+        point = self._single[feature].rank_model.at(speech_seconds)
         pmf = point.pmf(self.speakers, slice(0, 1), floor=True)[0]
         _, place, counts = np.unique(-scores, return_inverse=True, return_counts=True)
         ends = np.cumsum(counts)

@@ -187,7 +187,7 @@ class HeardAhead(Managed):
             for number, file in enumerate(files)
         ])  # fmt: skip
         self.label, self.seconds = self._chain.label, self._chain.seconds
-        self.brings = self._chain.brings
+        self.stream_info = self._chain.stream_info
 
     def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
         return iter(self._chain)
@@ -201,7 +201,7 @@ class _Recording(Managed):
     """A recording whose features come from several processes, all cut in the same places."""
 
     def __init__(self, file: Source, parts: Sequence[Iterator[Frames | Gap]]) -> None:
-        self.label, self.seconds, self.brings = file.label, file.seconds, file.brings
+        self.label, self.seconds, self.stream_info = file.label, file.seconds, file.stream_info
         self._parts = parts
 
     def __iter__(self) -> Iterator[Frames | Gap]:
@@ -370,7 +370,7 @@ class LoadShedding(Managed):
     ) -> None:
         self._source, self._features, self._clock = source, tuple(features), clock
         self._late_since: float | None = None
-        self.label, self.brings = source.label, source.brings
+        self.label, self.stream_info = source.label, source.stream_info
 
     @property
     def seconds(self) -> float | None:

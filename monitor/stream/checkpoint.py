@@ -273,14 +273,14 @@ class Checkpoint:
                 f"{self.path.name}: there is nothing to resume; leave out resume=True to start anew"
                 + (f", with replace=True to overwrite {run.name}" if taken else "")
             )
-        check_private(self.path)  # whoever wrote it would know what a protector draws
+        check_private(self.path)  # whoever wrote it would know what an anonymiser draws
         header, arrays = read_store(self.path, _KIND)
         try:
             saved = header["configuration"]
             now = json.loads(json.dumps(dict(self.configuration)))
             differs = [key for key in {**now, **saved} if now.get(key) != saved.get(key)]
             if differs:
-                what = printable(", ".join(differs))
+                what = printable(", ".join(differs)).replace("_", " ")
                 old = "with the transcript as it was it goes on; " if differs == ["words"] else ""
                 raise StoreError(
                     f"{self.path.name}: is of another run (not the same: {what}); "

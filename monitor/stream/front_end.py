@@ -13,7 +13,7 @@ from monitor.features.registry import followed, make, takes
 from monitor.kinds import FeatureSpec, Sensitivity, unlike_networks
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
-from monitor.stream.intake import check_frames
+from monitor.stream.accumulator import check_frames
 from monitor.transcripts.coverage import Coverage, coverage_of
 from monitor.types import TICKS_PER_SECOND, BoolArray, Frames, IntArray, Track, Tracks, Words
 
@@ -95,20 +95,20 @@ class FrontEnd:
         Raises:
             UsageError: they are not.
         """
-        brings = source.brings
+        stream_info = source.stream_info
         self.reset()
         for name in self._names:
-            if name in brings.tracks:
-                self._compare(source.label, brings.tracks[name])
+            if name in stream_info.tracks:
+                self._compare(source.label, stream_info.tracks[name])
                 self._given.add(name)
             elif self._takes(name) == "words" and name not in self._given:
-                if not brings.words:
+                if not stream_info.words:
                     raise UsageError(
                         f"{name} is made of timed words, and {source.label} brings none: put them "
                         "beside it (sources.Beside)"
                     )
-            elif not brings.audio or name in self._given:
-                there = f", only of {', '.join(brings.tracks)}" if brings.tracks else ""
+            elif not stream_info.audio or name in self._given:
+                there = f", only of {', '.join(stream_info.tracks)}" if stream_info.tracks else ""
                 raise UsageError(
                     f"{source.label} holds no frames of {name}{there}; choose others (features=)"
                 )

@@ -14,8 +14,8 @@ from monitor.maths.composition import guides
 from monitor.maths.condition import ROW, Condition, condition_of, mismatch, poor
 from monitor.phrases import mismatch_in_words, poor_in_words
 from monitor.records.keys import with_limits
+from monitor.stream.accumulator import HeardTotals, Moments
 from monitor.stream.attacker import Attacker
-from monitor.stream.intake import HeardTotals, Moments
 from monitor.stream.reading import Assessment, Bystander, Bystanders, Open, Reading, RunningTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray, Notice, Track
 
@@ -439,7 +439,7 @@ class ReadingMaker:
         frames = np.sum([each.frames for each in moments.heard.values()], axis=0)
         linear, root = guides(
             np.where(frames > 0, taken, 0.0),
-            float(attacker.joint.law.lengths[0]),
+            float(attacker.joint.rank_model.lengths[0]),
             attacker.joint.expected.first_bits,
             attacker.ceiling,
         )

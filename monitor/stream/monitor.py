@@ -16,17 +16,17 @@ from monitor.features.channel import CONDITION
 from monitor.features.registry import superseded, takes
 from monitor.kinds import FeatureSpec
 from monitor.population.false_alarms import FalseAlarms, false_alarms
-from monitor.population.law import Laws
 from monitor.population.population import Population
+from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature, Source
 from monitor.records.keys import HEADLINES
 from monitor.sources.provenance import stated_provenance
-from monitor.sources.registry import lacks, open_source
+from monitor.sources.registry import missing_members, open_source
 from monitor.sources.samples import Samples
+from monitor.stream.accumulator import FrameAccumulator, HeardTotals, Moments
 from monitor.stream.attacker import Attacker, choose_features
 from monitor.stream.copies import CopyFinder, RepeatFinder
 from monitor.stream.front_end import BesideClock, FrontEnd, WordCoverage
-from monitor.stream.intake import HeardTotals, Intake, Moments
 from monitor.stream.making import ReadingMaker, StreamConditions, VoiceStretches
 from monitor.stream.notices import (
     EventOrder,
@@ -214,18 +214,19 @@ class Monitor:
     """Follows one voice and says, second by second, how many bits of identity it has disclosed.
 
     Args:
-        population: the N enrolled speakers, with rank laws.
+        population: the N enrolled speakers, with rank models.
         features: names, or features of your own, or a `FeatureSpec` for one whose frames come
-            ready-made beside audio; None takes every feature that the population has a law for and
-            that can be computed here, together.
+            ready-made beside audio; None takes every feature that the population has a rank model
+            for and that can be computed here, together.
         watch: the enrolled speaker to follow: then the headline is the evidence, where there is a
-            law of it. Without one it is the attacker's confidence, which assumes that the speaker
-            is enrolled.
+            rank model of it. Without one it is the attacker's confidence, which assumes that the
+            speaker is enrolled.
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
-        session: of the law: ``"same"`` where the templates come from another part of this very
+        session: of the rank model: ``"same"`` where the templates come from another part of this
+        very
             recording, else ``"cross"``. None goes by what a source is made of (`fit_to`), and is
             ``"cross"`` for what is pushed.
-        laws: laws to use instead of the population's own.
+        rank_models: rank models to use instead of the population's own.
         template_seconds: D to cut all templates to; None for their common length, or the watched
             speaker's where that is shorter.
         channel: the channel to hear, counted from 1; None mixes all of them.
@@ -243,7 +244,7 @@ class Monitor:
         unheard: features of the population that could be listened for, and are not, since nobody
             chose and they cannot be computed here.
         noise: what the source says was added to its embeddings; empty where nothing was.
-        session (str): which law is asked for, ``"cross"`` or ``"same"``.
+        session (str): which rank model is asked for, ``"cross"`` or ``"same"``.
         recordings (Recordings): those of the stream: which is being heard, and what is to be said
             of them.
         noticed (list[Notice]): the notices that arose on the stream so far, in order.
@@ -271,7 +272,7 @@ class Monitor:
         *,
         step_seconds: float = 1.0,
         session: str | None = None,
-        laws: Laws | None = None,
+        rank_models: RankModels | None = None,
         template_seconds: float | None = None,
         channel: int | None = None,
         on_change: str = "ignore",
@@ -290,7 +291,9 @@ class Monitor:
         self.noise = ""
         self._labels: tuple[str, ...] = ("the stream",)
         if features is None:
-            features = choose_features(population.laws if laws is None else laws)
+            features = choose_features(
+                population.rank_models if rank_models is None else rank_models
+            )
             rest = [name for name in population.features if name not in features]
             self.unheard = tuple(name for name in rest if not superseded(name, features))
         self._attacker_in = partial(
@@ -298,17 +301,17 @@ class Monitor:
             population,
             [_name_of(each) for each in features],
             watch,
-            laws=laws,
+            rank_models=rank_models,
             template_seconds=template_seconds,
             top=top,
             among=among,
             enrolled_prior=enrolled_prior,
         )
         self._leaves_out = True  # what repeats itself
-        self._own_laws, self._template_seconds = laws, template_seconds
+        self._own_rank_models, self._template_seconds = rank_models, template_seconds
         self._told: ToldTurns | None = None
         self._closed_set = False
-        self._laws = population.laws if laws is None else laws
+        self._rank_models = population.rank_models if rank_models is None else rank_models
         self.watch = watch
         self._by_source = session is None
         self._weigh_in(session or "cross")
@@ -339,26 +342,28 @@ class Monitor:
             **settings: the rest, as of `Monitor`.
 
         Raises:
-            MonitorError: as `Monitor`; or there is no law for what the source brings.
+            MonitorError: as `Monitor`; or there is no rank model for what the source brings.
         """
-        brings, laws = source.brings, settings.get("laws")
-        used = population.laws if laws is None else laws
-        words = [name for name in population.features if brings.words and takes(name) == "words"]
+        stream_info, rank_models = source.stream_info, settings.get("rank_models")
+        used = population.rank_models if rank_models is None else rank_models
+        words = [
+            name for name in population.features if stream_info.words and takes(name) == "words"
+        ]
         there: Sequence[str] = ()
-        if not features and not brings.audio:
-            there = [name for name in population.features if name in {*brings.tracks, *words}]
+        if not features and not stream_info.audio:
+            there = [name for name in population.features if name in {*stream_info.tracks, *words}]
         if there:
             features = choose_features(used, there)
-        elif brings.words and features is None:
+        elif stream_info.words and features is None:
             features = choose_features(used, words=True)
         made = cls(population, features, watch, **settings)
-        if there or brings.words:
+        if there or stream_info.words:
             rest = [name for name in there or population.features if name not in made.features]
             made.unheard = tuple(name for name in rest if not superseded(name, made.features))
         return made
 
     def _weigh_in(self, session: str) -> None:
-        """Take the law of that kind of session, and what hangs on it."""
+        """Take the rank model of that kind of session, and what hangs on it."""
         self.session = session
         self.attacker = self._attacker_in(session=session)
         self.features = self.attacker.features
@@ -366,8 +371,8 @@ class Monitor:
         self.bystanders = None
         if level is not None:
             self.bystanders = bystanders_of(self.attacker, self.watch, level)
-        shipped = self.attacker.law.origin == "shipped"
-        self.borrowed = self.population.borrowed or self._own_laws is not None or shipped
+        shipped = self.attacker.rank_model.origin == "shipped"
+        self.mismatched = self.population.mismatched or self._own_rank_models is not None or shipped
 
     @property
     def headline(self) -> str:
@@ -384,7 +389,7 @@ class Monitor:
         if self._begun:
             raise UsageError("prefer_closed_set comes before the first block of a stream")
         self._closed_set = True
-        carried, peak = self._intake.carried, self._maker.peak
+        carried, peak = self._accumulator.carried, self._maker.peak
         self._begin()
         if carried is not None:
             self.begin_with(carried, peak)
@@ -394,8 +399,8 @@ class Monitor:
     ) -> FalseAlarms:
         """The threshold that at most a share of other people's whole streams exceeds.
 
-        For ``alerts.Conformal``. By how high streams of others got in calibration, under the law in
-        use, the watched speaker not among them.
+        For ``alerts.Conformal``. By how high streams of others got in calibration, under the rank
+        model in use, the watched speaker not among them.
 
         Args:
             field: of a reading, as an alert names it.
@@ -403,7 +408,8 @@ class Monitor:
             horizon_seconds: H, audio seconds from the beginning of a stream.
 
         Raises:
-            UsageError: the laws do not know it of that field, of so long a stream, or of as many
+            UsageError: the rank models do not know it of that field, of so long a stream, or of as
+            many
                 speakers as the share needs.
 
         Example::
@@ -412,7 +418,7 @@ class Monitor:
             alert = alerts.Conformal(quote)
         """
         return false_alarms(
-            self._laws,
+            self._rank_models,
             self.features,
             self.attacker.session,
             field,
@@ -439,7 +445,7 @@ class Monitor:
     def _begin(self) -> None:
         specs = {name: self.population.features[name].spec for name in self.features}
         follow = self.on_change != "ignore"
-        self._intake = Intake(specs, ("channel",) if follow else ())
+        self._accumulator = FrameAccumulator(specs, ("channel",) if follow else ())
         self._read = 0  # tick of the last reading
         self._maker = ReadingMaker(
             self.attacker, self.watch is not None, self.headline, self.bystanders
@@ -460,7 +466,7 @@ class Monitor:
         self.coverage = WordCoverage() if self._words_come else None
         self._stretches: VoiceStretches | None = None
         if self.on_change == "note" and self.attacker.watched:
-            self._stretches = VoiceStretches(self._intake.heard)
+            self._stretches = VoiceStretches(self._accumulator.heard)
         # where the evidence begins afresh nothing adds up over recordings
         self.recordings = Recordings(None if self._turns.afresh else partial(unlike, specs))
         self.conditions = StreamConditions(self.population.condition(self.watch))
@@ -472,7 +478,7 @@ class Monitor:
         bystanders.
 
         Args:
-            population: other templates of the same people, with laws; None for the same.
+            population: other templates of the same people, with rank models; None for the same.
 
         Returns:
             the monitor, and what is told of changes.
@@ -484,7 +490,7 @@ class Monitor:
             self.features,
             self.watch,
             session=self.session,
-            laws=self._own_laws if own else None,
+            rank_models=self._own_rank_models if own else None,
             template_seconds=self._template_seconds,
             **settings,
         )
@@ -505,17 +511,21 @@ class Monitor:
         """
         if self._begun:
             raise UsageError("begin_with comes before the first block of a stream")
-        self._intake.begin_with(heard)
+        self._accumulator.begin_with(heard)
         if self._stretches is not None:
             self._stretches.before = heard
         self._maker.peak = peak_bits
 
     def standing(self) -> Reading:
         """What was heard so far comes to, before the next reading: of earlier streams at first."""
-        (assessed,) = self._maker.assess(self._intake.moments([self._intake.tick]))
+        (assessed,) = self._maker.assess(self._accumulator.moments([self._accumulator.tick]))
         peak = self._maker.peak
         reading = self._maker.reading(
-            self._intake.tick, assessed, self._turns.open, self.recordings.number, self.conditions
+            self._accumulator.tick,
+            assessed,
+            self._turns.open,
+            self.recordings.number,
+            self.conditions,
         )
         self._maker.peak = peak
         return reading
@@ -524,9 +534,9 @@ class Monitor:
     def notices(self) -> list[Notice]:
         """What a person should know beside the figures: each `Notice` says it in a sentence.
 
-        First what is known of templates, features and law, then what was noticed on the stream, in
-        order, and once it is over what is to be said of its recordings. They go to the log named
-        ``monitor`` as well, as the stream comes to them.
+        First what is known of templates, features and rank model, then what was noticed on the
+        stream, in order, and once it is over what is to be said of its recordings. They go to the
+        log named ``monitor`` as well, as the stream comes to them.
         """
         ended = recording_notices(self, self._labels) if self._over else []
         return [*setup_notices(self), *self.noticed, *ended]
@@ -539,7 +549,7 @@ class Monitor:
 
     @property
     def _begun(self) -> bool:
-        return bool(self._intake.arrived or self._hearing is not None or self._beside.begun)
+        return bool(self._accumulator.arrived or self._hearing is not None or self._beside.begun)
 
     def count_repeats(self) -> None:
         """Count audio that was heard before in this stream: a protected side hears it as well."""
@@ -553,7 +563,7 @@ class Monitor:
     @property
     def ticks(self) -> int:
         """Ticks of the stream that were learnt."""
-        return self._intake.tick
+        return self._accumulator.tick
 
     @property
     def heard(self) -> HeardTotals:
@@ -562,7 +572,7 @@ class Monitor:
         Of a watched speaker, what the last reading is of: stretches that are another voice's are
         left out (``on_change="note"``).
         """
-        heard = self._intake.heard
+        heard = self._accumulator.heard
         return heard if self._stretches is None else self._stretches.weighed(heard)
 
     @property
@@ -573,10 +583,10 @@ class Monitor:
     @property
     def all_heard(self) -> HeardTotals:
         """As ``own_heard``, of whomever: nothing is left out."""
-        return self._beyond_carried(self._intake.heard)
+        return self._beyond_carried(self._accumulator.heard)
 
     def _beyond_carried(self, heard: HeardTotals) -> HeardTotals:
-        before = self._intake.carried
+        before = self._accumulator.carried
         return heard if before is None else heard - before
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
@@ -597,7 +607,7 @@ class Monitor:
         rate: int | None = None,
         allow_overlap: bool = False,
     ) -> Iterator[Reading]:
-        """Hear a source to its end, by the law that `fit_to` finds for it.
+        """Hear a source to its end, by the rank model that `fit_to` finds for it.
 
         Args:
             source: what to hear, the name of one (`monitor.sources.open_source`), or samples
@@ -633,7 +643,7 @@ class Monitor:
             with open_source(source) as opened:
                 yield from self.events(opened, allow_overlap=allow_overlap)
             return
-        if lack := lacks(source, ("label", "brings", "__iter__")):
+        if lack := missing_members(source, ("label", "stream_info", "__iter__")):
             raise UsageError(lack)
         self.fit_to(source, allow_overlap=allow_overlap)
         self._log_setup()
@@ -641,36 +651,37 @@ class Monitor:
         log_notices(recording_notices(self, self._labels))
 
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
-        """Before a source is heard: refuse what does not fit, and choose the law by what it is.
+        """Before a source is heard: refuse what does not fit, and choose the model by what it is.
 
         Audio that was enrolled is refused; for another part of an enrolled recording the
-        same-session law is taken (docs/method.md section 4), unless the monitor was made for one
-        kind of session. Only a source with a ``provenance`` can be known again. In frames with
+        same-session rank model is taken (docs/method.md section 4), unless the monitor was made for
+        one kind of session. Only a source with a ``provenance`` can be known again. In frames with
         noise no change of speaker is looked for.
 
         Raises:
             OverlapError: audio that is to be heard was enrolled, and that is not allowed.
             UsageError: the source brings frames, and not those of the population; or it needs
-                another law than the stream began with.
+                another rank model than the stream began with.
         """
         parts = [part for part in stated_provenance(source) or () if part.hashes]
         session = session_of(self.population, parts, allow_overlap=allow_overlap)
         if self._by_source and session == "same" != self.session:
-            if self._begun or self._intake.tick:
+            if self._begun or self._accumulator.tick:
                 raise UsageError(
-                    f"the stream has begun under the cross-session law, and {source.label} was "
+                    f"the stream has begun under the cross-session rank model, and {source.label} "
+                    f"was "
                     'enrolled too: begin with Monitor(session="same")'
                 )
-            carried, peak = self._intake.carried, self._maker.peak
+            carried, peak = self._accumulator.carried, self._maker.peak
             self._weigh_in(session)
             self._begin()
             if carried is not None:
                 self.begin_with(carried, peak)
         self.front_end.check(source)
         self._labels = tuple(getattr(source, "labels", (source.label,)))
-        self._words_come = source.brings.words
+        self._words_come = source.stream_info.words
         self.coverage = WordCoverage() if self._words_come else None
-        self.noise = source.brings.noise
+        self.noise = source.stream_info.noise
         if self.noise:  # no two frames fit each other: each would seem to be another voice
             self._turns.rest()
 
@@ -702,7 +713,7 @@ class Monitor:
 
     def _take(self, block: Block | Frames | Gap | Words | Tracks) -> Iterator[Event]:
         if isinstance(block, Gap):
-            place = self._intake.arrived if self._hearing is None else self._hearing.ticks
+            place = self._accumulator.arrived if self._hearing is None else self._hearing.ticks
             self._order.add(place, block)
             yield from self._happened()
         elif isinstance(block, Frames):
@@ -727,13 +738,13 @@ class Monitor:
 
     def _turn(self, recording: int) -> Iterator[Event]:
         """The clock has come to this recording: what lies beside it counts from here."""
-        last = self._beside.turn(recording, self._intake.arrived)
+        last = self._beside.turn(recording, self._accumulator.arrived)
         if last is not None:
             yield from self._advance(last, self.recordings.number)
 
     def _hear(self) -> BlocksToTicks:
         if self._hearing is None:
-            if self._intake.arrived:
+            if self._accumulator.arrived:
                 raise UsageError(_TWO_CLOCKS)
             # resampling and voice activity need libraries that ready-made frames do not
             from monitor.stream.blocks_to_ticks import BlocksToTicks
@@ -741,7 +752,7 @@ class Monitor:
             self._hearing = BlocksToTicks(
                 self.front_end.make(),
                 self.settings.channel,
-                self._intake.tick,
+                self._accumulator.tick,
                 levels=self._turns.looks,
                 conditions=True,
                 landmarks=True,
@@ -753,26 +764,26 @@ class Monitor:
             yield from self._advance(self._hearing.flush(), self.recordings.number)
         if (last := self._beside.flush()) is not None:
             yield from self._advance(last, self.recordings.number)
-        for tick, notice in self._copies.finish(self._intake.arrived):
+        for tick, notice in self._copies.finish(self._accumulator.arrived):
             self._order.add(tick, replace(notice, recording=self.recordings.number))
         yield from self._happened(last=True)
         self._over = True
-        intake = self._intake
-        if intake.tick > self._read:  # with what came after its tick, at the very end
-            moments = intake.moments([intake.tick], everything=True)
-            intake.tidy(everything=True)
+        accumulator = self._accumulator
+        if accumulator.tick > self._read:  # with what came after its tick, at the very end
+            moments = accumulator.moments([accumulator.tick], everything=True)
+            accumulator.tidy(everything=True)
             yield from self._readings(moments)
 
     def _advance(self, frames: Frames, recording: int) -> Iterator[Event]:
-        intake, start = self._intake, self._intake.arrived
+        accumulator, start = self._accumulator, self._accumulator.arrived
         arrived = start + len(frames.speech)
         for tick, notice in self._repeats.hear(frames, arrived, recording):
             self._order.add(tick, replace(notice, recording=recording))
-        intake.take(self._repeats.counted(frames, start))
+        accumulator.take(self._repeats.counted(frames, start))
         self.conditions.take(frames.tracks.get(CONDITION))
         # all of the recording before it has been learnt
         self.recordings.turn(recording, lambda: self.all_heard)
-        for tick, notice in self._copies.hear(frames, intake.arrived):
+        for tick, notice in self._copies.hear(frames, accumulator.arrived):
             self._order.add(tick, replace(notice, recording=recording))
         self.recordings.hear(int(np.count_nonzero(frames.speech)))
         if self.coverage is not None:
@@ -782,29 +793,29 @@ class Monitor:
         for tick, notice in frames.notices:
             self._order.add(max(tick, start), replace(notice, recording=recording))
         yield from self._happened()
-        while intake.waiting:
-            due = (intake.tick + intake.waiting - self._read) // self._every
+        while accumulator.waiting:
+            due = (accumulator.tick + accumulator.waiting - self._read) // self._every
             if due:
                 last = self._read + self._every * min(due, self._maker.together)
                 ticks = list(range(self._read + self._every, last + 1, self._every))
-                yield from self._readings(intake.moments(ticks))
+                yield from self._readings(accumulator.moments(ticks))
             else:
-                moments = intake.moments([intake.tick + intake.waiting])
+                moments = accumulator.moments([accumulator.tick + accumulator.waiting])
                 self._turns.follow(moments, 0)
-                intake.learn(moments, 0)
+                accumulator.learn(moments, 0)
                 self._learn_conditions()
                 yield from self._happened()
-        intake.tidy()
+        accumulator.tidy()
 
     def _readings(self, moments: Moments) -> Iterator[Event]:
         """Work out these readings together, then give and learn them one by one."""
         stretches = self._stretches
         for r, assessed in enumerate(self._maker.assess(moments, stretches)):
             self._turns.follow(moments, r)
-            self._intake.learn(moments, r)
+            self._accumulator.learn(moments, r)
             self._learn_conditions()
             yield from self._happened()
-            change = self._turns.changed(self._intake.tick)
+            change = self._turns.changed(self._accumulator.tick)
             anew = change is not None and stretches is not None
             if change is not None:
                 yield change
@@ -812,9 +823,9 @@ class Monitor:
                     since = round(change.since_seconds * TICKS_PER_SECOND)
                     stretches.change(since, self._maker.best)
                     (assessed,) = self._maker.assess(moments.only(r), stretches)
-            self._read = self._intake.tick
+            self._read = self._accumulator.tick
             if stretches is not None:
-                stretches.mark(self._read, lambda: self._intake.heard)
+                stretches.mark(self._read, lambda: self._accumulator.heard)
                 stretches.chosen = assessed.chosen
             reading = self._maker.reading(
                 self._read, assessed, self._turns.open, self.recordings.number, self.conditions
@@ -828,27 +839,27 @@ class Monitor:
 
     def _happened(self, *, last: bool = False) -> Iterator[GapEvent | NoticeEvent]:
         """What is to be given by now, between readings."""
-        for event in self._order.due(self._intake.tick, last=last):
+        for event in self._order.due(self._accumulator.tick, last=last):
             if isinstance(event, NoticeEvent):
                 self.noticed.append(event.notice)
             yield event
 
     def _learn_conditions(self) -> None:
         """What the sound is like by now, and whether the templates sound so."""
-        tick = self._intake.tick
+        tick = self._accumulator.tick
         for notice in self.conditions.hear(tick):
             placed = replace(notice, recording=self.recordings.number)
             self._order.add(tick, placed, again=False)
 
     def _begin_afresh(self) -> None:
-        self._intake.forget()
+        self._accumulator.forget()
         self.conditions.begin_afresh()
         if self.on_change == "split":
             self._maker.begin_another_stream()
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """Everything needed to go on after the last reading: plain values and arrays."""
-        plain, arrays = self._intake.state()
+        plain, arrays = self._accumulator.state()
         own: dict[str, Any] = {
             "read": self._read,
             "peak": self._maker.peak,
@@ -874,16 +885,16 @@ class Monitor:
             StoreError: the state is of other features.
         """
         self._begin()
-        self._intake.restore(plain, arrays)
+        self._accumulator.restore(plain, arrays)
         self._turns.restore(plain, _under("change/", arrays))
         if self._stretches is not None:
-            self._stretches.before = self._intake.carried or self._stretches.before
+            self._stretches.before = self._accumulator.carried or self._stretches.before
             self._stretches.restore(plain["stretches"], _under("stretches/", arrays))
         self.recordings.restore(plain["recordings"], _under("recordings/", arrays))
         sums = _under("conditions/", arrays)
         self.conditions.restore(int(plain["tick"]), plain["conditions"], sums)
         self._read, self._maker.peak = int(plain["read"]), float(plain["peak"])
-        if not 0 <= self._intake.tick - self._read <= self._every:
+        if not 0 <= self._accumulator.tick - self._read <= self._every:
             raise StoreError("the checkpoint does not fit: it was not taken at a reading")
         self._maker.stream = int(plain["stream"])
         self._order.given = int(plain["losses"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from monitor.errors import OverlapError
 from monitor.features.registry import caveats, takes
 from monitor.phrases import plural, weaker_together
-from monitor.population.interpolation import flattery
+from monitor.population.interpolation import same_session_bias
 from monitor.population.population import Population, SourceNote, Speaker
 from monitor.safe_text import printable
 from monitor.sources.provenance import Provenance
@@ -25,8 +25,8 @@ __all__ = [
     "EventOrder",
     "GapEvent",
     "NoticeEvent",
-    "law_notices",
     "log_notices",
+    "rank_model_notices",
     "recording_notices",
     "session_of",
     "setup_notices",
@@ -115,7 +115,7 @@ class EventOrder:
 def session_of(
     population: Population, parts: Iterable[Provenance], *, allow_overlap: bool = False
 ) -> str:
-    """Which law a stream of these recordings needs.
+    """Which rank model a stream of these recordings needs.
 
     Returns:
         ``"same"`` where one of them was enrolled too, ``"cross"`` otherwise.
@@ -174,8 +174,8 @@ def log_notices(notices: Iterable[Notice]) -> None:
 
 
 def setup_notices(monitor: Monitor) -> list[Notice]:
-    """Of templates, features, settings and law, in the order in which they are shown."""
-    return [*_template_notices(monitor), *_feature_notices(monitor), *law_notices(monitor)]
+    """Of templates, features, settings and rank model, in the order in which they are shown."""
+    return [*_template_notices(monitor), *_feature_notices(monitor), *rank_model_notices(monitor)]
 
 
 def _template_notices(monitor: Monitor) -> Iterator[Notice]:
@@ -226,7 +226,8 @@ def _feature_notices(monitor: Monitor) -> Iterator[Notice]:
     if monitor.noise:
         yield Notice(
             "noisy frames",
-            f"these frames have noise ({monitor.noise}): whoever knows its law may learn more than "
+            f"these frames have noise ({monitor.noise}): whoever knows its rank model may learn "
+            f"more than "
             "this attacker, who takes them for clear speech; changes of the voice are not looked "
             "for",
         )
@@ -253,75 +254,80 @@ def _unheard(names: Sequence[str]) -> Iterator[Notice]:
         )
 
 
-def law_notices(monitor: Monitor) -> Iterator[Notice]:
-    """Where the law comes from, and by how much it may flatter the attacker."""
+def rank_model_notices(monitor: Monitor) -> Iterator[Notice]:
+    """Where the rank model comes from, and by how much it may favour the attacker."""
     attacker = monitor.attacker
-    law = attacker.law
+    rank_model = attacker.rank_model
 
     def told() -> str:
         specs = {name: monitor.population.specs[name] for name in attacker.features}
-        return flattery(specs, attacker.speakers, attacker.scoring.seconds)
+        return same_session_bias(specs, attacker.speakers, attacker.scoring.seconds)
 
-    if attacker.flatters:
+    if attacker.same_session_biased:
         yield Notice(
-            "same-session law",
-            "no cross-session law could be learnt: the same-session law used here flatters the "
+            "same-session rank model",
+            "no cross-session rank model could be learnt: the same-session rank model used here "
+            "favours the "
             f"attacker, {told()}; calibrate on 10 speakers or more with two sessions each",
         )
     elif attacker.session == "same":
         yield Notice(
             "enrolled too",
-            "this recording was enrolled too: the same-session law is used; another day's "
+            "this recording was enrolled too: the same-session rank model is used; another day's "
             f"recording discloses less, {told()}",
-            fields={"law_session": "same"},
+            fields={"rank_model_session": "same"},
         )
     if monitor.session == "same" and attacker.session == "cross":
         yield Notice(
             "enrolled too",
-            "this recording was enrolled too, but there is no same-session law: the cross-session "
-            "law used here makes light of what it discloses",
-            fields={"law_session": "cross"},
+            "this recording was enrolled too, but there is no same-session rank model: the "
+            "cross-session rank model used here makes light of what it discloses",
+            fields={"rank_model_session": "cross"},
         )
-    if law.origin == "shipped":
+    if rank_model.origin == "shipped":
         yield Notice(
-            "shipped law",
-            "the cross-session law is that of the shipped readers: too few of the speakers "
-            "calibrated on have two sessions. What their one session says would flatter the "
+            "shipped rank model",
+            "the cross-session rank model is that of the shipped readers: too few of the speakers "
+            "calibrated on have two sessions. What their one session says would favour the "
             f"attacker, {told()}",
         )
-    elif monitor.borrowed:
+    elif monitor.mismatched:
         yield Notice(
-            "borrowed law",
-            "the rank law is borrowed: it was learnt without some of these speakers; another "
+            "mismatched rank model",
+            "the rank model is mismatched: it was learnt without some of these speakers; another "
             "microphone makes a voice easier to tell from the rest, and of people who share it "
             "some show a bit or two of evidence too much",
         )
-    elif law.prior_share >= _WORTH_SAYING:
+    elif rank_model.prior_share >= _WORTH_SAYING:
         yield Notice(
             "prior",
-            f"of the rank law {100 * law.prior_share:.0f} % is the shipped readers', which keeps "
-            f"the rest, learnt from {plural(law.speakers, 'speaker')}, from claiming too much",
+            f"of the rank model {100 * rank_model.prior_share:.0f} % is the shipped readers', "
+            f"which keeps "
+            f"the rest, learnt from {plural(rank_model.speakers, 'speaker')}, from claiming too "
+            f"much",
             level="info",
-            fields={"share": law.prior_share, "speakers": law.speakers},
+            fields={"share": rank_model.prior_share, "speakers": rank_model.speakers},
         )
     if weaker := _weaker_joint(monitor):
         yield Notice("one feature alone", weaker)
-    if law.forgotten:
+    if rank_model.forgotten:
         yield Notice(
             "forgotten",
-            f"of those that the rank law was learnt from {plural(law.forgotten, 'speaker')} "
-            f"{'has' if law.forgotten == 1 else 'have'} been forgotten since, and it is still an "
+            f"of those that the rank model was learnt from "
+            f"{plural(rank_model.forgotten, 'speaker')} "
+            f"{'has' if rank_model.forgotten == 1 else 'have'} been forgotten since, and it is "
+            f"still an "
             "average with them: calibrate again (monitor calibrate) without those recordings",
-            fields={"speakers": law.forgotten},
+            fields={"speakers": rank_model.forgotten},
         )
-    if attacker.evidence_law is not None and attacker.evidence_lacks:
+    if attacker.evidence_model is not None and attacker.evidence_lacks:
         yield Notice(
             "evidence partial",
             f"evidence, and what is said of other crowds, is of "
-            f"{'+'.join(attacker.evidence_law.features)} alone: {attacker.evidence_lacks} "
+            f"{'+'.join(attacker.evidence_model.features)} alone: {attacker.evidence_lacks} "
             "(monitor calibrate --cohort, of people with words); an attacker who "
             "weighs what is said too may learn more",
-            fields={"features": list(attacker.evidence_law.features)},
+            fields={"features": list(attacker.evidence_model.features)},
         )
     elif attacker.evidence_lacks:
         yield Notice(
@@ -329,17 +335,20 @@ def law_notices(monitor: Monitor) -> Iterator[Notice]:
             f"nothing can be said beyond the {attacker.speakers} enrolled: "
             f"{attacker.evidence_lacks} (monitor calibrate)",
         )
-    if attacker.speakers > 10 * law.candidates:
+    if attacker.speakers > 10 * rank_model.candidates:
         yield Notice(
             "few learnt from",
             f"{attacker.speakers} speakers are more than ten times the "
-            f"{law.candidates} that the rank law was learnt on",
-            fields={"speakers": attacker.speakers, "law_candidates": int(law.candidates)},
+            f"{rank_model.candidates} that the rank model was learnt on",
+            fields={
+                "speakers": attacker.speakers,
+                "rank_model_candidates": int(rank_model.candidates),
+            },
         )
 
 
 def _weaker_joint(monitor: Monitor) -> str:
-    """That one feature gives away more on average than all together, as the law weighs them."""
+    """That one feature gives away more on average than all together, as the model weighs them."""
     attacker = monitor.attacker
     if len(attacker.features) < 2:
         return ""

@@ -1,4 +1,4 @@
-"""One voice heard twice, as it is and through a protector, by monitors with the same settings."""
+"""One voice heard twice, as it is and through an anonymiser, by monitors with the same settings."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Tracks
 __all__ = ["IGNORANT", "INFORMED", "MonitorPair"]
 
 IGNORANT = "ignorant"
-"""Knows clear speech alone: templates and laws of the clear side."""
+"""Knows clear speech alone: templates and rank models of the clear side."""
 INFORMED = "lazy-informed"
 """Has enrolled protected speech, and learnt what a rank among it means."""
 
 _ONE_KIND = (
-    "one of clear and protected population has no law of evidence: both sides show the closed-set "
-    "figure, so that they compare (calibrate with a cohort)"
+    "one of clear and protected population has no rank model of evidence: both sides show the "
+    "closed-set figure, so that they compare (calibrate with a cohort)"
 )
 Item: TypeAlias = "Block | Frames | Gap | Words | Tracks"
 Protecting: TypeAlias = Callable[[Iterable[Item]], Iterator[Block]]
@@ -36,13 +36,15 @@ class MonitorPair:
     """Two sides of one stream on one clock: the readings of both appear together.
 
     The source is heard once. What is lost, and a change of speaker, is that of the clear side and
-    holds for both. The protected side waits for the protector: its latency comes on top of the lag.
+    holds for both. The protected side waits for the anonymiser: its latency comes on top of the
+    lag.
 
     Args:
         clear: hears the voice as it is; fresh, and asked about the source (`Monitor.fit_to`).
         protect: blocks of audio to blocks of as much audio, protected.
-        population: templates of the same people made of protected speech, with laws learnt on such
-            speech: what an attacker has who knows the protector. None for an attacker alone who
+        population: templates of the same people made of protected speech, with rank models learnt
+        on such
+            speech: what an attacker has who knows the anonymiser. None for an attacker alone who
             has not enrolled protected speech, which understates what others learn.
 
     Attributes:
@@ -91,11 +93,11 @@ class MonitorPair:
             UsageError: the source brings ready-made frames.
             OverlapError: the source was enrolled.
         """
-        brings = source.brings
-        if not brings.audio or brings.tracks:
+        stream_info = source.stream_info
+        if not stream_info.audio or stream_info.tracks:
             raise UsageError(
                 f"{source.label} brings more than audio: frames cannot be protected"
-                if brings.audio
+                if stream_info.audio
                 else f"{source.label} holds frames, no audio that could be protected"
             )
         for monitor in self.attackers.values():
@@ -139,7 +141,7 @@ class MonitorPair:
     def _frames(self, items: Iterable[Item]) -> Iterator[Frames | Words]:
         """What the features make of the protected audio; losses are told on the clear side.
 
-        Words are as they were: a protector of sound changes nothing of what is said.
+        Words are as they were: an anonymiser of sound changes nothing of what is said.
         """
         hearing = BlocksToTicks(
             self._features,

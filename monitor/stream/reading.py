@@ -464,10 +464,10 @@ class Reading:
         plateau: the largest expected bits over T at these templates.
         guides: basic (``linear``) and advanced (``sqrt``) composition scaling, capped at the
             ceiling.
-        session: ``"same"`` or ``"cross"``, the kind of law used.
+        session: ``"same"`` or ``"cross"``, the kind of rank model used.
         assumes_enrolled: True where nobody is watched: the headline assumes that the speaker is one
             of the N.
-        beyond_grid: True where T is longer than anything calibrated and the last law holds.
+        beyond_grid: True where T is longer than anything calibrated and the last rank model holds.
         features: by name.
         names: the N candidates.
         posterior: the joint score posterior, shape (N,).
@@ -489,7 +489,8 @@ class Reading:
             where no change is open.
         spread_low, spread_high: between these read 9 of 10 voices that are watched by their own
             name and as long as this one, bits of evidence: what the limits do not say. None where
-            the headline is no evidence, or the law does not know: nothing as short was calibrated.
+            the headline is no evidence, or the model does not know: nothing as short was
+            calibrated.
         spread_others: below this read 19 of 20 voices of other people.
         excluded_seconds: of ``speech``, what the figures leave out, since it is another voice's or
             says less of the watched speaker; None as long as one voice was heard, and where nobody
@@ -500,7 +501,7 @@ class Reading:
         conditions: what the sound is like so far; None where there is no audio, or none yet.
         differs: in which of its figures it is unlike the templates', or bad in itself: then low
             bits are no safety, as another attacker may know more.
-        protected: what the same voice discloses through a protector; None where there is none.
+        protected: what the same voice discloses through an anonymiser; None where there is none.
     """
 
     seconds: float
@@ -558,7 +559,7 @@ class Reading:
 
 
 # ------------------------------------------------------------------------------- protected reading
-# What a voice discloses through a protector, to each attacker who was tried.
+# What a voice discloses through an anonymiser, to each attacker who was tried.
 
 
 @dataclass(frozen=True, slots=True)
@@ -570,7 +571,7 @@ class ProtectedReading:
     attacker who does not know of it says little.
 
     Attributes:
-        attackers: by what the attacker knows of the protector, what this one would read.
+        attackers: by what the attacker knows of the anonymiser, what this one would read.
         headline: what the clear side's headline is, ``"evidence"`` or ``"closed-set"``.
     """
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from monitor.population.law import RankLaw
+from monitor.population.rank_model import RankModel
 from monitor.protocols import Source
 from monitor.records.reading import SCHEMA_VERSION
 from monitor.sources.beside import stated_transcripts
@@ -44,7 +44,7 @@ def transcripts_record(source: Source, labels: Sequence[str]) -> dict[str, Any]:
         source: what is heard.
         labels: what its recordings are called.
     """
-    if not source.brings.words:
+    if not source.stream_info.words:
         return {}
     known = [
         {
@@ -116,7 +116,7 @@ def _now() -> str:
 def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
     """Everything a reader of the run needs to know before its first reading."""
     attacker = monitor.attacker
-    law, templates = attacker.law, monitor.conditions.templates
+    rank_model, templates = attacker.rank_model, monitor.conditions.templates
     return {
         "type": "start",
         "schema": SCHEMA_VERSION,
@@ -131,13 +131,13 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
         "assumes_enrolled": monitor.watch is None,
         "step_seconds": monitor.step_seconds,
         "template_seconds": attacker.scoring.seconds,
-        "similarity": dict(zip(law.features, law.similarities, strict=True)),
+        "similarity": dict(zip(rank_model.features, rank_model.similarities, strict=True)),
         "ties": "spread",
-        "law": "borrowed" if monitor.borrowed else "own",
-        "law_prior": law.prior_share,
-        "law_session": attacker.session,
-        "law_speakers": law.speakers,
-        "law_candidates": law.candidates,
+        "rank_model": "mismatched" if monitor.mismatched else "own",
+        "rank_model_prior": rank_model.prior_share,
+        "rank_model_session": attacker.session,
+        "rank_model_speakers": rank_model.speakers,
+        "rank_model_candidates": rank_model.candidates,
         "among": list(attacker.among),
         "enrolled_prior": attacker.enrolled_prior,
         "support_bits": attacker.support_bits,
@@ -157,21 +157,23 @@ def _bystanders(monitor: Monitor) -> dict[str, Any]:
 
 
 def fingerprint(monitor: Monitor) -> dict[str, str]:
-    """Of population and law: equal ones, equal figures."""
+    """Of population and rank model: equal ones, equal figures."""
     attacker = monitor.attacker
     return {
         "population": monitor.population.fingerprint(),
-        "law": _fingerprint(attacker.law, attacker.evidence_law),
+        "rank_model": _fingerprint(attacker.rank_model, attacker.evidence_model),
     }
 
 
-def _fingerprint(law: RankLaw, telling: RankLaw | None) -> str:
+def _fingerprint(rank_model: RankModel, run_reporter: RankModel | None) -> str:
     """A hash over everything that a reading depends on."""
-    digest = hashlib.sha256(repr((law.features, law.session, law.similarities)).encode())
+    digest = hashlib.sha256(
+        repr((rank_model.features, rank_model.session, rank_model.similarities)).encode()
+    )
     for name in ("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"):
-        digest.update(getattr(law, name).tobytes())
-    others = [] if telling is None or telling is law else [telling]
-    for evidence in (each.evidence for each in (law, *others)):
+        digest.update(getattr(rank_model, name).tobytes())
+    others = [] if run_reporter is None or run_reporter is rank_model else [run_reporter]
+    for evidence in (each.evidence for each in (rank_model, *others)):
         if evidence is not None:
             for name in ("intercept", "slopes", "support"):
                 digest.update(getattr(evidence, name).tobytes())

@@ -10,8 +10,8 @@ import numpy as np
 
 from monitor.kinds import FeatureSpec, Kind, Sensitivity, comparable_features
 from monitor.population.population import SLICE_SECONDS, Population, Scoring
+from monitor.stream.accumulator import HeardTotals, Moments
 from monitor.stream.attacker import Attacker
-from monitor.stream.intake import HeardTotals, Moments
 from monitor.stream.reading import Change, ChangeDetector, Followed, Open
 from monitor.types import AnyArray
 
@@ -39,7 +39,7 @@ __all__ = [
 # ship with the program are the others.
 
 FEWEST = 25
-"""Of fewer speakers hardly one is like a stranger: a change would be missed."""
+"""Of fewer speakers hardly one is like an impostor: a change would be missed."""
 
 
 @cache

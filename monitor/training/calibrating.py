@@ -1,4 +1,4 @@
-"""Learn rank laws from a corpus (docs/method.md sections 3 to 5)."""
+"""Learn rank models from a corpus (docs/method.md sections 3 to 5)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,23 @@ from monitor.maths.scores import Similarity
 from monitor.maths.statistics import REPLICATES, limits, speaker_weights
 from monitor.phrases import plural, weaker_together
 from monitor.population.cohort import Cohort, CohortScoring
-from monitor.population.interpolation import LengthLaw, at_template, flattery
-from monitor.population.law import HORIZONS, EvidenceLaw, Laws, Maxima, RankLaw, rounded_up
+from monitor.population.interpolation import LengthModel, at_template, same_session_bias
 from monitor.population.population import Calibration, Population
+from monitor.population.rank_model import (
+    HORIZONS,
+    EvidenceModel,
+    Maxima,
+    RankModel,
+    RankModels,
+    rounded_up,
+)
 from monitor.stream.monitor import Monitor
 from monitor.training.cells import Cell, Plan, plans
 from monitor.training.fitted import (
     ROW,
     FittedCell,
     FittedEvidence,
-    KnownLaw,
+    KnownModel,
     choose_worth,
     chosen,
     fit_cell,
@@ -111,12 +118,12 @@ def _ticks(session: SessionFrames, decisions: BoolArray, start: int) -> IntArray
 # How high the figures of a stream rise when somebody else than the watched speaker speaks.
 #
 # Every calibration speaker is heard as a stream that is watched as another one; the maxima of these
-# streams, kept in the laws, say how often a rule raises a false alarm.
+# streams, kept in the rank models, say how often a rule raises a false alarm.
 #
 # Source: docs/method.md section 11.
 
 FIELDS = ("closed_set_bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
-"""Of a reading; ``rank_bits`` of the one feature of a law of one."""
+"""Of a reading; ``rank_bits`` of the one feature of a rank model of one."""
 MOST_STREAMS = 100
 """Speakers of whom a stream is heard: enough for one false alarm in a hundred streams."""
 
@@ -145,24 +152,24 @@ def with_maxima(
     *,
     trained: Mapping[str, Collection[str]] | None = None,
     horizons: Sequence[float] = HORIZONS,
-    wanted: Callable[[RankLaw], bool] = lambda _: True,
+    wanted: Callable[[RankModel], bool] = lambda _: True,
     seed: int = 0,
     jobs: int = 1,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Population:
-    """The same population, whose laws know how high other people's streams get.
+    """The same population, whose rank models know how high other people's streams get.
 
     Each calibration speaker is heard as one stream, at a reading a second, watched as somebody else
     who is drawn from the rest; the speaker's own template is no candidate. That is a stream of
-    somebody whom the attacker does not know. Which law belongs to which kind of session does not
-    show in it: a stranger's stream is of no session that anybody was enrolled from.
+    somebody whom the attacker does not know. Which rank model belongs to which kind of session does
+    not show in it: an impostor's stream is of no session that anybody was enrolled from.
 
     Args:
-        population: with laws; among fewer than three people nothing is worked out.
+        population: with rank models; among fewer than three people nothing is worked out.
         voices: calibration speech, from ``collect``; of more than 100 speakers as many are drawn.
         trained: by feature, who trained its network: no stream of theirs counts with it.
         horizons: audio seconds.
-        wanted: which laws shall know it; the others stay as they are.
+        wanted: which rank models shall know it; the others stay as they are.
         seed: of who is watched.
         jobs: processes.
         progress: called with speakers done and in all.
@@ -180,8 +187,8 @@ def with_maxima(
         watch = rest[int(generator.integers(len(rest)))]
         streams.append(_Stream(voice.name, watch, stream_of(voice, kept, max(horizons))))
     _ = population.cohort  # read once, not by every process
-    light = population.with_laws(Laws(map(_light, population.laws)))
-    places = [i for i, law in enumerate(population.laws) if wanted(law)]
+    light = population.with_rank_models(RankModels(map(_light, population.rank_models)))
+    places = [i for i, rank_model in enumerate(population.rank_models) if wanted(rank_model)]
     work = partial(_heard, light, places, tuple(horizons), trained or {})
     found: list[dict[int, FloatArray]] = []
     with closing(each_in_order(work, streams, jobs)) as results:
@@ -189,8 +196,8 @@ def with_maxima(
             found.append(each)
             progress(len(found), len(streams))
     template_seconds = population.scoring().seconds
-    laws = []
-    for i, law in enumerate(population.laws):
+    rank_models = []
+    for i, rank_model in enumerate(population.rank_models):
         mine = [i in each for each in found]
         if any(mine):
             values = np.stack([each[i] for each in compress(found, mine)], axis=1)
@@ -203,19 +210,19 @@ def with_maxima(
                 tuple(each.speaker for each in compress(streams, mine)),
                 template_seconds,
             )
-            law = replace(law, maxima=maxima)
-        laws.append(law)
-    return population.with_laws(Laws(laws))
+            rank_model = replace(rank_model, maxima=maxima)
+        rank_models.append(rank_model)
+    return population.with_rank_models(RankModels(rank_models))
 
 
-def _light(law: RankLaw) -> RankLaw:
-    """A law with one resample: nothing here asks for limits, which take most of the time."""
+def _light(rank_model: RankModel) -> RankModel:
+    """A rank model with one resample: nothing here asks for limits, which take most of the time."""
     names = ("alpha", "beta", "binomial", "weights", "floor")
-    few = {name: getattr(law, name)[:2] for name in names}
-    evidence = law.evidence
+    few = {name: getattr(rank_model, name)[:2] for name in names}
+    evidence = rank_model.evidence
     if evidence is not None:
         evidence = replace(evidence, intercept=evidence.intercept[:2], slopes=evidence.slopes[:2])
-    return replace(law, **few, evidence=evidence, rows=(), maxima=None)
+    return replace(rank_model, **few, evidence=evidence, rows=(), maxima=None)
 
 
 def _heard(
@@ -225,19 +232,21 @@ def _heard(
     trained: Mapping[str, Collection[str]],
     stream: _Stream,
 ) -> dict[int, FloatArray]:
-    """By the place of a law, the maxima of a stream: shape (fields, horizons)."""
+    """By the place of a rank model, the maxima of a stream: shape (fields, horizons)."""
     if stream.speaker in population.names:
         population = population.without(stream.speaker)
     made = {}
-    for i, law in enumerate(population.laws):
-        knows = any(stream.speaker in trained.get(name, ()) for name in law.features)
-        if i not in places or knows or not set(law.features) <= set(stream.frames.tracks):
+    for i, rank_model in enumerate(population.rank_models):
+        knows = any(stream.speaker in trained.get(name, ()) for name in rank_model.features)
+        if i not in places or knows or not set(rank_model.features) <= set(stream.frames.tracks):
             continue
         try:
-            monitor = Monitor(population, law.features, stream.watch, session=law.session)
-        except StoreError:  # one of its features has no law of its own
+            monitor = Monitor(
+                population, rank_model.features, stream.watch, session=rank_model.session
+            )
+        except StoreError:  # one of its features has no rank model of its own
             continue
-        made[i] = _maxima(_readings(monitor, stream.frames, horizons), law, stream, horizons)
+        made[i] = _maxima(_readings(monitor, stream.frames, horizons), rank_model, stream, horizons)
     return made
 
 
@@ -265,13 +274,15 @@ def _part(frames: Frames, start: int, ticks: int) -> Frames:
 
 def _maxima(
     readings: Iterator[Mapping[str, Any]],
-    law: RankLaw,
+    rank_model: RankModel,
     stream: _Stream,
     horizons: Sequence[float],
 ) -> FloatArray:
     """Shape (fields, horizons); NaN where there was no figure, or not half of the audio."""
-    wanted = [f"{law.features[0]}.rank_bits" if name == "rank_bits" else name for name in FIELDS]
-    if len(law.features) > 1:
+    wanted = [
+        f"{rank_model.features[0]}.rank_bits" if name == "rank_bits" else name for name in FIELDS
+    ]
+    if len(rank_model.features) > 1:
         wanted[FIELDS.index("rank_bits")] = ""
     rows = [
         [r["seconds"], *(figure(name, r) if name else None for name in wanted)] for r in readings
@@ -290,16 +301,16 @@ def _seconds(frames: Frames) -> float:
 
 
 # ------------------------------------------------------------------------------------------- prior
-# The prior of a calibration: the shipped law, which was learnt on other speakers.
+# The prior of a calibration: the shipped rank model, which was learnt on other speakers.
 #
 # Source: docs/method.md section 3.
 
 
 class Prior:
-    """What a population's laws say of the cells of a calibration.
+    """What a population's rank models say of the cells of a calibration.
 
     Args:
-        population: whose laws; the shipped one.
+        population: whose rank models; the shipped one.
         specs: of the features that are calibrated.
         scorers: their similarities.
         replicates: resamples to give of each cell.
@@ -315,52 +326,56 @@ class Prior:
         cohort: Cohort | None = None,
     ) -> None:
         self._cohort = cohort
-        self._laws, self._scorers, self._replicates = population.laws, scorers, replicates
+        self._rank_models, self._scorers, self._replicates = (
+            population.rank_models,
+            scorers,
+            replicates,
+        )
         self._alike = comparable_features(specs, population.specs)
-        self._made: dict[tuple[tuple[str, ...], str, float], LengthLaw] = {}
+        self._made: dict[tuple[tuple[str, ...], str, float], LengthModel] = {}
 
     def has(self, features: Sequence[str], session: str) -> bool:
-        """Whether there is a law of these very features, scored alike."""
-        law = self._laws.find(tuple(features), session)
+        """Whether there is a rank model of these very features, scored alike."""
+        rank_model = self._rank_models.find(tuple(features), session)
         mine = {name: self._scorers[name].name for name in features}
         return (
-            law is not None
+            rank_model is not None
             and self._alike.issuperset(features)
-            and dict(zip(law.features, law.similarities, strict=True)) == mine
+            and dict(zip(rank_model.features, rank_model.similarities, strict=True)) == mine
         )
 
     def at(
         self, features: tuple[str, ...], session: str, test: float, template: float, candidates: int
-    ) -> KnownLaw | None:
-        """What it says of one cell, T and D in speech seconds; None where it has no such law."""
+    ) -> KnownModel | None:
+        """What it says of one cell, T and D in speech seconds; None where it has no such model."""
         if not self.has(features, session):
             return None
-        law = self._laws.find(features, session)
-        assert law is not None
+        rank_model = self._rank_models.find(features, session)
+        assert rank_model is not None
         place = features, session, template
         if place not in self._made:
-            additive = np.array([self._scorers[name].additive for name in law.features])
-            self._made[place] = at_template(law, template, additive)
+            additive = np.array([self._scorers[name].additive for name in rank_model.features])
+            self._made[place] = at_template(rank_model, template, additive)
         point = self._made[place].at(test)
-        resamples = law.alpha.shape[0] - 1
+        resamples = rank_model.alpha.shape[0] - 1
         rows = np.append(0, 1 + np.arange(self._replicates) % resamples)
-        order = [law.features.index(name) for name in features]
-        return KnownLaw(
+        order = [rank_model.features.index(name) for name in features]
+        return KnownModel(
             point.pmf(candidates, rows, floor=False),
             point.weights[rows][:, order],
             point.floor[rows],
-            evidence=self._evidence(law, order, test, template),
+            evidence=self._evidence(rank_model, order, test, template),
         )
 
     def _evidence(
-        self, law: RankLaw, order: Sequence[int], test: float, template: float
+        self, rank_model: RankModel, order: Sequence[int], test: float, template: float
     ) -> FloatArray | None:
         """Its likelihood ratios at one cell, features in that order."""
-        known, cohort = law.evidence, self._cohort
+        known, cohort = rank_model.evidence, self._cohort
         if known is None or cohort is None:
             return None
-        marks = {n: cohort.mark(n) for n in law.features if n in cohort.features}
-        if tuple(marks.get(name) for name in law.features) != known.cohort:
+        marks = {n: cohort.mark(n) for n in rank_model.features if n in cohort.features}
+        if tuple(marks.get(name) for name in rank_model.features) != known.cohort:
             return None
         point = known.at_template(template).at(np.array([test]))
         rows = np.append(0, 1 + np.arange(self._replicates) % (known.intercept.shape[0] - 1))
@@ -369,7 +384,7 @@ class Prior:
 
 
 # ------------------------------------------------------------------------------------- calibrating
-# Learn rank laws from a corpus (docs/method.md sections 3 to 5).
+# Learn rank models from a corpus (docs/method.md sections 3 to 5).
 
 LENGTHS = (0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 """Test lengths T, speech seconds."""
@@ -380,7 +395,7 @@ TRIALS = 20
 """Tests of each speaker in a cell; fewer where the speakers are thousands."""
 _MOST_TRIALS = 30_000
 _MOST_SETS = 3
-"""Features of which every set gets a law; of more there would be too many."""
+"""Features of which every set gets a rank model; of more there would be too many."""
 _PROBES = 6
 """Cells of a kind of session that say how far to trust the prior."""
 _MANY = 1000
@@ -406,9 +421,9 @@ def calibrate(
     alarms: Population | None = None,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Calibration:
-    """Fit a law for every feature, and for features together, on the grid of lengths.
+    """Fit a rank model for every feature, and for features together, on the grid of lengths.
 
-    In a joint law a feature that brings nothing new at a length has no say there.
+    In a joint rank model a feature that brings nothing new at a length has no say there.
 
     Args:
         voices: a corpus, which is heard here, or calibration speech, from ``collect``: that says
@@ -418,20 +433,23 @@ def calibrate(
         lengths: T, speech seconds.
         template_lengths: D, speech seconds.
         similarities: by feature; the default of its kind where left out.
-        sets: of features that get a law. None: of up to three features every set, of more each
+        sets: of features that get a rank model. None: of up to three features every set, of more
+        each
             and all.
         trained: by feature, names of those on whose speech its network was trained. It knows their
-            voices better than others', so that no test of theirs counts in a law with that
+            voices better than others', so that no test of theirs counts in a rank model with that
             feature; their templates are candidates there like all others.
-        replicates: resamples of speakers kept with the law.
+        replicates: resamples of speakers kept with the rank model.
         trials: tests of each speaker in each cell.
         seed: of resamples and permutations.
-        prior: whose laws the fit starts from, where they are of the same features; they count as
+        prior: whose rank models the fit starts from, where they are of the same features; they
+        count as
             twenty speakers or more, so that their weight fades as own speakers grow. None: learn
             from these voices alone, which on few speakers can claim far too much.
         cohort: background speakers, none of them among the voices, for likelihood ratios of the
             features that both have, made by the same networks. None: no likelihood ratios.
-        alarms: who is enrolled. The laws then know how high the streams of other people get among
+        alarms: who is enrolled. The rank models then know how high the streams of other people get
+        among
             them, which `Monitor.false_alarms` goes by: each of at most 100 of the voices is heard
             as somebody else (docs/alarms.md). None: they do not.
         progress: called with cells done and cells in all.
@@ -454,7 +472,7 @@ def calibrate(
         raise UsageError("voices come with their specs: calibrate(voices, specs), from collect")
     if len(voices) < FEWEST_SPEAKERS:
         raise CalibrationError(
-            f"too few speakers ({len(voices)}) to learn a rank law; "
+            f"too few speakers ({len(voices)}) to learn a rank model; "
             f"at least {FEWEST_SPEAKERS} are needed: enrol more, or these beside the shipped "
             "readers (monitor enroll --speaker NAME --base reference)"
         )
@@ -484,7 +502,7 @@ def calibrate(
         test, template = (round(x * UNITS_PER_SECOND) for x in (lengths[t], template_lengths[d]))
         return plan.run(scorers, test, template, cohort=against)
 
-    def known(features: tuple[str, ...], place: _Place, candidates: int) -> KnownLaw | None:
+    def known(features: tuple[str, ...], place: _Place, candidates: int) -> KnownModel | None:
         session, t, d, _ = place
         if before is None:
             return None
@@ -546,46 +564,52 @@ def calibrate(
             f"fewer than {FEWEST_SPEAKERS} speakers have a test of {lengths[0]:g} s and a template "
             f"of {template_lengths[0]:g} s of speech: add speech or ask for shorter lengths"
         )
-    laws: list[RankLaw] = []
+    rank_models: list[RankModel] = []
     rows: list[Mapping[str, Any]] = []
     common = max(fit.row["candidates"] for fits in found.values() for fit in fits.values())
     for (features, session), fits in found.items():
         names = tuple(scorers[name].name for name in features)
-        law = _assemble(
+        rank_model = _assemble(
             features, session, names, lengths, template_lengths, fits, replicates, common
         )
         out = [v.name for v, may in zip(voices, testers[features], strict=True) if not may]
         marks = tuple(specs[name].network for name in features)
-        law = replace(
-            law,
+        rank_model = replace(
+            rank_model,
             left_out=tuple(out),
             networks=marks if any(marks) else (),
             learnt_from=tuple(voices[i].name for i in sorted(heard_in[features, session])),
         )
         if cohort is not None and any(fit.evidence for fit in fits.values()):
-            law = replace(law, evidence=_evidence(law, lengths, template_lengths, fits, cohort))
-        laws.append(law)
-        rows.extend(law.rows)
+            rank_model = replace(
+                rank_model, evidence=_evidence(rank_model, lengths, template_lengths, fits, cohort)
+            )
+        rank_models.append(rank_model)
+        rows.extend(rank_model.rows)
     if prior is not None and before is not None:
         learnt = set(found)
         lacking = [s for s in chosen_sets if (s, "cross") not in learnt and before.has(s, "cross")]
-        stand_ins = [prior.laws.find(s, "cross") for s in lacking]
-        laws.extend(replace(law, origin="shipped") for law in stand_ins if law is not None)
+        stand_ins = [prior.rank_models.find(s, "cross") for s in lacking]
+        rank_models.extend(
+            replace(rank_model, origin="shipped")
+            for rank_model in stand_ins
+            if rank_model is not None
+        )
     several = sum(len(voice.sessions) > 1 for voice in voices)
-    made = Calibration(Laws(laws), tuple(rows), several, cohort)
+    made = Calibration(RankModels(rank_models), tuple(rows), several, cohort)
     if alarms is None:
         return made
     told = with_maxima(alarms.calibrated(made), voices, trained=trained, seed=seed)
-    return replace(made, laws=told.laws)
+    return replace(made, rank_models=told.rank_models)
 
 
 def _sets(wanted: Sequence[Sequence[str]] | None, names: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The sets of features that get a law, each in the order of ``names``."""
+    """The sets of features that get a rank model, each in the order of ``names``."""
     if wanted is None:
         sizes = range(1, len(names) + 1) if len(names) <= _MOST_SETS else (1, len(names))
         return [features for size in sizes for features in combinations(names, size)]
     if strange := sorted({name for each in wanted for name in each} - set(names)):
-        raise UsageError(f"no law of {strange[0]!r}: calibrating {', '.join(names)}")
+        raise UsageError(f"no rank model of {strange[0]!r}: calibrating {', '.join(names)}")
     return list(dict.fromkeys(tuple(name for name in names if name in each) for each in wanted))
 
 
@@ -602,7 +626,7 @@ def _testers(
         if (left := int(made[features].sum())) < FEWEST_SPEAKERS:
             raise CalibrationError(
                 f"only {left} of {len(voices)} speakers trained no network of "
-                f"{'+'.join(features)}; at least {FEWEST_SPEAKERS} are needed to learn a law"
+                f"{'+'.join(features)}; at least {FEWEST_SPEAKERS} are needed to learn a rank model"
             )
     return made
 
@@ -623,7 +647,7 @@ def _ratios(
     axis: Sequence[int],
     voices: BoolArray,
     weights: FloatArray,
-    told: KnownLaw | None,
+    told: KnownModel | None,
 ) -> FittedEvidence | None:
     """Likelihood ratios of one cell; None where too few people were heard of every feature."""
     found = None if cell.compared is None else chosen(cell.compared, axis, voices)
@@ -636,36 +660,36 @@ def _ratios(
 
 
 def _evidence(
-    law: RankLaw,
+    rank_model: RankModel,
     lengths: Sequence[float],
     template_lengths: Sequence[float],
     fits: Mapping[tuple[int, int], FittedCell],
     cohort: Cohort,
-) -> EvidenceLaw:
-    """Put what the cells say of likelihood ratios on the grid of the law."""
-    rows, columns = law.lengths.tolist(), law.template_lengths.tolist()
+) -> EvidenceModel:
+    """Put what the cells say of likelihood ratios on the grid of the rank model."""
+    rows, columns = rank_model.lengths.tolist(), rank_model.template_lengths.tolist()
     shape = len(rows), len(columns)
-    parts = 1 + len(law.features)
-    coefficients = np.full((law.alpha.shape[0], *shape, parts), np.nan)
+    parts = 1 + len(rank_model.features)
+    coefficients = np.full((rank_model.alpha.shape[0], *shape, parts), np.nan)
     support, area = np.full(shape, np.nan), np.full(shape, np.nan)
     for (t, d), fit in fits.items():
         if fit.evidence is not None:
             cell = rows.index(lengths[t]), columns.index(template_lengths[d])
             coefficients[(slice(None), *cell)] = fit.evidence.coefficients
             support[cell], area[cell] = fit.evidence.support, fit.evidence.area
-    return EvidenceLaw(
-        law.lengths,
-        law.template_lengths,
+    return EvidenceModel(
+        rank_model.lengths,
+        rank_model.template_lengths,
         coefficients[..., 0],
         coefficients[..., 1:],
         support,
         area,
-        tuple(cohort.mark(name) for name in law.features),
+        tuple(cohort.mark(name) for name in rank_model.features),
     )
 
 
 def _enough(place: _Place) -> bool:
-    """Whether a cell has the speakers that a law needs."""
+    """Whether a cell has the speakers that a rank model needs."""
     return place[-1].mated.size >= FEWEST_SPEAKERS
 
 
@@ -687,7 +711,7 @@ def _assemble(
     fits: Mapping[tuple[int, int], FittedCell],
     replicates: int,
     common: int,
-) -> RankLaw:
+) -> RankModel:
     """Put fitted cells on the grid; lengths that nobody reached are dropped.
 
     Their rows say what the model gives among ``common`` candidates too: there, cells compare.
@@ -713,7 +737,7 @@ def _assemble(
         }
         for (t, d), fitted in sorted(fits.items(), key=lambda item: (item[0][1], item[0][0]))
     )
-    return RankLaw(
+    return RankModel(
         features,
         session,
         similarities,
@@ -764,60 +788,68 @@ _COMFORTABLE = 30
 
 
 def advice(made: Calibration, specs: Mapping[str, FeatureSpec]) -> list[str]:
-    """One line each: the prior's part, the want of a cross-session law, what flatters.
+    """One line each: the prior's part, the want of a cross-session rank model, what favours.
 
     Args:
         made: what was learnt.
         specs: of the features it was learnt of.
     """
-    learnt = [law for law in made.laws if law.origin == "own"]
+    learnt = [rank_model for rank_model in made.rank_models if rank_model.origin == "own"]
     lines = []
     shares = [
-        f"{100 * law.prior_share:.0f} % of {'+'.join(law.features)} {law.session}-session "
-        f"({plural(law.speakers, 'speaker')})"
-        for law in learnt
-        if law.prior_speakers
+        f"{100 * rank_model.prior_share:.0f} % of {'+'.join(rank_model.features)} "
+        f"{rank_model.session}-session ({plural(rank_model.speakers, 'speaker')})"
+        for rank_model in learnt
+        if rank_model.prior_speakers
     ]
     if shares:
-        lines.append(f"the shipped readers' law is the prior: {', '.join(shares)}")
-    alone = ["+".join(law.features) for law in learnt if not law.prior_speakers]
+        lines.append(f"the shipped readers' rank model is the prior: {', '.join(shares)}")
+    alone = [
+        "+".join(rank_model.features) for rank_model in learnt if not rank_model.prior_speakers
+    ]
     if alone:
         lines.append(
-            f"no prior for {', '.join(dict.fromkeys(alone))}: these laws rest on your speakers "
-            "alone, and on few of them they can claim far too much"
+            f"no prior for {', '.join(dict.fromkeys(alone))}: these rank models rest on your "
+            f"speakers alone, and on few of them they can claim far too much"
         )
-    for out in dict.fromkeys(law.left_out for law in learnt if law.left_out):
-        apart = [law for law in learnt if law.left_out == out]
-        names = dict.fromkeys("+".join(law.features) for law in apart)
-        most = max(law.speakers for law in apart)
+    for out in dict.fromkeys(rank_model.left_out for rank_model in learnt if rank_model.left_out):
+        apart = [rank_model for rank_model in learnt if rank_model.left_out == out]
+        names = dict.fromkeys("+".join(rank_model.features) for rank_model in apart)
+        most = max(rank_model.speakers for rank_model in apart)
         lines.append(
             f"{', '.join(names)}: no test of the {len(out)} who trained a network of it; "
-            f"{plural(most, 'speaker')} taught its law"
+            f"{plural(most, 'speaker')} taught its rank model"
         )
-    mute = [law for law in learnt if law.evidence is None]
+    mute = [rank_model for rank_model in learnt if rank_model.evidence is None]
     if mute:
-        names = dict.fromkeys("+".join(law.features) for law in mute)
+        names = dict.fromkeys("+".join(rank_model.features) for rank_model in mute)
         lines.append(
             f"no likelihood ratios of {', '.join(names)}: the cohort has nothing like it, or fewer "
             f"than {FEWEST_SPEAKERS} people were heard of it; give a cohort with --cohort"
         )
-    crossed = {law.features for law in made.laws if law.session == "cross"}
-    stand_ins = [law for law in made.laws if law.origin == "shipped"]
-    lacking = [law.features for law in learnt if law.features not in crossed]
+    crossed = {
+        rank_model.features for rank_model in made.rank_models if rank_model.session == "cross"
+    }
+    stand_ins = [rank_model for rank_model in made.rank_models if rank_model.origin == "shipped"]
+    lacking = [rank_model.features for rank_model in learnt if rank_model.features not in crossed]
     if stand_ins or lacking:
         lines.append(
-            f"speakers with two sessions or more: {made.several_sessions}. A cross-session law "
-            f"needs {FEWEST_SPEAKERS}, better {_COMFORTABLE}; until then "
-            + ("the shipped readers' stands in" if stand_ins else "the same-session law stands in")
+            f"speakers with two sessions or more: {made.several_sessions}. A cross-session rank "
+            f"model needs {FEWEST_SPEAKERS}, better {_COMFORTABLE}; until then "
+            + (
+                "the shipped readers' stands in"
+                if stand_ins
+                else "the same-session rank model stands in"
+            )
         )
     lines += weaker_joints(made)
-    law = max(learnt, key=lambda law: len(law.features))
-    told = flattery(
-        {name: specs[name] for name in law.features},
-        law.candidates,
-        float(law.template_lengths[-1]),
+    rank_model = max(learnt, key=lambda rank_model: len(rank_model.features))
+    told = same_session_bias(
+        {name: specs[name] for name in rank_model.features},
+        rank_model.candidates,
+        float(rank_model.template_lengths[-1]),
     )
-    lines.append(f"a same-session figure flatters an attacker who comes another day, {told}")
+    lines.append(f"a same-session figure favours an attacker who comes another day, {told}")
     return lines
 
 

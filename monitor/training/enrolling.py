@@ -90,11 +90,12 @@ def unlike_sessions(
     Args:
         made: the speakers, freshly enrolled.
         sessions: names and slices of each speaker's sessions, in the order of the slices.
-        others: people to compare with, with laws for the features of ``made``. Speakers who are
+        others: people to compare with, with rank models for the features of ``made``. Speakers who
+        are
             among them are left to `unlike_additions`.
 
     Returns:
-        those with enough speech to tell; nothing without a law.
+        those with enough speech to tell; nothing without a rank model.
     """
     found: list[UnlikeSession] = []
     try:
@@ -103,7 +104,7 @@ def unlike_sessions(
             slices = {key: each.slices[rows] for key, each in made.features.items()}
             if name not in others.names:
                 found += _of_one(name, sessions.get(name, ()), slices, made, others)
-    except (StoreError, UsageError):  # no law, or nobody with so much speech
+    except (StoreError, UsageError):  # no rank model, or nobody with so much speech
         return []
     return found
 
@@ -114,7 +115,7 @@ def unlike_additions(
     """Further sessions that sound like somebody else than what was enrolled of their speaker.
 
     Args:
-        before: the population without them, with laws.
+        before: the population without them, with rank models.
         after: with them, each behind what was there.
         sessions: names and slices of the further sessions, by speaker.
     """
@@ -124,7 +125,7 @@ def unlike_additions(
         rows = slice(after.offsets[place], after.offsets[place + 1])
         slices = {key: each.slices[rows] for key, each in after.features.items()}
         parts = (("", int(np.diff(before.offsets)[old])), *sessions[name])
-        with suppress(StoreError, UsageError):  # no law, or nobody with so much speech
+        with suppress(StoreError, UsageError):  # no rank model, or nobody with so much speech
             unlike = _of_one(name, parts, slices, after, before.without(name))
             found += [each for each in unlike if each.session]
     return found
@@ -195,7 +196,7 @@ class Enrolment:
     """What enrolment made, and what it could not use: one line for each file.
 
     Attributes:
-        population: the speakers, without laws.
+        population: the speakers, without rank models.
         problems: a line each.
         sessions: names and slices of each speaker's sessions, in the order of the slices.
     """

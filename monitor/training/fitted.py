@@ -1,4 +1,4 @@
-"""Fits one cell of the calibration grid: rank law, evidence, posterior, limits, null band."""
+"""Fits one cell of the calibration grid: rank model, evidence, posterior, limits, null band."""
 
 from __future__ import annotations
 
@@ -36,38 +36,38 @@ __all__ = [
     "ChosenComparisons",
     "FittedCell",
     "FittedEvidence",
-    "KnownLaw",
+    "KnownModel",
     "choose_worth",
     "chosen",
     "fit_cell",
     "fit_evidence",
     "held_out_nats",
-    "learn_strangers",
+    "learn_impostors",
     "ranks_of",
     "trials_of",
 ]
 
 
 # --------------------------------------------------------------------------------------- shrinking
-# Shrinkage of a fit on few speakers towards another law (docs/method.md sections 3 and 5).
+# Shrinkage of a fit on few speakers towards another rank model (docs/method.md sections 3 and 5).
 #
-# The other law counts as m further speakers, beside S of one's own: m / (S + m), which fades as own
-# speakers grow. Its rank pmf is mixed into the own histogram of ranks in that proportion, and its
-# lambda and e hold those of the fit (see ``monitor.maths.posterior_fit``). How many speakers it is
-# worth is chosen by the likelihood of speakers left out, pooled over cells so that the choice is
+# The other model counts as m further speakers, beside S of one's own: m / (S + m), which fades as
+# own speakers grow. Its rank pmf is mixed into the own histogram of ranks in that proportion, and
+# its lambda and e hold those of the fit (see ``monitor.maths.posterior_fit``). How many speakers it
+# is worth is chosen by the likelihood of speakers left out, pooled over cells so that the choice is
 # stable. It is twenty at least: a dozen who are all told apart easily leave nobody out who could
 # speak for others.
 
 WORTHS = (20.0, 50.0, 100.0)
-"""Speakers that another law may be worth."""
+"""Speakers that another rank model may be worth."""
 _FOLDS = 20
 _MOST_SCORES = 200_000
 """Scores behind the information of a trial."""
 
 
 @dataclass(frozen=True, slots=True)
-class KnownLaw:
-    """What another law says of a cell; row 0 the law, rows 1..B its resamples.
+class KnownModel:
+    """What another rank model says of a cell; row 0 the rank model, rows 1..B its resamples.
 
     Attributes:
         pmf: of the ranks at the cell's N, shape (1 + B, N).
@@ -91,12 +91,12 @@ class KnownLaw:
     def mixed(
         self, histograms: FloatArray, speakers: int, *, resamples: bool = False
     ) -> FloatArray:
-        """Histograms of ranks of as many trials, a share of them as this law has it.
+        """Histograms of ranks of as many trials, a share of them as this rank model has it.
 
         Args:
             histograms: shape (..., N); of B resamples, (B, N).
             speakers: S behind each.
-            resamples: each with a resample of this law, not with the law.
+            resamples: each with a resample of this rank model, not with the rank model.
         """
         share, pmf = self.share(speakers), self.pmf[1:] if resamples else self.pmf[0]
         return np.asarray(
@@ -132,14 +132,14 @@ def ranks_of(
 
 
 def held_out_nats(
-    cell: Cell, axis: Sequence[int], known: KnownLaw, worths: Sequence[float] = WORTHS
+    cell: Cell, axis: Sequence[int], known: KnownModel, worths: Sequence[float] = WORTHS
 ) -> dict[int, FloatArray]:
-    """What each speaker of a cell loses under a fit on the others, by the worth of the other law.
+    """What each speaker of a cell loses under a fit on the others, by the worth of the other model.
 
     Args:
         cell: its trials.
         axis: which features, as places on the cell's axis F.
-        known: the other law there.
+        known: the other rank model there.
         worths: m, of each.
 
     Returns:
@@ -158,7 +158,7 @@ def held_out_nats(
     losses = np.empty((voices.size, len(worths)))
     for i, worth in enumerate(worths):
         told = replace(known, worth=worth)
-        anchor = told.anchor(trials, heard).law
+        anchor = told.anchor(trials, heard).rank_model
         found = logit.fit(trials, cost, anchor)
         weights, floors = logit.fit_replicates(trials, found.weights, kept, cost, lowest, anchor)
         bits = logit.held_out_bits(trials, weights[fold], floors[fold])
@@ -193,10 +193,10 @@ def choose_worth(
 
 
 # ---------------------------------------------------------------------------------------- open set
-# Calibration trials with the true speaker's template left out, as a stranger would meet them.
+# Calibration trials with the true speaker's template left out, as an impostor would meet them.
 
 
-def learn_strangers(
+def learn_impostors(
     cell: Cell, axis: Sequence[int], evidence: FloatArray, additive: BoolArray
 ) -> OpenSet:
     """Learn from one cell how well the favourite fits, enrolled or not.
@@ -214,8 +214,8 @@ def learn_strangers(
     enrolled = absolute[trials, :, evidence.argmax(axis=1)]
     others = evidence.copy()
     others[trials, cell.own] = -np.inf
-    strangers = absolute[trials, :, others.argmax(axis=1)]
-    return fit_open_set(enrolled, strangers, np.unique(cell.behind_speaker, return_inverse=True)[1])
+    impostors = absolute[trials, :, others.argmax(axis=1)]
+    return fit_open_set(enrolled, impostors, np.unique(cell.behind_speaker, return_inverse=True)[1])
 
 
 # ---------------------------------------------------------------------------------------- evidence
@@ -248,12 +248,12 @@ _MOST_DRAWN = 6_000
 
 @dataclass(frozen=True, slots=True)
 class FittedEvidence:
-    """The law of one cell, row 0, and its resamples, rows 1..B.
+    """The rank model of one cell, row 0, and its resamples, rows 1..B.
 
     Attributes:
         coefficients: a and b, shape (1 + B, 1 + F).
         support: bits.
-        area: under the ROC curve of enrolled speakers against strangers.
+        area: under the ROC curve of enrolled speakers against impostors.
         row: what the calibration table says of it.
     """
 
@@ -329,18 +329,18 @@ def fit_evidence(
     Args:
         found: comparisons, of ten mated speakers or more.
         speaker_weights: how often each voice is drawn, shape (B, voices).
-        told: another law and its B resamples, shape (1 + B, 1 + F), in the weight that it has.
+        told: another model and its B resamples, shape (1 + B, 1 + F), in the weight that it has.
     """
     many = found.comparisons.thinned(_MOST)
     few = found.comparisons.thinned(_MOST_DRAWN)
-    law = None if told is None else PriorCoefficients(told.coefficients[:1], told.worth)
+    rank_model = None if told is None else PriorCoefficients(told.coefficients[:1], told.worth)
     resampled = None if told is None else PriorCoefficients(told.coefficients[1:], told.worth)
-    fit = fit_each(many, told=law)
-    near = fit_each(few, told=law, start=fit[0])
+    fit = fit_each(many, told=rank_model)
+    near = fit_each(few, told=rank_model, start=fit[0])
     replicates = fit_each(few, speaker_weights[:, found.people], resampled, near[0])
     replicates += fit - near  # what the fewer comparisons alone would move
     replicates[:, 1:] = np.maximum(replicates[:, 1:], 0.0)
-    by_fold, fold = cross_fit(few, law, near[0])
+    by_fold, fold = cross_fit(few, rank_model, near[0])
     by_fold = by_fold + (fit - near)
     by_fold[..., 1:] = np.maximum(by_fold[..., 1:], 0.0)
 
@@ -410,7 +410,7 @@ def _others(
 def _among(
     found: ChosenComparisons, bits: FloatArray, support: float
 ) -> tuple[float, dict[str, Any]]:
-    """Enrolled told from strangers; and rank 1 and bits among the candidates, as told and true."""
+    """Enrolled told from impostors; and rank 1 and bits among the candidates, as told and true."""
     table = found.table(bits)
     rows = np.arange(len(table))
     own = found.own[found.own >= 0]
@@ -420,12 +420,12 @@ def _among(
     there = np.where(np.isnan(table), -np.inf, table)
     away = there.copy()
     away[rows, own] = -np.inf
-    enrolled, strangers = (held_to(levelled(each), support) for each in (there, away))
+    enrolled, impostors = (held_to(levelled(each), support) for each in (there, away))
     count = np.isfinite(table).sum(axis=1)
     # to a billionth of a bit: rounding is not what tells them apart
     odds = [
         (total_bits(each) - np.log2(n)).round(9)
-        for each, n in ((enrolled, count), (strangers, count - 1))
+        for each, n in ((enrolled, count), (impostors, count - 1))
     ]
     area = min(told_apart(odds[0], odds[1], weight)[2], 1.0)
     if np.nanmax(table) - np.nanmin(table) < _FLAT:
@@ -450,7 +450,7 @@ def _among(
 
 
 # ------------------------------------------------------------------------------------------ fitted
-# Fits one cell of the calibration grid: rank law, posterior, limits, null band.
+# Fits one cell of the calibration grid: rank model, posterior, limits, null band.
 #
 # Source: docs/method.md sections 3 to 5.
 
@@ -459,12 +459,12 @@ PERMUTATIONS = 200
 
 @dataclass(frozen=True, slots=True)
 class FittedCell:
-    """Parameters of a cell, row 0 the law and rows 1..B its resamples.
+    """Parameters of a cell, row 0 the rank model and rows 1..B its resamples.
 
     Attributes:
         alpha, beta, binomial, floor: shape (1 + B,).
         weights: shape (1 + B, F); NaN for a feature that no trial had a frame of.
-        open_set: shape (1 + F,), see ``RankLaw``.
+        open_set: shape (1 + F,), see ``RankModel``.
         row: the cell's line in the calibration table.
         evidence: likelihood ratios; None without a cohort, or where a feature had no frame yet.
     """
@@ -485,7 +485,7 @@ def fit_cell(
     speaker_weights: FloatArray,
     additive: BoolArray,
     seed: int = 0,
-    known: KnownLaw | None = None,
+    known: KnownModel | None = None,
 ) -> FittedCell | None:
     """Fit one cell for one set of features.
 
@@ -495,7 +495,7 @@ def fit_cell(
         speaker_weights: how often each voice is drawn, shape (B, voices).
         additive: shape (F,), which of those features' scores grow with the evidence.
         seed: of the permutations of the null band.
-        known: another law, in the weight that it has; B resamples of it.
+        known: another rank model, in the weight that it has; B resamples of it.
 
     Returns:
         None where no score ever differed, as with embeddings of windows longer than the test.
@@ -518,7 +518,7 @@ def fit_cell(
     diagram = reliability(held, cell.own, 1.0 / np.bincount(place)[place])
 
     evidence = np.einsum("f,nfj->nj", posterior.weights, trials.behind)
-    strangers = learn_strangers(cell, axis, evidence, additive)
+    impostors = learn_impostors(cell, axis, evidence, additive)
     speaker, better, tied = ranks_of(cell, axis, evidence)
     n = cell.candidates
     histogram = rank_histogram(better, tied, n)
@@ -530,26 +530,26 @@ def fit_cell(
         resampled = known.mixed(resampled, voices.size, resamples=True)
         blended = known.mixed(histogram, voices.size)
     alpha, beta, binomial = fit_many(resampled)
-    law = fit(blended, "LL")
+    rank_model = fit(blended, "LL")
     means = mean_bits_of(alpha, beta, binomial, n)
     low, high = limits(means)
     null = _null_band(evidence, cell.own, seed, known)
     weights = np.full((1 + len(speaker_weights), len(axis)), np.nan)
     weights[:, heard] = np.concatenate([posterior.weights[None], replicate_weights])
     statistics = rank_statistics(histogram, trials=better.size)
-    gamma = np.exp(law.log_pmf(n))
+    gamma = np.exp(rank_model.log_pmf(n))
     pmf = histogram / histogram.sum()
     row: dict[str, Any] = {
         "speakers": int(np.unique(speaker).size),
         "candidates": n,
         "trials": int(better.size),
         "ties": "spread",
-        "alpha": law.alpha,
-        "beta": law.beta,
-        "binomial": law.binomial,
+        "alpha": rank_model.alpha,
+        "beta": rank_model.beta,
+        "binomial": rank_model.binomial,
         "mean_bits_raw": statistics.mean_bits,
         "mean_bits_miller_madow": statistics.miller_madow_bits,
-        "mean_bits_model": float(law.mean_disclosure_bits(n)),
+        "mean_bits_model": float(rank_model.mean_disclosure_bits(n)),
         "mean_bits_low": low,
         "mean_bits_high": high,
         "identification_rate": statistics.identification_rate,
@@ -573,19 +573,19 @@ def fit_cell(
         "weights": [w if np.isfinite(w) else None for w in weights[0].tolist()],
         "floor": posterior.floor,
         "losses": _losses(histogram, pmf),
-        "notes": list(law.notes),
-        "open_set_area": strangers.area,
-        "open_set_enrolled_kept": strangers.enrolled_kept,
-        "open_set_strangers_found": strangers.strangers_found,
+        "notes": list(rank_model.notes),
+        "open_set_area": impostors.area,
+        "open_set_enrolled_kept": impostors.enrolled_kept,
+        "open_set_impostors_found": impostors.impostors_found,
         "prior_speakers": 0.0 if known is None else known.worth,
     }
     return FittedCell(
-        np.append(law.alpha, alpha),
-        np.append(law.beta, beta),
-        np.append(law.binomial, binomial),
+        np.append(rank_model.alpha, alpha),
+        np.append(rank_model.beta, beta),
+        np.append(rank_model.binomial, binomial),
         weights,
         np.append(posterior.floor, replicate_floor),
-        np.append(strangers.bias, strangers.slopes),
+        np.append(impostors.bias, impostors.slopes),
         row,
     )
 
@@ -596,11 +596,11 @@ def _never_empty(weights: FloatArray) -> FloatArray:
 
 
 def _null_band(
-    evidence: FloatArray, own: IntArray, seed: int, known: KnownLaw | None = None
+    evidence: FloatArray, own: IntArray, seed: int, known: KnownModel | None = None
 ) -> dict[str, float]:
     """MeanD of the same scores with whole speakers permuted against the templates.
 
-    The model's holds what the known law brings even then.
+    The model's holds what the known rank model brings even then.
     """
     trials, n = evidence.shape
     generator = np.random.default_rng(seed + 1)

@@ -341,7 +341,7 @@ def _held(path: Path) -> FramesFile | None:
     except SourceError:
         return None
     features = held.header.heard.get("features")
-    ours = isinstance(features, dict) and features.keys() == held.brings.tracks.keys()
+    ours = isinstance(features, dict) and features.keys() == held.stream_info.tracks.keys()
     return held if ours else None
 
 

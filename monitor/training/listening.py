@@ -265,7 +265,9 @@ class Listener:
         source = open_source(path)
         features: list[Feature] = []
         if isinstance(source, FramesFile):
-            specs = {name: _completed(source, spec) for name, spec in source.brings.tracks.items()}
+            specs = {
+                name: _completed(source, spec) for name, spec in source.stream_info.tracks.items()
+            }
         else:
             features = self._features()
             specs = {each.spec.name: each.spec for each in features}

@@ -19,11 +19,11 @@ from monitor.features.registry import superseded
 from monitor.kinds import FeatureSpec
 from monitor.maths.posterior import weighted_evidence
 from monitor.maths.scores import Similarity
-from monitor.population.interpolation import LengthLaw, at_template
-from monitor.population.law import Laws, RankLaw
+from monitor.population.interpolation import LengthModel, at_template
 from monitor.population.population import Population
+from monitor.population.rank_model import RankModel, RankModels
 from monitor.sources.provenance import provenance_of
-from monitor.stream.attacker import Attacker, choose_law, rows_by_features
+from monitor.stream.attacker import Attacker, choose_rank_model, rows_by_features
 from monitor.stream.notices import session_of
 from monitor.training.cells import Plan, plans
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, units_of
@@ -98,21 +98,21 @@ def _usual(table: Path) -> str | None:
 
 
 # ------------------------------------------------------------------------------------------- joint
-# The joint score of several features: their sum, as rank laws weigh them at T and D.
+# The joint score of several features: their sum, as rank models weigh them at T and D.
 
 
 class JointScores:
     """Adds scores of features up as `Monitor` does, so that both rank alike.
 
     Args:
-        laws: with one of these features together.
+        rank_models: with one of these features together.
         specs: of the features.
         similarities: by which each is scored.
         session: ``"cross"`` or ``"same"``.
         template_seconds: D.
 
     Raises:
-        StoreError: there is no law of them, or it was learnt with other similarities or networks.
+        StoreError: there is no model of them, or it was learnt with other similarities or networks.
 
     Attributes:
         features: that are added up, in order.
@@ -120,35 +120,36 @@ class JointScores:
 
     def __init__(
         self,
-        laws: Laws,
+        rank_models: RankModels,
         specs: Mapping[str, FeatureSpec],
         similarities: Mapping[str, Similarity],
         session: str,
         template_seconds: float,
     ) -> None:
-        law, session, _ = choose_law(laws, tuple(specs), session)
+        rank_model, session, _ = choose_rank_model(rank_models, tuple(specs), session)
 
-        def fits(other: RankLaw) -> bool:
+        def fits(other: RankModel) -> bool:
             pairs = zip(other.features, other.similarities, strict=True)
             return set(other.features) <= specs.keys() and all(
                 similarities[name].name == scorer and specs[name].network == other.network(name)
                 for name, scorer in pairs
             )
 
-        def at_length(other: RankLaw) -> tuple[tuple[str, ...], LengthLaw]:
+        def at_length(other: RankModel) -> tuple[tuple[str, ...], LengthModel]:
             additive = np.array([similarities[name].additive for name in other.features])
             return other.features, at_template(other, template_seconds, additive)
 
-        if not fits(law):
+        if not fits(rank_model):
             raise StoreError(
-                f"the law of {'+'.join(law.features)} was learnt with other similarities or "
-                "networks; learn one with: monitor calibrate CORPUS -o law.npz"
+                f"the rank model of {'+'.join(rank_model.features)} was learnt with other "
+                f"similarities or "
+                "networks; learn one with: monitor calibrate CORPUS -o rank model.npz"
             )
-        self.features = law.features
-        self._whole = at_length(law)
+        self.features = rank_model.features
+        self._whole = at_length(rank_model)
         self._of = {
             frozenset(other.features): at_length(other)
-            for other in laws
+            for other in rank_models
             if other.session == session and fits(other)
         }
 
@@ -157,7 +158,7 @@ class JointScores:
     ) -> FloatArray:
         """The joint scores, shape (n, N).
 
-        A feature without a frame leaves the others to a law of their own, where there is one.
+        A feature without a frame leaves the others to a model of their own, where there is one.
 
         Args:
             scores: of each of these features and perhaps others, shape (n, N).
@@ -168,8 +169,8 @@ class JointScores:
         joint = np.zeros_like(scores[names[0]])
         patterns = np.stack([heard[name] for name in names], axis=1)
         for there, some in rows_by_features(names, patterns):
-            features, law = self._of.get(there, self._whole)
-            weights, _ = law.weighing(np.full(some.size, seconds))
+            features, rank_model = self._of.get(there, self._whole)
+            weights, _ = rank_model.weighing(np.full(some.size, seconds))
             each = np.stack([scores[name][some] for name in features], axis=1)
             joint[some] = weighted_evidence(each, weights[:, 0])
         return joint
@@ -187,7 +188,7 @@ class CorpusScores:
         matrices: trials x speakers, one a feature and, of several features, ``"joint"``: their sum
             as the attacker weighs them. All have the same trials and speakers.
         session: ``"same"`` where a recording of the corpus had been enrolled, else ``"cross"``:
-            which law weighed the features.
+            which rank model weighed the features.
         problems: a line for everything that was left out.
     """
 
@@ -202,7 +203,7 @@ def score(
     features: Sequence[str] | None = None,
     *,
     seconds: float = 10.0,
-    laws: Laws | None = None,
+    rank_models: RankModels | None = None,
     allow_overlap: bool = False,
     jobs: int = 1,
 ) -> CorpusScores:
@@ -214,11 +215,12 @@ def score(
 
     Args:
         corpus: recordings, or ready-made frames, by speaker and session.
-        population: the templates, with laws unless ``laws`` are given.
-        features: names; None takes all of which the population has laws and templates and the
+        population: the templates, with rank models unless ``rank_models`` are given.
+        features: names; None takes all of which the population has rank models and templates and
+        the
             corpus frames.
         seconds: T, a multiple of 0.1.
-        laws: laws to use instead of the population's own.
+        rank_models: rank models to use instead of the population's own.
         allow_overlap: score recordings that were enrolled, too.
         jobs: processes that listen; the result does not depend on it.
 
@@ -226,7 +228,7 @@ def score(
         UsageError: a length or a feature that makes no sense.
         CorpusError: nobody enrolled says as much in the corpus.
         OverlapError: a recording was enrolled, and that is not allowed.
-        StoreError: there is no law for these features.
+        StoreError: there is no rank model for these features.
 
     Example::
 
@@ -238,8 +240,10 @@ def score(
     parts = (provenance_of(recording.path) for recording in corpus)
     session = session_of(population, parts, allow_overlap=allow_overlap)
     voices, specs, missing = collect(corpus, features=features, jobs=jobs)
-    chosen = tuple(features or largest(population.laws if laws is None else laws, specs))
-    attacker = Attacker(population, chosen, session=session, laws=laws)
+    chosen = tuple(
+        features or largest(population.rank_models if rank_models is None else rank_models, specs)
+    )
+    attacker = Attacker(population, chosen, session=session, rank_models=rank_models)
     heard = stretches(voices, attacker.names, attacker.features, seconds)
     scores = attacker.scores(heard.totals, heard.seconds)
     matrices = {
@@ -336,13 +340,14 @@ def stretches(
     )
 
 
-def largest(laws: Laws, there: Iterable[str]) -> tuple[str, ...]:
-    """The largest set of features that there is a law for and that was heard.
+def largest(rank_models: RankModels, there: Iterable[str]) -> tuple[str, ...]:
+    """The largest set of features that there is a rank model for and that was heard.
 
-    Of two as large the one without what another feature does better; all features where no law is.
+    Of two as large the one without what another feature does better; all features where no model
+    is.
     """
     have = set(there)
-    sets = [law.features for law in laws if have >= set(law.features)]
+    sets = [rank_model.features for rank_model in rank_models if have >= set(rank_model.features)]
 
     def worth(names: Sequence[str]) -> tuple[int, int]:
         return len(names), -sum(superseded(name, have) for name in names)
@@ -410,7 +415,7 @@ class ScoreGrid:
     Attributes:
         voices: the speech, as `collect` gives it.
         specs: of the features.
-        laws: that weigh the features for their joint score.
+        rank_models: that weigh the features for their joint score.
         lengths: T, speech seconds.
         template_lengths: D, likewise.
         sessions: of ``"same"`` and ``"cross"``.
@@ -422,7 +427,7 @@ class ScoreGrid:
 
     voices: Sequence[SpeakerSpeech]
     specs: Mapping[str, FeatureSpec]
-    laws: Laws
+    rank_models: RankModels
     lengths: Sequence[float]
     template_lengths: Sequence[float]
     sessions: Sequence[str]
@@ -533,7 +538,7 @@ class ScoreGrid:
         )
 
     def joint(self, scoring: str, session: str, template: float) -> tuple[JointScores | None, str]:
-        """What weighs a cell's features, as many as a law knows together; None where nothing does.
+        """What weighs a cell's features, as many as a model knows together; else None.
 
         Returns:
             that, and what a person should know of it; mostly nothing.
@@ -541,15 +546,17 @@ class ScoreGrid:
         ways = scored_by(self.specs, scoring)
         if len(ways) < 2 or ways.keys() != scored_by(self.specs, "average").keys():
             return None, ""
-        names = largest(self.laws, ways)
+        names = largest(self.rank_models, ways)
         specs = {name: self.specs[name] for name in names if name in ways}
         if len(specs) < 2:
-            return None, f"no joint score: there is no law for any two of {', '.join(ways)}"
+            return None, f"no joint score: there is no rank model for any two of {', '.join(ways)}"
         try:
-            found = JointScores(self.laws, specs, ways, session, template)
+            found = JointScores(self.rank_models, specs, ways, session, template)
         except StoreError as error:
             return None, f"no joint score: {error}"
-        fewer = f"the joint score is of {', '.join(specs)}: no law knows more of them together"
+        fewer = (
+            f"the joint score is of {', '.join(specs)}: no rank model knows more of them together"
+        )
         return found, fewer if len(specs) < len(ways) else ""
 
     def _scores(
@@ -585,18 +592,18 @@ class EnrolledGrid:
         voices: the speech, as `collect` gives it.
         population: the templates.
         features: that are scored.
-        laws: that weigh them for their joint score.
+        rank_models: that weigh them for their joint score.
         lengths: T, speech seconds; None makes one trial of each session.
         template_lengths: D, likewise; None is what the templates have in common.
         session: ``"cross"`` or ``"same"``.
-        scorings: of ``"average"`` and ``"max"``; the joint score is as the law has it.
+        scorings: of ``"average"`` and ``"max"``; the joint score is as the rank model has it.
         problems: a line for everybody who was left out, once `cells` was called.
     """
 
     voices: Sequence[SpeakerSpeech]
     population: Population
     features: Sequence[str]
-    laws: Laws
+    rank_models: RankModels
     lengths: Sequence[float | None]
     template_lengths: Sequence[float | None]
     session: str
@@ -610,7 +617,7 @@ class EnrolledGrid:
             UsageError: a length or a feature that makes no sense, no feature has such scoring, or
                 it would be too much for one file.
             CorpusError: nobody enrolled says as much.
-            StoreError: there is no law for these features.
+            StoreError: there is no rank model for these features.
         """
         found = []
         for template in self.template_lengths:
@@ -618,7 +625,7 @@ class EnrolledGrid:
                 self.population,
                 self.features,
                 session=self.session,
-                laws=self.laws,
+                rank_models=self.rank_models,
                 template_seconds=template,
             )
             compared = [voice for voice in self.voices if voice.name in attacker.names]
@@ -669,7 +676,7 @@ class EnrolledGrid:
         attacker, heard = how
         specs = {name: self.population.specs[name] for name in attacker.features}
         made = attacker.scores(heard.totals, heard.seconds)
-        own = self.population.scorers(attacker.law)
+        own = self.population.scorers(attacker.rank_model)
         found: dict[str, FloatArray] = {}
         for scoring in self.scorings:
             ways = scored_by(specs, scoring)

@@ -91,7 +91,7 @@ READING = (
     ("lag_seconds", "lag", "From speech to its reading, where it is live"),
 )
 PROTECTED = (
-    ("protected_disclosure_bits", "bits", "The headline through the protector, by attacker"),
+    ("protected_disclosure_bits", "bits", "The headline through the anonymiser, by attacker"),
 )
 FEATURE = (
     ("feature_rank", "rank", "Rank of the watched speaker, 1 the most similar"),

@@ -141,7 +141,7 @@ def beside(
 ) -> dict[str, list[float]]:
     """Mean local bits of one further voice, by fits of the tested readers; its own recording.
 
-    It is cut into sessions of 4 min, among the templates of all: same session, which flatters.
+    It is cut into sessions of 4 min, among the templates of all: same session, which favours.
     """
     sound, _ = soundfile.read(audio, frames=_MOST * _CUT * RATE, dtype="float32")
     speech = _speech(frames)

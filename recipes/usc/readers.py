@@ -1,4 +1,4 @@
-"""How well the codes of C0 tell readers apart, who are templates of codes themselves."""
+"""How well the codes of C0 tell background speakers, who are templates of codes themselves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ranks(pieces: Sequence[CodedPiece]) -> dict[str, IntArray]:
     """The ranks, from 1, of the right reader for each of her pieces, by reader.
 
     A template is of all other pieces of a reader: of other recordings than the piece's, where she
-    has several, else of the same one, which flatters who tells readers apart. The score is the
+    has several, else of the same one, which favours who tells background speakers. The score is the
     logarithm of how much likelier the codes are by the template than by everybody's.
     Readers with one piece are nobody's right one, but rivals.
 

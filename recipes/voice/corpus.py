@@ -1,7 +1,7 @@
-"""Which recording is for what: no reader who trains the network ever judges it, or a law.
+"""Which recording is for what: no reader who trains the network ever judges it, or a rank model.
 
 All readers of the shipped population are kept out of training, because their scores calibrate its
-laws. One half of them chooses (checkpoints, settings), the other half is reported. Of the
+rank models. One half of them chooses (checkpoints, settings), the other half is reported. Of the
 non-native speakers, 50 are kept apart and reported too.
 """
 

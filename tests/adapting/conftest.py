@@ -1,4 +1,4 @@
-"""Made voices, each with a throat of its own, and a toy protector that plays them at any speed."""
+"""Made voices, each with a throat of its own, and a toy anonymiser that plays them at any speed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import soundfile
 import soxr
 from scipy.signal import lfilter
 
+from monitor.anonymisers.utterance import Utterance
 from monitor.corpus.recordings import Recording
 from monitor.networks.layers import RATE
-from monitor.protectors.utterance import Utterance
 from monitor.types import FloatArray
 
 TRAINING, UNSEEN = 40, 16

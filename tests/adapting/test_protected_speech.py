@@ -54,7 +54,7 @@ def test_each_stretch_has_a_draw_of_its_own(voices):
     assert len({speaker for _, speaker in names}) == 8  # what is drawn by speaker, too
 
 
-def test_the_protector_is_heard_and_pauses_are_not(voices, tmp_path):
+def test_the_anonymiser_is_heard_and_pauses_are_not(voices, tmp_path):
     sound, _ = decoded(voices[0].path)
     path = tmp_path / "paused.wav"
     soundfile.write(path, np.concatenate([sound[: 2 * RATE], np.zeros(2 * RATE)]), RATE)
@@ -85,7 +85,7 @@ def test_a_broken_file_is_named_and_the_rest_is_used(voices, tmp_path):
     assert "broken.wav" in found.problems[0]
 
 
-def test_a_protector_that_fails_is_told(voices):
+def test_a_anonymiser_that_fails_is_told(voices):
     def fails(samples: FloatArray, rate: int, name: str, speaker: str) -> FloatArray:
         raise SourceError("my-anonymiser failed with exit status 1")
 

@@ -14,7 +14,7 @@ import threading
 import pytest
 
 from monitor.alerts.actions.receivers import Bell, Command, Notify
-from monitor.alerts.actions.registry import Courier, DeliveryError
+from monitor.alerts.actions.registry import BackgroundDelivery, DeliveryError
 from monitor.errors import UsageError
 from tests.alerts.receiver import START, alert, receiving
 from tests.test_programs import gone
@@ -24,11 +24,11 @@ CALM = threading.Event()
 
 def test_a_command_gets_the_record_on_standard_input(tmp_path):
     target = tmp_path / "said.jsonl"
-    courier = Courier(Command(f"cat >> '{target}'"))
+    delivery = BackgroundDelivery(Command(f"cat >> '{target}'"))
     for record in (START, alert(1.0), alert(2.0, state="cleared")):
-        courier.write(record)
-    assert courier.settle() == []
-    courier.close()
+        delivery.write(record)
+    assert delivery.drain() == []
+    delivery.close()
     first, second = map(json.loads, target.read_text().splitlines())
     assert (first["seconds"], first["state"], first["watch"]) == (1.0, "raised", "me")
     assert (second["seconds"], second["state"]) == (2.0, "cleared")
@@ -102,11 +102,11 @@ def test_labels_do_not_show_arguments():
 def test_a_notification_arrives(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with receiving((200, {})) as receiver:
-        courier = Courier(Notify(f"json://127.0.0.1:{receiver.port}/"))
-        courier.write(START)
-        courier.write(alert(level="warning", rule="bits>3 within 30 s", seconds_left=28.2))
-        assert courier.settle() == []
-        courier.close()
+        delivery = BackgroundDelivery(Notify(f"json://127.0.0.1:{receiver.port}/"))
+        delivery.write(START)
+        delivery.write(alert(level="warning", rule="bits>3 within 30 s", seconds_left=28.2))
+        assert delivery.drain() == []
+        delivery.close()
     (got,) = receiver.got
     assert got["title"] == "Disclosure of me"
     assert got["message"] == "warning at 0:41: 3 bits in about 28 s (bits>3 within 30 s, now 3.4)"
@@ -115,12 +115,12 @@ def test_a_notification_arrives(monkeypatch):
 def test_a_notification_that_is_not_taken_shows_no_address(monkeypatch, capfd):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with receiving((500, {})) as receiver:
-        courier = Courier(Notify(f"json://me:secret@127.0.0.1:{receiver.port}/"))
-        courier.write(alert())
-        assert courier.settle() == [
+        delivery = BackgroundDelivery(Notify(f"json://me:secret@127.0.0.1:{receiver.port}/"))
+        delivery.write(alert())
+        assert delivery.drain() == [
             "notify json: 1 of 1 alert not delivered: the service did not take it"
         ]
-        courier.close()
+        delivery.close()
     assert capfd.readouterr() == ("", "")
 
 

@@ -1,4 +1,4 @@
-"""When each side of a run reaches a level, and what the protector bought."""
+"""When each side of a run reaches a level, and what the anonymiser bought."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def watched(records: list[dict[str, Any]], level: float = 2.0) -> tuple[list[Any
     watch = Crossings({**START, "support_bits": None}, [level])
     told = [each for record in records for each in watch.update(record)]
     (row,) = watch.table
-    return [(t["side"], t["since_seconds"], t["bought_seconds"]) for t in told], row
+    return [(t["side"], t["since_seconds"], t["delay_seconds"]) for t in told], row
 
 
 def test_both_cross():
     told, row = watched([reading(t, t, t / 4) for t in range(1, 20)])
     assert told == [("clear", 2, None), ("protected", 8, 6)]
     assert row == {
-        "bits": 2.0, "bought_seconds": 6, "at_least": False,
+        "bits": 2.0, "delay_seconds": 6, "at_least": False,
         "clear": {"seconds": 2, "crossed": True},
         "protected": {"seconds": 8, "crossed": True},
     }  # fmt: skip
@@ -37,16 +37,18 @@ def test_both_cross():
 def test_the_protected_side_may_come_first():
     told, row = watched([reading(t, t / 4, t) for t in range(1, 20)])
     assert told == [("protected", 2, None), ("clear", 8, -6)]
-    assert row["bought_seconds"] == -6
+    assert row["delay_seconds"] == -6
 
 
 @pytest.mark.parametrize(
-    ("clear", "protected", "bought", "at_least"),
+    ("clear", "protected", "disclosure_delay", "at_least"),
     [(3.0, 1.0, 19.0, True), (1.0, 3.0, None, False), (1.0, 1.0, None, False)],
 )
-def test_what_a_recording_does_not_show_is_not_claimed(clear, protected, bought, at_least):
+def test_what_a_recording_does_not_show_is_not_claimed(
+    clear, protected, disclosure_delay, at_least
+):
     _, row = watched([reading(t, clear, protected) for t in range(1, 21)])
-    assert (row["bought_seconds"], row["at_least"]) == (bought, at_least)
+    assert (row["delay_seconds"], row["at_least"]) == (disclosure_delay, at_least)
 
 
 def test_only_levels_that_can_be_reached_are_watched():
@@ -68,7 +70,7 @@ def test_evidence_that_was_cut_below_a_level_may_be_above_it():
     row = watch.table[-1]
     assert row["clear"] == {"seconds": 1, "crossed": True}
     assert row["protected"] == {"seconds": 5, "crossed": False}
-    assert (row["bought_seconds"], row["at_least"]) == (4, True)
+    assert (row["delay_seconds"], row["at_least"]) == (4, True)
 
 
 @pytest.mark.parametrize("kind", ["gap", "change", "open"])

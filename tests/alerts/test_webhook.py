@@ -7,7 +7,7 @@ import time
 import pytest
 
 from monitor.alerts.actions.receivers import Webhook
-from monitor.alerts.actions.registry import Courier, DeliveryError
+from monitor.alerts.actions.registry import BackgroundDelivery, DeliveryError
 from monitor.errors import UsageError
 from tests.alerts.receiver import START, alert, receiving
 
@@ -25,11 +25,11 @@ def hook(url: str, timeout: float = 5.0, waits: tuple[float, ...] = (0.01, 0.01)
 
 def test_one_alert_is_one_post_with_who_and_when():
     with receiving() as receiver:
-        courier = Courier(hook(receiver.url))
+        delivery = BackgroundDelivery(hook(receiver.url))
         for record in (START, {"type": "reading", "seconds": 1}, alert()):
-            courier.write(record)
-        assert courier.settle() == []
-        courier.close()
+            delivery.write(record)
+        assert delivery.drain() == []
+        delivery.close()
     (got,) = receiver.got
     assert got.pop("time").endswith("Z")
     assert got == {**alert(), "watch": "me"}
@@ -144,13 +144,15 @@ def test_a_receiver_that_never_answers_is_given_up():
 def test_writing_never_waits_and_the_end_waits_only_so_long():
     with receiving() as receiver:
         receiver.hold = threading.Event()
-        courier = Courier(hook(receiver.url, timeout=30.0), most_waiting=5, patience_seconds=0.2)
+        delivery = BackgroundDelivery(
+            hook(receiver.url, timeout=30.0), most_waiting=5, patience_seconds=0.2
+        )
         began = time.monotonic()
         for second in range(5000):
-            courier.write(alert(float(second)))
+            delivery.write(alert(float(second)))
         wrote = time.monotonic() - began
-        (line,) = courier.settle()
-        courier.close()
+        (line,) = delivery.drain()
+        delivery.close()
         assert wrote < 5.0  # a held request would be 30 s; writing alone is some milliseconds
         assert line.startswith(f"webhook 127.0.0.1:{receiver.port}: 5000 of 5000 alerts not deliv")
         assert len(receiver.got) == 1  # the one that hung
@@ -159,14 +161,14 @@ def test_writing_never_waits_and_the_end_waits_only_so_long():
 def test_of_too_many_the_newest_are_delivered():
     with receiving() as receiver:
         receiver.hold = threading.Event()
-        courier = Courier(hook(receiver.url), most_waiting=5)
+        delivery = BackgroundDelivery(hook(receiver.url), most_waiting=5)
         for second in range(50):
-            courier.write(alert(float(second)))
+            delivery.write(alert(float(second)))
             while not receiver.got:
                 time.sleep(0.01)
         receiver.hold.set()
-        (line,) = courier.settle()
-        courier.close()
+        (line,) = delivery.drain()
+        delivery.close()
     assert [record["seconds"] for record in receiver.got] == [0, 45, 46, 47, 48, 49]
     assert line.endswith("44 of 50 alerts not delivered: too many alerts at once")
 
@@ -174,20 +176,20 @@ def test_of_too_many_the_newest_are_delivered():
 def test_the_end_cuts_the_waits_between_attempts_short():
     with receiving((503, {})) as receiver:
         webhook = hook(receiver.url, waits=(1000.0,))
-        courier = Courier(webhook, patience_seconds=0.3)
-        courier.write(alert())
-        assert courier.settle() == [f"{webhook.label}: 1 of 1 alert not delivered: answered 503"]
-        courier.close()
+        delivery = BackgroundDelivery(webhook, patience_seconds=0.3)
+        delivery.write(alert())
+        assert delivery.drain() == [f"{webhook.label}: 1 of 1 alert not delivered: answered 503"]
+        delivery.close()
 
 
 def test_close_lets_the_thread_go():
     before = set(threading.enumerate())
     with receiving() as receiver:
-        courier = Courier(hook(receiver.url))
-        courier.write(alert())
+        delivery = BackgroundDelivery(hook(receiver.url))
+        delivery.write(alert())
         (mine,) = [t for t in set(threading.enumerate()) - before if t.name.startswith("alerts to")]
-        courier.settle()
-        courier.close()
+        delivery.drain()
+        delivery.close()
         mine.join(5)
         assert not mine.is_alive()
 
@@ -199,11 +201,11 @@ def test_a_receiver_that_breaks_stops_nothing():
         def deliver(self, *_: object) -> None:
             raise ZeroDivisionError("a bug")
 
-    courier = Courier(Broken())
-    courier.write(alert())
-    courier.write(alert())
-    assert courier.settle() == ["broken: 2 of 2 alerts not delivered: unexpected ZeroDivisionError"]
-    courier.close()
+    delivery = BackgroundDelivery(Broken())
+    delivery.write(alert())
+    delivery.write(alert())
+    assert delivery.drain() == ["broken: 2 of 2 alerts not delivered: unexpected ZeroDivisionError"]
+    delivery.close()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from monitor.anonymisers import register
+from monitor.anonymisers.registry import ANONYMISERS
 from monitor.attacks.attackers import ATTACKERS, CLEAR, Bench, Hearing, attacker_named, readers_of
 from monitor.attacks.attacking import attack, worth_trying
 from monitor.attacks.results import BITS
@@ -17,8 +19,6 @@ from monitor.errors import UsageError
 from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.features.registry import make
 from monitor.maths.scores import OF_COUNTS
-from monitor.protectors import register
-from monitor.protectors.registry import PROTECTORS
 from monitor.training.voices import collect
 from tests.attacks.conftest import AMOUNTS
 from tests.sounds import synthetic
@@ -48,7 +48,7 @@ class OneVoice:
 def one_voice() -> Iterator[None]:
     register("one-voice", lambda _, utterance: OneVoice(utterance.rate))
     yield
-    del PROTECTORS["one-voice"]
+    del ANONYMISERS["one-voice"]
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_silence_gives_nothing_away_and_is_told(bench):
     try:
         rows = list(attack(bench, "silence", ATTACKERS["ignorant"], [1], replicates=20))
     finally:
-        del PROTECTORS["silence"]
+        del ANONYMISERS["silence"]
     assert {(row.unheard, row.trials, round(row.bits, 9)) for row in rows} == {(18, 18, 0.0)}
 
 

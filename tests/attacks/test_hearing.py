@@ -52,7 +52,7 @@ def said(path: Path, word: str) -> None:
     path.with_suffix(".tsv").write_text("\n".join(["start\tend\ttext", *rows]))
 
 
-def test_a_protector_of_sound_changes_nothing_of_what_is_said(pieces, tmp_path):
+def test_a_anonymiser_of_sound_changes_nothing_of_what_is_said(pieces, tmp_path):
     ears = Hearing(ResultCache(tmp_path))
     with pytest.raises(SourceError, match="has no words beside it"):
         hear_protected(pieces[0], CLEAR, 0, ["style"])

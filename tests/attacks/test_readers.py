@@ -46,7 +46,7 @@ def test_of_one_session_no_second_of_a_trial_is_enrolled(corpora):
         end = max(p.end_seconds for session in reader.enrolment for p in session)
         assert all(p.start_seconds >= end - 1e-9 for p in reader.trials)
         assert spoken(reader.trials) >= AMOUNTS.seconds
-        # a part of a recording is another one to a protector that draws by recording
+        # a part of a recording is another one to an anonymiser that draws by recording
         assert {p.name for p in reader.trials}.isdisjoint(
             {p.name for session in reader.enrolment for p in session}
         )

@@ -14,6 +14,8 @@ import soundfile
 
 from monitor.adapting import adapted as adapting
 from monitor.adapting.adapted import Length
+from monitor.anonymisers import register
+from monitor.anonymisers.registry import ANONYMISERS
 from monitor.attacks import semi_informed as module
 from monitor.attacks.attackers import (
     ATTACKERS,
@@ -32,8 +34,6 @@ from monitor.errors import UsageError
 from monitor.features.embeddings import Voice
 from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
-from monitor.protectors import register
-from monitor.protectors.registry import PROTECTORS
 from monitor.protocols import Feature
 from monitor.result_cache import ResultCache
 from tests.adapting.conftest import played, voice
@@ -68,12 +68,12 @@ class Played:
 def _played() -> Iterator[None]:
     register("played", lambda _, utterance: Played(utterance))
     yield
-    del PROTECTORS["played"]
+    del ANONYMISERS["played"]
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Who is judged, and readers apart: some of them say enough for templates, others little."""
+    """Who is judged, and background speakers: some say enough for templates, others little."""
     judged, others = tmp_path_factory.mktemp("judged"), tmp_path_factory.mktemp("others")
     for number in range(JUDGED + LONG + SHORT):
         folder = (judged if number < JUDGED else others) / f"r{number:02}"
@@ -126,7 +126,7 @@ def test_of_many_who_say_enough_a_third_chooses(bench):
     assert len(readers) == LONG + SHORT
     held, training = apart(replace(background(bench), readers=readers))
     assert held is not None
-    assert len(held) == 10  # a law needs ten
+    assert len(held) == 10  # a rank model needs ten
     assert len({recording.speaker for recording in training[0]}) == 10
 
 
@@ -209,7 +209,7 @@ def test_where_nothing_can_be_learnt_it_is_no_weaker_than_one_who_did_not_try(be
     try:
         assert semi_informed(bench, "silence") == {"f0": "f0", "voice": "voice"}
     finally:
-        del PROTECTORS["silence"]
+        del ANONYMISERS["silence"]
     (note,) = bench.notes
     assert note.startswith("silence: semi-informed uses the shipped voice network: fewer than two")
 

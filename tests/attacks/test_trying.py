@@ -8,11 +8,11 @@ import pytest
 
 from monitor.attacks.attackers import ATTACKERS
 from monitor.attacks.results import AttackResults
-from monitor.attacks.trying import Wishes, prepare, try_methods
+from monitor.attacks.trying import AttackConfig, prepare, try_methods
 from monitor.errors import CorpusError, UsageError
 from tests.attacks.conftest import AMOUNTS
 
-WISHES = Wishes(
+WISHES = AttackConfig(
     ("noise:20", "none", "noise:20"),
     ("ignorant", "lazy-informed"),
     ("f0", "phones"),
@@ -37,12 +37,14 @@ def test_each_method_is_tried_once_and_the_baseline_first(learnt):
 
 
 @pytest.mark.slow
-def test_laws_of_the_joint_are_learnt_of_speech_as_the_attacker_has_it(learnt):
-    laws = {(row.method, row.attacker): row.law for row in learnt.rows if row.feature == "joint"}
-    assert laws == {
-        ("none", "ignorant"): "learnt on 10 readers apart, clear speech",
-        ("noise:20", "ignorant"): "learnt on 10 readers apart, clear speech",
-        ("noise:20", "lazy-informed"): "learnt on 10 readers apart, noise:20 speech",
+def test_rank_models_of_the_joint_are_learnt_of_speech_as_the_attacker_has_it(learnt):
+    rank_models = {
+        (row.method, row.attacker): row.rank_model for row in learnt.rows if row.feature == "joint"
+    }
+    assert rank_models == {
+        ("none", "ignorant"): "learnt on 10 background speakers, clear speech",
+        ("noise:20", "ignorant"): "learnt on 10 background speakers, clear speech",
+        ("noise:20", "lazy-informed"): "learnt on 10 background speakers, noise:20 speech",
     }
     (joint,) = [r for r in learnt.rows if r.feature == "joint" and r.method == "none"]
     assert joint.bits > 2.0
@@ -67,10 +69,10 @@ def test_use_is_measured_beside(learnt):
 
 
 @pytest.mark.slow
-def test_without_a_background_the_shipped_law_weighs_and_it_is_said(corpora, tmp_path):
+def test_without_a_background_the_shipped_rank_model_weighs_and_it_is_said(corpora, tmp_path):
     found = try_methods(prepare(corpora(), replace(WISHES, methods=()), folder=tmp_path))
     (joint,) = [row for row in found.rows if row.feature == "joint"]
-    assert joint.law == "shipped, of clear speech: there is no background"
+    assert joint.rank_model == "shipped, of clear speech: there is no background"
 
 
 @pytest.mark.slow
@@ -90,9 +92,9 @@ def test_a_program_that_fails_on_everything_is_no_result(corpora, tmp_path):
     program = tmp_path / "once.sh"  # well for a second, to see whether it is there
     program.write_text('#!/bin/sh\ntest -e "$0.there" && exit 1; touch "$0.there"; cat\n')
     program.chmod(0o700)
-    wishes = replace(WISHES, methods=(f"command:{program}",), attackers=("ignorant",),
+    config = replace(WISHES, methods=(f"command:{program}",), attackers=("ignorant",),
                      segments=(1,), features=("f0",))  # fmt: skip
-    prepared = prepare(corpora(), wishes, folder=tmp_path / "kept")
+    prepared = prepare(corpora(), config, folder=tmp_path / "kept")
     with pytest.raises(CorpusError, match=r"once.sh.* could be protected.*exit status 1"):
         try_methods(prepared)
 
@@ -100,9 +102,9 @@ def test_a_program_that_fails_on_everything_is_no_result(corpora, tmp_path):
 def test_who_cannot_do_without_a_background_says_so(corpora, tmp_path):
     needing = [name for name, each in ATTACKERS.items() if each.needs_background]
     for name in needing:
-        wishes = replace(WISHES, attackers=(name,))
+        config = replace(WISHES, attackers=(name,))
         with pytest.raises(UsageError, match="--background"):
-            prepare(corpora(), wishes, folder=tmp_path)
+            prepare(corpora(), config, folder=tmp_path)
     assert needing
 
 

@@ -12,9 +12,9 @@ import pytest
 import soundfile
 
 from benchmarks.usc_heard import main
+from monitor.anonymisers import protect
 from monitor.features.phones import said_phones
 from monitor.jobs import one_thread
-from monitor.protectors import protect
 from monitor.utility import edits
 from tests.sounds import RATE, synthetic
 

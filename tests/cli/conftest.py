@@ -130,7 +130,7 @@ def population(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(fitted, "LOSSES", ("LL",))
         made = enrol(find(people), seconds=20.0).population
         voices, specs, _ = collect(find(people))
-        laws = calibrate(
+        rank_models = calibrate(
             voices,
             specs,
             lengths=[1, 5, 20],
@@ -140,7 +140,7 @@ def population(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             prior=None,
             cohort=None,
         )
-    made.calibrated(laws).save(path)
+    made.calibrated(rank_models).save(path)
     return path
 
 

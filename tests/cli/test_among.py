@@ -88,7 +88,7 @@ def test_an_alert_on_evidence_and_on_a_crowd(run, talk):
 def test_a_population_without_evidence_goes_on_as_before(run, talk):
     result = replay(run, talk, "--watch", "s2", store="plain.npz")
     assert result.code == 0
-    assert "nothing can be said beyond the 6 enrolled: the law of f0+timbre" in result.err
+    assert "nothing can be said beyond the 6 enrolled: the rank model of f0+timbre" in result.err
     assert all(reading["among"] is None for reading in result.readings)
     refused = replay(run, talk, "--watch", "s2", "--alert", "evidence_bits>3", store="plain.npz")
     assert refused.code == 2

@@ -22,7 +22,7 @@ def voices(corpora: Callable[..., Path]) -> Path:  # noqa: F811
 
 
 @pytest.mark.slow
-def test_one_command_tests_a_protector(run, voices, tmp_path):
+def test_one_command_tests_a_anonymiser(run, voices, tmp_path):
     done = run("attack", voices, "-o", tmp_path / "out", "--method", "noise:0", *TINY)
     assert done.code == 0, done.err
     names = {path.name for path in (tmp_path / "out").iterdir()}
@@ -90,7 +90,7 @@ def test_again_it_goes_on_from_what_was_heard(run, voices, tmp_path):
 
 @pytest.mark.slow
 def test_a_program_is_tested_like_any_method(run, voices, tmp_path):
-    done = run("attack", voices, "-o", tmp_path / "out", "--protector-command", "cat",
+    done = run("attack", voices, "-o", tmp_path / "out", "--anonymiser-command", "cat",
                "--attackers", "ignorant", *TINY)  # fmt: skip
     assert done.code == 0, done.err
     rows = json.loads((tmp_path / "out" / "results.json").read_text())["rows"]
@@ -103,11 +103,11 @@ def test_a_program_is_tested_like_any_method(run, voices, tmp_path):
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (("--method", "mcadam:0.8"), "no protector is called 'mcadam'"),
+        (("--method", "mcadam:0.8"), "no anonymiser is called 'mcadam'"),
         (("--method", "mcadams:9"), "McAdams coefficient of 9"),
         (("--attackers", "psychic"), "no attacker is called 'psychic'"),
         (("--template", 10), "--template 10 is no multiple of 6 s"),
-        (("--protector-command", "nosuchprogram"), "nosuchprogram cannot be started"),
+        (("--anonymiser-command", "nosuchprogram"), "nosuchprogram cannot be started"),
         (("--segments", "1,x"), "give whole numbers such as 1,3,30"),
         (("--features", "f1"), "unknown feature 'f1'"),
         (("--attributes", "gender"), "attributes are told by an embedding: add voice"),

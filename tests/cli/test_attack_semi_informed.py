@@ -20,7 +20,7 @@ JUDGED, APART, TRAINING = 3, 10, 10
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Who is judged; readers apart, some of whom say enough to choose a network."""
+    """Who is judged; background speakers, some of whom say enough to choose a network."""
     judged, others = tmp_path_factory.mktemp("judged"), tmp_path_factory.mktemp("others")
     for number in range(JUDGED + APART + TRAINING):
         folder = (judged if number < JUDGED else others) / f"r{number:02}"
@@ -42,10 +42,10 @@ def test_the_attacker_who_trains_says_what_it_picked(run, folders, tmp_path):
     rows = [row for row in found["rows"] if row["attacker"] == "semi-informed"]
     assert {row["feature"] for row in rows} == {"f0", "voice", "joint"}
     assert {row["method"] for row in rows} == {"noise:10"}  # clear speech needs no training
-    (law,) = {row["law"] for row in rows if row["feature"] == "joint"}
-    assert law.startswith("learnt on 10 readers apart")
+    (rank_model,) = {row["rank_model"] for row in rows if row["feature"] == "joint"}
+    assert rank_model.startswith("learnt on 10 background speakers")
     (note,) = (line for line in found["notes"] if "semi-informed uses" in line)
-    assert "of 10 readers apart" in note
+    assert "of 10 background speakers" in note
     assert note in done.err
     for path in out.rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path

@@ -203,11 +203,11 @@ def test_no_samples_at_all(run, tmp_path):
     assert "none.wav holds no audio" in result.complaint
 
 
-def test_a_population_without_a_law(run, talk, people, tmp_path):
+def test_a_population_without_a_rank_model(run, talk, people, tmp_path):
     run("enroll", people, "-o", tmp_path / "us.npz", "--seconds", 10)
     result = run("replay", talk, "-p", tmp_path / "us.npz")
     assert result.code == 1
-    assert "no rank law for f0; learn one with: monitor calibrate" in result.complaint
+    assert "no rank model for f0; learn one with: monitor calibrate" in result.complaint
 
 
 def test_stores_that_cannot_be_used(run, talk, people, population, tmp_path):
@@ -227,7 +227,10 @@ def test_stores_that_cannot_be_used(run, talk, people, population, tmp_path):
         (tmp_path / "no.npz", "does not exist"),
         (tmp_path, "is a directory"),
         (store("newer.npz", schema=99), "has schema 99, this version reads up to 1; upgrade"),
-        (store("law.npz", kind="law"), "is a law file, a population file is needed"),
+        (
+            store("rank_model.npz", kind="rank_model"),
+            "is a rank model file, a population file is needed",
+        ),
         (put(tmp_path / "half.npz", content[:middle]), "is damaged"),
         (put(tmp_path / "flipped.npz", flipped), "is damaged"),
         (put(tmp_path / "empty.npz", b""), "is damaged"),
@@ -243,9 +246,9 @@ def test_stores_that_cannot_be_used(run, talk, people, population, tmp_path):
             assert (result.code, result.out) == (1, ""), path
             assert words in result.complaint
             assert result.err.count("\n") == 1
-    result = run("replay", talk, "-p", population, "--law", population)
+    result = run("replay", talk, "-p", population, "--rank-model", population)
     assert result.code == 1
-    assert "is a population file, a law file is needed" in result.complaint
+    assert "is a population file, a rank model file is needed" in result.complaint
     assert not (tmp_path / "new.npz").exists()
 
 
@@ -400,7 +403,7 @@ def test_standard_input_is_heard_once(run):
 def test_resamples_without_end_are_a_usage_error(run, tmp_path, command):
     path = tmp_path / "s.npz"
     np.savez(path, scores=np.eye(3), target=np.arange(3))
-    more = ["-o", tmp_path / "law.npz"] if command == "calibrate" else []
+    more = ["-o", tmp_path / "rank_model.npz"] if command == "calibrate" else []
     result = run(command, path, "--replicates", "99999999999", *more)
     assert (result.code, len(result.err.splitlines())) == (2, 1)
     assert "99999999999 is not in the range" in result.err
@@ -441,7 +444,7 @@ def test_lengths_of_nothing_make_no_store(run, people, population, tmp_path, arg
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("option", ["-p", "--law", "--transcript", "--word-list", "--plot"])
+@pytest.mark.parametrize("option", ["-p", "--rank-model", "--transcript", "--word-list", "--plot"])
 def test_names_too_long_for_a_file_are_one_line(run, talk, option):
     result = run("replay", talk, option, "1" * 400 + ".png")
     assert result.code in (1, 2)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from monitor.sources.frames import write_frames
-from tests.stream.streams import heard_by_both, telling, two_features
+from tests.stream.streams import heard_by_both, run_reporter, two_features
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def talk(tmp_path: Path) -> Path:
     write_frames(
         tmp_path / "talk.npz", heard.speech, heard.tracks, {"f0": 10, "timbre": 3}, lengths
     )
-    telling().save(tmp_path / "told.npz")
+    run_reporter().save(tmp_path / "told.npz")
     two_features().save(tmp_path / "plain.npz")
     return tmp_path
 

@@ -9,8 +9,8 @@ import pytest
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.cli.inputs import calibration_minutes
 from monitor.corpus.finding import find
-from monitor.population.law import Laws
-from monitor.population.population import Calibration, Population, load_laws
+from monitor.population.population import Calibration, Population, load_rank_models
+from monitor.population.rank_model import RankModels
 from monitor.training import fitted
 from monitor.training.calibrating import weaker_joints
 
@@ -26,7 +26,7 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def enrolled(run, people, tmp_path):
-    """A population without laws, from the first session of everybody."""
+    """A population without rank models, from the first session of everybody."""
     path = tmp_path / "us.npz"
     assert run("enroll", people, "-o", path, "--seconds", 20).code == 0
     return path
@@ -40,38 +40,45 @@ def test_into_a_population_and_on_to_a_replay(run, people, talk, enrolled):
     result = run("calibrate", people, "-o", enrolled, *QUICK)
     assert result.code == 0
     assert result.err.startswith("plan: 12 speakers, a folder each\n  speaker ")
-    assert result.err.endswith(f"\nthe laws are in {enrolled}\n")
+    assert result.err.endswith(f"\nthe rank models are in {enrolled}\n")
     population = Population.load(enrolled)
-    assert {(law.features, law.session) for law in population.laws} == {
+    assert {(rank_model.features, rank_model.session) for rank_model in population.rank_models} == {
         (("f0",), "same"),
         (("f0",), "cross"),
     }
-    assert {d for law in population.laws for d in law.template_lengths} == {10.0}
-    for law in population.laws:
-        assert law.maxima is not None
-        assert len(law.maxima.speakers) == 12
-        assert law.maxima.template_seconds == 20.0
+    assert {d for rank_model in population.rank_models for d in rank_model.template_lengths} == {
+        10.0
+    }
+    for rank_model in population.rank_models:
+        assert rank_model.maxima is not None
+        assert len(rank_model.maxima.speakers) == 12
+        assert rank_model.maxima.template_seconds == 20.0
     run_of = run("replay", talk, "-p", enrolled, "--watch", "000003")
     assert run_of.code == 0
-    assert run_of.records[0]["law"] == "own"
-    assert run_of.records[0]["law_speakers"] == 12
+    assert run_of.records[0]["rank_model"] == "own"
+    assert run_of.records[0]["rank_model_speakers"] == 12
 
 
 @pytest.mark.slow
 def test_false_alarms_need_not_be_worked_out(run, people, enrolled):
     assert run("calibrate", people, "-o", enrolled, *ONE, "--no-alarms").code == 0
-    assert [law.maxima for law in Population.load(enrolled).laws] == [None, None]
+    assert [rank_model.maxima for rank_model in Population.load(enrolled).rank_models] == [
+        None,
+        None,
+    ]
 
 
 @pytest.mark.slow
-def test_a_law_learnt_without_the_enrolled_is_borrowed(run, people, enrolled, talk, tmp_path):
+def test_a_rank_model_learnt_without_the_enrolled_is_mismatched(
+    run, people, enrolled, talk, tmp_path
+):
     write_corpus(tmp_path / "others", Simulation(40, 8), 12, 2, 30.0)
     for i, folder in enumerate(sorted((tmp_path / "others").iterdir())):
         folder.rename(folder.with_name(f"other{i}"))
-    for corpus, label in ((people, "own"), (tmp_path / "others", "borrowed")):
+    for corpus, label in ((people, "own"), (tmp_path / "others", "mismatched")):
         assert run("calibrate", corpus, "-o", enrolled, *QUICK).code == 0
         start = run("replay", talk, "-p", enrolled, "--watch", "000003").records[0]
-        assert start["law"] == label
+        assert start["rank_model"] == label
 
 
 @pytest.mark.slow
@@ -113,7 +120,7 @@ def test_how_long_it_takes_is_told_before_it_begins(run, people):
     (told,) = [line for line in lines if line.startswith("this takes ")]
     assert re.match(r"this takes (less than a minute|up to \d+ min|about \d+ to \d+ min): ", told)
     assert "listening" in told
-    assert "fitting laws" in told
+    assert "fitting rank models" in told
     assert "somebody else" not in told  # takes a population
     assert lines.index(told) > next(i for i, line in enumerate(lines) if "plan: " in line)
     assert lines.index(told) < next(i for i, line in enumerate(lines) if "note: " in line)
@@ -134,10 +141,10 @@ def test_a_joint_below_its_best_part_is_told():
         for test, each in ((10.0, (1.0, 3.24, 2.94)), (30.0, (1.0, 3.5, 3.6)))
         for name, bits in zip(("f0", "voice", "f0+voice"), each, strict=True)
     ]
-    (told,) = weaker_joints(Calibration(Laws([]), tuple(rows)))
+    (told,) = weaker_joints(Calibration(RankModels([]), tuple(rows)))
     assert "f0+voice gives 2.94 bits, voice alone 3.24: go by voice" in told
     assert "T=10 D=30" in told
-    assert not weaker_joints(Calibration(Laws([]), tuple(rows[3:])))
+    assert not weaker_joints(Calibration(RankModels([]), tuple(rows[3:])))
 
 
 def test_help_explains_every_column(run):
@@ -163,32 +170,42 @@ def test_one_session_each_is_not_used_across_sessions_as_it_is(run, talk, tmp_pa
     assert run("enroll", tmp_path / "one", "-o", us, "--seconds", 10).code == 0
     made = run("calibrate", tmp_path / "one", "-o", us, *QUICK)
     assert made.code == 0
-    assert "the shipped readers' law is the prior" in made.err
+    assert "the shipped readers' rank model is the prior" in made.err
     assert "of f0 same-session (12 speakers)" in made.err
-    assert "speakers with two sessions or more: 0. A cross-session law needs 10" in made.err
-    flattery = r"among 12 of the shipped readers by \d\.\d bits at 10 s and \d\.\d bits at 60 s"
-    assert re.search(f"flatters an attacker who comes another day, {flattery}", made.err)
+    assert "speakers with two sessions or more: 0. A cross-session rank model needs 10" in made.err
+    same_session_bias = (
+        r"among 12 of the shipped readers by \d\.\d bits at 10 s and \d\.\d bits at 60 s"
+    )
+    assert re.search(f"favours an attacker who comes another day, {same_session_bias}", made.err)
     start = run("replay", talk, "-p", us, "--watch", "000003").records[0]
-    assert (start["law"], start["law_session"], start["law_prior"]) == ("borrowed", "cross", 1.0)
+    assert (start["rank_model"], start["rank_model_session"], start["rank_model_prior"]) == (
+        "mismatched",
+        "cross",
+        1.0,
+    )
     (notice,) = [n for n in start["notices"] if "shipped" in n]
-    assert re.search(flattery, notice)
-    # alone, as it was: the same-session law stands in, and the run says by how much it flatters
+    assert re.search(same_session_bias, notice)
+    # alone, as it was: the same-session model stands in, and the run says by how much it favours
     made = run("calibrate", tmp_path / "one", "-o", us, "--no-prior", *QUICK)
     assert "no prior for f0" in made.err
     start = run("replay", talk, "-p", us, "--watch", "000003").records[0]
-    assert (start["law"], start["law_session"], start["law_prior"]) == ("own", "same", 0.0)
-    (notice,) = [n for n in start["notices"] if "flatters" in n]
-    assert re.search(flattery, notice)
+    assert (start["rank_model"], start["rank_model_session"], start["rank_model_prior"]) == (
+        "own",
+        "same",
+        0.0,
+    )
+    (notice,) = [n for n in start["notices"] if "favours" in n]
+    assert re.search(same_session_bias, notice)
 
 
 @pytest.mark.slow
-def test_the_prior_of_an_own_law_is_told(run, people, talk, enrolled):
+def test_the_prior_of_an_own_rank_model_is_told(run, people, talk, enrolled):
     assert run("calibrate", people, "-o", enrolled, *QUICK).code == 0
     start = run("replay", talk, "-p", enrolled, "--watch", "000003").records[0]
-    assert start["law_session"] == "cross"
-    assert 0.6 < start["law_prior"] < 0.9
-    share = f"{100 * start['law_prior']:.0f} %"
-    assert any(f"of the rank law {share} is the shipped" in n for n in start["notices"])
+    assert start["rank_model_session"] == "cross"
+    assert 0.6 < start["rank_model_prior"] < 0.9
+    share = f"{100 * start['rank_model_prior']:.0f} %"
+    assert any(f"of the rank model {share} is the shipped" in n for n in start["notices"])
 
 
 @pytest.mark.slow
@@ -209,24 +226,24 @@ def test_json(run, people):
 
 
 @pytest.mark.slow
-def test_laws_in_a_file_of_their_own(run, people, talk, enrolled, tmp_path):
-    path = tmp_path / "law.npz"
+def test_rank_models_in_a_file_of_their_own(run, people, talk, enrolled, tmp_path):
+    path = tmp_path / "rank_model.npz"
     assert run("calibrate", people, "-o", path, *ONE).code == 0
-    assert len(load_laws(path)[0]) == 2
-    used = run("replay", talk, "-p", enrolled, "--law", path, "--watch", "000003")
+    assert len(load_rank_models(path)[0]) == 2
+    used = run("replay", talk, "-p", enrolled, "--rank-model", path, "--watch", "000003")
     assert used.code == 0
-    assert used.records[0]["law_speakers"] == 12
+    assert used.records[0]["rank_model_speakers"] == 12
     run("calibrate", people, "-o", enrolled, *ONE)
     own = run("replay", talk, "-p", enrolled, "--watch", "000003")
     assert own.readings[-1]["support_bits"] > 0
-    assert used.readings == own.readings  # the cohort comes with the laws
-    assert run("calibrate", people, "-o", path, *ONE).code == 0  # a law file may be renewed
+    assert used.readings == own.readings  # the cohort comes with the rank models
+    assert run("calibrate", people, "-o", path, *ONE).code == 0  # a rank model file may be renewed
 
 
 @pytest.mark.slow
 def test_a_picture(run, people, tmp_path):
-    assert run("calibrate", people, "--plot", tmp_path / "laws.png", *ONE).code == 0
-    assert (tmp_path / "laws.png").read_bytes().startswith(b"\x89PNG")
+    assert run("calibrate", people, "--plot", tmp_path / "rank_models.png", *ONE).code == 0
+    assert (tmp_path / "rank_models.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
@@ -239,16 +256,20 @@ def test_similarities(run, people):
 
 
 @pytest.mark.slow
-def test_who_trained_a_network_calibrates_none_of_its_laws(run, people, enrolled, tmp_path):
+def test_who_trained_a_network_calibrates_none_of_its_rank_models(run, people, enrolled, tmp_path):
     names = sorted(folder.name for folder in people.iterdir())
     (tmp_path / "trainers").write_text("\n".join([*names[:2], "somebody else", ""]))
     options = ["--trained", f"f0={tmp_path / 'trainers'}"]
     made = run("calibrate", people, "-o", enrolled, *options, *ONE)
     assert made.code == 0
-    told = "f0: no test of the 2 who trained a network of it; 10 speakers taught its law"
+    told = "f0: no test of the 2 who trained a network of it; 10 speakers taught its rank model"
     assert told in made.err
-    for law in Population.load(enrolled).laws:
-        assert (law.speakers, law.candidates, law.left_out) == (10, 12, tuple(names[:2]))
+    for rank_model in Population.load(enrolled).rank_models:
+        assert (rank_model.speakers, rank_model.candidates, rank_model.left_out) == (
+            10,
+            12,
+            tuple(names[:2]),
+        )
     (tmp_path / "trainers").write_text("\n".join(names[:3]))
     made = run("calibrate", people, *options, *ONE)
     assert made.code == 1
@@ -260,12 +281,12 @@ def test_who_trained_a_network_calibrates_none_of_its_laws(run, people, enrolled
     [
         ("f0", "must be FEATURE=FILE, a list of names"),
         ("f0={}/none", "cannot be read (No such file or directory)"),
-        ("f0={}/strangers", "nobody on the list is a speaker of the corpus"),
+        ("f0={}/impostors", "nobody on the list is a speaker of the corpus"),
         ("voice={}/trainers", "--trained voice: calibrating f0"),
     ],
 )
 def test_lists_that_would_leave_nobody_out(run, people, tmp_path, text, words):
-    (tmp_path / "strangers").write_text("zoe\n\n")
+    (tmp_path / "impostors").write_text("zoe\n\n")
     (tmp_path / "trainers").write_text(min(folder.name for folder in people.iterdir()))
     refused = run("calibrate", people, "--trained", text.format(tmp_path), *ONE)
     assert refused.code == 2
@@ -284,7 +305,7 @@ def test_lists_that_would_leave_nobody_out(run, people, tmp_path, text, words):
         (["--replicates", "5"], "5 is not in the range"),
         (["--trials", "0"], "0 is not in the range"),
         (["--seed", "-1"], "-1 is not in the range"),
-        (["--plot", "laws.jpg"], "let the name end in .png, .svg or .pdf"),
+        (["--plot", "rank_models.jpg"], "let the name end in .png, .svg or .pdf"),
         (["--features", ""], "name at least one"),
     ],
 )
@@ -298,7 +319,7 @@ def test_too_few_speakers(run, tmp_path):
     write_corpus(tmp_path / "few", Simulation(9), 9, 1, 10.0)
     result = run("calibrate", tmp_path / "few", *QUICK)
     assert (result.code, result.out) == (1, "")
-    assert "too few speakers (9) to learn a rank law; at least 10" in result.complaint
+    assert "too few speakers (9) to learn a rank model; at least 10" in result.complaint
 
 
 def test_too_little_speech(run, tmp_path):
@@ -362,7 +383,7 @@ def test_the_table_fits_the_terminal(terminal, people, columns):
     head = lines[1].split()
     assert {"session", "model", "limits", "null", "local", "notes"} <= set(head)
     assert ("Left out for want of width" in shown) == (columns < 250)
-    assert "the laws" not in err
+    assert "the rank models" not in err
 
 
 @pytest.mark.slow
@@ -381,9 +402,9 @@ def test_evidence_goes_into_the_population_with_its_cohort(run, people, enrolled
     assert shipped is not None
     assert len(cohort) == len(shipped)
     assert set(cohort.features) == {"f0"}
-    for law in population.laws:
-        assert law.evidence is not None
-        assert law.evidence.cohort == (cohort.mark("f0"),)
+    for rank_model in population.rank_models:
+        assert rank_model.evidence is not None
+        assert rank_model.evidence.cohort == (cohort.mark("f0"),)
 
 
 @pytest.mark.slow
@@ -417,4 +438,4 @@ def test_a_cohort_that_cannot_be(run, people, enrolled, tmp_path):
         made = run("calibrate", people, "-o", enrolled, "--cohort", cohort, *ONE)
         assert made.code != 0
         assert complaint in made.complaint
-    assert Population.load(enrolled).laws.find(("f0",), "cross") is None
+    assert Population.load(enrolled).rank_models.find(("f0",), "cross") is None

@@ -25,7 +25,7 @@ def test_it_works_with_nothing_but_the_install(run, tmp_path):
     assert all(valid.is_valid(record) for record in records)
     start, end = records[0], records[-1]
     last = [record for record in records if record["type"] == "reading"][-1]
-    assert start["law_session"] == "cross"
+    assert start["rank_model_session"] == "cross"
     assert [n for n in start["notices"] if not n.startswith("nothing can be said beyond")] == []
     assert last["seconds"] == pytest.approx(600, abs=1)
     assert end["complete"]
@@ -90,6 +90,8 @@ def test_where_it_cannot_be_left(run, tmp_path):
 def test_the_reader_trained_none_of_its_networks():
     population = Population.reference()
     assert DEMO_SPEAKER in population.names
-    laws = [law for law in population.laws if set(law.features) <= set(OWN)]
-    assert any(law.left_out for law in laws)
-    assert all(DEMO_SPEAKER not in law.left_out for law in laws)
+    rank_models = [
+        rank_model for rank_model in population.rank_models if set(rank_model.features) <= set(OWN)
+    ]
+    assert any(rank_model.left_out for rank_model in rank_models)
+    assert all(DEMO_SPEAKER not in rank_model.left_out for rank_model in rank_models)

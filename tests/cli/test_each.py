@@ -148,7 +148,9 @@ def test_an_enrolled_recording_is_refused_in_words_of_the_command(
     assert all("(--start " in error for error in refused)
 
 
-def test_the_law_of_a_line_is_told_of_what_was_heard_alone(run, people, population, tmp_path):
+def test_the_rank_model_of_a_line_is_told_of_what_was_heard_alone(
+    run, people, population, tmp_path
+):
     table, first = tmp_path / "out.csv", people / "000003" / "s0.npz"
     other = people / "000003" / "s1.npz"
     asked = ("--each", "--summary", table, "-p", population, "--features", "f0", "--replace")
@@ -165,8 +167,10 @@ def test_the_law_of_a_line_is_told_of_what_was_heard_alone(run, people, populati
     assert "s1.npz" not in line
     line = next(row for row in rows(table) if row["recording"].endswith("s0.npz"))
     assert line["enrolled_too"] == "true"
-    law = "the same-session law is used" if line["session"] == "same" else "makes light of"
-    assert law in heard.err
+    rank_model = (
+        "the same-session rank model is used" if line["session"] == "same" else "makes light of"
+    )
+    assert rank_model in heard.err
 
 
 def test_a_truncated_file_is_named_on_stderr(run, talks, tmp_path, voice):

@@ -43,10 +43,10 @@ def people(embedded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitted, "LOSSES", ("LL",))
         voices, specs, _ = collect(find(embedded))
-        laws = calibrate(
+        rank_models = calibrate(
             voices, specs, lengths=[5, 20], template_lengths=[30], replicates=20, trials=3
         )
-    enrol(find(embedded), seconds=30.0).population.calibrated(laws).save(path)
+    enrol(find(embedded), seconds=30.0).population.calibrated(rank_models).save(path)
     return path
 
 

@@ -112,15 +112,15 @@ def test_adding(run, tmp_path, people, population):
     made = Population.load(path)
     assert made.names[-2:] == ("guest0", "guest1")
     assert len(made) == 14
-    assert made.borrowed
-    assert "the rank law is borrowed" in result.err
+    assert made.mismatched
+    assert "the rank model is mismatched" in result.err
     assert "easier to tell from the rest" in result.err
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     # and a run says so, to programs and to people
     run_of = run("replay", people / "000003/s1.npz", "-p", path, "--watch", "guest1")
-    assert run_of.records[0]["law"] == "borrowed"
-    assert any("borrowed" in notice for notice in run_of.records[0]["notices"])
-    assert "monitor: note: the rank law is borrowed" in run_of.err
+    assert run_of.records[0]["rank_model"] == "mismatched"
+    assert any("mismatched" in notice for notice in run_of.records[0]["notices"])
+    assert "monitor: note: the rank model is mismatched" in run_of.err
     assert run_of.records[0]["speakers"] == 14
 
     before = path.read_bytes()
@@ -149,9 +149,9 @@ def test_among_the_shipped_readers(run, tmp_path, reference):
     assert f"{path} is without phones, voice, identity; choose with --features" in result.err
     made = Population.load(path)
     assert made.names == (*reference.names, "me", "you")
-    assert made.borrowed
+    assert made.mismatched
     assert set(made.features) == {"f0"}
-    assert {law.features for law in made.laws} == {("f0",)}
+    assert {rank_model.features for rank_model in made.rank_models} == {("f0",)}
     assert f"holds {len(made)}" in result.err
     # 60 s of audio are less than the readers have: said once, with what to do
     (line,) = [line for line in result.err.splitlines() if "all templates are cut" in line]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.evaluation.lists import speechbrain_eer, voice_privacy
-from tests.experiment.made import Laws, score_file
+from tests.experiment.made import RankModels, score_file
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_a_table_for_people(evaluate):
         "Linking two recordings",
         "Ranks as anonymity",
         "At few false positives",
-        "95 % limits",
+        "95 % interval",
         "Equal scores: ",
     ):
         assert words in text, words
@@ -190,12 +190,12 @@ def test_one_trial_a_speaker(run, tmp_path):
     text = " ".join(result.out.split())
     assert "1 tests" not in text
     assert "One trial a speaker: three figures estimate one mean, MeanD." in text
-    counted, law = (
+    counted, rank_model = (
         re.findall(rf"{name} +(\d\.\d\d)\d ", result.out)[0]
-        for name in ("MeanD, counted", "MeanD, fitted law")
+        for name in ("MeanD, counted", "MeanD, fitted rank model")
     )
     assert f"Counted ({counted})" in text
-    assert f"fitted law ({law})" in text
+    assert f"fitted rank model ({rank_model})" in text
     assert re.search(r"MeanD of the median speaker +- ", result.out)
     assert "Not everybody discloses the same" not in (tmp_path / "s.html").read_text()
 
@@ -232,7 +232,9 @@ def test_every_figure_as_json(evaluate):
     figure = system["figures"]["srd.mean_bits_model"]
     assert figure["low"] < figure["value"] < figure["high"]
     assert not any("linkability" in key for key in system["figures"])
-    assert {"ranks", "laws", "local_bits", "roc", "det", "ece", "heard"} <= set(system["curves"])
+    assert {"ranks", "rank_models", "local_bits", "roc", "det", "ece", "heard"} <= set(
+        system["curves"]
+    )
 
 
 def test_the_same_seed_says_the_same(evaluate):
@@ -568,8 +570,10 @@ def test_the_brackets_fit_where_they_are_read(evaluate, monkeypatch, columns):
 @pytest.mark.slow
 def test_a_joint_below_its_best_part_is_told_wherever_both_stand(run, tmp_path):
     place = (10.0, 30.0)
-    laws = {"f0": (0.9, 3.0), "voice": (0.5, 12.0), "joint": (0.6, 7.0)}
-    systems: dict[str, Laws] = {name: {place: law} for name, law in laws.items()}
+    rank_models = {"f0": (0.9, 3.0), "voice": (0.5, 12.0), "joint": (0.6, 7.0)}
+    systems: dict[str, RankModels] = {
+        name: {place: rank_model} for name, rank_model in rank_models.items()
+    }
     path = score_file(tmp_path / "scores.npz", systems)
     told = " ".join(run("evaluate", path, "--replicates", 20).out.split())
     assert re.search(r"joint gives \d\.\d\d bits, voice alone \d\.\d\d: go by voice", told)

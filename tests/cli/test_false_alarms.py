@@ -50,7 +50,9 @@ def test_the_rule_says_what_it_rests_on(replay, known, talk):
     start, (raised, *_) = result.records[0], alerts(result.records)
     monitor = Monitor(Population.load(known), ["f0"], "000003")
     quote = monitor.false_alarms("bits", 0.1, 60.0)
-    own = next(law for law in monitor.population.laws if law.session == "cross").maxima
+    own = next(
+        rank_model for rank_model in monitor.population.rank_models if rank_model.session == "cross"
+    ).maxima
     assert own is not None
     others = [name != "000003" for name in own.speakers]
     reached = own.values[
@@ -117,14 +119,14 @@ def test_where_nobody_is_watched_it_is_the_attackers_confidence(run, talk, known
 
 
 @pytest.mark.slow
-def test_strangers_set_it_off_about_as_seldom_as_it_says(known, tmp_path):
+def test_impostors_set_it_off_about_as_seldom_as_it_says(known, tmp_path):
     """Forty people whom nobody has calibrated on, each watched as one of the enrolled."""
     population = Population.load(known)
     generator = np.random.default_rng(8)
-    strangers = Simulation(60, 77)
+    impostors = Simulation(60, 77)
     crossed = 0
     for speaker in range(40):
-        made = strangers.frames(speaker, 0, 60.0)
+        made = impostors.frames(speaker, 0, 60.0)
         path = tmp_path / f"{speaker}.npz"
         write_frames(path, made.speech, made.tracks, {"f0": SIZE}, {"f0": 0.01})
         watch = population.names[int(generator.integers(len(population)))]

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor.population.population import Population, load_laws
+from monitor.population.population import Population, load_rank_models
 
 
 @pytest.fixture
 def calibrated(run, people: Path, tmp_path: Path) -> Path:
-    """Twelve people, and laws that were learnt from them against a cohort of ten others."""
+    """Twelve people, and rank models that were learnt from them against a cohort of ten others."""
     path, others = tmp_path / "us.npz", tmp_path / "others"
     assert run("enroll", people, "-o", path, "--seconds", 20).code == 0
     write_corpus(others, Simulation(30, 8), 10, 1, 40.0)
@@ -53,14 +53,16 @@ def test_nothing_of_a_person_is_left(run, people, calibrated):
     assert after.names == tuple(each for each in before.names if each != name)
     assert "20 s" in result.err
     assert "11 speakers left" in result.err
-    # who is left is as before, and the laws say that they owe something to somebody
+    # who is left is as before, and the rank models say that they owe something to somebody
     for other in after.names:
         i, j = before.index(other), after.index(other)
         mine = before.features["f0"].slices[before.offsets[i] : before.offsets[i + 1]]
         theirs = after.features["f0"].slices[after.offsets[j] : after.offsets[j + 1]]
         assert np.array_equal(mine, theirs)
-    assert {law.forgotten for law in after.laws if law.origin == "own"} == {1}
-    assert any(law.evidence for law in after.laws)
+    assert {
+        rank_model.forgotten for rank_model in after.rank_models if rank_model.origin == "own"
+    } == {1}
+    assert any(rank_model.evidence for rank_model in after.rank_models)
     assert "calibrate again" in result.err
     heard = run("replay", people / "000002/s1.npz", "-p", calibrated, "--watch", after.names[0])
     assert any("forgotten" in notice for notice in heard.records[0]["notices"])
@@ -76,18 +78,18 @@ def test_one_of_the_cohort_is_forgotten_with_the_evidence(run, calibrated):
     assert len(after.cohort) == len(before.cohort) - 1
     assert b"neighbour4" not in everything(calibrated)
     assert after.names == before.names
-    assert not any(law.evidence for law in after.laws)
+    assert not any(rank_model.evidence for rank_model in after.rank_models)
     assert "no evidence in bits any more" in result.err
 
 
-def test_laws_in_a_file_of_their_own(run, people, tmp_path):
-    path = tmp_path / "law.npz"
+def test_rank_models_in_a_file_of_their_own(run, people, tmp_path):
+    path = tmp_path / "rank_model.npz"
     assert run("calibrate", people, "-o", path, "--lengths", "2,5", "--template-lengths", "10",
                "--replicates", 20, "--trials", 4).code == 0  # fmt: skip
-    name = next(iter(load_laws(path)[0])).learnt_from[0]
+    name = next(iter(load_rank_models(path)[0])).learnt_from[0]
     assert run("forget", name, "-p", path).code == 0
     assert f'"{name}"'.encode() not in everything(path)
-    assert next(iter(load_laws(path)[0])).forgotten == 1
+    assert next(iter(load_rank_models(path)[0])).forgotten == 1
 
 
 def test_into_another_file(run, calibrated, tmp_path):
@@ -156,7 +158,7 @@ def test_a_further_session(run, people, calibrated):
         after.speakers[5].sources[: len(before.speakers[5].sources)] == before.speakers[5].sources
     )
     assert len(after.speakers[5].sources) == len(before.speakers[5].sources) + 1
-    assert not after.borrowed
+    assert not after.mismatched
     assert f"a further session of {name}" in told.err
     assert f"{name}: 15 s of speech more, 35 s in all" in told.err
 

@@ -105,10 +105,10 @@ def test_both_sides_of_a_voice_are_heard_live(start, speaking):
     for reading in readings:
         assert reading["protected"]["by"] == "ignorant"
         assert reading["protected"]["speech"] == pytest.approx(reading["speech"], abs=1.5)
-    # the protector moves formants: phones and the embedding notice, pitch does not
+    # the anonymiser moves formants: phones and the embedding notice, pitch does not
     clear, safe = readings[-1], readings[-1]["protected"]
     assert clear["bits"] != safe["bits"]
-    assert found[-1]["bought"]
+    assert found[-1]["disclosure_delay"]
     assert any(r["type"] == "alert" and r["field"] == "protected.bits" for r in found)
     assert "an attacker who does not know the anonymiser" in err.splitlines()[-1]
 

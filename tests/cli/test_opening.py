@@ -55,7 +55,7 @@ def wrong(folder: Path, port: int) -> list[tuple[list[object], str]]:
         (["--notify", "what://", "--alert", "bits>1"], "--notify needs an address"),
         (["--alert", "style.gain_bits>1"], "names a feature this stream does not have"),
         (["-p", folder / "no.npz"], "does not exist"),
-        (["--law", folder / "no.npz"], "does not exist"),
+        (["--rank-model", folder / "no.npz"], "does not exist"),
         (["--watch", "nobody at all"], "nobody called"),
         (["--ledger", folder / "me.db"], "name them with --watch"),
         (["--watch", "000003", "--ledger", folder / "no" / "me.db"], "cannot be opened"),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.protectors.recording import NAME
+from monitor.anonymisers.recording import NAME
 from tests.sounds import RATE, synthetic
 
 
@@ -86,10 +86,10 @@ def test_a_program_of_ones_own(run, voices, tmp_path):
     code = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"
     command = f"{sys.executable} -c '{code}'"
     one = voices / "ann" / "one.wav"
-    done = run("protect", one, "-o", tmp_path / "a.wav", "--protector-command", command)
+    done = run("protect", one, "-o", tmp_path / "a.wav", "--anonymiser-command", command)
     assert done.code == 0
     assert np.array_equal(read(tmp_path / "a.wav"), read(one))
-    done = run("protect", one, "-o", tmp_path / "b.wav", "--protector-command", "false")
+    done = run("protect", one, "-o", tmp_path / "b.wav", "--anonymiser-command", "false")
     assert done.code == 1
     assert "false failed with exit status 1" in done.complaint
     assert not (tmp_path / "b.wav").exists()
@@ -125,8 +125,8 @@ def test_a_broken_recording_is_named_and_skipped(run, voices, tmp_path):
 
 @pytest.mark.parametrize(("given", "said"), [
     (("ann/one.wav", "-o", "x.wav"), "--method"),
-    (("ann/one.wav", "-o", "x.wav", "--method", "none", "--protector-command", "cat"), "either"),
-    (("ann/one.wav", "-o", "x.wav", "--method", "magic"), "no protector is called 'magic'"),
+    (("ann/one.wav", "-o", "x.wav", "--method", "none", "--anonymiser-command", "cat"), "either"),
+    (("ann/one.wav", "-o", "x.wav", "--method", "magic"), "no anonymiser is called 'magic'"),
     (("ann/one.wav", "-o", "x.mp3", "--method", "none"), ".wav or .flac"),
     (("ann/one.wav", "-o", "ann/one.wav", "--method", "none", "--replace"), "recording itself"),
     (("ann", "-o", "ann/one.wav", "--method", "none"), "is a file"),
@@ -202,7 +202,7 @@ sys.stdout.buffer.write(sys.stdin.buffer.read())
 def test_killed_half_way_the_same_command_does_what_is_missing(run, voices, tmp_path):
     command = shlex.join([sys.executable, "-c", STALLS, str(tmp_path)])
     safe = tmp_path / "safe"
-    asked = ["protect", voices, "-o", safe, "--protector-command", command]
+    asked = ["protect", voices, "-o", safe, "--anonymiser-command", command]
     process = subprocess.Popen([sys.executable, "-m", "monitor", *map(str, asked)])
     for _ in range(1500):
         if (tmp_path / "stalled").exists():
@@ -241,14 +241,14 @@ def test_killed_half_way_the_same_command_does_what_is_missing(run, voices, tmp_
 def test_one_that_takes_too_long_is_skipped(run, voices, tmp_path):
     command = f"{sys.executable} -c 'import time; time.sleep(60)'"
     done = run("protect", voices / "ann" / "one.wav", "-o", tmp_path / "a.wav",
-               "--protector-command", command, "--command-timeout", "0.2")  # fmt: skip
+               "--anonymiser-command", command, "--command-timeout", "0.2")  # fmt: skip
     assert done.code == 1
     assert "took over 0.2 s and was killed" in done.complaint
 
 
 @pytest.mark.parametrize(("more", "said"), [
-    (("--method", "none", "--command-timeout", "5"), "--protector-command"),
-    (("--protector-command", "cat", "--command-timeout", "0"), "above 0"),
+    (("--method", "none", "--command-timeout", "5"), "--anonymiser-command"),
+    (("--anonymiser-command", "cat", "--command-timeout", "0"), "above 0"),
 ])  # fmt: skip
 def test_a_time_that_makes_no_sense_is_refused(run, voices, tmp_path, more, said):
     done = run("protect", voices, "-o", tmp_path / "safe", *more)

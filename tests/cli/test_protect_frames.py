@@ -62,8 +62,8 @@ def test_embeddings_get_noise_and_nothing_else_is_left(run, heard, tmp_path):
     assert "no attacker has more than 14.4 bits of evidence" in done.err
     assert "from 46 frames on the promise would be empty" in done.err
     source = FramesFile(noisy / "ann" / "1.npz")
-    assert list(source.brings.tracks) == ["voice"]
-    assert source.brings.tracks["voice"].network == MARK
+    assert list(source.stream_info.tracks) == ["voice"]
+    assert source.stream_info.tracks["voice"].network == MARK
     assert not source.header.hashes
     assert source.header.noise == "laplace:0.5"
     assert not source.header.heard
@@ -77,7 +77,7 @@ def test_embeddings_get_noise_and_nothing_else_is_left(run, heard, tmp_path):
 def test_the_account_says_what_is_spent_by_each_speaker(run, heard, tmp_path):
     done = run("protect", heard, "-o", tmp_path / "noisy", "--method", "laplace:15,0.5")
     assert done.code == 0
-    assert "the promise is empty for 2 of 2 speakers: from 2 frames on" in done.err
+    assert "the bound is vacuous for 2 of 2 speakers: from 2 frames on" in done.err
     with (tmp_path / "noisy" / "accounting.csv").open() as file:
         ann, bob = csv.DictReader(file)
     assert (ann["speaker"], ann["frames"], ann["seconds"]) == ("ann", "20", "60")

@@ -39,10 +39,10 @@ def test_recordings_become_frames_of_noisy_tokens_and_nothing_else(run, voices, 
     for name in ("ann/one", "ann/two", "bob/three"):
         path = noisy / f"{name}.npz"
         source = FramesFile(path)
-        assert list(source.brings.tracks) == ["tokens"]
+        assert list(source.stream_info.tracks) == ["tokens"]
         assert source.header.noise == "tokens:0.02"
         assert not source.header.hashes
-        assert source.brings.tracks["tokens"] == Tokens().spec  # clear templates can read them
+        assert source.stream_info.tracks["tokens"] == Tokens().spec  # clear templates can read them
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     feature = Tokens()
     clear = feature.process(babble(20, pause_seconds=0.3)).values.tolist()

@@ -1,4 +1,4 @@
-"""--protect: bits before and after a protector, on the command line."""
+"""--protect: bits before and after an anonymiser, on the command line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_replay_tells_both_sides_and_of_whom(run, wav, tmp_path):
     assert start["protected"]["method"] == "mcadams:0.8"
     assert attackers(start) == ["ignorant"]
     assert all(record["protected"]["by"] == "ignorant" for record in found.readings)
-    assert {row["bits"] for row in rest[-1]["bought"]} == {1, 2, 3}
+    assert {row["bits"] for row in rest[-1]["disclosure_delay"]} == {1, 2, 3}
     assert "for an attacker who does not know the anonymiser: no measure of protection" in found.err
     *_, last = found.err.splitlines()
     assert last.endswith(
@@ -41,7 +41,7 @@ def test_a_replay_tells_both_sides_and_of_whom(run, wav, tmp_path):
     assert picture.stat().st_size > 10_000
 
 
-def test_a_population_of_protected_speech_adds_who_knows_the_protector(run, wav, tmp_path):
+def test_a_population_of_protected_speech_adds_who_knows_the_anonymiser(run, wav, tmp_path):
     known = tmp_path / "safe.npz"
     Population.reference().only(["f0"]).save(known)
     found = run("replay", wav, *METHOD, "--protected-population", known)
@@ -51,7 +51,9 @@ def test_a_population_of_protected_speech_adds_who_knows_the_protector(run, wav,
     assert "the stronger of an attacker who has enrolled" in found.err
     other = Population.reference().only(["f0"])
     speakers = [Speaker(f"x{each.name}") for each in other.speakers]
-    Population(speakers, other.offsets, other.features, other.laws).save(tmp_path / "other.npz")
+    Population(speakers, other.offsets, other.features, other.rank_models).save(
+        tmp_path / "other.npz"
+    )
     refused = run("replay", wav, *METHOD, "--protected-population", tmp_path / "other.npz")
     assert refused.code == 2
     assert "holds other people than the clear one" in refused.complaint
@@ -65,7 +67,7 @@ def test_a_population_of_protected_speech_adds_who_knows_the_protector(run, wav,
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--protect", "hush"), "no protector is called 'hush'"),
+        (("--protect", "hush"), "no anonymiser is called 'hush'"),
         (("--protect", "mcadams:loud"), "is not a setting such as mcadams:0.8"),
         (("--protect", "mcadams:speaker"), "needs to know who speaks"),
         (("--protect-seed", "3"), "--protect-seed goes with --protect METHOD"),
@@ -108,12 +110,12 @@ def test_each_recording_has_both_sides_in_its_line(run, wav, tmp_path, voice):
     single = run("replay", folder / "0.wav", *METHOD).records
     assert float(rows[0]["protected_bits"]) == pytest.approx(single[-2]["protected"]["bits"])
     assert rows[0]["protected_by"] == "ignorant"
-    assert rows[0]["crossings"] == as_text(single[-1]["bought"])
-    told = [line for line in found.err.splitlines() if line.startswith("seconds bought")]
+    assert rows[0]["crossings"] == as_text(single[-1]["disclosure_delay"])
+    told = [line for line in found.err.splitlines() if line.startswith("disclosure delay")]
     whom = "an attacker who does not know the anonymiser"
-    assert told == [f"seconds bought over 3 recordings, from {whom}:"]
+    assert told == [f"disclosure delay over 3 recordings, from {whom}:"]
     again = run("replay", folder, *options, "--resume")  # the lines say enough to sum up again
-    assert [line for line in again.err.splitlines() if line.startswith("seconds bought")] == told
+    assert [line for line in again.err.splitlines() if line.startswith("disclosure delay")] == told
     other = run("replay", folder, *options[:-1], "mcadams:0.7", "--resume")
     assert "made with other options" in other.err
 

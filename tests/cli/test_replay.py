@@ -348,7 +348,7 @@ def test_a_table_on_a_terminal(terminal, talk, population, tmp_path):
     assert max(len(line) for line in re.sub("\x1b\\[[0-9]*m", "", shown).splitlines()) <= 80
     for words in (
         *("000003 disclosed", "of 3.6 bits, ", "average at this length", "at rank"),
-        *("most probable", "of it speech", "bits>0.1 for 2 s at 0:", "95 % limits"),
+        *("most probable", "of it speech", "bits>0.1 for 2 s at 0:", "95 % interval"),
     ):
         assert words in shown
     assert "not known: it takes a speaker embedding (voice," in shown
@@ -417,8 +417,8 @@ def test_interrupted_and_resumed(run, command, talk, population, tmp_path):
     assert run("replay", talk, "--resume").code == 2
 
 
-def test_a_law_that_has_changed_is_another_run(run, talk, population, tmp_path):
-    """What was said before the break and after it must come from one law."""
+def test_a_rank_model_that_has_changed_is_another_run(run, talk, population, tmp_path):
+    """What was said before the break and after it must come from one rank model."""
     path, us = tmp_path / "run.jsonl", tmp_path / "us.npz"
     us.write_bytes(population.read_bytes())
     command = ["replay", talk, "-p", us, "--jsonl", path]
@@ -432,12 +432,12 @@ def test_a_law_that_has_changed_is_another_run(run, talk, population, tmp_path):
         assert run(*command).code == 1
     assert state_path(path).exists()
     loaded = Population.load(us)
-    for law in loaded.laws:
-        law.alpha[0] *= 1.5
+    for rank_model in loaded.rank_models:
+        rank_model.alpha[0] *= 1.5
     loaded.save(us)
     result = run(*command, "--resume")
     assert result.code == 1
-    assert "is of another run (not the same: law)" in result.complaint
+    assert "is of another run (not the same: rank model)" in result.complaint
     us.write_bytes(population.read_bytes())
     assert run(*command, "--resume").code == 0
 
@@ -505,7 +505,7 @@ def test_several_people_in_one_stream_are_warned_of(run, clips, tmp_path):
 
 
 def test_frames_with_both_networks_are_heard_by_the_stronger_one(run, tmp_path):
-    """There is no law for two embeddings of one voice: the weaker is left out, as for audio."""
+    """There is no model for two embeddings of one voice: the weaker is left out, as for audio."""
     path, draws = tmp_path / "all.npz", np.random.default_rng(1)
     ticks = np.arange(300, 1201, 300)
     tracks = {"f0": Track(np.arange(1, 1201), draws.integers(0, 104, 1200))}

@@ -77,7 +77,7 @@ def test_against_templates_of_other_speech(run, people, population, tmp_path):
     file = ScoreFile.at(path)
     assert file is not None
     assert [entry.words for entry in file.entries] == [("f0", "cross", "T=3", "D=20")]
-    enrolled = tmp_path / "enrolled.npz"  # and not calibrated: the shipped law stands in
+    enrolled = tmp_path / "enrolled.npz"  # and not calibrated: the shipped rank model stands in
     assert run("enroll", people, "--seconds", "20", "-o", enrolled).code == 0
     options = ("-p", enrolled, "--lengths", "3", "--allow-overlap")
     assert run("score", heard, *options, "-o", tmp_path / "c.npz").code == 0
@@ -271,18 +271,18 @@ def test_folders_of_their_own_and_templates_of_ones_own(run, challenge, tmp_path
 def test_who_is_left_out_is_told_why(run, people, population, tmp_path):
     heard = tmp_path / "heard"
     shutil.copytree(people / "000001", heard / "000001")
-    shutil.copytree(people / "000002", heard / "stranger")
+    shutil.copytree(people / "000002", heard / "impostor")
     write_corpus(tmp_path / "short", Simulation(3, 8), 1, 1, 4.0)
     shutil.copytree(tmp_path / "short" / "000000", heard / "000003")
     path = tmp_path / "scores.npz"
     made = run("score", heard, "-p", population, "-o", path, "--lengths", 10, "--allow-overlap")
     assert made.code == 0, made.err
-    assert "stranger: not enrolled, left out" in made.err
+    assert "impostor: not enrolled, left out" in made.err
     short = next(line for line in made.err.splitlines() if "000003: " in line)
     assert "less than T=10: no trial" in short
     # of a corpus by itself: who has too little for T and D, and who has no second session
     shutil.copytree(people / "000004", heard / "000004")
-    shutil.rmtree(heard / "stranger")
+    shutil.rmtree(heard / "impostor")
     (heard / "000004" / "s1.npz").unlink()
     made = run("score", heard, "-o", path, "--replace", *LENGTHS)
     assert made.code == 0, made.err

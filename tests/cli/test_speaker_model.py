@@ -1,4 +1,4 @@
-"""Networks of one's own, made here: a stranger's file through enroll, calibrate and replay."""
+"""Networks of one's own, made here: an impostor's file through enroll, calibrate and replay."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav
     assert len(Population.load(us)) == 3
 
 
-def test_a_law_is_learnt_and_a_recording_measured(run, shared, tmp_path, monkeypatch):
+def test_a_rank_model_is_learnt_and_a_recording_measured(run, shared, tmp_path, monkeypatch):
     """A dozen readers; a random network of energies hears how their spectra differ."""
     monkeypatch.setattr(fitted, "LOSSES", ("LL",))
     network, us, people = tmp_path / "net.onnx", tmp_path / "us.npz", tmp_path / "people"

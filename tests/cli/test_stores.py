@@ -74,7 +74,7 @@ def test_two_that_add_to_one_store_lose_nobody(run, store, further, meanwhile):
     assert result.code == 0, result.err
     after = Population.load(store)
     assert after.names == (*before.names, "ann", "bob")
-    assert len(after.laws) == len(before.laws)
+    assert len(after.rank_models) == len(before.rank_models)
 
 
 def test_the_same_speaker_twice_is_refused_and_the_first_stays(run, store, further, meanwhile):
@@ -104,7 +104,7 @@ def test_who_is_added_during_a_calibration_stays(run, store, people, further, me
     assert result.code == 0, result.err
     after = Population.load(store)
     assert after.names[-1] == "ann"
-    learnt = after.laws.find(("f0",), "cross")
+    learnt = after.rank_models.find(("f0",), "cross")
     assert learnt is not None
     assert learnt.lengths.tolist() == [1.0, 5.0]
 

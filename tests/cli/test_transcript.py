@@ -18,13 +18,13 @@ from monitor.features.style import Style
 from monitor.phrases import STYLE_CAVEAT
 from monitor.plots.curve import caption, run_of
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.law import Laws
 from monitor.population.population import Population, Speaker
+from monitor.population.rank_model import RankModels
 from monitor.records.schema import read_run
 from monitor.run import LogFile, Run
 from monitor.sources import Beside, File
 from monitor.transcripts import read_transcript
-from tests.population.laws import rank_law
+from tests.population.rank_models import some_rank_model
 from tests.sounds import RATE, synthetic
 
 SAID = "well i do not know so it was the end of that and then we uh went to the other one"
@@ -32,7 +32,7 @@ SAID = "well i do not know so it was the end of that and then we uh went to the 
 
 @pytest.fixture(scope="module")
 def us(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three people by pitch and style, with laws of both."""
+    """Three people by pitch and style, with rank models of both."""
     rng = np.random.default_rng(3)
     features = {
         spec.name: FeatureTemplates(spec, rng.integers(1, 60, (12, spec.size)).astype(np.uint16))
@@ -40,10 +40,12 @@ def us(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     networks = {name: each.spec.network for name, each in features.items()}
     sets = [("f0",), ("style",), ("f0", "style")]
-    laws = [rank_law(names, networks=tuple(map(networks.get, names))) for names in sets]
+    rank_models = [
+        some_rank_model(names, networks=tuple(map(networks.get, names))) for names in sets
+    ]
     people = [Speaker(name) for name in ("ann", "bob", "cy")]
     path = tmp_path_factory.mktemp("us") / "us.npz"
-    Population(people, np.array([0, 4, 8, 12]), features, Laws(laws)).save(path)
+    Population(people, np.array([0, 4, 8, 12]), features, RankModels(rank_models)).save(path)
     return path
 
 

@@ -24,7 +24,7 @@ def curves(name: str, speakers: int = 100) -> Curves:
         speakers,
         99_000,
         ranks=Line(rank, falling),
-        laws={loss: Line(rank, falling) for loss in ("LL", "MS", "WMS", "RWMS", "CLL")},
+        rank_models={loss: Line(rank, falling) for loss in ("LL", "MS", "WMS", "RWMS", "CLL")},
         speaker_bits=np.linspace(0, 4, 30),
         local_bits=Line(np.linspace(-2, 6, 50), np.linspace(1, 0, 50)),
         ece=Line(odds, 0.6 * bell),
@@ -56,7 +56,7 @@ def report(name: str = EVIL, bits: float = 1.7, speakers: int = 100) -> Report:
     """All kinds of figures."""
     spread = np.linspace(-0.2, 0.2, 200)
     figures = (
-        Figure("srd.mean_bits_model", "MeanD, law", bits, "bits", low=bits - 0.19,
+        Figure("srd.mean_bits_model", "MeanD, rank model", bits, "bits", low=bits - 0.19,
                high=bits + 0.19, replicates=bits + spread, left_out=bits + spread / 100,
                ceiling=6.64, floor=0.0, ties="spread", note="On average."),
         Figure("srd.idr", "IdR", 0.279, "share", low=0.2, high=0.3, ceiling=1.0,

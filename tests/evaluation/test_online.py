@@ -10,7 +10,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.lid import calibrate, information_bits, statistics
 from monitor.evaluation.online import OnlineLID, OnlineSRD
 from monitor.evaluation.scores.comparisons import ScoreMatrix
-from monitor.evaluation.srd import rank_law
+from monitor.evaluation.srd import some_rank_model
 
 CALIBRATION = calibrate(
     ScoreMatrix(
@@ -29,11 +29,11 @@ def heard(metric, matrix, rows=None):
 @pytest.mark.parametrize("name", ["plain_eval", "mid_eval", "random_eval"])
 def test_srd_online_is_srd_in_one_go(golden, name):
     matrix = golden.matrix(name)
-    batch = rank_law(matrix.better, matrix.tied, 100)
+    batch = some_rank_model(matrix.better, matrix.tied, 100)
     metric = heard(OnlineSRD(), matrix)
     assert metric.histogram.tolist() == batch.histogram.tolist()
-    assert metric.law().statistics == batch.statistics
-    assert metric.law().law == batch.law
+    assert metric.rank_model().statistics == batch.statistics
+    assert metric.rank_model().rank_model == batch.rank_model
     assert metric.get() == batch.statistics.mean_bits
     for figure, value in (
         ("mean_bits_model", batch.mean_bits),
@@ -45,7 +45,7 @@ def test_srd_online_is_srd_in_one_go(golden, name):
 @pytest.mark.parametrize("ties", ["spread", "optimistic", "pessimistic", "mid"])
 def test_srd_online_ties(golden, ties):
     matrix = golden.matrix("tied_eval")
-    batch = rank_law(matrix.better, matrix.tied, 100, ties).statistics
+    batch = some_rank_model(matrix.better, matrix.tied, 100, ties).statistics
     assert heard(OnlineSRD(ties=ties), matrix).get() == pytest.approx(batch.mean_bits, abs=1e-12)
 
 

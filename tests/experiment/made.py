@@ -1,4 +1,4 @@
-"""Score files of speakers whose ranks follow a law that is known."""
+"""Score files of speakers whose ranks follow a rank model that is known."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from monitor.evaluation.input.score_file import ScoreCell, write_score_file
 from monitor.evaluation.scores.comparisons import ScoreMatrix
 
 Law = tuple[float, float]
-Laws = Mapping[tuple[float, float], Law | None]
+RankModels = Mapping[tuple[float, float], Law | None]
 """By T and D the (alpha, beta) of the ranks; None for scores that tell nothing."""
 
 NAMES = 40
 
 
-def matrix(law: Law | None, speakers: int, trials: int, generator, name="made") -> ScoreMatrix:
-    """Scores in which the true speaker has a rank drawn from the law; None: any rank."""
+def matrix(
+    rank_model: Law | None, speakers: int, trials: int, generator, name="made"
+) -> ScoreMatrix:
+    """Scores in which the true speaker has a rank drawn from the rank model; None: any rank."""
     target = np.repeat(np.arange(speakers), trials)
-    if law is None:
+    if rank_model is None:
         scores = generator.normal(size=(target.size, speakers))
     else:
-        beaten = generator.binomial(speakers - 1, generator.beta(*law, size=target.size))
+        beaten = generator.binomial(speakers - 1, generator.beta(*rank_model, size=target.size))
         order = generator.permuted(np.tile(np.arange(speakers - 1.0), (target.size, 1)), axis=1)
         scores = np.empty((target.size, speakers))
         own = np.arange(speakers) == target[:, None]
@@ -35,7 +37,7 @@ def matrix(law: Law | None, speakers: int, trials: int, generator, name="made") 
 
 def score_file(
     path: Path,
-    systems: Mapping[str, Laws],
+    systems: Mapping[str, RankModels],
     sessions: Sequence[str] = ("same",),
     speakers: int = NAMES,
     trials: int = 20,
@@ -50,8 +52,8 @@ def score_file(
             test,
             template,
             {
-                name: matrix(laws[test, template], speakers, trials, generator, name)
-                for name, laws in systems.items()
+                name: matrix(rank_models[test, template], speakers, trials, generator, name)
+                for name, rank_models in systems.items()
             },
             ("1",) * speakers * trials,
             np.zeros(speakers * trials),

@@ -1,4 +1,4 @@
-"""Speakers with a known rank law are recovered by the whole path, from scores to the page."""
+"""Speakers with a known rank model are recovered by the whole path, from scores to the page."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ FALLING: dict[tuple[float, float], Law | None] = {
 NOTHING: dict[tuple[float, float], Law | None] = dict.fromkeys(PLACES)
 
 
-def bits(laws, test, template=30.0):
-    alpha, beta = laws[test, template]
+def bits(rank_models, test, template=30.0):
+    alpha, beta = rank_models[test, template]
     return float(mean_disclosure_bits(alpha, beta, NAMES))
 
 
@@ -48,12 +48,12 @@ def answers(found, system):
     return {each["question"]: each for each in found["findings"] if each["system"] == system}
 
 
-def test_the_law_of_every_cell_lies_within_its_limits(found):
+def test_the_rank_model_of_every_cell_lies_within_its_limits(found):
     held = []
     for cell in found["cells"]:
-        for name, laws in (("rising", RISING), ("falling", FALLING)):
+        for name, rank_models in (("rising", RISING), ("falling", FALLING)):
             figure = cell["systems"][name]["figures"]["srd.mean_bits_model"]
-            truth = bits(laws, cell["T"], cell["D"])
+            truth = bits(rank_models, cell["T"], cell["D"])
             assert figure["value"] == pytest.approx(truth, abs=0.35)
             held.append(figure["low"] <= truth <= figure["high"])
     assert len(held) == 26
@@ -97,7 +97,7 @@ def test_guides_are_as_far_above_as_they_are(found):
     assert answers(found, "falling")["guide_linear"]["verdict"] == "yes"
 
 
-def test_no_loss_is_said_to_beat_the_likelihood_on_its_own_law(found):
+def test_no_loss_is_said_to_beat_the_likelihood_on_its_own_rank_model(found):
     for system in ("rising", "falling"):
         loss = answers(found, system)["loss"]
         assert loss["verdict"] in ("yes", "undecided")

@@ -10,18 +10,20 @@ from monitor.maths.ranks import rank_histogram
 from tests.experiment.made import matrix
 
 
-def test_table_ii_s_laws_are_those_of_the_fit():
+def test_table_ii_s_rank_models_are_those_of_the_fit():
     made = matrix((0.4, 2.0), 30, 10, np.random.default_rng(1))
     rows = loss_rows(made, 20, 0)
     assert [row["loss"] for row in rows] == list(LOSSES)
     histogram = rank_histogram(made.better, made.tied, 30)
     for row in rows:
-        law = fit(histogram, row["loss"])
-        assert (row["alpha"], row["beta"]) == (law.alpha, law.beta)
-        found = rank_statistics(np.exp(law.log_pmf(30)))
+        rank_model = fit(histogram, row["loss"])
+        assert (row["alpha"], row["beta"]) == (rank_model.alpha, rank_model.beta)
+        found = rank_statistics(np.exp(rank_model.log_pmf(30)))
         assert row["idr"] == found.identification_rate
         assert row["rank1"] == pytest.approx(row["idr"])
-        assert row["mean_bits"] == pytest.approx(mean_disclosure_bits(law.alpha, law.beta, 30))
+        assert row["mean_bits"] == pytest.approx(
+            mean_disclosure_bits(rank_model.alpha, rank_model.beta, 30)
+        )
         assert row["spread"] == found.spread
     assert rows[0]["left_out_bits"] == rows[0]["left_out_low"] == rows[0]["left_out_high"] == 0.0
 

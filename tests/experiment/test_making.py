@@ -15,13 +15,13 @@ from monitor.experiment.running import panels_of
 from monitor.result_cache import ResultCache
 from tests.experiment.made import score_file
 
-LAWS = {(t, d): (0.5, 3.0) for t in (1.0, 10.0) for d in (3.0, 10.0)}
+RANK_MODELS = {(t, d): (0.5, 3.0) for t in (1.0, 10.0) for d in (3.0, 10.0)}
 SETTINGS = ExperimentSettings(replicates=20)
 
 
 @pytest.fixture
 def scores(tmp_path):
-    return score_file(tmp_path / "scores.npz", {"made": LAWS}, speakers=12, trials=4)
+    return score_file(tmp_path / "scores.npz", {"made": RANK_MODELS}, speakers=12, trials=4)
 
 
 def of(path, settings):
@@ -61,7 +61,7 @@ def test_what_changes_makes_another_key(scores, tmp_path, monkeypatch):
     before = keys(scores)
     assert len(before) == 5
     assert keys(scores) == before
-    other = score_file(tmp_path / "b.npz", {"made": LAWS}, speakers=12, trials=4, seed=1)
+    other = score_file(tmp_path / "b.npz", {"made": RANK_MODELS}, speakers=12, trials=4, seed=1)
     assert not keys(other) & before
     for settings in (
         replace(SETTINGS, replicates=21),

@@ -12,13 +12,13 @@ from monitor.experiment.figures import frames_figure
 from monitor.plots.canvas import save_picture
 from tests.experiment.made import score_file
 
-LAWS = {(t, d): (0.5, 1.5 + t) for t in (1.0, 3.0, 10.0) for d in (3.0, 10.0, 30.0)}
+RANK_MODELS = {(t, d): (0.5, 1.5 + t) for t in (1.0, 3.0, 10.0) for d in (3.0, 10.0, 30.0)}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("page")
-    systems = {"first": LAWS, "second": dict.fromkeys(LAWS, (0.3, 9.0))}
+    systems = {"first": RANK_MODELS, "second": dict.fromkeys(RANK_MODELS, (0.3, 9.0))}
     scores = score_file(place / "a<b.npz", systems, ("same", "cross"), speakers=14, trials=5)
     experiment(scores, place / "out", ExperimentSettings(replicates=20))
     return place / "out"

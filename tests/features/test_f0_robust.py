@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import soundfile
 
+from monitor.anonymisers import McAdams
 from monitor.features.f0 import F0, LOWEST_LAG, RobustF0
 from monitor.features.registry import defaults, make
-from monitor.protectors import McAdams
 
 RATE = 8000
 

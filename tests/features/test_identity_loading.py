@@ -1,4 +1,4 @@
-"""What is loaded, from where, and what is refused; a model's folder may come from a stranger."""
+"""What is loaded, from where, and what is refused; a model's folder may come from an impostor."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_neither_a_pipe_nor_a_file_without_end_is_copied(model, name):
     assert f"{name} is far too large" in refused(StoreError, model)
 
 
-def test_hyperparameters_of_a_stranger_do_not_run(model, tmp_path, ecapa):
+def test_hyperparameters_of_a_impostor_do_not_run(model, tmp_path, ecapa):
     mark = tmp_path / "mark"
     put(model / FILES[0], evil_yaml(ecapa, mark))
     message = refused(StoreError, model)
@@ -137,7 +137,7 @@ def test_hyperparameters_of_a_stranger_do_not_run(model, tmp_path, ecapa):
 
 @pytest.mark.parametrize("name", FILES[1:])
 @pytest.mark.parametrize("forced", [False, True])
-def test_weights_of_a_stranger_do_not_run(model, tmp_path, monkeypatch, name, forced):
+def test_weights_of_a_impostor_do_not_run(model, tmp_path, monkeypatch, name, forced):
     if forced:  # what torch goes by where nobody says weights_only
         monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
     mark = tmp_path / "mark"

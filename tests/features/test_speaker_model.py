@@ -1,4 +1,4 @@
-"""Networks of strangers: what they take, what is computed for them, what is refused."""
+"""Networks of impostors: what they take, what is computed for them, what is refused."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from monitor.evaluation.input.score_file import ScoreCell, ScoreFile, write_scor
 from monitor.evaluation.input.scores import read_scores
 from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.ledger import Ledger, LedgerSession
-from monitor.population.population import load_laws, save_laws
+from monitor.population.population import load_rank_models, save_rank_models
 from monitor.records.schema import read_run
 from monitor.safe_text import printable
 from monitor.sinks.jsonl import JsonLines
@@ -134,14 +134,18 @@ def _make_enrolled(path: Path) -> None:
 
 def _use_enrolled(path: Path) -> None:
     population = Population.load(path)
-    monitor = Monitor(population, ("f0",), laws=two_features().laws, watch=population.names[0])
+    monitor = Monitor(
+        population, ("f0",), rank_models=two_features().rank_models, watch=population.names[0]
+    )
     heard = replace(both(3.0, 1), tracks={"f0": both(3.0, 1).tracks["f0"]})
     for reading in monitor.push(heard):
         reading.record()
 
 
-def _use_law(path: Path) -> None:
-    _one_reading(Monitor(two_features(), ("f0", "timbre"), laws=load_laws(path)[0], watch="s1"))
+def _use_rank_model(path: Path) -> None:
+    _one_reading(
+        Monitor(two_features(), ("f0", "timbre"), rank_models=load_rank_models(path)[0], watch="s1")
+    )
 
 
 def _parts() -> tuple[Monitor, RunTotals, list[Threshold]]:
@@ -418,7 +422,8 @@ _NPZ, _TEXT, _BYTES = _plain(npz_of), _plain(text_of), _plain(bytes_of)
 READERS = (
     Reader("population", "p.npz", lambda p: two_features().save(p), _NPZ, _use_population),
     Reader("enrolled", "e.npz", _make_enrolled, _NPZ, _use_enrolled, 0.5),
-    Reader("law", "law.npz", lambda p: save_laws(p, two_features().laws), _NPZ, _use_law),
+    Reader("rank_model", "rank_model.npz",
+           lambda p: save_rank_models(p, two_features().rank_models), _NPZ, _use_rank_model),
     Reader("checkpoint", "run.jsonl.state", _make_checkpoint, _NPZ, _use_checkpoint),
     Reader("ledger", "me.db", _make_ledger, sqlite_of, _use_ledger, 0.5),
     Reader("run", "run.jsonl", _make_run, _lines, _use_run, 0.5),

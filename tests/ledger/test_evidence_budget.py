@@ -16,8 +16,8 @@ from monitor.types import Frames, Track
 from tests.stream.streams import (
     Listed,
     heard_by_both,
+    run_reporter,
     run_through,
-    telling,
     two_features,
     with_evidence,
 )
@@ -85,7 +85,7 @@ def test_evidence_is_of_all_that_was_heard(tmp_path):
 
 def test_a_budget_of_evidence_is_spent_over_sessions(tmp_path):
     """One that the first session alone leaves standing, and both together spend."""
-    population, own = telling(), like("s1")
+    population, own = run_reporter(), like("s1")
     for name in ("dry.db", "me.db"):
         first = session(tmp_path / name, population, stream=own)
     dry = session(tmp_path / "dry.db", population, stream=own)
@@ -106,7 +106,7 @@ def test_a_budget_of_evidence_is_spent_over_sessions(tmp_path):
 
 
 def test_a_ledger_from_before_there_was_evidence_opens_and_goes_on(tmp_path):
-    """Sessions under laws without it: nothing to tell of them, and the next one has it."""
+    """Sessions under rank models without it: nothing to tell of them, and the next one has it."""
     path = tmp_path / "me.db"
     first = session(path, two_features())
     assert readings(first)[-1]["evidence_bits"] is None

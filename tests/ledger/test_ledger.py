@@ -249,7 +249,7 @@ def test_a_session_forgotten_while_it_goes_on_stays_forgotten(path):
         other.forget("s1")
     for record in rest:
         session.write(record)
-    (line,) = session.settle()
+    (line,) = session.drain()
     session.close()
     assert line.startswith("ledger ledger.db: this session was forgotten while it went on")
     with Ledger(path) as ledger:

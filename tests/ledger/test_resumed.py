@@ -131,7 +131,7 @@ def test_two_sessions_that_hear_the_same_at_once_count_once(tmp_path):
     for monitor, session in made:
         for reading in monitor.push(simulated(5.0)):
             session.write(reading.record())
-    said = [session.settle() for _, session in made]
+    said = [session.drain() for _, session in made]
     for _, session in made:
         session.close()
     assert said[0] == []

@@ -63,7 +63,7 @@ def test_cost_and_slope_agree():
     for f, move in enumerate(np.eye(2) * 1e-6):
         moved = anchor.slope(weights[2] + move, 0.3)[0] - anchor.slope(weights[2] - move, 0.3)[0]
         assert slope[f] == pytest.approx(moved / 2e-6, rel=1e-5)
-    assert anchor.law.cost(weights, floors) == pytest.approx(cost[:1])
+    assert anchor.rank_model.cost(weights, floors) == pytest.approx(cost[:1])
 
 
 def test_a_fit_goes_from_its_own_to_the_anchor_as_the_worth_grows(behind):

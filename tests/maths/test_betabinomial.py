@@ -73,7 +73,7 @@ def test_extreme_parameters(speakers):
 
 @settings(deadline=None)
 @given(logs, logs, st.integers(2, 400))
-def test_a_law_sums_to_one_and_has_the_right_mean(log_alpha, log_beta, speakers):
+def test_a_rank_model_sums_to_one_and_has_the_right_mean(log_alpha, log_beta, speakers):
     a, b = math.exp(log_alpha), math.exp(log_beta)
     p = np.exp(log_pmf(a, b, speakers))
     assert p.sum() == pytest.approx(1, abs=1e-9)
@@ -135,7 +135,7 @@ def test_mean_disclosure_through_nodes_is_that_of_every_rank(pairs):
     assert_allclose(mean_disclosure_bits(alpha, beta, speakers), full, atol=1e-6)
 
 
-def test_mean_disclosure_of_many_laws_at_once():
+def test_mean_disclosure_of_many_rank_models_at_once():
     random = np.random.default_rng(2)
     alpha, beta = np.exp(random.uniform(-6, 6, (2, 300)))
     for speakers in (50, 2048, 2049):

@@ -12,9 +12,9 @@ from monitor.errors import UsageError
 from monitor.maths.statistics import (
     Crossing,
     FirstCrossing,
+    disclosure_delay,
     mean_seconds,
     median_seconds,
-    seconds_bought,
     share_crossed,
 )
 
@@ -105,17 +105,17 @@ def test_censored_streams_give_the_truth_back():
     for mean in (10.0, 25.0):
         times = generator.exponential(mean, ends.size)
         sides.append([Crossing(min(t, e), bool(t <= e)) for t, e in zip(times, ends, strict=True)])
-    bought = seconds_bought(sides[0], sides[1], 30.0)
+    delay = disclosure_delay(sides[0], sides[1], 30.0)
 
     def truth(mean):
         return mean * (1 - np.exp(-30.0 / mean))
 
-    assert bought.clear_seconds == pytest.approx(truth(10.0), abs=0.6)
-    assert bought.protected_seconds == pytest.approx(truth(25.0), abs=0.8)
-    assert bought.low < truth(25.0) - truth(10.0) < bought.high
-    assert bought.clear_median == pytest.approx(10 * np.log(2), abs=0.6)
+    assert delay.clear_seconds == pytest.approx(truth(10.0), abs=0.6)
+    assert delay.protected_seconds == pytest.approx(truth(25.0), abs=0.8)
+    assert delay.low < truth(25.0) - truth(10.0) < delay.high
+    assert delay.clear_median == pytest.approx(10 * np.log(2), abs=0.6)
     # the plain mean of what was seen would say less
-    assert np.mean([c.seconds for c in sides[1]]) < bought.protected_seconds - 1
+    assert np.mean([c.seconds for c in sides[1]]) < delay.protected_seconds - 1
 
 
 @pytest.mark.slow
@@ -128,29 +128,29 @@ def test_limits_hold_the_truth_as_often_as_they_say():
             [Crossing(min(t, e), bool(t <= e)) for t, e in zip(times, ends, strict=True)]
             for times in (generator.exponential(6.0, 24), generator.exponential(12.0, 24))
         ]
-        bought = seconds_bought(sides[0], sides[1], 10.0)
+        delay = disclosure_delay(sides[0], sides[1], 10.0)
         truth = 12 * (1 - np.exp(-10 / 12)) - 6 * (1 - np.exp(-10 / 6))
-        held += bought.low <= truth <= bought.high
+        held += delay.low <= truth <= delay.high
     assert 0.89 <= held / 100 <= 0.99
 
 
 def test_streams_of_one_speaker_count_as_one():
     clear = [Crossing(float(t), True) for t in (2, 3, 4, 5)]
     safe = [Crossing(float(t), True) for t in (5, 9, 6, 12)]
-    alone = seconds_bought(clear, safe, 20.0)
+    alone = disclosure_delay(clear, safe, 20.0)
     assert alone.low is not None
-    repeated = seconds_bought(clear * 9, safe * 9, 20.0, groups=["a", "b", "c", "d"] * 9)
+    repeated = disclosure_delay(clear * 9, safe * 9, 20.0, groups=["a", "b", "c", "d"] * 9)
     assert (repeated.low, repeated.high) == pytest.approx((alone.low, alone.high))
-    assert seconds_bought(clear[:2], safe[:2], 20.0).low is None
+    assert disclosure_delay(clear[:2], safe[:2], 20.0).low is None
 
 
 @settings(max_examples=20)
 @given(TIMES)
-def test_the_protector_that_does_nothing_buys_nothing(times):
+def test_the_anonymiser_that_does_nothing_buys_nothing(times):
     heard = [Crossing(t, True) for t in times]
-    bought = seconds_bought(heard, heard, 30.0)
-    assert bought.seconds == 0
-    assert bought.low in (None, 0.0)
+    delay = disclosure_delay(heard, heard, 30.0)
+    assert delay.seconds == 0
+    assert delay.low in (None, 0.0)
 
 
 def test_what_makes_no_sense_is_refused():
@@ -160,7 +160,7 @@ def test_what_makes_no_sense_is_refused():
         lambda: mean_seconds(heard, 0.0),
         lambda: mean_seconds(heard, float("nan")),
         lambda: mean_seconds(heard, 4.0),  # nobody was followed for so long
-        lambda: seconds_bought(heard, [], 1.0),
+        lambda: disclosure_delay(heard, [], 1.0),
         lambda: share_crossed([], 1.0),
     ):
         with pytest.raises(UsageError):

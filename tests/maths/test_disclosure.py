@@ -69,7 +69,7 @@ def test_golden_ties(golden, reference):
     [("F0", 11696), ("Phone", 11696), ("Identity", 1251), ("Linguistic", 11696)],
 )
 def test_table_two_of_the_paper(facts, feature, speakers):
-    """IdR and MeanD of Table II determine (alpha, beta); the law then predicts the other rows."""
+    """IdR and MeanD of Table II determine (alpha, beta); the model then predicts the other rows."""
     from scipy.optimize import root
 
     golden = facts["srd_table2_model_refit"][feature]["A"]
@@ -118,7 +118,7 @@ def test_null_bias_is_what_no_evidence_reads():
     assert corrected < 0.15 * null_bias_bits(50, 1000)
 
 
-def test_empty_rank_one_and_a_uniform_law():
+def test_empty_rank_one_and_a_uniform_rank_model():
     found = rank_statistics(np.array([0, 3, 1]))
     assert found.rank1_bits is None
     assert (found.max_rank, found.identification_rate) == (2, 0.0)

@@ -24,17 +24,17 @@ def optima(golden):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_golden_optima(optima, regime, loss):
     expected, histogram = optima[0][regime][loss], optima[1][regime]
-    law = fit(histogram, loss)
-    assert law.loss == loss
-    assert not law.binomial
-    assert law.value == pytest.approx(expected["loss"], rel=1e-6)
+    rank_model = fit(histogram, loss)
+    assert rank_model.loss == loss
+    assert not rank_model.binomial
+    assert rank_model.value == pytest.approx(expected["loss"], rel=1e-6)
     tolerance = 1e-2 if loss in ("WMS", "RWMS") else 1e-3
-    assert law.alpha == pytest.approx(expected["alpha"], rel=tolerance)
-    assert law.beta == pytest.approx(expected["beta"], rel=tolerance)
-    gamma = np.exp(law.log_pmf(100))
+    assert rank_model.alpha == pytest.approx(expected["alpha"], rel=tolerance)
+    assert rank_model.beta == pytest.approx(expected["beta"], rel=tolerance)
+    gamma = np.exp(rank_model.log_pmf(100))
     found = rank_statistics(gamma)
     assert found.mean_bits == pytest.approx(expected["MeanD"], abs=1e-4)
-    assert law.mean_disclosure_bits(100) == pytest.approx(found.mean_bits, abs=1e-9)
+    assert rank_model.mean_disclosure_bits(100) == pytest.approx(found.mean_bits, abs=1e-9)
     assert found.max_bits == pytest.approx(expected["MaxD"], abs=1e-3)
     assert found.std_bits == pytest.approx(expected["StDD"], abs=1e-4)
     assert found.spread == pytest.approx(expected["Spread"])
@@ -45,19 +45,19 @@ def test_golden_optima(optima, regime, loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_golden_plain_has_no_finite_optimum(optima, loss):
-    law = fit(optima[1]["plain"], loss)
-    assert law.binomial
-    assert law.notes == ("under-dispersed",)
-    assert (law.alpha, law.beta) == pytest.approx((0.002 / 99, 1 - 0.002 / 99))
-    assert law.mean_disclosure_bits(100) == pytest.approx(6.623, abs=1e-3)
-    assert np.isfinite(law.value)
+    rank_model = fit(optima[1]["plain"], loss)
+    assert rank_model.binomial
+    assert rank_model.notes == ("under-dispersed",)
+    assert (rank_model.alpha, rank_model.beta) == pytest.approx((0.002 / 99, 1 - 0.002 / 99))
+    assert rank_model.mean_disclosure_bits(100) == pytest.approx(6.623, abs=1e-3)
+    assert np.isfinite(rank_model.value)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_always_rank_one(loss):
-    law = fit(np.array([30.0, *[0.0] * 9]), loss)
-    assert law == RankFit(0.0, 1.0, True, loss, 0.0, ("perfect",))
-    assert law.mean_disclosure_bits(64) == pytest.approx(6)
+    rank_model = fit(np.array([30.0, *[0.0] * 9]), loss)
+    assert rank_model == RankFit(0.0, 1.0, True, loss, 0.0, ("perfect",))
+    assert rank_model.mean_disclosure_bits(64) == pytest.approx(6)
 
 
 def test_notes():
@@ -86,7 +86,7 @@ def test_constrained_likelihood_without_its_constraint():
 
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=40, deadline=None)
-def test_no_law_is_likelier(seed):
+def test_no_rank_model_is_likelier(seed):
     """An independent grid finds nothing better, and the slope of scipy's likelihood is flat."""
     from scipy.stats import betabinom
 
@@ -95,34 +95,36 @@ def test_no_law_is_likelier(seed):
     alpha, beta = np.exp(random.uniform(-3, 4, 2))
     p = np.exp(log_pmf(alpha, beta, speakers))
     histogram = random.multinomial(int(random.integers(5, 300)), p).astype(float)
-    law = fit(histogram)
+    rank_model = fit(histogram)
     shares, j = histogram / histogram.sum(), np.arange(speakers)
     grid = np.exp(np.linspace(-7, 9, 33))
     alpha, beta = (side[..., None] for side in np.meshgrid(grid, grid))
     others = -np.where(shares > 0, shares * log_pmf(alpha[..., 0], beta[..., 0], speakers), 0)
-    assert law.value <= others.sum(axis=-1).min() + 1e-9
-    if not law.binomial and law.alpha + law.beta < 1e4:
-        own = -shares @ betabinom.logpmf(j, speakers - 1, law.alpha, law.beta)
-        assert own == pytest.approx(law.value, abs=1e-8)
+    assert rank_model.value <= others.sum(axis=-1).min() + 1e-9
+    if not rank_model.binomial and rank_model.alpha + rank_model.beta < 1e4:
+        own = -shares @ betabinom.logpmf(j, speakers - 1, rank_model.alpha, rank_model.beta)
+        assert own == pytest.approx(rank_model.value, abs=1e-8)
 
 
 def test_many_equals_one():
     random = np.random.default_rng(4)
-    laws = np.exp(random.uniform(-2, 3, (60, 2)))
-    histograms = np.stack([random.multinomial(80, np.exp(log_pmf(x[0], x[1], 30))) for x in laws])
+    rank_models = np.exp(random.uniform(-2, 3, (60, 2)))
+    histograms = np.stack(
+        [random.multinomial(80, np.exp(log_pmf(x[0], x[1], 30))) for x in rank_models]
+    )
     histograms[0] = [80, *[0] * 29]
     histograms[1] = [*[0] * 14, 40, 40, *[0] * 14]
     alpha, beta, binomial = fit_many(histograms)
     assert binomial[:2].all()
     for k, histogram in enumerate(histograms):
-        law = fit(histogram)
-        assert (alpha[k], beta[k]) == pytest.approx((law.alpha, law.beta), rel=1e-5)
-        assert binomial[k] == law.binomial
+        rank_model = fit(histogram)
+        assert (alpha[k], beta[k]) == pytest.approx((rank_model.alpha, rank_model.beta), rel=1e-5)
+        assert binomial[k] == rank_model.binomial
 
 
 @pytest.mark.parametrize("speakers", [30, 3000])
-def test_recovers_a_known_law(speakers):
-    """Hundreds of samples from one law: the estimates centre on it."""
+def test_recovers_a_known_rank_model(speakers):
+    """Hundreds of samples from one rank model: the estimates centre on it."""
     random = np.random.default_rng(11)
     truth = (0.6, 2.5)
     samples = random.multinomial(600, np.exp(log_pmf(truth[0], truth[1], speakers)), 300)
@@ -135,10 +137,10 @@ def test_recovers_a_known_law(speakers):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_every_loss_finds_a_law_that_the_histogram_follows_exactly(loss):
-    law = fit(np.exp(log_pmf(0.8, 3.0, 60)), loss)
-    assert (law.alpha, law.beta) == pytest.approx((0.8, 3.0), rel=1e-3)
-    assert law.notes == ()
+def test_every_loss_finds_a_rank_model_that_the_histogram_follows_exactly(loss):
+    rank_model = fit(np.exp(log_pmf(0.8, 3.0, 60)), loss)
+    assert (rank_model.alpha, rank_model.beta) == pytest.approx((0.8, 3.0), rel=1e-3)
+    assert rank_model.notes == ()
 
 
 def test_parameters_carry_over_to_a_larger_population():
@@ -146,9 +148,9 @@ def test_parameters_carry_over_to_a_larger_population():
     random = np.random.default_rng(7)
     chance = random.beta(0.5, 4.0, 40_000)
     small, large = (np.bincount(random.binomial(n - 1, chance), minlength=n) for n in (40, 1000))
-    law = fit(small.astype(float))
+    rank_model = fit(small.astype(float))
     measured = rank_statistics(large).miller_madow_bits
-    assert law.mean_disclosure_bits(1000) == pytest.approx(measured, abs=0.03)
+    assert rank_model.mean_disclosure_bits(1000) == pytest.approx(measured, abs=0.03)
 
 
 def test_extreme_histograms_never_give_nan():

@@ -31,12 +31,12 @@ def test_rates_fall_with_the_crowd_and_stay_shares(name, data):
         assert rates[0] == pytest.approx(1.0, abs=1e-6)
 
 
-def test_beta_binomial_is_the_rank_law_at_rank_1():
+def test_beta_binomial_is_the_rank_model_at_rank_1():
     points = np.log([[0.6, 1.7], [0.006, 6.7], [3.0, 0.4]])
     rates = FORMS["beta_binomial"].rate(points, np.array([2.0, 50, 11_696]))
     for (a, b), row in zip(np.exp(points), rates, strict=True):
-        law = [float(np.exp(log_pmf(a, b, n)[0])) for n in (2, 50, 11_696)]
-        np.testing.assert_allclose(row, law, rtol=1e-9)
+        rank_model = [float(np.exp(log_pmf(a, b, n)[0])) for n in (2, 50, 11_696)]
+        np.testing.assert_allclose(row, rank_model, rtol=1e-9)
 
 
 @pytest.mark.parametrize("strength", [0.0, 1.0, 3.0, 6.0])

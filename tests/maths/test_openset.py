@@ -9,10 +9,10 @@ from monitor.maths.likelihood_ratios import fit_open_set, told_apart
 
 def simulated(gap: float, trials: int = 4000, features: int = 2):
     generator = np.random.default_rng(1)
-    strangers = generator.normal(size=(trials, features))
+    impostors = generator.normal(size=(trials, features))
     enrolled = generator.normal(size=(trials, features))
     enrolled[:, 0] += gap
-    return enrolled, strangers, np.arange(trials) % 40
+    return enrolled, impostors, np.arange(trials) % 40
 
 
 def test_the_log_odds_of_two_normals_are_found():
@@ -22,7 +22,7 @@ def test_the_log_odds_of_two_normals_are_found():
     assert found.slopes[1] == pytest.approx(0.0, abs=0.05)
     assert found.bias == pytest.approx(-(1.5**2) / 2, abs=0.1)
     assert found.area == pytest.approx(0.856, abs=0.01)  # Phi(gap / sqrt 2)
-    assert found.enrolled_kept == pytest.approx(found.strangers_found, abs=0.02)
+    assert found.enrolled_kept == pytest.approx(found.impostors_found, abs=0.02)
 
 
 def test_no_difference_tells_nothing_apart():
@@ -33,7 +33,7 @@ def test_no_difference_tells_nothing_apart():
 def test_a_clean_gap_stays_finite():
     found = fit_open_set(*simulated(100.0))
     assert np.isfinite([found.bias, *found.slopes]).all()
-    assert (found.enrolled_kept, found.strangers_found) == (1.0, 1.0)
+    assert (found.enrolled_kept, found.impostors_found) == (1.0, 1.0)
     assert found.area == pytest.approx(1.0)
 
 

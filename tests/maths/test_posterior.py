@@ -77,12 +77,12 @@ SPREAD = {"mild": 0.5, "plain": 3.0, "strong": 15.0, "extreme": 150.0}
 
 
 def replicates(seed, features, count=40):
-    """Weights of a law (row 0) and of replicates up to a factor 2 either way, and floors."""
+    """Weights of a rank model (row 0) and of replicates up to a factor 2 either way, and floors."""
     generator = np.random.default_rng(seed)
-    law = 10 ** generator.uniform(-2, 1, features)
+    rank_model = 10 ** generator.uniform(-2, 1, features)
     spread = np.exp(generator.uniform(-np.log(2), np.log(2), (count, features)))
     floor = np.exp(generator.uniform(np.log(0.01), np.log(0.3), count))
-    return np.vstack([law, law * spread]), floor
+    return np.vstack([rank_model, rank_model * spread]), floor
 
 
 def brute(scores, weights, floors, target):
@@ -116,7 +116,7 @@ def test_limits_agree_with_every_candidate_under_every_replicate(speakers, featu
 
 
 def test_features_that_disagree():
-    # under the law both are equally likely, under no replicate are they
+    # under the rank model both are equally likely, under no replicate are they
     weights = np.array([[1.0, 1.0], [2.0, 0.5], [0.5, 2.0]])
     generator = np.random.default_rng(0)
     one = np.concatenate([generator.normal(0, 0.2, 1000), generator.normal(-40, 0.2, 1000)])

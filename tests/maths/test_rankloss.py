@@ -27,11 +27,11 @@ def test_no_start_finds_a_lower_loss(loss, seed):
     speakers = int(random.integers(5, 80))
     alpha, beta = np.exp(random.uniform(-2, 3, 2))
     histogram = random.multinomial(300, np.exp(log_pmf(alpha, beta, speakers))).astype(float)
-    law = fit(histogram, loss)
-    if law.binomial:
+    rank_model = fit(histogram, loss)
+    if rank_model.binomial:
         return
-    objective = RankLoss(histogram / histogram.sum(), law.loss, law.value or 1.0)
-    if law.loss == "LL":
+    objective = RankLoss(histogram / histogram.sum(), rank_model.loss, rank_model.value or 1.0)
+    if rank_model.loss == "LL":
         return
     starts = random.uniform(-4, 6, (40, 2))
     _, found = descend(objective, starts, np.log(1e-9), np.log(1e12))

@@ -69,7 +69,7 @@ def test_against_a_general_optimiser(worth):
     assert_allclose(found[0], best.x, atol=1e-4)
 
 
-def test_classes_that_separate_stay_finite_and_a_prior_law_holds_them():
+def test_classes_that_separate_stay_finite_and_a_prior_rank_model_holds_them():
     made = gaussian(10, 40.0)
     alone = fit_each(made)
     assert np.isfinite(alone).all()

@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from monitor.errors import StoreError, UsageError
-from monitor.plots.calibration import plot_laws
+from monitor.plots.calibration import plot_rank_models
 from monitor.plots.canvas import BLUE, spread_apart
 from monitor.plots.curve import (
     bits_in,
@@ -173,7 +173,7 @@ def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
         "peak 3 bits",
         "1 in 25",
         "Bits of 4088",
-        "95 % limits",
+        "95 % interval",
     ):
         assert words in text, words
 
@@ -245,10 +245,12 @@ def test_a_figure_that_has_ended_is_not_that_of_now(why: dict[str, Any], tmp_pat
     text = path.read_text()
     for words in ("evidence until 2.4 s: 3 bits;", "closed-set: 1 bit of at most"):
         assert words in text, words
-    assert ("too few people" if why else "none since, as no law tells") in text
+    assert ("too few people" if why else "none since, as no rank") in text
     assert "this voice now" not in text
     assert text.count("<!-- peak") == 0
-    plot_run([start(watch="4088"), reading(1.0, 2.0), reading(2.0, None, withheld="no law")], path)
+    plot_run(
+        [start(watch="4088"), reading(1.0, 2.0), reading(2.0, None, withheld="no rank model")], path
+    )
     text = path.read_text()
     assert "bits until 0.8 s: 2 bits;" in text
     assert "this voice now" not in text
@@ -362,7 +364,7 @@ def test_labels_never_touch(labels: list[tuple[float, float]]) -> None:
         assert centres[-1] <= 1 - sizes[-1] / 2 + 1e-9
 
 
-def law(length: float, bits: float, **changes: Any) -> dict[str, Any]:
+def rank_model(length: float, bits: float, **changes: Any) -> dict[str, Any]:
     row = {
         "feature": "f0",
         "session": "cross",
@@ -380,13 +382,13 @@ def law(length: float, bits: float, **changes: Any) -> dict[str, Any]:
     "rows",
     [
         [],
-        [law(1.0, 0.5)],
-        [law(t, t / 50, session=s) for s in ("same", "cross") for t in (0.3, 1.0, 60.0)],
+        [rank_model(1.0, 0.5)],
+        [rank_model(t, t / 50, session=s) for s in ("same", "cross") for t in (0.3, 1.0, 60.0)],
     ],
 )
-def test_laws_can_be_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    plot_laws(rows, tmp_path / "laws.svg")
-    text = (tmp_path / "laws.svg").read_text()
+def test_rank_models_can_be_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    plot_rank_models(rows, tmp_path / "rank_models.svg")
+    text = (tmp_path / "rank_models.svg").read_text()
     for session in ("same", "cross"):
         title = f"<!-- f0, {session} session -->"
         assert text.count(title) == any(row["session"] == session for row in rows)
@@ -397,14 +399,14 @@ def test_laws_can_be_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None:
 def test_a_feature_has_panels_of_its_own_and_one_ceiling(tmp_path: Path) -> None:
     features, templates = ("f0", "phones", "f0+phones"), (10.0, 30.0, 100.0)
     rows = [
-        law(t, bits, feature=feature, session=session, D=d)
+        rank_model(t, bits, feature=feature, session=session, D=d)
         for feature in features
         for session in ("same", "cross")
         for d in templates
         for t, bits in ((1.0, 0.5), (10.0, 1.5))
     ]
-    plot_laws(rows, tmp_path / "laws.svg")
-    text = (tmp_path / "laws.svg").read_text()
+    plot_rank_models(rows, tmp_path / "rank_models.svg")
+    text = (tmp_path / "rank_models.svg").read_text()
     for title in [f"{f}, {s} session" for f in features for s in ("same", "cross")]:
         assert text.count(f"<!-- {title} -->") == 1
     for template in ("10 s", "30 s", "100 s"):

@@ -11,7 +11,7 @@ from monitor import Population
 from monitor.errors import StoreError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.cohort import FeatureTemplates, read_store, write_store
-from monitor.population.population import SourceNote, Speaker, load_laws, save_laws
+from monitor.population.population import SourceNote, Speaker, load_rank_models, save_rank_models
 from monitor.safe_text import is_name
 
 RNG = np.random.default_rng(0)
@@ -102,23 +102,23 @@ def test_headers_of_no_feature(tmp_path, changes, words):
     assert str(caught.value).isprintable()
 
 
-LAW = next(iter(Population.reference().laws))
+RANK_MODEL = next(iter(Population.reference().rank_models))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
-        {"alpha": np.where(np.isnan(LAW.alpha), LAW.alpha, -1.0)},
-        {"alpha": np.full_like(LAW.alpha, np.inf)},
-        {"beta": np.full_like(LAW.beta, np.nan)},
-        {"beta": np.full_like(LAW.beta, 1e30)},
-        {"floor": np.full_like(LAW.floor, 1.5)},
-        {"weights": np.full_like(LAW.weights, -0.1)},
-        {"weights": np.full_like(LAW.weights, np.inf)},
-        {"open_set": np.full_like(LAW.open_set, np.inf)},
-        {"lengths": LAW.lengths * np.inf},
-        {"binomial": LAW.binomial.astype(np.int8)},
+        {"alpha": np.where(np.isnan(RANK_MODEL.alpha), RANK_MODEL.alpha, -1.0)},
+        {"alpha": np.full_like(RANK_MODEL.alpha, np.inf)},
+        {"beta": np.full_like(RANK_MODEL.beta, np.nan)},
+        {"beta": np.full_like(RANK_MODEL.beta, 1e30)},
+        {"floor": np.full_like(RANK_MODEL.floor, 1.5)},
+        {"weights": np.full_like(RANK_MODEL.weights, -0.1)},
+        {"weights": np.full_like(RANK_MODEL.weights, np.inf)},
+        {"open_set": np.full_like(RANK_MODEL.open_set, np.inf)},
+        {"lengths": RANK_MODEL.lengths * np.inf},
+        {"binomial": RANK_MODEL.binomial.astype(np.int8)},
         {"session": "sometimes"},
         {"features": ("f\x1b0",)},
         {"speakers": 0},
@@ -129,18 +129,18 @@ LAW = next(iter(Population.reference().laws))
     ],
     ids=str,
 )
-def test_laws_that_no_calibration_gives(tmp_path, changes):
-    path = tmp_path / "law.npz"
-    save_laws(path, type(Population.reference().laws)([LAW]))
-    header, arrays = read_store(path, "law")
+def test_rank_models_that_no_calibration_gives(tmp_path, changes):
+    path = tmp_path / "rank_model.npz"
+    save_rank_models(path, type(Population.reference().rank_models)([RANK_MODEL]))
+    header, arrays = read_store(path, "rank_model")
     for name, value in changes.items():
-        if f"law/0/{name}" in arrays:
-            arrays[f"law/0/{name}"] = value
+        if f"rank_model/0/{name}" in arrays:
+            arrays[f"rank_model/0/{name}"] = value
         else:
-            header["laws"][0][name] = value
-    write_store(path, "law", {"laws": header["laws"]}, arrays)
+            header["rank_models"][0][name] = value
+    write_store(path, "rank_model", {"rank_models": header["rank_models"]}, arrays)
     with pytest.raises(StoreError) as caught, np.errstate(all="ignore"):
-        load_laws(path)
+        load_rank_models(path)
     assert str(caught.value).isprintable()
 
 

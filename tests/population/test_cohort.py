@@ -66,7 +66,7 @@ def test_a_store_keeps_it_and_reads_it_when_it_is_asked_for(tmp_path, monkeypatc
     assert len(loaded.cohort) == 5
     same(loaded.cohort, made(about="Readers."))
     assert len(reads) == 1
-    loaded.with_laws(loaded.laws).save(path)
+    loaded.with_rank_models(loaded.rank_models).save(path)
     again = pickle.loads(pickle.dumps(Population.load(path)))
     same(again.cohort, made(about="Readers."))
 

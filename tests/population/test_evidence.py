@@ -1,4 +1,4 @@
-"""Evidence laws: kept, read again, interpolated, and refused where they are none."""
+"""Evidence rank models: kept, read again, interpolated, and refused where they are none."""
 
 from __future__ import annotations
 
@@ -11,56 +11,56 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import StoreError
-from monitor.population.law import EvidenceLaw, Laws
-from monitor.population.population import Population, load_laws, save_laws
-from tests.population.laws import evidence_law, rank_law
+from monitor.population.population import Population, load_rank_models, save_rank_models
+from monitor.population.rank_model import EvidenceModel, RankModels
+from tests.population.rank_models import evidence_model, some_rank_model
 
 
 def with_evidence(**other):
-    law = rank_law(("f0", "phones"), template_lengths=(10.0, 60.0))
-    return replace(law, evidence=evidence_law(law, **other))
+    rank_model = some_rank_model(("f0", "phones"), template_lengths=(10.0, 60.0))
+    return replace(rank_model, evidence=evidence_model(rank_model, **other))
 
 
 def test_a_store_keeps_it(tmp_path):
-    law = with_evidence()
-    save_laws(tmp_path / "law.npz", Laws([law, rank_law()]))
-    first, second = load_laws(tmp_path / "law.npz")[0]
+    rank_model = with_evidence()
+    save_rank_models(tmp_path / "rank_model.npz", RankModels([rank_model, some_rank_model()]))
+    first, second = load_rank_models(tmp_path / "rank_model.npz")[0]
     assert second.evidence is None
-    again, mine = first.evidence, law.evidence
+    again, mine = first.evidence, rank_model.evidence
     assert again is not None
     assert again.cohort == mine.cohort
     for name in ("lengths", "template_lengths"):
         assert_array_equal(getattr(again, name), getattr(mine, name))
     for name in ("intercept", "slopes", "support", "area"):
         assert_allclose(getattr(again, name), getattr(mine, name), rtol=1e-3, equal_nan=True)
-    # the law itself is kept as it is, to single precision
+    # the rank model itself is kept as it is, to single precision
     assert_allclose(again.intercept[0], mine.intercept[0], rtol=1e-7)
 
 
-def test_at_the_grid_it_is_the_law_and_between_it_is_in_between():
-    law = with_evidence().evidence
-    at = law.at_template(10.0)
-    point = at.at(law.lengths)
-    assert_allclose(point.intercept.T, law.intercept[:, :, 0])
-    assert_allclose(np.moveaxis(point.slopes, 1, 0), law.slopes[:, :, 0])
-    assert_allclose(point.support, law.support[:, 0])
-    middle = np.sqrt(law.lengths[1] * law.lengths[2])
+def test_at_the_grid_it_is_the_rank_model_and_between_it_is_in_between():
+    rank_model = with_evidence().evidence
+    at = rank_model.at_template(10.0)
+    point = at.at(rank_model.lengths)
+    assert_allclose(point.intercept.T, rank_model.intercept[:, :, 0])
+    assert_allclose(np.moveaxis(point.slopes, 1, 0), rank_model.slopes[:, :, 0])
+    assert_allclose(point.support, rank_model.support[:, 0])
+    middle = np.sqrt(rank_model.lengths[1] * rank_model.lengths[2])
     between = at.at(np.array([middle])).intercept[0]
-    assert_allclose(between, law.intercept[:, 1:3, 0].mean(axis=1))
-    half = law.at_template(float(np.sqrt(600.0))).at(law.lengths)
-    assert_allclose(half.support, law.support.mean(axis=1))
+    assert_allclose(between, rank_model.intercept[:, 1:3, 0].mean(axis=1))
+    half = rank_model.at_template(float(np.sqrt(600.0))).at(rank_model.lengths)
+    assert_allclose(half.support, rank_model.support.mean(axis=1))
 
 
 def test_before_the_grid_it_fades_and_beyond_it_stands():
-    law = with_evidence().evidence
-    at = law.at_template(200.0)
-    first, last = law.lengths[[0, -1]]
+    rank_model = with_evidence().evidence
+    at = rank_model.at_template(200.0)
+    first, last = rank_model.lengths[[0, -1]]
     early = at.at(np.array([0.0, first / 4, last, 50 * last]))
     assert_array_equal(early.intercept[0], 0)
     assert_array_equal(early.slopes[0], 0)
-    assert_allclose(early.intercept[1], law.intercept[:, 0, 1] / 4)
+    assert_allclose(early.intercept[1], rank_model.intercept[:, 0, 1] / 4)
     assert_allclose(early.intercept[3], early.intercept[2])
-    assert_allclose(early.support[3], law.support[-1, 1])
+    assert_allclose(early.support[3], rank_model.support[-1, 1])
 
 
 @given(
@@ -71,30 +71,30 @@ def test_before_the_grid_it_fades_and_beyond_it_stands():
 def test_what_shorter_speech_supports_longer_speech_supports(cells, template):
     support = np.array(cells, dtype=float)
     assume(np.isfinite(support).any())
-    law = with_evidence().evidence
+    rank_model = with_evidence().evidence
     hole = np.isnan(support)
-    law = replace(
-        law,
+    rank_model = replace(
+        rank_model,
         support=support,
-        area=np.where(hole, np.nan, law.area),
-        intercept=np.where(hole, np.nan, law.intercept),
-        slopes=np.where(hole[..., None], np.nan, law.slopes),
+        area=np.where(hole, np.nan, rank_model.area),
+        intercept=np.where(hole, np.nan, rank_model.intercept),
+        slopes=np.where(hole[..., None], np.nan, rank_model.slopes),
     )
     seconds = np.geomspace(0.05, 500, 300)
-    point = law.at_template(template).at(seconds)
+    point = rank_model.at_template(template).at(seconds)
     assert (np.diff(point.support) >= -1e-12).all()
     # what a length supports by itself holds there
-    for t, length in enumerate(law.lengths):
+    for t, length in enumerate(rank_model.lengths):
         if not hole[t].any():
-            own = law.at_template(template).at(np.array([length])).support[0]
+            own = rank_model.at_template(template).at(np.array([length])).support[0]
             assert own >= support[t].min() - 1e-9
     assert point.support[-1] <= np.nanmax(support) + 1e-9
 
 
-def test_the_shipped_laws_support_no_less_with_more_speech():
-    for law in Population.reference().laws:
-        if law.evidence is not None:
-            support = law.evidence.at_template(60.0).at(np.geomspace(0.5, 900, 200)).support
+def test_the_shipped_rank_models_support_no_less_with_more_speech():
+    for rank_model in Population.reference().rank_models:
+        if rank_model.evidence is not None:
+            support = rank_model.evidence.at_template(60.0).at(np.geomspace(0.5, 900, 200)).support
             assert (np.diff(support) >= -1e-12).all()
 
 
@@ -109,13 +109,13 @@ def test_a_moment_does_not_depend_on_the_others():
 
 
 def test_cells_that_were_not_reached_are_passed_over():
-    law = with_evidence()
+    rank_model = with_evidence()
     for name in ("intercept", "slopes", "support", "area"):
-        values = getattr(law.evidence, name)
+        values = getattr(rank_model.evidence, name)
         index = (0, 0) if values.ndim == 2 else (slice(None), 0, 0)
         values[index] = np.nan
-    assert_allclose(law.evidence.at_template(10.0).at(law.lengths[:1]).support,
-                    law.evidence.support[0, 1])  # fmt: skip
+    assert_allclose(rank_model.evidence.at_template(10.0).at(rank_model.lengths[:1]).support,
+                    rank_model.evidence.support[0, 1])  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -135,24 +135,27 @@ def test_cells_that_were_not_reached_are_passed_over():
     ],
 )
 def test_no_nonsense(name, change):
-    law = with_evidence().evidence
+    rank_model = with_evidence().evidence
     with pytest.raises(StoreError):
-        replace(law, **{name: change(getattr(law, name))})
+        replace(rank_model, **{name: change(getattr(rank_model, name))})
 
 
-def test_a_law_and_its_evidence_are_of_one_grid():
-    law = with_evidence()
+def test_a_rank_model_and_its_evidence_are_of_one_grid():
+    rank_model = with_evidence()
     with pytest.raises(StoreError, match="another grid"):
-        replace(law, evidence=evidence_law(rank_law(("f0",), template_lengths=(10.0, 60.0))))
+        replace(
+            rank_model,
+            evidence=evidence_model(some_rank_model(("f0",), template_lengths=(10.0, 60.0))),
+        )
 
 
 def test_no_parts_missing():
-    law = with_evidence()
-    header, arrays = Laws([law]).pack()
+    rank_model = with_evidence()
+    header, arrays = RankModels([rank_model]).pack()
     for name in [n for n in arrays if "evidence" in n]:
         less = {key: value for key, value in arrays.items() if key != name}
         with pytest.raises(KeyError):
-            Laws.unpack(header, less)
+            RankModels.unpack(header, less)
         with pytest.raises(StoreError):
-            Laws.unpack(header, arrays | {name: arrays[name].astype(int)})
-    assert isinstance(next(iter(Laws.unpack(header, arrays))).evidence, EvidenceLaw)
+            RankModels.unpack(header, arrays | {name: arrays[name].astype(int)})
+    assert isinstance(next(iter(RankModels.unpack(header, arrays))).evidence, EvidenceModel)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.population.false_alarms import false_alarms
-from monitor.population.law import Laws, Maxima
-from tests.population.laws import rank_law
+from monitor.population.rank_model import Maxima, RankModels
+from tests.population.rank_models import some_rank_model
 
 SPEAKERS = tuple(f"s{i:02}" for i in range(25))
 
@@ -27,19 +27,21 @@ def maxima(scale=1.0, fields=("closed_set_bits", "gain_bits", "rank_bits")):
     )
 
 
-LAWS = Laws(
+RANK_MODELS = RankModels(
     [
-        rank_law(("f0",), maxima=maxima()),
-        rank_law(("phones",), "same", maxima=maxima(2.0)),
-        rank_law(("phones",)),
-        rank_law(("f0", "phones"), maxima=maxima(3.0, ("closed_set_bits", "gain_bits"))),
+        some_rank_model(("f0",), maxima=maxima()),
+        some_rank_model(("phones",), "same", maxima=maxima(2.0)),
+        some_rank_model(("phones",)),
+        some_rank_model(("f0", "phones"), maxima=maxima(3.0, ("closed_set_bits", "gain_bits"))),
     ]
 )
 BOTH = ("f0", "phones")
 
 
 def quote(field="bits", share=0.1, seconds=60.0, features=BOTH, session="cross", **more):
-    return false_alarms(LAWS, features, session, field, share, seconds, **{"watch": "me", **more})
+    return false_alarms(
+        RANK_MODELS, features, session, field, share, seconds, **{"watch": "me", **more}
+    )
 
 
 def test_the_threshold_is_the_conformal_one():
@@ -59,7 +61,9 @@ def test_a_feature_is_as_if_it_were_alone():
     assert quote("f0.local_bits").bits == 23.0
     assert quote("f0.gain_bits").bits == 24.0
     assert quote("f0.rank_bits").bits == 25.0
-    with pytest.raises(UsageError, match="monitor calibrate CORPUS"):  # the cross law has none
+    with pytest.raises(
+        UsageError, match="monitor calibrate CORPUS"
+    ):  # the cross rank model has none
         quote("phones.local_bits")
 
 
@@ -79,9 +83,9 @@ def test_streams_heard_again_count_where_there_are_too_few_others():
     assert (more.speakers, more.repeated, more.bits) == (25, 10, 30.0 * 24)
 
 
-def test_a_law_of_the_other_kind_of_session_stands_in_with_its_own_maxima():
-    laws = Laws([rank_law(("f0",), "same", maxima=maxima())])
-    found = false_alarms(laws, ("f0",), "cross", "bits", 0.1, 60.0, watch="me")
+def test_a_rank_model_of_the_other_kind_of_session_stands_in_with_its_own_maxima():
+    rank_models = RankModels([some_rank_model(("f0",), "same", maxima=maxima())])
+    found = false_alarms(rank_models, ("f0",), "cross", "bits", 0.1, 60.0, watch="me")
     assert found.session == "same"
 
 
@@ -105,8 +109,8 @@ def test_at_most_the_share_of_exchangeable_speakers_exceeds_it(share, reached, p
             tuple(f"s{j}" for j in range(rest.size)),
             10.0,
         )
-        laws = Laws([rank_law(("f0",), maxima=made)])
-        found = false_alarms(laws, ("f0",), "cross", "bits", share, 60.0, watch="me")
+        rank_models = RankModels([some_rank_model(("f0",), maxima=made)])
+        found = false_alarms(rank_models, ("f0",), "cross", "bits", share, 60.0, watch="me")
         crossed.append(np.float16(values[i]) > found.bits)
     assert sum(crossed) <= share * values.size + 1e-9
 
@@ -125,8 +129,8 @@ def test_at_most_the_share_of_exchangeable_speakers_exceeds_it(share, reached, p
         ({"seconds": 0.0}, "must be a positive number of seconds"),
         ({"seconds": np.nan}, "must be a positive number of seconds"),
         ({"share": 1.0}, "over 0 and under 1"),
-        ({"features": ("voice",)}, "no law is about voice"),
-        ({"field": "voice.local_bits"}, "no law is about voice, which voice.local_bits"),
+        ({"features": ("voice",)}, "no rank model is about voice"),
+        ({"field": "voice.local_bits"}, "no rank model is about voice, which voice.local_bits"),
         ({"features": ("phones",)}, "learn it with monitor calibrate CORPUS"),
     ],
     ids=str,
@@ -140,9 +144,9 @@ def test_what_is_not_known_is_refused_in_a_line(changes, words):
 def test_a_shorter_stream_is_named_where_there_are_enough_of_it():
     few = maxima()
     few.values[:, 10:, 1] = np.nan
-    laws = Laws([rank_law(("f0",), maxima=few)])
+    rank_models = RankModels([some_rank_model(("f0",), maxima=few)])
     with pytest.raises(UsageError, match=r"there are 10: ask for 1 minute, or allow 9\.1 %, or"):
-        false_alarms(laws, ("f0",), "cross", "bits", 0.05, 600.0, watch="me")
+        false_alarms(rank_models, ("f0",), "cross", "bits", 0.05, 600.0, watch="me")
 
 
 def test_bounds_go_with_the_quote():

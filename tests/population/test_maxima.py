@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from monitor.errors import StoreError
 from monitor.population.cohort import read_store, write_store
-from monitor.population.law import Laws, Maxima, rounded_up
-from monitor.population.population import Population, load_laws, save_laws
-from tests.population.laws import population, rank_law
+from monitor.population.population import Population, load_rank_models, save_rank_models
+from monitor.population.rank_model import Maxima, RankModels, rounded_up
+from tests.population.rank_models import population, some_rank_model
 
 NAN = np.nan
 MAXIMA = Maxima(
@@ -61,14 +61,14 @@ def test_half_precision_is_never_smaller(values):
 
 
 def kept(made: Population, session="cross"):
-    law = made.laws.find(("f0",), session)
-    assert law is not None
-    return law.maxima
+    rank_model = made.rank_models.find(("f0",), session)
+    assert rank_model is not None
+    return rank_model.maxima
 
 
-def test_they_travel_with_their_law(tmp_path):
-    laws = [rank_law(maxima=MAXIMA), rank_law(session="same")]
-    made = population(laws=laws)
+def test_they_travel_with_their_rank_model(tmp_path):
+    rank_models = [some_rank_model(maxima=MAXIMA), some_rank_model(session="same")]
+    made = population(rank_models=rank_models)
     made.save(tmp_path / "p.npz")
     read = Population.load(tmp_path / "p.npz")
     found = kept(read)
@@ -113,31 +113,31 @@ def test_they_travel_with_their_law(tmp_path):
     ids=str,
 )
 def test_maxima_that_no_streams_have(tmp_path, changes):
-    path = tmp_path / "law.npz"
-    save_laws(path, Laws([rank_law(maxima=MAXIMA)]))
-    assert next(iter(load_laws(path)[0])).maxima is not None
-    header, arrays = read_store(path, "law")
+    path = tmp_path / "rank_model.npz"
+    save_rank_models(path, RankModels([some_rank_model(maxima=MAXIMA)]))
+    assert next(iter(load_rank_models(path)[0])).maxima is not None
+    header, arrays = read_store(path, "rank_model")
     for name, value in changes.items():
-        if f"law/0/maxima/{name}" in arrays:
-            arrays[f"law/0/maxima/{name}"] = value
+        if f"rank_model/0/maxima/{name}" in arrays:
+            arrays[f"rank_model/0/maxima/{name}"] = value
         else:
-            header["laws"][0]["maxima"][name] = value
-    write_store(path, "law", {"laws": header["laws"]}, arrays)
+            header["rank_models"][0]["maxima"][name] = value
+    write_store(path, "rank_model", {"rank_models": header["rank_models"]}, arrays)
     with pytest.raises(StoreError) as caught, np.errstate(all="ignore"):
-        load_laws(path)
+        load_rank_models(path)
     assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize("missing", ["values", "seconds", "horizons"])
 def test_a_missing_array_is_told(tmp_path, missing):
-    path = tmp_path / "law.npz"
-    save_laws(path, Laws([rank_law(maxima=MAXIMA)]))
-    header, arrays = read_store(path, "law")
-    del arrays[f"law/0/maxima/{missing}"]
-    write_store(path, "law", {"laws": header["laws"]}, arrays)
+    path = tmp_path / "rank_model.npz"
+    save_rank_models(path, RankModels([some_rank_model(maxima=MAXIMA)]))
+    header, arrays = read_store(path, "rank_model")
+    del arrays[f"rank_model/0/maxima/{missing}"]
+    write_store(path, "rank_model", {"rank_models": header["rank_models"]}, arrays)
     with pytest.raises(StoreError, match="is incomplete"):
-        load_laws(path)
+        load_rank_models(path)
 
 
-def test_a_law_can_do_without():
-    assert replace(rank_law(maxima=MAXIMA), maxima=None).maxima is None
+def test_a_rank_model_can_do_without():
+    assert replace(some_rank_model(maxima=MAXIMA), maxima=None).maxima is None

@@ -11,7 +11,6 @@ from numpy.testing import assert_array_equal
 
 from monitor.errors import StoreError, UsageError
 from monitor.population.forgetting import named_in
-from monitor.population.law import Laws
 from monitor.population.population import (
     Population,
     SourceNote,
@@ -22,7 +21,8 @@ from monitor.population.population import (
     stored_as,
     unpack_people,
 )
-from tests.population.laws import population, rank_law
+from monitor.population.rank_model import RankModels
+from tests.population.rank_models import population, some_rank_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def later(before: Population, *names: str, seed: int = 5) -> Population:
 
 
 def test_further_sessions_stand_behind_those_that_are_there():
-    before = population(laws=[rank_law(learnt_from=tuple(f"s{i}" for i in range(6)))])
+    before = population(rank_models=[some_rank_model(learnt_from=tuple(f"s{i}" for i in range(6)))])
     more = later(before, "s4", "new", "s1")
     made = before.extended(more)
     assert made.names == (*before.names, "new")
@@ -125,9 +125,9 @@ def test_further_sessions_stand_behind_those_that_are_there():
         ]),
     )  # fmt: skip
     assert len(made.speakers[4].sources) == 2
-    assert made.borrowed  # of the new one the law knows nothing
-    assert not before.extended(later(before, "s2")).borrowed
-    assert not before.borrowed
+    assert made.mismatched  # of the new one the rank model knows nothing
+    assert not before.extended(later(before, "s2")).mismatched
+    assert not before.mismatched
 
 
 def test_audio_that_is_there_is_refused():
@@ -142,15 +142,15 @@ def test_audio_that_is_there_is_refused():
         made.extended(others)
 
 
-def test_who_taught_the_law_says_whether_it_is_borrowed():
-    """Whoever is enrolled and was not calibrated with borrows the law, whoever calibrated."""
-    people = population(laws=[rank_law()])
-    strangers = Laws([rank_law(learnt_from=("x", "y"))])
-    everybody = Laws([rank_law(learnt_from=(*people.names, "x"))])
-    assert people.with_laws(strangers).borrowed
-    assert not people.with_laws(everybody).borrowed
-    assert people.with_laws(everybody).joined(population(prefix="n")).borrowed
-    assert named_in(people.with_laws(strangers)) == {*people.names, "x", "y"}
+def test_who_taught_the_rank_model_says_whether_it_is_mismatched():
+    """Whoever is enrolled and was not calibrated with borrows the model, whoever calibrated."""
+    people = population(rank_models=[some_rank_model()])
+    impostors = RankModels([some_rank_model(learnt_from=("x", "y"))])
+    everybody = RankModels([some_rank_model(learnt_from=(*people.names, "x"))])
+    assert people.with_rank_models(impostors).mismatched
+    assert not people.with_rank_models(everybody).mismatched
+    assert people.with_rank_models(everybody).joined(population(prefix="n")).mismatched
+    assert named_in(people.with_rank_models(impostors)) == {*people.names, "x", "y"}
 
 
 @pytest.mark.parametrize(

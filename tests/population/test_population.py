@@ -13,9 +13,9 @@ from monitor.maths.scores import OF_COUNTS, OF_VECTORS
 from monitor.population import cohort as storing
 from monitor.population import population as module
 from monitor.population.cohort import FeatureTemplates, read_store, write_store
-from monitor.population.law import Laws
 from monitor.population.population import Population, SourceNote, Speaker
-from tests.population.laws import population, rank_law
+from monitor.population.rank_model import RankModels
+from tests.population.rank_models import population, some_rank_model
 
 
 def same(one, other):
@@ -28,10 +28,10 @@ def same(one, other):
         assert templates.spec == again.spec
         assert templates.slices.dtype == again.slices.dtype
         assert_array_equal(templates.slices, again.slices)
-    assert (one.borrowed, one.about) == (other.borrowed, other.about)
+    assert (one.mismatched, one.about) == (other.mismatched, other.about)
     assert one.fingerprint() == other.fingerprint()
-    assert [(law.features, law.session) for law in one.laws] == [
-        (law.features, law.session) for law in other.laws
+    assert [(rank_model.features, rank_model.session) for rank_model in one.rank_models] == [
+        (rank_model.features, rank_model.session) for rank_model in other.rank_models
     ]
 
 
@@ -47,12 +47,12 @@ def embedded(speakers=4):
 @pytest.mark.parametrize(
     "made",
     [
-        population(laws=[rank_law(), rank_law(session="same")]),
+        population(rank_models=[some_rank_model(), some_rank_model(session="same")]),
         population((5, 100, 0, 35), ("f0", "phones")),
-        population(laws=[rank_law()]).joined(population(prefix="n")),
+        population(rank_models=[some_rank_model()]).joined(population(prefix="n")),
         embedded(),
     ],
-    ids=["laws", "two features", "borrowed", "embeddings"],
+    ids=["rank_models", "two features", "mismatched", "embeddings"],
 )
 def test_round_trip(made, tmp_path):
     path = tmp_path / "speakers.npz"
@@ -107,19 +107,21 @@ def _drop(header, arrays, what):
         arrays["offsets"] = arrays["offsets"][::-1].copy()
     elif what == "slice_seconds other":
         header["slice_seconds"] = 2.0
-    elif what == "law":
-        arrays["law/0/alpha"] = arrays["law/0/alpha"][1:]
+    elif what == "rank_model":
+        arrays["rank_model/0/alpha"] = arrays["rank_model/0/alpha"][1:]
 
 
 @pytest.mark.parametrize(
     "what",
-    ["speakers", "features", "laws", "borrowed", "about", "slice_seconds", "offsets", "slices/f0",
-     "law/0/beta", "note", "speaker", "twice", "no kind", "width", "order", "slice_seconds other",
-     "law"],
+    ["speakers", "features", "rank_models", "mismatched", "about", "slice_seconds", "offsets",
+     "slices/f0",
+     "rank_model/0/beta", "note", "speaker", "twice", "no kind", "width", "order",
+     "slice_seconds other",
+     "rank_model"],
 )  # fmt: skip
 def test_an_incomplete_store_is_one_line_with_its_name(tmp_path, what):
     path = tmp_path / "speakers.npz"
-    population(laws=[rank_law()]).save(path)
+    population(rank_models=[some_rank_model()]).save(path)
     header, arrays = read_store(path, "population")
     _drop(header, arrays, what)
     del header["kind"], header["schema"]
@@ -298,25 +300,27 @@ def test_names_are_found_or_the_nearest_is_offered():
         made.index("zzz")
 
 
-def test_joining_borrows_the_laws():
-    old, new = population(laws=[rank_law()]), population((20, 5), prefix="n", seed=1)
+def test_joining_borrows_the_rank_models():
+    old, new = population(rank_models=[some_rank_model()]), population((20, 5), prefix="n", seed=1)
     joined = old.joined(new)
     assert joined.names == old.names + new.names
-    assert joined.borrowed
-    assert not old.borrowed
-    assert list(joined.laws) == list(old.laws)
+    assert joined.mismatched
+    assert not old.mismatched
+    assert list(joined.rank_models) == list(old.rank_models)
     assert joined.template_seconds.tolist() == [20] * 6 + [20, 5]
     everybody = joined.scoring(5)
     assert_array_equal(
         joined.templates("f0", everybody),
         np.vstack([each.templates("f0", each.scoring(5)) for each in (old, new)]),
     )
-    assert joined.joined(population(prefix="m")).borrowed
-    # laws learnt on everybody are their own; those that name others, or nobody, are not
-    assert not joined.with_laws(Laws([rank_law(learnt_from=joined.names)])).borrowed
-    assert joined.with_laws(Laws([rank_law(learnt_from=old.names)])).borrowed
-    assert joined.with_laws(Laws([rank_law()])).borrowed
-    assert not population().joined(new).borrowed
+    assert joined.joined(population(prefix="m")).mismatched
+    # rank models learnt on everybody are their own; those that name others, or nobody, are not
+    assert not joined.with_rank_models(
+        RankModels([some_rank_model(learnt_from=joined.names)])
+    ).mismatched
+    assert joined.with_rank_models(RankModels([some_rank_model(learnt_from=old.names)])).mismatched
+    assert joined.with_rank_models(RankModels([some_rank_model()])).mismatched
+    assert not population().joined(new).mismatched
 
 
 def test_joining_keeps_wide_and_narrow_counts():
@@ -351,7 +355,7 @@ def test_overlapping_hashes():
 def test_the_fingerprint_follows_the_content():
     made = population()
     prints = {made.fingerprint()}
-    assert population(laws=[rank_law()]).fingerprint() in prints
+    assert population(rank_models=[some_rank_model()]).fingerprint() in prints
     one_more = made.features["f0"].slices.copy()
     one_more[3, 4] += 1
     renamed = [Speaker("other"), *made.speakers[1:]]

@@ -16,41 +16,43 @@ from monitor.population.reference import demo_frames
 from monitor.sources.frames import FramesFile
 
 PEOPLE = Population.reference()
-ROWS = [row for law in PEOPLE.laws for row in law.rows]
+ROWS = [row for rank_model in PEOPLE.rank_models for row in rank_model.rows]
 
 
-def test_every_set_that_people_can_have_has_a_law_for_both_kinds_of_session():
+def test_every_set_that_people_can_have_has_a_rank_model_for_both_kinds_of_session():
     assert len(SETS) == 11
     for together in (OWN, ("f0", "phones", "identity")):
         for size in (1, 2, 3):
             for names in combinations(together, size):
                 for session in ("same", "cross"):
-                    law = PEOPLE.laws.find(names, session)
-                    assert law is not None
-                    assert {3.0, 10.0, 30.0, 60.0, 120.0} <= set(law.lengths)
+                    rank_model = PEOPLE.rank_models.find(names, session)
+                    assert rank_model is not None
+                    assert {3.0, 10.0, 30.0, 60.0, 120.0} <= set(rank_model.lengths)
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_templates_frames_and_laws_are_by_the_networks_of_this_package(name):
+def test_templates_frames_and_rank_models_are_by_the_networks_of_this_package(name):
     (own,) = make([name])
     mark = own.spec.network
     assert PEOPLE.specs[name].network == mark
     assert PEOPLE.cohort is not None
     assert PEOPLE.cohort.specs[name].network == mark
-    assert FramesFile(demo_frames()).brings.tracks[name].network == mark
-    assert {law.network(name) for law in PEOPLE.laws if name in law.features} == {mark}
+    assert FramesFile(demo_frames()).stream_info.tracks[name].network == mark
+    assert {
+        rank_model.network(name) for rank_model in PEOPLE.rank_models if name in rank_model.features
+    } == {mark}
 
 
-def test_who_trained_the_network_of_phones_teaches_no_law_of_it():
-    for law in PEOPLE.laws:
-        if "phones" not in law.features:
-            assert law.left_out == ()
-            assert law.speakers == (50 if law.session == "same" else 19)
+def test_who_trained_the_network_of_phones_teaches_no_rank_model_of_it():
+    for rank_model in PEOPLE.rank_models:
+        if "phones" not in rank_model.features:
+            assert rank_model.left_out == ()
+            assert rank_model.speakers == (50 if rank_model.session == "same" else 19)
             continue
-        assert len(set(law.left_out)) == 28
-        assert set(law.left_out) < set(PEOPLE.names)
-        assert law.speakers == (22 if law.session == "same" else 18)
-        assert law.candidates == 50
+        assert len(set(rank_model.left_out)) == 28
+        assert set(rank_model.left_out) < set(PEOPLE.names)
+        assert rank_model.speakers == (22 if rank_model.session == "same" else 18)
+        assert rank_model.candidates == 50
 
 
 def test_it_holds_a_cohort_of_others():
@@ -81,17 +83,17 @@ def test_a_joint_of_features_discloses_hardly_less_than_the_best_of_them():
 
 
 def test_the_best_guess_is_calibrated():
-    for law in PEOPLE.laws:
-        if "identity" in law.features:
-            assert all(row["calibration_error"] < 0.08 for row in law.rows if row["T"] >= 3)
+    for rank_model in PEOPLE.rank_models:
+        if "identity" in rank_model.features:
+            assert all(row["calibration_error"] < 0.08 for row in rank_model.rows if row["T"] >= 3)
 
 
-def test_how_high_others_get_is_known_under_every_law():
+def test_how_high_others_get_is_known_under_every_rank_model():
     """So that a rule may ask for 5 % false alarms in streams of ten minutes, as the docs do."""
-    for law in PEOPLE.laws:
-        assert law.maxima is not None
-        assert not set(law.maxima.speakers) & set(law.left_out)
-        assert law.maxima.template_seconds == PEOPLE.scoring().seconds
+    for rank_model in PEOPLE.rank_models:
+        assert rank_model.maxima is not None
+        assert not set(rank_model.maxima.speakers) & set(rank_model.left_out)
+        assert rank_model.maxima.template_seconds == PEOPLE.scoring().seconds
     monitor = Monitor(PEOPLE, ("f0", "phones", "voice"), watch=PEOPLE.names[0])
     for field in ("evidence_bits", "bits", "f0.local_bits"):
         quote = monitor.false_alarms(field, 0.05, 600.0)

@@ -45,10 +45,10 @@ def test_a_table_without_it_says_nothing_or_what_it_has():
     assert spread_of([older], 10.0).at(2.0) == (1.5, 8.0, None)
 
 
-def test_the_shipped_laws_know_it():
-    for law in Population.reference().laws:
-        if law.evidence is not None:
-            spread = spread_of(law.rows, 100.0)
+def test_the_shipped_rank_models_know_it():
+    for rank_model in Population.reference().rank_models:
+        if rank_model.evidence is not None:
+            spread = spread_of(rank_model.rows, 100.0)
             for seconds in np.geomspace(3, 600, 20):
                 found = spread.at(float(seconds))
                 assert found is not None

@@ -57,7 +57,7 @@ def test_private_to_its_owner_whatever_the_umask(tmp_path):
     path.chmod(0o666)
     before = os.umask(0)
     try:
-        write_store(path, "law", {}, {})
+        write_store(path, "rank_model", {}, {})
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -123,11 +123,11 @@ def test_a_newer_schema_says_so(tmp_path, monkeypatch):
     assert f"schema {SCHEMA + 1}" in message
     assert "upgrade" in message
     # even where it is of another kind: what that is may have changed
-    refused(path, kind="law", error=SchemaError)
+    refused(path, kind="rank_model", error=SchemaError)
 
 
 def test_another_kind_says_so(store):
-    assert "is a population file, a law file is needed" in refused(store, "law")
+    assert "is a population file, a rank model file is needed" in refused(store, "rank_model")
 
 
 def test_missing_empty_and_directory(tmp_path):

@@ -32,13 +32,13 @@ START = {
     "template_seconds": 100.0,
     "similarity": {"f0": "log-likelihood"},
     "ties": "spread",
-    "law": "own",
-    "law_session": "cross",
-    "law_speakers": 47,
+    "rank_model": "own",
+    "rank_model_session": "cross",
+    "rank_model_speakers": 47,
     "plateau": 3.1,
     "on_change": "note",
     "recordings": ["name.flac"],
-    "fingerprint": {"population": "ab", "law": "cd"},
+    "fingerprint": {"population": "ab", "rank_model": "cd"},
     "notices": [],
 }
 READING: dict[str, Any] = {

@@ -11,10 +11,10 @@ import pytest
 import soundfile
 
 from monitor import Monitor, Population
+from monitor.anonymisers import Usc, Utterance
+from monitor.anonymisers.blocks import promises
+from monitor.anonymisers.laplace import Laplace
 from monitor.networks.usc import shipped_codec
-from monitor.protectors import Usc, Utterance
-from monitor.protectors.blocks import promises
-from monitor.protectors.laplace import Laplace
 from monitor.protocols import Source
 from monitor.run import Protection, Run
 from monitor.sinks.console import RunBuffer
@@ -85,7 +85,7 @@ def test_the_start_says_what_is_declared_and_when_it_is_empty(noisy):
     declared = {"mechanism": "laplace:2", "epsilon_nats": 2.0, "window_seconds": 3.0}
     assert noisy[0]["declared"] == {**declared, "delta": 1e-4, "empty_after": 12}
     (said,) = [line for line in noisy[0]["notices"] if "promises" in line]
-    assert "laplace:2 promises epsilon 2 in each 3 s; after 12 of them, 36 s, the promise" in said
+    assert "laplace:2 promises epsilon 2 in each 3 s; after 12 of them, 36 s, the bound" in said
     assert "attackers that were tried, and no promise" in said
 
 

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 from monitor import Monitor, Population
 from monitor.alerts import Threshold
+from monitor.anonymisers.recording import protect
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features import registry
 from monitor.features.f0 import F0
-from monitor.population.law import Laws
 from monitor.population.population import Speaker
-from monitor.protectors.recording import protect
+from monitor.population.rank_model import RankModels
 from monitor.records.schema import read_run
 from monitor.run import LogFile, Protection, Run
 from monitor.sinks.console import RunBuffer
@@ -61,7 +61,7 @@ def ignorant(record: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def test_the_protector_that_does_nothing_discloses_the_same_to_the_last_bit():
+def test_the_anonymiser_that_does_nothing_discloses_the_same_to_the_last_bit():
     found = readings(heard(listed(items()), "none"))
     assert len(found) == 11
     for record in found:
@@ -75,7 +75,7 @@ def test_the_protector_that_does_nothing_discloses_the_same_to_the_last_bit():
 def test_the_clear_side_is_as_it_is_alone():
     both, alone = heard(listed(items()), SEEDED), heard(listed(items()))
     assert both[0].pop("protected")["method"] == "mcadams:random"
-    assert both[-1].pop("bought")
+    assert both[-1].pop("disclosure_delay")
     both[0]["notices"] = alone[0]["notices"]
     for record in both:
         record.pop("protected", None)
@@ -132,7 +132,7 @@ def go(path: Path, source: Any, kill: int | None) -> None:
 @pytest.mark.parametrize("kill", [4, 14])
 def test_killed_and_resumed_the_file_is_the_same(tmp_path, monkeypatch, kill):
     drawn = iter([7, 7, 8])  # the last one would be another voice
-    monkeypatch.setattr("monitor.protectors.blocks.secrets.randbits", lambda _: next(drawn))
+    monkeypatch.setattr("monitor.anonymisers.blocks.secrets.randbits", lambda _: next(drawn))
     go(tmp_path / "whole.jsonl", listed(items()), None)
     path = tmp_path / "run.jsonl"
     with pytest.raises(KilledError):
@@ -143,7 +143,7 @@ def test_killed_and_resumed_the_file_is_the_same(tmp_path, monkeypatch, kill):
     assert any(record["type"] == "alert" for record in read_run(path))
 
 
-def test_it_is_resumed_with_the_same_protector_and_seed_alone(tmp_path):
+def test_it_is_resumed_with_the_same_anonymiser_and_seed_alone(tmp_path):
     path = tmp_path / "run.jsonl"
 
     def begin(protect: Protection | None, kill: int | None) -> None:
@@ -175,7 +175,7 @@ def voices() -> list[Block]:
 @pytest.mark.slow
 @pytest.mark.parametrize("on_change", ["note", "reset", "split"])
 def test_a_change_of_speaker_holds_for_both_sides(on_change):
-    """The identity protector shows it: both sides begin afresh together, or doubt together."""
+    """The identity anonymiser shows it: both sides begin afresh together, or doubt together."""
     monitor = fresh(on_change=on_change, step_seconds=1.0)
     found = heard(listed(voices()), "none", monitor=monitor)
     assert any(record["type"] == "change" for record in found)
@@ -196,7 +196,7 @@ def test_alerts_stand_on_the_side_that_they_name():
                 side = record["protected"] if field.startswith("protected") else record
                 assert alert["value"] == side[field.rpartition(".")[2]]
     assert {"bits", "protected.bits"} <= set(raised)
-    with pytest.raises(UsageError, match="needs a protected side: add a protector, or use bits"):
+    with pytest.raises(UsageError, match="needs a protected side: add an anonymiser, or use bits"):
         heard(listed(items()), rules=[Threshold("protected.bits", 1.0)])
     with pytest.raises(UsageError, match=r"did you mean|the protected side has protected.bits"):
         Threshold("protected.evidence", 1.0)
@@ -207,7 +207,7 @@ def test_what_cannot_be_protected_is_refused(tmp_path):
         (listed([simulated(2.0)]), "none", {}, "frames, no audio that could be protected"),
         (AudioQueue(RATE), "command:cat", {}, "cannot be heard live; record, and replay that"),
         (listed(items()), "mcadams", {}, "not a setting"),
-        (listed(items()), "hush:3", {}, "no protector is called 'hush'"),
+        (listed(items()), "hush:3", {}, "no anonymiser is called 'hush'"),
         (listed(items()), "none", {"ledger": tmp_path / "a.db"}, "a ledger adds up one voice"),
         (listed(items()), "none", {"monitor": Monitor(reference(), [F0()])}, "of one's own"),
         (
@@ -227,7 +227,7 @@ def two_people() -> Population:
     """The shipped readers under other names."""
     population = reference()
     speakers = [Speaker(f"{each.name}x") for each in population.speakers]
-    return Population(speakers, population.offsets, population.features, population.laws)
+    return Population(speakers, population.offsets, population.features, population.rank_models)
 
 
 def test_of_two_attackers_the_stronger_is_shown():
@@ -258,11 +258,13 @@ def test_the_figure_is_that_of_the_strongest_attacker_in_the_unit_of_the_headlin
 
 
 def test_both_sides_have_one_headline():
-    """An attacker without a law of evidence makes the closed-set figure that of both."""
-    bare = reference().with_laws(Laws(replace(law, evidence=None) for law in reference().laws))
+    """An attacker without a rank model of evidence makes the closed-set figure that of both."""
+    bare = reference().with_rank_models(
+        RankModels(replace(rank_model, evidence=None) for rank_model in reference().rank_models)
+    )
     found = heard(listed(items()), Protection("noise:3", bare, seed=1))
     assert found[0]["headline"] == "closed-set"
-    assert any("no law of evidence" in notice for notice in found[0]["notices"])
+    assert any("no rank model of evidence" in notice for notice in found[0]["notices"])
     for record in readings(found):
         assert record["headline"] == "closed-set"
         assert record["bits"] == record["closed_set_bits"]
@@ -272,14 +274,14 @@ def test_both_sides_have_one_headline():
 
 
 @pytest.mark.parametrize(("watch", "said"), [(None, True), (WATCHED, False)])
-def test_of_a_confidence_no_seconds_are_bought(watch, said):
+def test_of_a_confidence_no_seconds_are_disclosure_delay(watch, said):
     found = heard(listed(items()), "none", monitor=Monitor(reference(), watch=watch))
     assert any("nobody is watched" in notice for notice in found[0]["notices"]) == said
-    assert (found[-1]["bought"] == []) == said
+    assert (found[-1]["disclosure_delay"] == []) == said
 
 
 def program(text: str) -> str:
-    """A protector of 16-bit WAV that does this to the bytes after its header."""
+    """An anonymiser of 16-bit WAV that does this to the bytes after its header."""
     code = (
         "import sys; a = sys.stdin.buffer.read(); h, d = a[:44], a[44:]; "
         f"sys.stdout.buffer.write(h + ({text}))"

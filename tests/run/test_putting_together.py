@@ -13,7 +13,7 @@ import soundfile
 
 from monitor import Monitor, Population, Run
 from monitor.alerts import Conformal, EarlyWarning, Threshold
-from monitor.alerts.actions.registry import Courier
+from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.ledger import Ledger
 from monitor.population.false_alarms import FalseAlarms
@@ -65,7 +65,7 @@ class NotedAction:
         if record["type"] in ("start", "end"):
             self._notes.append(f"{self._name} {record['type']}")
 
-    def settle(self) -> list[str]:
+    def drain(self) -> list[str]:
         self._notes.append(f"{self._name} settled")
         return [self._fails] if self._fails else []
 
@@ -265,7 +265,7 @@ def test_a_paced_source_is_known_by_what_it_paces(tmp_path):
 class Nowhere:
     label = "nowhere"
 
-    def deliver(self, record: Mapping[str, Any], hurry: Any) -> None:  # noqa: ARG002
+    def deliver(self, record: Mapping[str, Any], cancel: Any) -> None:  # noqa: ARG002
         raise AssertionError("there was no alert")
 
 
@@ -274,7 +274,7 @@ def test_what_is_worked_out_and_what_is_missing_is_in_the_start_record():
     with Run(Listed([simulated(2.0)]), fresh(), rules=[Conformal(quote)]) as run:
         assert run.start["alarms"] == [run.rules[0].record()]  # type: ignore[attr-defined]
         assert any("bits > 4.50 bits" in notice for notice in run.start["notices"])
-    with Run(Listed([simulated(2.0)]), fresh(), actions=[Courier(Nowhere())]) as run:
+    with Run(Listed([simulated(2.0)]), fresh(), actions=[BackgroundDelivery(Nowhere())]) as run:
         assert run.start["notices"][-1].startswith("no --alert is set: nothing is sent to")
         assert "alarms" not in run.start
 

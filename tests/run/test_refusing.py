@@ -30,11 +30,13 @@ def test_the_very_audio_that_was_enrolled_is_refused_unless_insisted(enrolled):
     with pytest.raises(OverlapError, match=r"allow_overlap=True$"):
         Run(path, Monitor(population, watch="me")).__enter__()
     with Run(path, Monitor(population, watch="me"), allow_overlap=True) as run:
-        assert run.start["law_session"] == "same"
+        assert run.start["rank_model_session"] == "same"
         assert run.to_end().readings == 4
 
 
-def test_another_part_of_an_enrolled_recording_takes_the_same_session_law(enrolled, tmp_path):
+def test_another_part_of_an_enrolled_recording_takes_the_same_session_rank_model(
+    enrolled, tmp_path
+):
     path, population = enrolled
     for source, session in (
         (File(path, start_seconds=2.0), "same"),
@@ -42,12 +44,12 @@ def test_another_part_of_an_enrolled_recording_takes_the_same_session_law(enroll
     ):
         log = tmp_path / f"{session}.jsonl"
         with Run(source, Monitor(population, watch="me"), log=log, ledger=tmp_path / "l") as run:
-            assert run.start["law_session"] == session
+            assert run.start["rank_model_session"] == session
             readings = [record for record in run if record["type"] == "reading"]
         assert {record["session"] for record in readings} == {session}
 
 
-def test_it_is_resumed_under_the_law_that_it_had(enrolled, tmp_path):
+def test_it_is_resumed_under_the_rank_model_that_it_had(enrolled, tmp_path):
     path, population = enrolled
     given, log = File(path, start_seconds=2.0), tmp_path / "run.jsonl"
 
@@ -67,7 +69,7 @@ def test_it_is_resumed_under_the_law_that_it_had(enrolled, tmp_path):
 
 def test_what_lacks_something_of_a_source_says_what():
     class Bare:
-        label, brings, seconds = "bare", None, None
+        label, stream_info, seconds = "bare", None, None
 
         def __iter__(self):
             return iter(())

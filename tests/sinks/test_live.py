@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from monitor.alerts import Forecast
-from monitor.protectors.blocks import Declared
+from monitor.anonymisers.blocks import Declared
 from monitor.records.reading import declared_record
 from monitor.sinks.live import LiveView
 from tests.sinks.test_terminal import Screen, reading
@@ -157,7 +157,7 @@ def test_evidence_that_begins_afresh_does_not_turn_the_axis_back():
 
 def test_whether_anybody_enrolled_speaks_or_what_it_takes_to_know():
     screen = Screen(True)
-    why = "f0 cannot tell strangers (0.52); it takes a speaker embedding (identity)"
+    why = "f0 cannot tell impostors (0.52); it takes a speaker embedding (identity)"
     view = view_of(screen, START, live(9.0, enrolled=None, enrolled_withheld=why))
     lines = shown(view)
     assert " enrolled at all? not known: it takes a speaker embedding (identity)" in lines
@@ -313,15 +313,15 @@ def both(seconds: float, clear: float, safe: float) -> dict[str, Any]:
     return live(seconds, clear, protected={**side, "attackers": tried})
 
 
-def test_both_sides_stand_on_the_screen_with_whom_and_what_was_bought():
+def test_both_sides_stand_on_the_screen_with_whom_and_what_was_disclosure_delay():
     screen = Screen(True, 80, 24)
     view = view_of(screen, {**START, **PROTECTED})
     for second in range(1, 41):
         view.write(both(float(second), 0.1 * second, 0.05 * second))
-    crossing = {"type": "crossing", "bits": 1.0, "bought_seconds": None}
+    crossing = {"type": "crossing", "bits": 1.0, "delay_seconds": None}
     view.write({**crossing, "side": "clear", "since_seconds": 10.0})
     view.write({**crossing, "bits": 2.0, "side": "clear", "since_seconds": 20.0})
-    view.write({**crossing, "side": "protected", "since_seconds": 20.0, "bought_seconds": 10.0})
+    view.write({**crossing, "side": "protected", "since_seconds": 20.0, "delay_seconds": 10.0})
     lines = shown(view)
     view.close()
     assert len(lines) <= 23
@@ -337,7 +337,7 @@ def test_both_sides_stand_on_the_screen_with_whom_and_what_was_bought():
     assert plotted
     assert "\\ root guide" not in text
     told = re.sub(r"\s+", " ", screen.text)
-    assert "1 bit was reached through the protector at 0:20: 10 s bought" in told
+    assert "1 bit was reached through the anonymiser at 0:20: 10 s bought" in told
 
 
 def test_a_line_for_a_file_says_whose_protected_bits_it_tells():
@@ -359,13 +359,13 @@ def test_an_attacker_who_does_not_know_the_anonymiser_measures_no_protection():
         assert "fewer" not in words
 
 
-def test_seconds_bought_from_an_attacker_who_does_not_know_the_anonymiser_say_so():
+def test_disclosure_delay_from_an_attacker_who_does_not_know_the_anonymiser_say_so():
     screen = Screen(False, 80, 24)
     side = {"bits": 1.0, "bits_low": 0.5, "bits_high": 1.5, "by": "ignorant"}
     known = live(20.0, 4.0, protected={**side, "attackers": {"ignorant": {}}})
     view = view_of(screen, {**START, **PROTECTED}, known)
     crossing = {"type": "crossing", "bits": 1.0, "side": "protected", "since_seconds": 19.0}
-    view.write({**crossing, "bought_seconds": 9.0})
+    view.write({**crossing, "delay_seconds": 9.0})
     view.close()
     assert any("9 s bought, from an attacker who does not know" in line for line in screen.lines)
 
@@ -382,7 +382,7 @@ def test_what_is_promised_stands_beside_what_is_measured():
     lines = shown(view)
     view.close()
     assert "promised: no attacker has more than 7.2 bits" in kept
-    assert "promise empty: allows 757 bits, and 33 tell one from all alive" in "\n".join(lines)
+    assert "bound vacuous: allows 757 bits, and 33 tell one from all alive" in "\n".join(lines)
     assert len(lines) <= 23
     screen = Screen(False, 80, 24)
     view = view_of(screen, START, {**live(20.0, 4.0), **promised(0.01, 500)})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from monitor.protectors.blocks import Declared
+from monitor.anonymisers.blocks import Declared
 from monitor.protocols import Sink
 from monitor.records.reading import declared_record
 from monitor.sinks.live import LiveView
@@ -451,10 +451,10 @@ def test_the_summary_puts_both_sides_beside_one_another(capsys: pytest.CaptureFi
     side = {"bits": 1.2, "bits_low": 0.9, "bits_high": 1.4, "by": "lazy-informed",
             "attackers": {"ignorant": {}, "lazy-informed": {}}}  # fmt: skip
     row = {"bits": 2.0, "clear": {"seconds": 4.0, "crossed": True},
-           "protected": {"seconds": 99.0, "crossed": False}, "bought_seconds": 95.0,
+           "protected": {"seconds": 99.0, "crossed": False}, "delay_seconds": 95.0,
            "at_least": True}  # fmt: skip
     last = reading(99.0, 3.5, **whole, protected=side)
-    print_summary([start, last, {"type": "end", "bought": [row]}])
+    print_summary([start, last, {"type": "end", "disclosure_delay": [row]}])
     text = " ".join(capsys.readouterr().out.split())
     for words in (
         "through noise:10 1.2 bits (0.9 to 1.4), 2.3 fewer",
@@ -475,7 +475,7 @@ def test_the_summary_says_what_was_promised_beside_what_was_measured(
     promise = declared_record(Declared("usc:15", 15.0, 0.04).after(1500))
     print_summary([start, reading(60.0, 3.5, **whole, declared=promise)])
     text = " ".join(capsys.readouterr().out.split())
-    assert "usc:15 promise empty: allows 32,461 bits" in text
+    assert "usc:15 bound vacuous: allows 32,461 bits" in text
     assert "that is 1,500 times epsilon 15 are 22,500 together, 22,500 by optimal" in text
     print_summary([{**start, "declared": None}, reading(60.0, 3.5, **whole)])
     assert "promise" not in capsys.readouterr().out

@@ -33,7 +33,7 @@ def gathered(source: FramesFile):
             np.concatenate([run.tracks[name].ticks for run in runs]),
             np.concatenate([run.tracks[name].values for run in runs]),
         )
-        for name in source.brings.tracks
+        for name in source.stream_info.tracks
     }
     return speech, tracks, [gap for run in runs for gap in run.gaps]
 
@@ -54,7 +54,7 @@ def test_what_is_written_is_read(tmp_path):
     source = FramesFile(path, recording=3)
     assert isinstance(source, Source)
     assert (source.label, source.seconds) == ("a.npz", 23.45)
-    assert source.brings.tracks == {
+    assert source.stream_info.tracks == {
         "f0": FeatureSpec("f0", HISTOGRAM, 107, 0.01),
         "identity": FeatureSpec("identity", EMBEDDING, 8, 3.0),
     }
@@ -76,7 +76,7 @@ def test_defaults_of_an_npz(tmp_path):
     np.savez(tmp_path / "b.npz", e=np.ones((2, 3)), e_ticks=[4, 9])
     source = FramesFile(tmp_path / "b.npz")
     assert source.seconds == 0.09
-    assert source.brings.tracks == {"e": FeatureSpec("e", EMBEDDING, 3, 0.01)}
+    assert source.stream_info.tracks == {"e": FeatureSpec("e", EMBEDDING, 3, 0.01)}
 
 
 def test_unusable_frames_become_gaps_at_their_tick(tmp_path):
@@ -200,7 +200,7 @@ def test_json_lines(tmp_path):
     )
     source = FramesFile(path)
     speech, tracks, gaps = gathered(source)
-    assert source.brings.tracks == {
+    assert source.stream_info.tracks == {
         "f0": FeatureSpec("f0", HISTOGRAM, 107, 0.01),
         "e": FeatureSpec("e", EMBEDDING, 2, 3.0),
     }
@@ -233,7 +233,7 @@ def test_json_lines_equal_npz(tmp_path_factory, rows):
     track = {"f0": Track(np.array(ticks), values)}
     write_frames(folder / "a.npz", np.array(speech), track, {"f0": 60}, {"f0": 0.01})
     one, two = FramesFile(path), FramesFile(folder / "a.npz")
-    assert (one.brings.tracks, one.seconds) == (two.brings.tracks, two.seconds)
+    assert (one.stream_info.tracks, one.seconds) == (two.stream_info.tracks, two.seconds)
     (speech1, tracks1, _), (speech2, tracks2, _) = gathered(one), gathered(two)
     np.testing.assert_array_equal(speech1, speech2)
     np.testing.assert_array_equal(tracks1["f0"], tracks2["f0"])

@@ -40,7 +40,7 @@ def test_it_is_a_live_source_that_brings_words_and_stops_as_its_source():
     queue = AudioQueue(RATE, label="desk")
     source = LiveWords(queue, WordPipe([]), "ann")
     assert isinstance(source, LiveSource)
-    assert (source.brings.live, source.brings.words, source.label) == (True, True, "desk")
+    assert (source.stream_info.live, source.stream_info.words, source.label) == (True, True, "desk")
     (note,) = source.transcripts
     assert (note.label, note.words, note.spread, note.speaker) == ("-", None, None, "ann")
     with source:

@@ -29,7 +29,7 @@ def test_an_npz_keeps_them(tmp_path):
     f0 = Track(np.array([5]), np.array([1]))
     write_frames(path, SPEECH, {"phones": Track(TICKS, VALUES, SPANS), "f0": f0}, SIZES, SECONDS)
     source = FramesFile(path)
-    assert source.brings.tracks == {
+    assert source.stream_info.tracks == {
         "phones": FeatureSpec("phones", HISTOGRAM, 256, 0.1),
         "f0": FeatureSpec("f0", HISTOGRAM, 2, 0.01),
     }
@@ -59,7 +59,7 @@ def test_json_lines_give_the_same(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(map(json.dumps, [{"schema": 1, "sizes": SIZES}, *rows])))
     one, two = FramesFile(path), FramesFile(tmp_path / "a.npz")
-    assert one.brings.tracks == two.brings.tracks
+    assert one.stream_info.tracks == two.stream_info.tracks
     assert spans_of(one).tolist() == spans_of(two).tolist()
 
 

@@ -85,17 +85,19 @@ def test_features_of_a_chain_go_together(recordings, tmp_path):
     for name, rows in (("a", 3), ("b", 9)):
         (tmp_path / f"{name}.jsonl").write_text(f'{{"seconds": 0.01, "f0": {rows}}}')
     one, two = FramesFile(tmp_path / "a.jsonl"), FramesFile(tmp_path / "b.jsonl")
-    assert Chain([one, two, one]).brings.tracks == {"f0": FeatureSpec("f0", HISTOGRAM, 10, 0.01)}
-    assert Paced(Chain([one]), 1.0).brings.tracks == one.brings.tracks
-    assert Chain([File(recordings["wav"])]).brings.tracks == {}
+    assert Chain([one, two, one]).stream_info.tracks == {
+        "f0": FeatureSpec("f0", HISTOGRAM, 10, 0.01)
+    }
+    assert Paced(Chain([one]), 1.0).stream_info.tracks == one.stream_info.tracks
+    assert Chain([File(recordings["wav"])]).stream_info.tracks == {}
     marked = tmp_path / "marked.npz"
     track = Track(np.array([1, 2]), np.array([3, 4]))
     write_frames(
         marked, np.ones(2, bool), {"f0": track}, {"f0": 10}, {"f0": 0.01},
         networks={"f0": "ab" * 32},
     )  # fmt: skip
-    assert Paced(Chain([FramesFile(marked)]), 1.0).brings.tracks["f0"].network == "ab" * 32
-    assert Paced(File(recordings["wav"]), 1.0).brings.tracks == {}
+    assert Paced(Chain([FramesFile(marked)]), 1.0).stream_info.tracks["f0"].network == "ab" * 32
+    assert Paced(File(recordings["wav"]), 1.0).stream_info.tracks == {}
     wrongs: list[list[Any]] = [
         [one, File(recordings["wav"])],
         [File(recordings["wav"]), two],

@@ -17,9 +17,9 @@ from monitor import Monitor, Population
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.managed import Managed
 from monitor.population.cohort import Cohort, FeatureTemplates
-from monitor.population.law import Laws, RankLaw
 from monitor.population.population import SourceNote, Speaker
-from monitor.protocols import Brings, Source
+from monitor.population.rank_model import RankModel, RankModels
+from monitor.protocols import Source, StreamInfo
 from monitor.run import Run
 from monitor.sources.provenance import Provenance
 from monitor.stream.monitor import Event
@@ -27,7 +27,7 @@ from monitor.stream.reading import Reading
 from monitor.stream.records import RunTotals, record_of
 from monitor.types import Block, FloatArray, Frames, Gap, Track, Tracks, Words
 from tests.contracts import voice
-from tests.population.laws import evidence_law
+from tests.population.rank_models import evidence_model
 
 Item = Block | Frames | Gap | Words | Tracks
 RATE = 16_000
@@ -49,7 +49,9 @@ class Listed(Managed):
     ) -> None:
         self._items, self.labels, self.provenance = items, labels, provenance
         frames = isinstance(items, Sequence) and any(isinstance(each, Frames) for each in items)
-        self.brings = Brings(audio=False, tracks=two_features().specs) if frames else Brings()
+        self.stream_info = (
+            StreamInfo(audio=False, tracks=two_features().specs) if frames else StreamInfo()
+        )
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)
@@ -125,13 +127,15 @@ def gaps(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [record for record in records if record["type"] == "gap"]
 
 
-def law(features: tuple[str, ...], kinds: Sequence[str], session: str = "cross") -> RankLaw:
-    """A law made up: some certainty that grows with the length."""
+def rank_model(
+    features: tuple[str, ...], kinds: Sequence[str], session: str = "cross"
+) -> RankModel:
+    """A rank model made up: some certainty that grows with the length."""
     lengths, templates, replicates = np.array([0.3, 1.0, 10.0]), np.array([10.0]), 5
     grow = np.array([0.9, 0.7, 0.4])[None, :, None] * np.linspace(1, 1.2, replicates)[:, None, None]
     weights = np.repeat(0.1 * (2 - grow)[..., None], len(features), axis=-1)
     names = {"histogram": "log-likelihood", "embedding": "embedding-cosine"}
-    return RankLaw(
+    return RankModel(
         features=features,
         session=session,
         similarities=tuple(names[kind] for kind in kinds),
@@ -151,7 +155,7 @@ def law(features: tuple[str, ...], kinds: Sequence[str], session: str = "cross")
 
 @cache
 def two_features() -> Population:
-    """Six speakers with templates of pitch and of an embedding, and laws for each and for both."""
+    """Six speakers with templates of pitch and an embedding, and models for each and for both."""
     generator = np.random.default_rng(5)
     speakers = [Speaker(f"s{i}") for i in range(6)]
     f0 = np.repeat(generator.integers(0, 40, (6, 10)), 2, axis=0)
@@ -160,17 +164,17 @@ def two_features() -> Population:
         "f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, 10, 0.01), f0),
         "timbre": FeatureTemplates(FeatureSpec("timbre", EMBEDDING, 3, 0.5), identity),
     }
-    laws = [
-        law(("f0",), ["histogram"]),
-        law(("timbre",), ["embedding"]),
-        law(("f0", "timbre"), ["histogram", "embedding"]),
+    rank_models = [
+        rank_model(("f0",), ["histogram"]),
+        rank_model(("timbre",), ["embedding"]),
+        rank_model(("f0", "timbre"), ["histogram", "embedding"]),
     ]
-    return Population(speakers, np.arange(0, 13, 2), features, Laws(laws))
+    return Population(speakers, np.arange(0, 13, 2), features, RankModels(rank_models))
 
 
 @cache
 def with_evidence() -> Population:
-    """The same, and what says how much a voice is worth in any crowd: a cohort, and laws."""
+    """The same, and what says how much a voice is worth in any crowd: a cohort, and rank models."""
     population, generator = two_features(), np.random.default_rng(7)
     timbre = generator.normal(size=(30, 3))
     timbre /= np.linalg.norm(timbre, axis=1, keepdims=True)
@@ -183,23 +187,24 @@ def with_evidence() -> Population:
             "timbre": FeatureTemplates(FeatureSpec("timbre", EMBEDDING, 3, 0.5), timbre),
         },
     )
-    laws = [
-        replace(law, evidence=evidence_law(law, cohort, replicates=9)) for law in population.laws
+    rank_models = [
+        replace(rank_model, evidence=evidence_model(rank_model, cohort, replicates=9))
+        for rank_model in population.rank_models
     ]
     speakers, offsets, features = population.speakers, population.offsets, population.features
-    return Population(speakers, offsets, features, Laws(laws), cohort=cohort)
+    return Population(speakers, offsets, features, RankModels(rank_models), cohort=cohort)
 
 
 @cache
-def telling() -> Population:
+def run_reporter() -> Population:
     """The same, of voices that are worth more."""
     population = with_evidence()
-    laws = []
-    for law in population.laws:
-        assert law.evidence is not None
-        more = replace(law.evidence, intercept=law.evidence.intercept + 9.0)
-        laws.append(replace(law, evidence=more))
-    return population.with_laws(Laws(laws))
+    rank_models = []
+    for rank_model in population.rank_models:
+        assert rank_model.evidence is not None
+        more = replace(rank_model.evidence, intercept=rank_model.evidence.intercept + 9.0)
+        rank_models.append(replace(rank_model, evidence=more))
+    return population.with_rank_models(RankModels(rank_models))
 
 
 def heard_by_both(seconds: int = 9) -> Frames:

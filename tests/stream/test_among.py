@@ -15,8 +15,8 @@ from numpy.testing import assert_allclose
 
 from monitor import Monitor
 from monitor.errors import UsageError
-from monitor.population.law import Laws
 from monitor.population.population import Population
+from monitor.population.rank_model import RankModels
 from monitor.records.schema import SCHEMA, read_run
 from monitor.stream.reading import Bits, among_each, crowds_for
 from monitor.stream.records import start_record
@@ -140,7 +140,7 @@ def test_a_reading_tells_of_evidence_and_old_figures_stay():
         assert closed["bits"] <= np.log2(6)
         assert city["bits"] == pytest.approx(reading["evidence_bits"], abs=0.01)
         assert city["bits_low"] <= city["bits"] <= city["bits_high"]
-    # pitch alone has a law of its own, and so has its evidence
+    # pitch alone has a rank model of its own, and so has its evidence
     alone = readings(
         hear([heard_by_both()], population=with_evidence(), features=["f0"], **options)
     )
@@ -154,24 +154,25 @@ def test_the_prior_moves_the_odds_of_being_enrolled():
         found = [reading["enrolled"] for reading in readings(made)]
         return [p / (1 - p) for p in found if p is not None]
 
-    laws = with_evidence().laws
-    sure = [replace(law, evidence=replace(law.evidence, area=np.full((3, 1), 0.9))) for law in laws
-            if law.evidence]  # fmt: skip
+    rank_models = with_evidence().rank_models
+    sure = [replace(one, evidence=replace(one.evidence, area=np.full((3, 1), 0.9)))
+            for one in rank_models
+            if one.evidence]  # fmt: skip
     known = with_evidence()
-    told = Population(known.speakers, known.offsets, known.features, Laws(sure),
+    told = Population(known.speakers, known.offsets, known.features, RankModels(sure),
                       cohort=known.cohort)  # fmt: skip
     even, seldom = odds(0.5, told), odds(0.1, told)
     assert len(even) == 9
     assert_allclose(seldom, np.array(even) / 9, rtol=1e-9)
     rows = tuple({"T": t, "D": 10.0, "open_set_area": 0.9} for t in (0.3, 1.0, 10.0))
-    plain = [replace(law, rows=rows) for law in two_features().laws]
-    old = Population(known.speakers, known.offsets, known.features, Laws(plain))
+    plain = [replace(rank_model, rows=rows) for rank_model in two_features().rank_models]
+    old = Population(known.speakers, known.offsets, known.features, RankModels(plain))
     assert len(odds(0.5, old)) == 9
     assert_allclose(odds(0.1, old), np.array(odds(0.5, old)) / 9, rtol=1e-9)
-    # where they did not tell strangers in calibration nothing is said
+    # where they did not tell impostors in calibration nothing is said
     assert 0 < len(odds(0.5, with_evidence())) < 9
     why = readings(hear([heard_by_both()], population=with_evidence()))[0]["enrolled_withheld"]
-    assert why.startswith("f0 cannot tell strangers")
+    assert why.startswith("f0 cannot tell impostors")
 
 
 def test_a_population_without_evidence_says_why_once():
@@ -184,14 +185,14 @@ def test_a_population_without_evidence_says_why_once():
     assert told_of["among"] == [6, 1_000_000]
     assert told_of["enrolled_prior"] == 0.2
     assert told_of["support_bits"] > 6
-    assert told_of["fingerprint"]["law"] != record["fingerprint"]["law"]
+    assert told_of["fingerprint"]["rank_model"] != record["fingerprint"]["rank_model"]
 
 
 def test_evidence_is_as_withheld_as_the_bits():
     short = Population(
         with_evidence().speakers, np.array([0, 2, 4, 6, 8, 10, 11]),
         {n: replace(t, slices=t.slices[:11]) for n, t in with_evidence().features.items()},
-        with_evidence().laws, cohort=with_evidence().cohort,
+        with_evidence().rank_models, cohort=with_evidence().cohort,
     )  # fmt: skip
     made = readings(hear([heard_by_both()], population=short, watch="s5", template_seconds=10))
     for reading in made:

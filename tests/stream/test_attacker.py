@@ -12,24 +12,24 @@ from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.maths.statistics import limits
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.law import Laws
 from monitor.population.population import Population, Speaker
+from monitor.population.rank_model import RankModels
 from monitor.stream.attacker import Attacker
 from monitor.stream.reading import ZERO, Bits, RunningTotals
-from tests.population.laws import LENGTHS, population, rank_law
+from tests.population.rank_models import LENGTHS, population, some_rank_model
 
 SIZE = 12
 BOTH = ("f0", "phones")
 
 
-def people(seconds=(20,) * 9, features=BOTH, sessions=("cross", "same"), **law):
-    """Nine speakers, two features, laws for each and for both."""
+def people(seconds=(20,) * 9, features=BOTH, sessions=("cross", "same"), **rank_model):
+    """Nine speakers, two features, rank models for each and for both."""
     sets = [(name,) for name in features] + ([features] if len(features) > 1 else [])
-    laws = [
-        rank_law(each, session, seed=seed, **law)
+    rank_models = [
+        some_rank_model(each, session, seed=seed, **rank_model)
         for seed, (each, session) in enumerate((e, s) for e in sets for s in sessions)
     ]
-    return population(seconds, features, laws)
+    return population(seconds, features, rank_models)
 
 
 def heard(*counts):
@@ -120,8 +120,10 @@ def test_one_feature_heard_the_other_not():
     assert only(limited(spoken, "local_bits")) > 0
     assert spoken.usable == pytest.approx(0.4)
     assert assessment.expected.value > 0
-    law = made.laws.find(("phones",), "cross")  # what was not heard leaves it to those that were
-    lam, e = law.weights[0, :, 0, 0], law.floor[0, :, 0]
+    rank_model = made.rank_models.find(
+        ("phones",), "cross"
+    )  # what was not heard leaves it to those that were
+    lam, e = rank_model.weights[0, :, 0, 0], rank_model.floor[0, :, 0]
     between = np.interp(np.log(8), np.log([2, 10]), [0, 1])
     lam, e = (np.exp((1 - between) * np.log(v[1]) + between * np.log(v[2])) for v in (lam, e))
     expected = posterior(lam * log_likelihoods(made, "phones", counts), e)
@@ -138,17 +140,21 @@ def test_posteriors_by_brute_force(seconds, watched):
     raw = np.stack([log_likelihoods(made, name, c) for name, c in zip(BOTH, counts, strict=True)])
 
     def check(features, scores, local, attacker, full=None):
-        law = made.laws.find(features, "cross")
-        t = np.clip(seconds, law.lengths[0], law.lengths[-1])
-        fade = min(seconds / law.lengths[0], 1)
+        rank_model = made.rank_models.find(features, "cross")
+        t = np.clip(seconds, rank_model.lengths[0], rank_model.lengths[-1])
+        fade = min(seconds / rank_model.lengths[0], 1)
         locals_, gains = [], []
-        for row in range(law.alpha.shape[0]):
+        for row in range(rank_model.alpha.shape[0]):
             lam = [
-                np.exp(np.interp(np.log(t), np.log(law.lengths), np.log(w)))
-                for w in law.weights[row, :, 0].T
+                np.exp(np.interp(np.log(t), np.log(rank_model.lengths), np.log(w)))
+                for w in rank_model.weights[row, :, 0].T
             ]
-            e = np.exp(np.interp(np.log(t), np.log(law.lengths), np.log(law.floor[row, :, 0])))
-            # beyond the grid the last law holds: evidence as of its length
+            e = np.exp(
+                np.interp(
+                    np.log(t), np.log(rank_model.lengths), np.log(rank_model.floor[row, :, 0])
+                )
+            )
+            # beyond the grid the last rank model holds: evidence as of its length
             evidence = np.array(lam) @ scores * min(1, 60 / seconds)
             p = posterior(evidence, 1 - fade * (1 - e))
             if row == 0 and full is not None:
@@ -181,14 +187,19 @@ def test_ranks_and_rank_bits_by_brute_force():
     made = people(features=("f0",))
     counts = voice(made, "f0", 4, 25)
     scores = log_likelihoods(made, "f0", counts)
-    law = made.laws.find(("f0",), "cross")
+    rank_model = made.rank_models.find(("f0",), "cross")
     for watched in range(9):
         attacker = Attacker(made, ["f0"], f"s{watched}")
         feature = attacker.assess(heard(counts), 10.0).features["f0"]
         rank = 1 + int((scores > scores[watched]).sum())
         assert feature.rank == rank
         bits = []
-        for a, b, e in zip(law.alpha[:, 2, 0], law.beta[:, 2, 0], law.floor[:, 2, 0], strict=True):
+        for a, b, e in zip(
+            rank_model.alpha[:, 2, 0],
+            rank_model.beta[:, 2, 0],
+            rank_model.floor[:, 2, 0],
+            strict=True,
+        ):
             gamma = betabinom.pmf(rank - 1, 8, a, b)
             bits.append(np.log2(9 * ((1 - e) * gamma + e / 9)))
         assert limited(feature, "rank_bits") == pytest.approx(
@@ -208,15 +219,17 @@ def twins():
 def test_tied_speakers_share_their_ranks():
     made = twins()
     counts = voice(made, "f0", 1, 200)
-    law = made.laws.find(("f0",), "cross")
+    rank_model = made.rank_models.find(("f0",), "cross")
     readings = [
         Attacker(made, ["f0"], f"s{j}").assess(heard(counts), 10.0).features["f0"]
         for j in (1, 2, 5)
     ]
     assert readings[0] == readings[1] == readings[2]
     assert readings[0].rank == 2.0
-    gamma = betabinom.pmf(np.arange(3), 8, law.alpha[0, 2, 0], law.beta[0, 2, 0]).mean()
-    e = law.floor[0, 2, 0]
+    gamma = betabinom.pmf(
+        np.arange(3), 8, rank_model.alpha[0, 2, 0], rank_model.beta[0, 2, 0]
+    ).mean()
+    e = rank_model.floor[0, 2, 0]
     expected = np.log2(9 * ((1 - e) * gamma + e / 9))
     assert only(limited(readings[0], "rank_bits")) == pytest.approx(expected, abs=1e-9)
 
@@ -255,7 +268,7 @@ def test_the_rank_posterior_is_gamma_at_everybodys_rank(seconds):
     counts = voice(made, "f0", 4, 60)
     p = attacker.rank_posterior(heard(counts)["f0"], "f0", seconds)
     assert p.sum() == pytest.approx(1)
-    pmf = attacker.joint.law.at(seconds).pmf(9, slice(0, 1), floor=True)[0]
+    pmf = attacker.joint.rank_model.at(seconds).pmf(9, slice(0, 1), floor=True)[0]
     order = np.argsort(-log_likelihoods(made, "f0", counts))
     assert_allclose(p[order], pmf, rtol=1e-9)
     watched = Attacker(made, ["f0"], "s4").assess(heard(counts), seconds).features["f0"]
@@ -269,7 +282,7 @@ def test_the_rank_posterior_of_twins_and_of_nothing():
     p = attacker.rank_posterior(sketch, "f0", 10.0)
     assert p.sum() == pytest.approx(1)
     assert p[1] == p[2] == p[5] == p.max()
-    pmf = attacker.joint.law.at(10.0).pmf(9, slice(0, 1), floor=True)[0]
+    pmf = attacker.joint.rank_model.at(10.0).pmf(9, slice(0, 1), floor=True)[0]
     assert p[1] == pytest.approx(pmf[:3].mean())
     even = attacker.rank_posterior(Histogram(SIZE), "f0", 10.0)
     assert_allclose(even, 1 / 9, rtol=1e-12)
@@ -288,12 +301,12 @@ def test_the_watched_speakers_length_decides():
     assert "of 10 and 100 s is interpolated" in attacker.length_notice
 
 
-def test_a_watched_template_too_short_for_the_law_is_withheld():
+def test_a_watched_template_too_short_for_the_rank_model_is_withheld():
     made = people((100, 100, 75, 100, 80), template_lengths=(100,))
     attacker = Attacker(made, BOTH, "s2")
     assert not attacker.watched
     assert attacker.withheld == (
-        "template_mismatch: s2 has 75 s of enrolled speech, too little: the rank law knows no "
+        "template_mismatch: s2 has 75 s of enrolled speech, too little: the rank model knows no "
         "templates under 100 s; enrol more"
     )
     assert attacker.names == ("s0", "s1", "s3", "s4")
@@ -329,35 +342,37 @@ def test_cutting_all_templates_brings_everybody_in():
     assert (attacker.speakers, attacker.scoring.seconds) == (5, 75.0)
     longer = Attacker(made, BOTH, "s0", template_seconds=80)
     assert longer.left_out == ("s2",)
-    # the law is taken at that D, at that N
-    law = made.laws.find(BOTH, "cross")
+    # the rank model is taken at that D, at that N
+    rank_model = made.rank_models.find(BOTH, "cross")
     w = np.log(75 / 10) / np.log(100 / 10)
-    alpha = np.exp((1 - w) * np.log(law.alpha[0, 2, 0]) + w * np.log(law.alpha[0, 2, 1]))
-    assert attacker.joint.law.at(10.0).alpha[0, 0] == pytest.approx(alpha)
+    alpha = np.exp(
+        (1 - w) * np.log(rank_model.alpha[0, 2, 0]) + w * np.log(rank_model.alpha[0, 2, 1])
+    )
+    assert attacker.joint.rank_model.at(10.0).alpha[0, 0] == pytest.approx(alpha)
 
 
-def test_without_a_law():
+def test_without_a_rank_model():
     made = people(features=("f0",))
     bare = Population(made.speakers, made.offsets, made.features)
-    with pytest.raises(StoreError, match="no rank law for f0; learn one with: monitor calibrate"):
+    with pytest.raises(StoreError, match="no rank model for f0; learn one with: monitor calibrate"):
         Attacker(bare, ["f0"])
-    # the joint law alone is not enough: every feature has figures of its own
+    # the joint rank model alone is not enough: every feature has figures of its own
     made = people()
-    joint = Laws([made.laws.find(BOTH, "cross")])
-    with pytest.raises(StoreError, match="no rank law for f0;"):
-        Attacker(made, BOTH, laws=joint)
-    with pytest.raises(StoreError, match="no rank law for f0"):
-        Attacker(made, ["f0"], laws=Laws())
+    joint = RankModels([made.rank_models.find(BOTH, "cross")])
+    with pytest.raises(StoreError, match="no rank model for f0;"):
+        Attacker(made, BOTH, rank_models=joint)
+    with pytest.raises(StoreError, match="no rank model for f0"):
+        Attacker(made, ["f0"], rank_models=RankModels())
 
 
-def test_other_laws_than_the_populations_own():
+def test_other_rank_models_than_the_populations_own():
     made = people(features=("f0",))
-    other = rank_law(seed=9)
-    assert Attacker(made, ["f0"], laws=Laws([other])).law is other
+    other = some_rank_model(seed=9)
+    assert Attacker(made, ["f0"], rank_models=RankModels([other])).rank_model is other
 
 
 @pytest.mark.parametrize(
-    ("there", "asked", "used", "flatters"),
+    ("there", "asked", "used", "same_session_biased"),
     [
         (("cross", "same"), "cross", "cross", False),
         (("cross", "same"), "same", "same", False),
@@ -366,18 +381,22 @@ def test_other_laws_than_the_populations_own():
         (("cross",), "same", "cross", False),
     ],
 )
-def test_which_session_is_used_and_whether_it_flatters(there, asked, used, flatters):
+def test_which_session_is_used_and_whether_it_same_session_biased(
+    there, asked, used, same_session_biased
+):
     made = people(sessions=there)
     for features in (("f0",), BOTH):
         attacker = Attacker(made, features, session=asked)
-        assert (attacker.session, attacker.flatters) == (used, flatters)
-        assert attacker.law.session == used
+        assert (attacker.session, attacker.same_session_biased) == (used, same_session_biased)
+        assert attacker.rank_model.session == used
 
 
-def test_a_feature_whose_own_law_flatters_says_so():
-    laws = Laws([rank_law(BOTH), rank_law(("f0",), "same"), rank_law(("phones",))])
-    attacker = Attacker(people(), BOTH, laws=laws)
-    assert (attacker.session, attacker.flatters) == ("cross", True)
+def test_a_feature_whose_own_rank_model_same_session_biased_says_so():
+    rank_models = RankModels(
+        [some_rank_model(BOTH), some_rank_model(("f0",), "same"), some_rank_model(("phones",))]
+    )
+    attacker = Attacker(people(), BOTH, rank_models=rank_models)
+    assert (attacker.session, attacker.same_session_biased) == ("cross", True)
 
 
 def test_features_in_any_order():
@@ -403,18 +422,19 @@ def test_what_makes_no_sense(features, watch, message):
         Attacker(people(), features, watch)
 
 
-def test_laws_of_different_scores_do_not_mix():
-    laws = Laws([
-        rank_law(BOTH), rank_law(("f0",), similarities=("l1",)), rank_law(("phones",)),
+def test_rank_models_of_different_scores_do_not_mix():
+    rank_models = RankModels([
+        some_rank_model(BOTH), some_rank_model(("f0",), similarities=("l1",)),
+        some_rank_model(("phones",)),
     ])  # fmt: skip
-    with pytest.raises(StoreError, match="law of f0 alone is for l1 scores"):
-        Attacker(people(), BOTH, laws=laws)
+    with pytest.raises(StoreError, match="rank model of f0 alone is for l1 scores"):
+        Attacker(people(), BOTH, rank_models=rank_models)
 
 
-def test_the_law_names_the_similarity():
+def test_the_rank_model_names_the_similarity():
     made = people(features=("f0",))
-    law = replace(made.laws.find(("f0",), "cross"), similarities=("l1",))
-    attacker = Attacker(made, ["f0"], "s0", laws=Laws([law]))
+    rank_model = replace(made.rank_models.find(("f0",), "cross"), similarities=("l1",))
+    attacker = Attacker(made, ["f0"], "s0", rank_models=RankModels([rank_model]))
     counts = voice(made, "f0", 4, 60)
     scores = []
     for j in range(9):
@@ -423,8 +443,8 @@ def test_the_law_names_the_similarity():
     feature = attacker.assess(heard(counts), 10.0).features["f0"]
     assert feature.rank == 1 + (np.array(scores) > scores[0]).sum()
     # not additive: nothing is scaled beyond the grid
-    beyond = attacker.joint.law.at(600.0)
-    assert_array_equal(beyond.weights, law.weights[:, -1, 0])
+    beyond = attacker.joint.rank_model.at(600.0)
+    assert_array_equal(beyond.weights, rank_model.weights[:, -1, 0])
 
 
 def test_embeddings():
@@ -433,7 +453,7 @@ def test_embeddings():
         [Speaker(f"s{i}") for i in range(5)],
         np.arange(6),
         {"identity": FeatureTemplates(FeatureSpec("identity", EMBEDDING, 3, 1.5), vectors)},
-        Laws([rank_law(("identity",), similarities=("embedding-cosine",))]),
+        RankModels([some_rank_model(("identity",), similarities=("embedding-cosine",))]),
     )
     attacker = Attacker(made, ["identity"], "s2")
     sketch = EmbeddingSum(3)
@@ -442,8 +462,8 @@ def test_embeddings():
     assert feature.rank == 1
     assert feature.usable == 3.0
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    law = attacker.law
-    expected = posterior(law.weights[0, 2, 0, 0] * unit @ unit[2], law.floor[0, 2, 0])
+    rank_model = attacker.rank_model
+    expected = posterior(rank_model.weights[0, 2, 0, 0] * unit @ unit[2], rank_model.floor[0, 2, 0])
     assert only(limited(feature, "local_bits")) == pytest.approx(np.log2(5 * expected[2]))
 
 
@@ -485,7 +505,7 @@ def test_whether_anybody_enrolled_speaks_is_told_only_where_that_can_be_known(ar
     found = attacker.assess(heard(*[voice(made, name, 4, 60) for name in BOTH]), 10.0)
     assert (found.enrolled is None) == bool(says)
     assert says in found.enrolled_withheld
-    assert found.enrolled_withheld.startswith("f0+phones cannot tell strangers" if says else "")
+    assert found.enrolled_withheld.startswith("f0+phones cannot tell impostors" if says else "")
 
 
 @pytest.mark.parametrize("watched", [True, False])

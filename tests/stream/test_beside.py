@@ -19,16 +19,16 @@ from monitor.features.f0 import F0
 from monitor.features.registry import register
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.law import Laws
 from monitor.population.population import Population, Speaker
-from monitor.protocols import Brings
+from monitor.population.rank_model import RankModels
+from monitor.protocols import StreamInfo
 from monitor.sources import Beside, Chain, File, FramesFile, write_frames
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.front_end import check_words
 from monitor.stream.records import RunTotals, start_record
 from monitor.types import Block, Track, Tracks, Words
 from tests.contracts import voice
-from tests.population.laws import rank_law
+from tests.population.rank_models import some_rank_model
 from tests.stream.streams import Listed
 
 RATE, SECONDS = 16_000, 6.0
@@ -67,7 +67,7 @@ def population() -> Population:
         [Speaker(name) for name in ("ann", "bob", "cy")],
         np.array([0, 4, 8, 12]),
         features,
-        Laws([rank_law(each) for each in sets]),
+        RankModels([some_rank_model(each) for each in sets]),
     )
 
 
@@ -161,7 +161,7 @@ def test_a_word_that_comes_after_its_time_counts_from_then_on():
 
 def test_recordings_of_a_chain_have_words_of_their_own(wav):
     both = Chain([Beside(File(wav), words=said(8)), Beside(File(wav), words=said(4))])
-    assert both.brings.words
+    assert both.stream_info.words
     made = hear(both)
     assert usable(made, "style")[11::12] == [1.5, 2.25]
     assert usable(made, "style")[12:14] == [1.75, 2.0]  # from the second one's beginning
@@ -223,17 +223,21 @@ def test_what_cannot_be_heard_is_refused_in_a_line(items, features, words):
 
 
 @pytest.mark.parametrize(
-    ("brings", "features", "words"),
+    ("stream_info", "features", "words"),
     [
-        (Brings(), ["f0", Style()], "style is made of timed words, and listed brings none"),
-        (Brings(), ["f0", CODES], "listed holds no frames of codes"),
-        (Brings(audio=False, words=True), ["f0", Style()], "holds no frames of f0"),
-        (Brings(tracks={"codes": FeatureSpec("codes", HISTOGRAM, 5, 0.1)}), ["codes"], "size 5"),
+        (StreamInfo(), ["f0", Style()], "style is made of timed words, and listed brings none"),
+        (StreamInfo(), ["f0", CODES], "listed holds no frames of codes"),
+        (StreamInfo(audio=False, words=True), ["f0", Style()], "holds no frames of f0"),
+        (
+            StreamInfo(tracks={"codes": FeatureSpec("codes", HISTOGRAM, 5, 0.1)}),
+            ["codes"],
+            "size 5",
+        ),
     ],
 )
-def test_a_source_that_lacks_something_is_refused_before_it_begins(brings, features, words):
+def test_a_source_that_lacks_something_is_refused_before_it_begins(stream_info, features, words):
     source = Listed([])
-    source.brings = brings
+    source.stream_info = stream_info
     with pytest.raises(UsageError, match=words):
         Monitor(population(), features).front_end.check(source)
 

@@ -13,7 +13,7 @@ from monitor.errors import UsageError
 from monitor.records.schema import SCHEMA
 from monitor.stream.reading import Bystanders
 from monitor.stream.records import RunTotals, record_of, start_record
-from tests.stream.streams import Listed, heard_by_both, telling, two_features, with_evidence
+from tests.stream.streams import Listed, heard_by_both, run_reporter, two_features, with_evidence
 
 NAMES = ("ann", "ben", "cyd", "dee")
 
@@ -58,7 +58,7 @@ def test_a_level_that_makes_no_sense(level):
 
 
 def heard(watch: str | None = "s0", level: float = 0.04, among=(30,)):
-    monitor = Monitor(telling(), ["f0", "timbre"], watch, among=list(among), bystanders=level)
+    monitor = Monitor(run_reporter(), ["f0", "timbre"], watch, among=list(among), bystanders=level)
     tally = RunTotals()
     records = [start_record(monitor, ["a"])]
     records += [record_of(e, ["a"]) for e in monitor.events(Listed([heard_by_both()]))]
@@ -68,7 +68,7 @@ def heard(watch: str | None = "s0", level: float = 0.04, among=(30,)):
 
 
 def test_along_a_stream_they_are_those_of_the_readings_ratios():
-    monitor = Monitor(telling(), ["f0", "timbre"], "s0", among=[6, 30], bystanders=0.04)
+    monitor = Monitor(run_reporter(), ["f0", "timbre"], "s0", among=[6, 30], bystanders=0.04)
     seen = set()
     for reading in monitor.push(heard_by_both()):
         assert reading.ratios is not None

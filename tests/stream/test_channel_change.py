@@ -10,7 +10,7 @@ import pytest
 from scipy.signal import butter, sosfilt
 
 from monitor import Monitor, Population
-from monitor.protocols import Brings
+from monitor.protocols import StreamInfo
 from monitor.sources.file import File
 from monitor.stream.records import record_of
 from monitor.types import AnyArray, Block
@@ -44,7 +44,7 @@ def records(one, call, every):
     sound, rate = call
 
     class Cut:
-        label, seconds, brings = "call", None, Brings()
+        label, seconds, stream_info = "call", None, StreamInfo()
 
         def __iter__(self):
             for at in range(0, len(sound), every):

@@ -194,5 +194,5 @@ def test_every_shipped_reader_has_a_sound():
 def _with(people):
     whole = reference()
     return Population(
-        people, whole.offsets, whole.features, whole.laws, about="", cohort=whole.cohort
+        people, whole.offsets, whole.features, whole.rank_models, about="", cohort=whole.cohort
     )

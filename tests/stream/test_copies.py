@@ -52,7 +52,7 @@ def enrolled(readers, tmp_path_factory) -> Population:
         ],
         shipped.offsets,
         shipped.features,
-        shipped.laws,
+        shipped.rank_models,
         cohort=shipped.cohort,
     )
     plain.joined(made).save(folder / "people.npz")
@@ -109,7 +109,7 @@ def test_people_who_were_enrolled_without_landmarks_are_not_looked_for(readers, 
     without = Population(
         [Speaker(each.name, tuple(replace(n, landmarks=pack(*NONE)) for n in each.sources))
          for each in enrolled.speakers],
-        enrolled.offsets, enrolled.features, enrolled.laws, cohort=enrolled.cohort,
+        enrolled.offsets, enrolled.features, enrolled.rank_models, cohort=enrolled.cohort,
     )  # fmt: skip
     assert notices(without, readers[0][: 30 * RATE]) == []
 

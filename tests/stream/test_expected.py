@@ -9,13 +9,13 @@ from monitor.maths.statistics import limits
 from monitor.population.interpolation import at_template
 from monitor.stream.attacker import ExpectedBits
 from monitor.stream.reading import ZERO
-from tests.population.laws import LENGTHS, rank_law
+from tests.population.rank_models import LENGTHS, some_rank_model
 
 ADDITIVE = np.array([True])
 
 
-def law(kind="plain"):
-    made = rank_law(replicates=200, lengths=(0.3, 1, 5, 20, 120))
+def rank_model(kind="plain"):
+    made = some_rank_model(replicates=200, lengths=(0.3, 1, 5, 20, 120))
     if kind == "falls at the end":
         made.beta[:, -1] = made.beta[:, 1]
     elif kind == "perfect at the end":
@@ -38,7 +38,7 @@ def direct(made, seconds, speakers):
 )
 @pytest.mark.slow
 def test_against_the_direct_evaluation(kind, speakers):
-    made = law(kind)
+    made = rank_model(kind)
     expected = ExpectedBits(made, speakers)
     generator = np.random.default_rng(speakers)
     lengths = np.exp(generator.uniform(np.log(0.3), np.log(120), 25))
@@ -52,14 +52,14 @@ def test_against_the_direct_evaluation(kind, speakers):
 
 
 def test_exact_on_the_grid():
-    made = law()
+    made = rank_model()
     expected = ExpectedBits(made, 50)
     for seconds in made.lengths:
         assert_allclose(expected.at(float(seconds)), direct(made, float(seconds), 50), atol=1e-12)
 
 
 def test_zero_before_anything_is_heard_and_constant_beyond_the_grid():
-    made = law()
+    made = rank_model()
     expected = ExpectedBits(made, 50)
     assert expected.at(0.0) == ZERO
     assert expected.at(-1.0) == ZERO
@@ -68,8 +68,8 @@ def test_zero_before_anything_is_heard_and_constant_beyond_the_grid():
         assert expected.at(seconds) == expected.at(120.0)
 
 
-def test_continuous_and_growing_where_the_law_grows():
-    expected = ExpectedBits(law(), 50)
+def test_continuous_and_growing_where_the_rank_model_grows():
+    expected = ExpectedBits(rank_model(), 50)
     lengths = np.geomspace(0.01, 200, 400)
     curve = np.array([expected.at(float(seconds)) for seconds in lengths])
     assert (np.diff(curve, axis=0) >= 0).all()
@@ -77,13 +77,13 @@ def test_continuous_and_growing_where_the_law_grows():
 
 
 def test_it_may_fall_at_long_lengths():
-    expected = ExpectedBits(law("falls at the end"), 50)
+    expected = ExpectedBits(rank_model("falls at the end"), 50)
     assert expected.at(120.0).value < expected.at(20.0).value
     assert expected.plateau_bits == expected.at(20.0).value
 
 
 def test_first_and_plateau():
-    made = rank_law()
+    made = some_rank_model()
     expected = ExpectedBits(at_template(made, 10.0, ADDITIVE), 30)
     bits = mean_disclosure_bits(made.alpha[0, :, 0], made.beta[0, :, 0], 30)
     assert expected.first_bits == pytest.approx(bits[0])
@@ -91,8 +91,8 @@ def test_first_and_plateau():
     assert len(LENGTHS) == bits.size
 
 
-def test_a_law_of_one_length():
-    made = at_template(rank_law(lengths=(5.0,)), 10.0, ADDITIVE)
+def test_a_rank_model_of_one_length():
+    made = at_template(some_rank_model(lengths=(5.0,)), 10.0, ADDITIVE)
     expected = ExpectedBits(made, 30)
     assert expected.at(0.0) == ZERO
     assert 0 < expected.at(2.0).value < expected.at(5.0).value
@@ -100,7 +100,7 @@ def test_a_law_of_one_length():
 
 
 def test_limits_are_worked_out_a_few_times_only(monkeypatch):
-    made = law()
+    made = rank_model()
     expected = ExpectedBits(made, 50)
     point = type(made.at(1.0))
     evaluate, calls = point.expected_bits, []

@@ -1,4 +1,4 @@
-"""A monitor knows enrolled recordings again, and chooses the law by what a source is made of."""
+"""A monitor knows enrolled recordings again, and chooses the model by what a source is made of."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def test_what_lies_beside_a_recording_hides_nothing(enrolled):
         list(Monitor(population).stream(Beside(File(path), words=words)))
 
 
-def test_another_part_of_it_is_weighed_by_the_same_session_law(enrolled, tmp_path):
+def test_another_part_of_it_is_weighed_by_the_same_session_rank_model(enrolled, tmp_path):
     path, population = enrolled
     monitor = Monitor(population, watch="me")
-    assert (monitor.session, monitor.attacker.law.session) == ("cross", "cross")
+    assert (monitor.session, monitor.attacker.rank_model.session) == ("cross", "cross")
     asked = Monitor(population, watch="me", session="same")
     expected = [r.record() for r in asked.stream(File(path, start_seconds=2.0))]
     found = [r.record() for r in monitor.stream(File(path, start_seconds=2.0))]
     assert found == expected
-    assert (monitor.session, monitor.attacker.law.session) == ("same", "same")
+    assert (monitor.session, monitor.attacker.rank_model.session) == ("same", "same")
     monitor.reset()
     assert monitor.session == "cross"
     assert sessions(monitor, voice_file(tmp_path / "other.flac", 3.0)) == {"cross"}
@@ -79,16 +79,18 @@ def test_what_earlier_streams_brought_is_kept(enrolled):
     assert first.peak_bits >= 0.25
 
 
-def test_a_stream_does_not_change_its_law_on_the_way(enrolled):
+def test_a_stream_does_not_change_its_rank_model_on_the_way(enrolled):
     path, population = enrolled
     monitor = Monitor(population)
     monitor.push(simulated(2.0))
-    with pytest.raises(UsageError, match=r"begun under the cross-session law.*session=\"same\""):
+    with pytest.raises(
+        UsageError, match=r"begun under the cross-session rank model.*session=\"same\""
+    ):
         list(monitor.stream(File(path, start_seconds=2.0)))
 
 
 def test_what_is_no_source_is_one_line():
-    with pytest.raises(UsageError, match="a list is no Source: it lacks label, brings "):
+    with pytest.raises(UsageError, match="a list is no Source: it lacks label, stream_info "):
         list(Monitor(reference()).stream([simulated(1.0)]))  # type: ignore[arg-type]
 
 

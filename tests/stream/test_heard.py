@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from monitor import Monitor
 from monitor.errors import StoreError, UsageError
-from monitor.stream.intake import HeardTotals
+from monitor.stream.accumulator import HeardTotals
 from monitor.stream.reading import Reading
 from monitor.types import Frames, Track
 from tests.stream.streams import Listed, audio, frames, reference, simulated, sounds, two_features

@@ -18,14 +18,14 @@ from monitor.features import registry
 from monitor.features.framing import Framer
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.law import Laws
+from monitor.population.rank_model import RankModels
 from monitor.population.reference import DEMO_SPEAKER, demo_frames
-from monitor.protocols import Brings
+from monitor.protocols import StreamInfo
 from monitor.sources import FramesFile
 from monitor.types import Block, Frames, Gap, Track
 from tests.contracts import KILOBYTE, growth
-from tests.population.laws import population as enrolled
-from tests.population.laws import rank_law
+from tests.population.rank_models import population as enrolled
+from tests.population.rank_models import some_rank_model
 from tests.stream.streams import (
     RATE,
     WATCHED,
@@ -35,7 +35,7 @@ from tests.stream.streams import (
     frames,
     gaps,
     hear,
-    law,
+    rank_model,
     readings,
     reference,
     simulated,
@@ -132,7 +132,7 @@ def late(monkeypatch) -> Population:
         templates.speakers,
         templates.offsets,
         {"late": FeatureTemplates(FeatureSpec("late", HISTOGRAM, 10, 0.3), slices)},
-        Laws([law(("late",), ["histogram"])]),
+        RankModels([rank_model(("late",), ["histogram"])]),
     )
 
 
@@ -300,9 +300,9 @@ def test_the_headline_is_the_evidence_of_the_watched_else_the_closed_set_figure(
     assert any(one.bits != other.bits for one, other in zip(watched, nobody, strict=True))
 
 
-def test_without_a_law_of_evidence_the_headline_is_the_closed_set_figure():
-    bare = Laws(replace(law, evidence=None) for law in reference().laws)
-    monitor = Monitor(reference().with_laws(bare), watch=WATCHED)
+def test_without_a_rank_model_of_evidence_the_headline_is_the_closed_set_figure():
+    bare = RankModels(replace(rank_model, evidence=None) for rank_model in reference().rank_models)
+    monitor = Monitor(reference().with_rank_models(bare), watch=WATCHED)
     assert monitor.headline == "closed-set"
     for one in monitor.stream(Listed([simulated()])):
         assert (one.headline, one.evidence_bits) == ("closed-set", None)
@@ -370,11 +370,11 @@ def test_sum_bits_adds_the_features_and_one_without_frames_adds_nothing():
     assert one.push(both)[-1].features.keys() == {"timbre"}
 
 
-def test_a_population_without_laws_says_how_to_learn_one():
-    bare = reference().with_laws(Laws())
+def test_a_population_without_rank_models_says_how_to_learn_one():
+    bare = reference().with_rank_models(RankModels())
     with pytest.raises(StoreError, match="monitor calibrate"):
         Monitor(bare)
-    assert Monitor(bare, laws=reference().laws).features == ("f0",)
+    assert Monitor(bare, rank_models=reference().rank_models).features == ("f0",)
 
 
 # ----------------------------------------------------------------------------------- losses
@@ -472,7 +472,7 @@ def test_a_channel_is_heard_alone():
 class Labelled(Listed):
     def __init__(self, *features: FeatureSpec) -> None:
         super().__init__([simulated(1.0)])
-        self.brings = Brings(audio=False, tracks={each.name: each for each in features})
+        self.stream_info = StreamInfo(audio=False, tracks={each.name: each for each in features})
 
 
 @pytest.mark.parametrize(
@@ -663,8 +663,8 @@ def test_a_long_block_is_not_kept_alive():
     made = simulated(5.0)
     ahead = Track(np.append(made.tracks["f0"].ticks, 600), np.append(made.tracks["f0"].values, 3))
     monitor.push(Frames(made.speech, {"f0": ahead}))
-    assert [track.ticks.base is None for track in monitor._intake._early.values()] == [True]
-    assert monitor._intake._ahead.base is None
+    assert [track.ticks.base is None for track in monitor._accumulator._early.values()] == [True]
+    assert monitor._accumulator._ahead.base is None
 
 
 @pytest.mark.parametrize("most", [1, 5, 50, 80])
@@ -679,7 +679,7 @@ def test_readings_name_as_many_speakers_as_asked(most):
 
 
 def test_what_is_heard_where_nobody_chose(monkeypatch):
-    """Of voice and a stronger network the stronger one, where it is there and has a law."""
+    """Of voice and a stronger network the stronger one, where it is there and has a rank model."""
     ready = {"f0", "voice", "identity"}
     for module in ("monitor.features.registry", "monitor.stream.attacker"):
         monkeypatch.setattr(f"{module}.ready", lambda name: name in ready)
@@ -687,8 +687,8 @@ def test_what_is_heard_where_nobody_chose(monkeypatch):
     sets = [("f0",), ("voice",), ("identity",), ("f0", "voice"), ("f0", "identity"), names]
 
     def chosen(*sets: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        laws = [rank_law(each) for each in sets]
-        monitor = Monitor(enrolled(features=names, laws=laws))
+        rank_models = [some_rank_model(each) for each in sets]
+        monitor = Monitor(enrolled(features=names, rank_models=rank_models))
         return monitor.features, monitor.unheard
 
     assert chosen(*sets) == (("f0", "identity"), ())

@@ -26,7 +26,7 @@ def enrolled(tmp_path):
     return path, with_speakers(reference(), me=(note(path),))
 
 
-def test_a_stranger_needs_the_cross_session_law(enrolled, tmp_path):
+def test_a_impostor_needs_the_cross_session_rank_model(enrolled, tmp_path):
     _, population = enrolled
     other = voice_file(tmp_path / "other.flac", 5.0)
     assert session_of(population, [provenance_of(other)]) == "cross"
@@ -52,7 +52,7 @@ def test_the_very_audio_that_was_enrolled_is_refused(enrolled, start, end):
 
 
 @pytest.mark.parametrize(("start", "end"), [(40.0, None), (41.5, 60.0), (0.0, 10.0), (3.0, 4.0)])
-def test_another_part_of_the_recording_needs_the_same_session_law(enrolled, start, end):
+def test_another_part_of_the_recording_needs_the_same_session_rank_model(enrolled, start, end):
     path, population = enrolled
     assert session_of(population, [provenance_of(path, start, end)]) == "same"
 

@@ -10,14 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort, FeatureTemplates
-from monitor.population.law import Laws
 from monitor.population.population import Population
+from monitor.population.rank_model import RankModels
 from monitor.stream.attacker import Attacker, Ratios, ratios_lack
 from monitor.stream.monitor import Monitor
-from monitor.stream.notices import law_notices
+from monitor.stream.notices import rank_model_notices
 from monitor.stream.reading import RunningTotals
 from monitor.stream.records import fingerprint
-from tests.population.laws import evidence_law, population, rank_law
+from tests.population.rank_models import evidence_model, population, some_rank_model
 
 SIZE = 12
 FEATURES = ("f0", "phones")
@@ -35,15 +35,15 @@ def cohort(people=30, seed=0, features=FEATURES) -> Cohort:
     return Cohort(np.full(people, 3.0), made)
 
 
-def made(watched=2, **law):
-    """A population whose law reads some bits for some of these templates."""
+def made(watched=2, **rank_model):
+    """A population whose rank model reads some bits for some of these templates."""
     generator = np.random.default_rng(5)
-    law = {"intercept": np.full((41, 4, 2), 6.0)} | law
+    rank_model = {"intercept": np.full((41, 4, 2), 6.0)} | rank_model
     against = cohort()
-    own = rank_law(FEATURES, template_lengths=(10.0, 60.0))
-    own = replace(own, evidence=evidence_law(own, against, **law))
+    own = some_rank_model(FEATURES, template_lengths=(10.0, 60.0))
+    own = replace(own, evidence=evidence_model(own, against, **rank_model))
     people = population(features=FEATURES)
-    whole = type(people)(people.speakers, people.offsets, people.features, Laws([own]),
+    whole = type(people)(people.speakers, people.offsets, people.features, RankModels([own]),
                          cohort=against)  # fmt: skip
     scoring = whole.scoring()
     voices = generator.dirichlet(np.ones(SIZE), (len(FEATURES), 5))
@@ -56,15 +56,17 @@ def made(watched=2, **law):
 
 
 def test_by_definition():
-    _, law, against, ratios, totals, scores = made(support=np.full((4, 2), 99.0))
-    seconds = law.lengths[[0, 1, 2, 3, 1]]
+    _, rank_model, against, ratios, totals, scores = made(support=np.full((4, 2), 99.0))
+    seconds = rank_model.lengths[[0, 1, 2, 3, 1]]
     found = ratios.at(seconds, totals, scores)
     how = HISTOGRAM.similarity("log-likelihood")
     for r, t in enumerate([0, 1, 2, 3, 1]):
         # templates of 20 s, between those of 10 and 60
         w = np.log(20 / 10) / np.log(6)
-        a = (1 - w) * law.evidence.intercept[:, t, 0] + w * law.evidence.intercept[:, t, 1]
-        b = (1 - w) * law.evidence.slopes[:, t, 0] + w * law.evidence.slopes[:, t, 1]
+        a = (1 - w) * rank_model.evidence.intercept[:, t, 0] + w * rank_model.evidence.intercept[
+            :, t, 1
+        ]
+        b = (1 - w) * rank_model.evidence.slopes[:, t, 0] + w * rank_model.evidence.slopes[:, t, 1]
         nats = np.repeat(a[:, None], 6, axis=1)
         for f, name in enumerate(FEATURES):
             sketches = against.features[name].slices.astype(int)
@@ -134,7 +136,7 @@ def test_a_moment_does_not_depend_on_the_others():
         assert one.watched[0] == whole.watched[r]
 
 
-def test_the_amount_heard_does_not_matter_to_the_scores_but_to_the_law():
+def test_the_amount_heard_does_not_matter_to_the_scores_but_to_the_rank_model():
     *_, ratios, totals, scores = made()
     seconds = np.full(5, 10.0)
     longer = ratios.at(seconds, {f: 7 * x for f, x in totals.items()}, 7 * scores)
@@ -144,38 +146,41 @@ def test_the_amount_heard_does_not_matter_to_the_scores_but_to_the_law():
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda p, law: (p, replace(law, evidence=None)), "learnt without evidence"),
-        (lambda _, law: (population(features=FEATURES), law), "no cohort"),
-        (lambda p, law: (with_cohort(p, cohort(seed=1)), law), "another cohort"),
-        (lambda p, law: (with_cohort(p, cohort(features=("f0",))), law), "nothing of phones"),
-        (lambda p, law: (p, law), ""),
+        (lambda p, rank_model: (p, replace(rank_model, evidence=None)), "learnt without evidence"),
+        (lambda _, rank_model: (population(features=FEATURES), rank_model), "no cohort"),
+        (lambda p, rank_model: (with_cohort(p, cohort(seed=1)), rank_model), "another cohort"),
+        (
+            lambda p, rank_model: (with_cohort(p, cohort(features=("f0",))), rank_model),
+            "nothing of phones",
+        ),
+        (lambda p, rank_model: (p, rank_model), ""),
     ],
 )
 def test_what_is_lacking_is_said(change, reason):
-    whole, law, *_ = made()
-    said = ratios_lack(*change(whole, law))
+    whole, rank_model, *_ = made()
+    said = ratios_lack(*change(whole, rank_model))
     assert reason in said
     assert bool(said) == bool(reason)
 
 
 def with_cohort(people, against):
-    return type(people)(people.speakers, people.offsets, people.features, people.laws,
+    return type(people)(people.speakers, people.offsets, people.features, people.rank_models,
                         cohort=against)  # fmt: skip
 
 
 def of_voice_and_words(*, words_too: bool) -> Population:
-    """People whose laws tell evidence of f0, and of f0 and style only where asked."""
+    """People whose rank models tell evidence of f0, and of f0 and style only where asked."""
     names = ("f0", "style")
     against = cohort(features=names if words_too else ("f0",))
-    laws = [rank_law(each, seed=3) for each in (("f0",), ("style",), names)]
+    rank_models = [some_rank_model(each, seed=3) for each in (("f0",), ("style",), names)]
     learnt = [
-        replace(law, evidence=evidence_law(law, against))
-        if set(law.features) <= set(against.features) else law
-        for law in laws
+        replace(rank_model, evidence=evidence_model(rank_model, against))
+        if set(rank_model.features) <= set(against.features) else rank_model
+        for rank_model in rank_models
     ]  # fmt: skip
     people = population(features=names)
     return Population(
-        people.speakers, people.offsets, people.features, Laws(learnt), cohort=against
+        people.speakers, people.offsets, people.features, RankModels(learnt), cohort=against
     )
 
 
@@ -194,24 +199,31 @@ def test_a_transcript_does_not_take_the_evidence_of_the_voice():
     assert told.posterior.tolist() != voice.posterior.tolist()
     assert both.support_bits == alone.support_bits
     monitor = Monitor(people, ["f0", "style"], "s2")
-    (notice,) = [line for line in map(str, law_notices(monitor)) if "evidence" in line]
-    assert notice.startswith("evidence, and what is said of other crowds, is of f0 alone: the law")
+    (notice,) = [line for line in map(str, rank_model_notices(monitor)) if "evidence" in line]
+    assert notice.startswith(
+        "evidence, and what is said of other crowds, is of f0 alone: the rank model"
+    )
     assert "learnt without evidence" in notice
     assert "may learn more" in notice
-    laws = [law for law in people.laws if law.features != ("f0",)]
-    (own,) = [law for law in people.laws if law.features == ("f0",)]
+    rank_models = [
+        rank_model for rank_model in people.rank_models if rank_model.features != ("f0",)
+    ]
+    (own,) = [rank_model for rank_model in people.rank_models if rank_model.features == ("f0",)]
     other = replace(own, evidence=None)
-    mute = Monitor(people.with_laws(Laws([*laws, other])), ["f0", "style"], "s2")
+    mute = Monitor(
+        people.with_rank_models(RankModels([*rank_models, other])), ["f0", "style"], "s2"
+    )
     assert mute.attacker.support_bits is None
-    assert any("nothing can be said beyond" in line for line in map(str, law_notices(mute)))
-    assert fingerprint(monitor)["law"] != fingerprint(mute)["law"]
+    assert any("nothing can be said beyond" in line for line in map(str, rank_model_notices(mute)))
+    assert fingerprint(monitor)["rank_model"] != fingerprint(mute)["rank_model"]
 
 
 def test_where_words_have_evidence_it_counts():
     people = of_voice_and_words(words_too=True)
     attacker = Attacker(people, ("f0", "style"), "s2")
-    assert attacker.evidence_law is attacker.law
+    assert attacker.evidence_model is attacker.rank_model
     assert not attacker.evidence_lacks
     assert not any(
-        "evidence" in line for line in map(str, law_notices(Monitor(people, ["f0", "style"])))
+        "evidence" in line
+        for line in map(str, rank_model_notices(Monitor(people, ["f0", "style"])))
     )

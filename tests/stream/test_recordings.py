@@ -17,7 +17,7 @@ from monitor.sinks.console import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
 from monitor.sources.provenance import Provenance
-from monitor.stream.intake import HeardTotals
+from monitor.stream.accumulator import HeardTotals
 from monitor.stream.turns import alike, cohort, judged_by, unlike
 from monitor.types import Block, Frames, Track
 from tests.stream.streams import (

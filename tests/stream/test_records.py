@@ -9,7 +9,7 @@ import numpy as np
 
 from monitor import Monitor, Population
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.law import Laws, RankLaw
+from monitor.population.rank_model import RankModel, RankModels
 from monitor.records.reading import SCHEMA_VERSION
 from monitor.records.schema import RECORDS, SCHEMA
 from monitor.stream.notices import GapEvent
@@ -20,7 +20,7 @@ from monitor.version import __version__
 from tests.stream.streams import (
     WATCHED,
     Listed,
-    law,
+    rank_model,
     reference,
     simulated,
     two_features,
@@ -33,7 +33,7 @@ DECLARED = {record.title: record for record in RECORDS}
 
 
 def start(population: Population, *arguments: Any, **options: Any) -> dict[str, Any]:
-    """Without the notice that these laws, or these templates' cohort, say nothing of crowds."""
+    """Without the notice that these models, or these templates' cohort, say nothing of crowds."""
     record = start_record(Monitor(population, *arguments, **options), ["a.flac"])
     VALIDATOR.validate(record)
     told = [notice for notice in record["notices"] if not notice.startswith(BEYOND)]
@@ -62,7 +62,7 @@ def test_nothing_is_written_that_is_not_declared():
 def test_the_start_record_says_what_a_reader_needs():
     record = start(reference(), watch=WATCHED, step_seconds=0.5)
     assert next(iter(record)) == "type"
-    used = reference().laws.find(("f0",), "cross")
+    used = reference().rank_models.find(("f0",), "cross")
     assert used is not None
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", record.pop("time"))
     assert all(re.fullmatch("[0-9a-f]{16}", value) for value in record["fingerprint"].values())
@@ -82,11 +82,11 @@ def test_the_start_record_says_what_a_reader_needs():
         "template_seconds": record["template_seconds"],
         "similarity": {"f0": "log-likelihood"},
         "ties": "spread",
-        "law": "own",
-        "law_prior": 0.0,
-        "law_session": "cross",
-        "law_speakers": used.speakers,
-        "law_candidates": 50,
+        "rank_model": "own",
+        "rank_model_prior": 0.0,
+        "rank_model_session": "cross",
+        "rank_model_speakers": used.speakers,
+        "rank_model_candidates": 50,
         "among": [50, 1_000_000],
         "enrolled_prior": 0.5,
         "on_change": "ignore",
@@ -103,13 +103,13 @@ def test_nobody_watched():
     assert record["assumes_enrolled"] is True
 
 
-def test_a_borrowed_law_is_marked_and_told():
+def test_a_mismatched_rank_model_is_marked_and_told():
     record = start(with_speakers(reference(), me=()))
-    assert record["law"] == "borrowed"
+    assert record["rank_model"] == "mismatched"
     assert record["speakers"] == 51
     assert record["ceiling"] == np.log2(51)
     (notice,) = record["notices"]
-    assert "borrowed" in notice
+    assert "mismatched" in notice
     assert "another microphone" in notice
 
 
@@ -125,7 +125,10 @@ def shortened(population: Population, name: str, slices: int) -> Population:
         key: FeatureTemplates(t.spec, t.slices[keep]) for key, t in population.features.items()
     }
     return Population(
-        population.speakers, np.concatenate([[0], np.cumsum(counts)]), features, population.laws
+        population.speakers,
+        np.concatenate([[0], np.cumsum(counts)]),
+        features,
+        population.rank_models,
     )
 
 
@@ -167,29 +170,31 @@ def test_a_shorter_template_that_is_useful_is_compared_by_everybody_being_cut():
     assert record["notices"][0].startswith(f"{WATCHED} is not among the 49 compared")
 
 
-def test_a_law_that_was_not_learnt_at_the_length_is_told():
+def test_a_rank_model_that_was_not_learnt_at_the_length_is_told():
     population = shortened(reference(), WATCHED, 9)
     (cut,) = start(population, watch=WATCHED)["notices"]
     assert "cut to 45 s" in cut
     assert "what was learnt from templates of 30 and 60 s is interpolated" in cut
     (short,) = start(population, template_seconds=5)["notices"]
     assert "nothing shorter than 10 s was learnt from: the figures are too high" in short
-    (long,) = start(reference(), laws=Laws([at_most(law, 60) for law in reference().laws]))[
-        "notices"
-    ][:1]
+    (long,) = start(
+        reference(),
+        rank_models=RankModels([at_most(rank_model, 60) for rank_model in reference().rank_models]),
+    )["notices"][:1]
     assert "nothing longer than 60 s was learnt from: the figures are too low" in long
 
 
-def at_most(law: RankLaw, seconds: float) -> RankLaw:
-    """A law that was learnt at no longer templates."""
-    kept = law.template_lengths <= seconds
+def at_most(rank_model: RankModel, seconds: float) -> RankModel:
+    """A rank model that was learnt at no longer templates."""
+    kept = rank_model.template_lengths <= seconds
     cells = {
-        n: getattr(law, n)[:, :, kept] for n in ("alpha", "beta", "binomial", "weights", "floor")
+        n: getattr(rank_model, n)[:, :, kept]
+        for n in ("alpha", "beta", "binomial", "weights", "floor")
     }
     return replace(
-        law,
-        template_lengths=law.template_lengths[kept],
-        open_set=law.open_set[:, kept],
+        rank_model,
+        template_lengths=rank_model.template_lengths[kept],
+        open_set=rank_model.open_set[:, kept],
         evidence=None,  # of the whole grid
         **cells,
     )
@@ -200,8 +205,8 @@ def test_too_little_enrolled_speech_is_withheld():
     record = start(population, watch=WATCHED)
     (mismatch,) = record["notices"]
     assert mismatch == (
-        f"template_mismatch: {WATCHED} has 5 s of enrolled speech, too little: the rank law knows "
-        "no templates under 10 s; enrol more"
+        f"template_mismatch: {WATCHED} has 5 s of enrolled speech, too little: the rank model "
+        f"knows no templates under 10 s; enrol more"
     )
     assert (record["speakers"], record["template_seconds"]) == (49, 100)
     longer = start(shortened(reference(), WATCHED, 2), watch=WATCHED, template_seconds=30)
@@ -223,54 +228,58 @@ def test_what_is_withheld_is_null_and_says_why():
         assert record["gain_bits"] > 0
 
 
-def laws_of(population: Population, *sessions: str) -> Population:
-    return population.with_laws(Laws(law for law in population.laws if law.session in sessions))
+def rank_models_of(population: Population, *sessions: str) -> Population:
+    return population.with_rank_models(
+        RankModels(
+            rank_model for rank_model in population.rank_models if rank_model.session in sessions
+        )
+    )
 
 
-def test_a_law_that_flatters_the_attacker_is_told():
-    record = start(laws_of(reference(), "same"))
-    assert record["law_session"] == "same"
+def test_a_rank_model_that_same_session_biased_the_attacker_is_told():
+    record = start(rank_models_of(reference(), "same"))
+    assert record["rank_model_session"] == "same"
     (notice,) = record["notices"]
     assert re.search(
-        r"flatters the attacker, among 50 of the shipped readers by \d\.\d bits at 10 s", notice
+        r"favours the attacker, among 50 of the shipped readers by \d\.\d bits at 10 s", notice
     )
 
 
 def test_the_same_session_is_told():
     record = start(reference(), session="same")
-    assert record["law_session"] == "same"
+    assert record["rank_model_session"] == "same"
     (notice,) = record["notices"]
     assert "enrolled too" in notice
-    record = start(laws_of(reference(), "cross"), session="same")
-    assert record["law_session"] == "cross"
+    record = start(rank_models_of(reference(), "cross"), session="same")
+    assert record["rank_model_session"] == "cross"
     (notice,) = record["notices"]
-    assert "there is no same-session law" in notice
-    assert start(laws_of(reference(), "cross"))["notices"] == []
+    assert "there is no same-session rank model" in notice
+    assert start(rank_models_of(reference(), "cross"))["notices"] == []
 
 
 def test_more_than_ten_times_the_calibrations_speakers_are_told():
-    few = replace(law(("f0",), ["histogram"]), candidates=5)
-    sized = Laws([replace(few, features=("f0",))])
-    population = reference().with_laws(sized)
+    few = replace(rank_model(("f0",), ["histogram"]), candidates=5)
+    sized = RankModels([replace(few, features=("f0",))])
+    population = reference().with_rank_models(sized)
     assert not [n for n in start(population)["notices"] if "more than ten times" in n]
     more = with_speakers(population, me=())
     assert [n for n in start(more)["notices"] if "more than ten times the 5" in n]
 
 
-def test_fingerprints_tell_populations_and_laws_apart():
+def test_fingerprints_tell_populations_and_rank_models_apart():
     plain = start(reference())["fingerprint"]
     assert start(reference(), watch=WATCHED, step_seconds=9.0)["fingerprint"] == plain
     more = start(with_speakers(reference(), me=()))["fingerprint"]
     assert more["population"] != plain["population"]
-    assert more["law"] == plain["law"]
-    used = reference().laws.find(("f0",), "cross")
+    assert more["rank_model"] == plain["rank_model"]
+    used = reference().rank_models.find(("f0",), "cross")
     assert used is not None
     for name in ("alpha", "beta", "weights", "floor", "lengths", "template_lengths"):
         other = replace(used, **{name: getattr(used, name) * 1.01})
-        found = start(reference(), laws=Laws([other]))["fingerprint"]
-        assert found["law"] != plain["law"], name
+        found = start(reference(), rank_models=RankModels([other]))["fingerprint"]
+        assert found["rank_model"] != plain["rank_model"], name
         assert found["population"] == plain["population"]
-    assert start(reference(), session="same")["fingerprint"]["law"] != plain["law"]
+    assert start(reference(), session="same")["fingerprint"]["rank_model"] != plain["rank_model"]
 
 
 def test_a_gap_names_its_recording():

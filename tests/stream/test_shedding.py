@@ -13,7 +13,7 @@ from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from monitor.features.phones import Phones
 from monitor.managed import Managed
-from monitor.protocols import Brings
+from monitor.protocols import StreamInfo
 from monitor.stream.blocks_to_ticks import LATE_SECONDS, LoadShedding, OnBothSides, Timed, timed
 from monitor.types import Block, Gap, Track
 from tests.contracts import babble, heard, voice
@@ -39,7 +39,7 @@ class Slow(F0):
 class Piling(Managed):
     """A live source: audio gathers while the listener is busy."""
 
-    label, brings = "piling", Brings(live=True)
+    label, stream_info = "piling", StreamInfo(live=True)
     seconds: float | None = None
 
     def __init__(self, now: list[float], seconds: float) -> None:

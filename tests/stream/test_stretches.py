@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from monitor.stream.intake import HeardTotals, Moments
+from monitor.stream.accumulator import HeardTotals, Moments
 from monitor.stream.making import VoiceStretches, as_moments
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Change, Reading

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from monitor import Monitor
 from monitor.features.style import Style
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.law import Laws
 from monitor.population.population import Population, Speaker
+from monitor.population.rank_model import RankModels
 from monitor.sources import Beside, Chain
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.records import RunTotals
 from monitor.types import AnyArray, Block, Words
 from tests.contracts import talk, voice
-from tests.population.laws import rank_law
+from tests.population.rank_models import some_rank_model
 from tests.stream.streams import Listed
 
 RATE, SECONDS = 8000, 20.0
@@ -31,10 +31,10 @@ RATE, SECONDS = 8000, 20.0
 def population() -> Population:
     spec = Style().spec
     slices = np.random.default_rng(3).integers(0, 9, (6, spec.size)).astype(np.uint16)
-    law = replace(rank_law(("style",)), networks=(spec.network,))
+    rank_model = replace(some_rank_model(("style",)), networks=(spec.network,))
     people = [Speaker(name) for name in ("ann", "bob", "cy")]
     features = {"style": FeatureTemplates(spec, slices)}
-    return Population(people, np.array([0, 2, 4, 6]), features, Laws([law]))
+    return Population(people, np.array([0, 2, 4, 6]), features, RankModels([rank_model]))
 
 
 def monitor() -> Monitor:

@@ -8,12 +8,12 @@ import pytest
 from monitor.errors import CalibrationError, UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.rank_models import mean_disclosure_bits
-from monitor.population.population import load_laws, save_laws
+from monitor.population.population import load_rank_models, save_rank_models
 from monitor.training import calibrating
 from monitor.training.calibrating import calibrate
 from monitor.training.fitted import ROW, held_out_nats
 from monitor.training.voices import SessionFrames, SpeakerSpeech
-from tests.population.laws import population
+from tests.population.rank_models import population
 
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}
 IDENTITY = FeatureSpec("identity", EMBEDDING, 8, 0.5)
@@ -26,7 +26,7 @@ KEYS = [
     *["rank1_bits", "spread", "ceiling_bits", "kl_bits", "rank1_match_bits", "null_low"],
     *["null_high", "null_raw_low", "null_raw_high", "held_out_local_bits"],
     *["calibration_error", "reliability", "weights", "floor", "losses", "notes"],
-    *["open_set_area", "open_set_enrolled_kept", "open_set_strangers_found", "prior_speakers"],
+    *["open_set_area", "open_set_enrolled_kept", "open_set_impostors_found", "prior_speakers"],
     *ROW,
     *["common_candidates", "common_bits", "common_bits_low", "common_bits_high"],
 ]
@@ -46,30 +46,30 @@ def small(voices, specs=F0, **options):
 
 
 @pytest.mark.slow
-def test_rows_and_laws(voices):
+def test_rows_and_rank_models(voices):
     made = small(voices, lengths=[3, 1, 1.0], template_lengths=[6.0, 4.0])
     assert all(list(row) == KEYS for row in made.rows)
     cells = [(row["session"], row["D"], row["T"]) for row in made.rows]
     assert cells == [(s, d, t) for s in ("same", "cross") for d in (4.0, 6.0) for t in (1.0, 3.0)]
     json.dumps(made.rows, allow_nan=False)
     for session in ("same", "cross"):
-        law = made.laws.find(("f0",), session)
-        assert law.lengths.tolist() == [1.0, 3.0]
-        assert law.template_lengths.tolist() == [4.0, 6.0]
-        assert law.alpha.shape == (21, 2, 2)
-        assert law.weights.shape == (21, 2, 2, 1)
-        assert law.similarities == ("log-likelihood",)
-        assert (law.speakers, law.candidates) == (12, 12)
-        for row in law.rows:
+        rank_model = made.rank_models.find(("f0",), session)
+        assert rank_model.lengths.tolist() == [1.0, 3.0]
+        assert rank_model.template_lengths.tolist() == [4.0, 6.0]
+        assert rank_model.alpha.shape == (21, 2, 2)
+        assert rank_model.weights.shape == (21, 2, 2, 1)
+        assert rank_model.similarities == ("log-likelihood",)
+        assert (rank_model.speakers, rank_model.candidates) == (12, 12)
+        for row in rank_model.rows:
             place = 0, int(row["T"] == 3.0), int(row["D"] == 6.0)
-            assert law.alpha[place] == row["alpha"]
-            assert law.floor[place] == row["floor"]
+            assert rank_model.alpha[place] == row["alpha"]
+            assert rank_model.floor[place] == row["floor"]
             assert row["trials"] == 36
             assert row["ties"] == "spread"
-    assert len(made.laws) == 2
+    assert len(made.rank_models) == 2
 
 
-def test_longer_is_better_and_same_session_flatters(simulated):
+def test_longer_is_better_and_same_session_same_session_biased(simulated):
     made = small(simulated(30, 2, 30.0), lengths=[0.5, 5.0], trials=5)
     bits = {(row["session"], row["T"]): row["mean_bits_model"] for row in made.rows}
     assert bits["same", 5.0] > bits["same", 0.5] + 0.5
@@ -81,30 +81,32 @@ def test_longer_is_better_and_same_session_flatters(simulated):
 def test_deterministic_for_a_seed(voices):
     one, two, other = small(voices), small(voices), small(voices, seed=1)
     assert one.rows == two.rows
-    for a, b, c in zip(one.laws, two.laws, other.laws, strict=True):
+    for a, b, c in zip(one.rank_models, two.rank_models, other.rank_models, strict=True):
         np.testing.assert_array_equal(a.alpha, b.alpha)
         np.testing.assert_array_equal(a.weights, b.weights)
-        assert (a.alpha[0] == c.alpha[0]).all()  # the law itself has no chance in it
+        assert (a.alpha[0] == c.alpha[0]).all()  # the rank model itself has no chance in it
         assert (a.alpha[1:] != c.alpha[1:]).any()
 
 
 def test_lengths_nobody_reaches_are_dropped(voices):
     made = small(voices, lengths=[1.0, 3.0, 300.0], template_lengths=[6.0, 120.0])
     assert {(row["T"], row["D"]) for row in made.rows} == {(1.0, 6.0), (3.0, 6.0)}
-    assert all(law.lengths.tolist() == [1.0, 3.0] for law in made.laws)
+    assert all(rank_model.lengths.tolist() == [1.0, 3.0] for rank_model in made.rank_models)
 
 
 def test_cells_out_of_reach_are_nan(voices):
     shortest = min(v.length(i) for v in voices for i in range(2)) / 10
     made = small(voices, lengths=[1.0, 12.0], template_lengths=[4.0, np.floor(shortest - 1.5)])
-    same = made.laws.find(("f0",), "same")
+    same = made.rank_models.find(("f0",), "same")
     assert np.isfinite(same.alpha).all(axis=0).tolist() == [[True, True], [True, False]]
-    assert made.laws.find(("f0",), "cross").alpha.shape == (21, 2, 2)
+    assert made.rank_models.find(("f0",), "cross").alpha.shape == (21, 2, 2)
 
 
-def test_no_cross_session_law_from_one_session(simulated):
+def test_no_cross_session_rank_model_from_one_session(simulated):
     made = small(simulated(12, 1, 30.0))
-    assert [(law.features, law.session) for law in made.laws] == [(("f0",), "same")]
+    assert [(rank_model.features, rank_model.session) for rank_model in made.rank_models] == [
+        (("f0",), "same")
+    ]
 
 
 def test_progress(voices):
@@ -146,7 +148,7 @@ def test_no_lengths(voices):
 
 def test_similarities(voices):
     made = small(voices, lengths=[1.0], similarities={"f0": "hellinger"})
-    assert {law.similarities for law in made.laws} == {("hellinger",)}
+    assert {rank_model.similarities for rank_model in made.rank_models} == {("hellinger",)}
     plain = small(voices, lengths=[1.0])
     assert made.rows[0]["weights"] != plain.rows[0]["weights"]
     with pytest.raises(UsageError, match="no similarity for 'fo': calibrating f0"):
@@ -175,13 +177,13 @@ def embedded(speakers: int, spread: float, seed: int = 0) -> list[SpeakerSpeech]
     return voices
 
 
-def test_two_features_have_laws_of_their_own_and_together():
+def test_two_features_have_rank_models_of_their_own_and_together():
     specs = {"identity": IDENTITY, "noise": NOISE}
     made = small(embedded(15, 2.0), specs, lengths=[2.0], trials=5)
     sets = {("identity",), ("noise",), ("identity", "noise")}
-    assert {law.features for law in made.laws} == sets
-    assert {law.session for law in made.laws} == {"same", "cross"}
-    joint = made.laws.find(("identity", "noise"), "cross")
+    assert {rank_model.features for rank_model in made.rank_models} == sets
+    assert {rank_model.session for rank_model in made.rank_models} == {"same", "cross"}
+    joint = made.rank_models.find(("identity", "noise"), "cross")
     assert joint.similarities == ("embedding-cosine", "log-likelihood")
     assert joint.weights.shape == (21, 1, 1, 2)
     rows = {row["feature"]: row for row in made.rows if row["session"] == "cross"}
@@ -205,7 +207,7 @@ def test_speakers_who_are_all_alike_read_nothing(simulated):
 
 
 @pytest.mark.slow
-def test_the_law_of_forty_predicts_the_bits_among_four_hundred(simulated):
+def test_the_rank_model_of_forty_predicts_the_bits_among_four_hundred(simulated):
     everybody = simulated(400, 2, 25.0, 7)
     grid = {"lengths": [3.0], "template_lengths": [12.0]}
     large = small(everybody, **grid)
@@ -214,8 +216,10 @@ def test_the_law_of_forty_predicts_the_bits_among_four_hundred(simulated):
         assert measured["candidates"] == 400
         predicted, among_forty = [], []
         for first in range(0, 400, 80):
-            law = small(everybody[first : first + 40], **grid).laws.find(("f0",), session)
-            parameters = law.alpha[0], law.beta[0]
+            rank_model = small(everybody[first : first + 40], **grid).rank_models.find(
+                ("f0",), session
+            )
+            parameters = rank_model.alpha[0], rank_model.beta[0]
             predicted.append(mean_disclosure_bits(*parameters, 400).item())
             among_forty.append(mean_disclosure_bits(*parameters, 40).item())
         assert np.mean(predicted) == pytest.approx(measured["mean_bits_raw"], abs=0.3)
@@ -226,30 +230,39 @@ def test_the_law_of_forty_predicts_the_bits_among_four_hundred(simulated):
 
 @pytest.mark.slow
 def test_a_prior_keeps_few_speakers_from_claiming_too_much(simulated):
-    """Session by session of a dozen: without a prior their law is of one session, and flatters."""
+    """Session by session of a dozen: without a prior their model is of one session, and favours."""
     everybody = simulated(80, 2, 25.0, 3)
-    elsewhere = population(features=("f0",), size=104).with_laws(small(everybody[12:62]).laws)
+    elsewhere = population(features=("f0",), size=104).with_rank_models(
+        small(everybody[12:62]).rank_models
+    )
     single = [SpeakerSpeech(voice.name, voice.sessions[:1]) for voice in everybody[:12]]
     alone, made = small(single), small(single, prior=elsewhere)
-    assert alone.laws.find(("f0",), "cross") is None
-    law, stand_in = (made.laws.find(("f0",), session) for session in ("same", "cross"))
+    assert alone.rank_models.find(("f0",), "cross") is None
+    rank_model, stand_in = (
+        made.rank_models.find(("f0",), session) for session in ("same", "cross")
+    )
     assert stand_in.origin == "shipped"
     assert stand_in.prior_share == 1.0
-    shipped = elsewhere.laws.find(("f0",), "cross")
+    shipped = elsewhere.rank_models.find(("f0",), "cross")
     assert shipped is not None
     np.testing.assert_array_equal(stand_in.alpha, shipped.alpha)
-    assert law.origin == "own"
-    assert law.prior_share == law.prior_speakers / (12 + law.prior_speakers) > 0.5
-    assert all(row["prior_speakers"] == law.prior_speakers for row in made.rows)
+    assert rank_model.origin == "own"
+    assert (
+        rank_model.prior_share == rank_model.prior_speakers / (12 + rank_model.prior_speakers) > 0.5
+    )
+    assert all(row["prior_speakers"] == rank_model.prior_speakers for row in made.rows)
     assert made.several_sessions == 0
-    # two sessions each: a law of their own, with the prior
+    # two sessions each: a rank model of their own, with the prior
     both = small(everybody[:12], prior=elsewhere)
     assert both.several_sessions == 12
-    assert {law.origin for law in both.laws} == {"own"}
-    assert both.laws.find(("f0",), "cross").prior_speakers > 0
+    assert {rank_model.origin for rank_model in both.rank_models} == {"own"}
+    assert both.rank_models.find(("f0",), "cross").prior_speakers > 0
     # frames of another kind have none
     other = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.02)}
-    assert {law.prior_speakers for law in small(single, other, prior=elsewhere).laws} == {0.0}
+    assert {
+        rank_model.prior_speakers
+        for rank_model in small(single, other, prior=elsewhere).rank_models
+    } == {0.0}
 
 
 @pytest.mark.slow
@@ -275,12 +288,12 @@ def test_a_feature_that_no_test_is_long_enough_for_has_no_say(simulated, tmp_pat
 
     voices = [SpeakerSpeech(v.name, tuple(map(heard, v.sessions))) for v in simulated(12, 2, 30.0)]
     made = small(voices, F0 | {"voice": VOICE}, lengths=[0.3, 1.0])
-    assert {law.features for law in made.laws} == {("f0",), ("f0", "voice")}
-    save_laws(tmp_path / "law.npz", made.laws)
-    law = load_laws(tmp_path / "law.npz")[0].find(("f0", "voice"), "same")
-    assert law is not None
-    assert (law.weights[..., 0] > 0).all()
-    assert (law.weights[..., 1] == 0).all()
+    assert {rank_model.features for rank_model in made.rank_models} == {("f0",), ("f0", "voice")}
+    save_rank_models(tmp_path / "rank_model.npz", made.rank_models)
+    rank_model = load_rank_models(tmp_path / "rank_model.npz")[0].find(("f0", "voice"), "same")
+    assert rank_model is not None
+    assert (rank_model.weights[..., 0] > 0).all()
+    assert (rank_model.weights[..., 1] == 0).all()
 
 
 class TestTrainedOn:
@@ -305,21 +318,21 @@ class TestTrainedOn:
         ]
 
     @pytest.mark.slow
-    def test_their_tests_teach_no_law_of_its_feature(self, voices):
+    def test_their_tests_teach_no_rank_model_of_its_feature(self, voices):
         naive = small(voices, self.SHAPES)
         made = small(voices, self.SHAPES, trained={"net": {*self.TRAINERS, "nobody"}})
-        for law in made.laws:
-            apart = "net" in law.features
-            assert law.left_out == (self.TRAINERS if apart else ())
-            assert law.speakers == (12 if apart else 26)
-            assert law.candidates == 26
-            before = naive.laws.find(law.features, law.session)
+        for rank_model in made.rank_models:
+            apart = "net" in rank_model.features
+            assert rank_model.left_out == (self.TRAINERS if apart else ())
+            assert rank_model.speakers == (12 if apart else 26)
+            assert rank_model.candidates == 26
+            before = naive.rank_models.find(rank_model.features, rank_model.session)
             assert before.left_out == ()
             assert before.speakers == 26
-            for row, other in zip(law.rows, before.rows, strict=True):
+            for row, other in zip(rank_model.rows, before.rows, strict=True):
                 assert (row == other) is not apart
-                assert row["trials"] == 3 * law.speakers
-                if apart:  # they flattered the attacker
+                assert row["trials"] == 3 * rank_model.speakers
+                if apart:  # they biased upwards the attacker
                     assert row["held_out_local_bits"] < other["held_out_local_bits"] - 0.1
 
     @pytest.mark.slow
@@ -331,11 +344,11 @@ class TestTrainedOn:
             return held_out_nats(cell, *rest)
 
         monkeypatch.setattr(calibrating, "held_out_nats", weighed)
-        laws = list(small(voices[14:], self.SHAPES).laws)
-        prior = population(features=("f0", "net"), laws=laws, size=104)
+        rank_models = list(small(voices[14:], self.SHAPES).rank_models)
+        prior = population(features=("f0", "net"), rank_models=rank_models, size=104)
         options = {"trained": {"net": self.TRAINERS}, "sets": [["net"]]}
         made = small(voices, self.SHAPES, prior=prior, **options)
-        assert all(law.prior_speakers > 0 for law in made.laws)
+        assert all(rank_model.prior_speakers > 0 for rank_model in made.rank_models)
         assert heard == set(range(14, 26))
 
     def test_enough_must_be_left(self, voices):
@@ -346,6 +359,6 @@ class TestTrainedOn:
     @pytest.mark.slow
     def test_only_the_sets_that_are_wanted(self, voices):
         made = small(voices, self.SHAPES, sets=[("net", "f0"), ("net",), ["f0", "net"]])
-        assert {law.features for law in made.laws} == {("f0", "net"), ("net",)}
-        with pytest.raises(UsageError, match="no law of 'voice': calibrating f0, net"):
+        assert {rank_model.features for rank_model in made.rank_models} == {("f0", "net"), ("net",)}
+        with pytest.raises(UsageError, match="no rank model of 'voice': calibrating f0, net"):
             small(voices, self.SHAPES, sets=[("voice",)])

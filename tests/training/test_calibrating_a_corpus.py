@@ -1,4 +1,4 @@
-"""A corpus is calibrated as it is: the same laws as of its voices, collected by hand."""
+"""A corpus is calibrated as it is: the same rank models as of its voices, collected by hand."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def voices_in(folder: Path) -> Path:
 def test_a_corpus_is_collected(tmp_path):
     found = corpus.find(voices_in(tmp_path))
     voices, specs, _ = collect(found, features=["codes"])
-    one = calibrate(found, features=["codes"], **ASKED).laws
-    two = calibrate(voices, specs, **ASKED).laws
+    one = calibrate(found, features=["codes"], **ASKED).rank_models
+    two = calibrate(voices, specs, **ASKED).rank_models
     assert len(list(one)) > 0
     for mine, theirs in zip(one, two, strict=True):
         assert mine.features == theirs.features == ("codes",)

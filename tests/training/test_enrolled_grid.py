@@ -16,7 +16,7 @@ __all__ = ["enrolled"]
 def made(voices, population, lengths, scorings=("average",), templates=(None,)) -> EnrolledGrid:
     names = ("codes", "embedding")
     return EnrolledGrid(
-        voices, population, names, population.laws, lengths, templates, "cross", scorings
+        voices, population, names, population.rank_models, lengths, templates, "cross", scorings
     )
 
 

@@ -45,7 +45,7 @@ def test_slices_of_five_speech_seconds_and_no_session_shares_one(tmp_path):
             population.features["f0"].slices[own], np.concatenate(expected)
         )
     assert population.features["f0"].slices.dtype == np.uint16
-    assert not len(population.laws)
+    assert not len(population.rank_models)
 
 
 def test_slices_go_on_from_file_to_file(tmp_path, frames_file):

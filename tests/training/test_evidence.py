@@ -138,7 +138,7 @@ def test_perfect_separation_claims_no_more_than_pairs_support():
     assert fit.area == 1.0
 
 
-def test_a_prior_law_holds_few_speakers():
+def test_a_prior_rank_model_holds_few_speakers():
     few = compared(speakers=12, lead=3.0, seed=4)
     told = np.repeat(np.array([[-4.5, 3.0]]), 41, axis=0)
     alone, held = fitted(few, 12), fitted(few, 12, PriorCoefficients(told, 50.0))
@@ -188,17 +188,17 @@ def test_calibrating_against_a_cohort(calibrated_voices):
     made = calibrate(voices, F0, prior=None, cohort=cohort, **options)
     assert made.cohort is cohort is not None
     cost = {}
-    for law in made.laws:
-        evidence = law.evidence
+    for rank_model in made.rank_models:
+        evidence = rank_model.evidence
         assert evidence is not None
         assert evidence.cohort == (cohort.mark("f0"),)
         assert evidence.intercept.shape == (21, 2, 2)
         assert np.isfinite(evidence.slopes).all()
-        for row in law.rows:
+        for row in rank_model.rows:
             t, d = int(row["T"] == 5.0), int(row["D"] == 20.0)
             assert evidence.support[t, d] == row["support_bits"]
             assert evidence.area[t, d] == row["enrolled_area"]
-            cost[law.session, t, d] = row["evidence_min_cllr"]
+            cost[rank_model.session, t, d] = row["evidence_min_cllr"]
     assert cost["same", 1, 1] < cost["same", 0, 1]
     assert cost["same", 1, 1] < cost["cross", 1, 1]
     # any two people may serve as others, also across sessions
@@ -211,7 +211,7 @@ def test_a_prior_of_another_cohort_is_none(calibrated_voices):
     voices, cohort, options = calibrated_voices
     learnt = calibrate(voices, F0, prior=None, cohort=cohort, **options)
     reference = Population.reference().only(["f0"])
-    prior = reference.with_laws(learnt.laws, cohort)
+    prior = reference.with_rank_models(learnt.rank_models, cohort)
     few = voices[:12]
     options = options | {"lengths": [5.0], "template_lengths": [20.0]}
     alone = calibrate(few, F0, prior=None, cohort=cohort, **options)
@@ -223,12 +223,12 @@ def test_a_prior_of_another_cohort_is_none(calibrated_voices):
     for mine, theirs, same in ((held, alone, False), (other, away, True)):
         one, two = (across(each).evidence.intercept[0] for each in (mine, theirs))
         assert np.allclose(one, two) == same
-    said = ratios_lack(reference.with_laws(held.laws, shifted), across(held))
+    said = ratios_lack(reference.with_rank_models(held.rank_models, shifted), across(held))
     assert "another cohort" in said
 
 
 def across(made: Calibration) -> Any:
-    return made.laws.find(("f0",), "cross")
+    return made.rank_models.find(("f0",), "cross")
 
 
 @pytest.mark.slow
@@ -237,5 +237,5 @@ def test_no_cohort_no_ratios(calibrated_voices):
     voices, _, options = calibrated_voices
     made = calibrate(voices[:12], F0, prior=None, cohort=None, **options)
     assert made.cohort is None
-    assert all(law.evidence is None for law in made.laws)
+    assert all(rank_model.evidence is None for rank_model in made.rank_models)
     assert all(row["support_bits"] is None for row in made.rows)

@@ -23,7 +23,7 @@ SPEAKERS, SECONDS = 11, 40.0
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Their voices, and a population of them with laws; one more voice than are enrolled."""
+    """Their voices, and a population of them with rank models; one more voice than are enrolled."""
     folder = tmp_path_factory.mktemp("others") / "people"
     write_corpus(folder, Simulation(12, 5), SPEAKERS, 1, SECONDS)
     voices, specs, _ = collect(find(folder))
@@ -43,11 +43,11 @@ def made(tmp_path_factory):
 
 
 def maxima(made, **options):
-    """Of the one law of this population."""
+    """Of the one rank model of this population."""
     voices, population = made
-    (law,) = with_maxima(population, voices, **options).laws
-    assert law.maxima is not None
-    return law.maxima
+    (rank_model,) = with_maxima(population, voices, **options).rank_models
+    assert rank_model.maxima is not None
+    return rank_model.maxima
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_a_maximum_for_every_speaker_field_and_horizon(found, made):
 
 
 @pytest.mark.slow
-def test_they_are_what_the_monitor_says_of_a_stranger(found, made):
+def test_they_are_what_the_monitor_says_of_a_impostor(found, made):
     """Each of them is among the maxima under some other's template, the own one left out."""
     voices, population = made
     for place in (0, 3, SPEAKERS - 1):
@@ -133,7 +133,9 @@ def test_they_are_kept_with_the_population(made, tmp_path):
     wanted = with_maxima(population, voices, horizons=(5.0,))
     wanted.save(tmp_path / "p.npz")
     assert maxima(made, horizons=(5.0,)).speakers == tuple(voice.name for voice in voices)
-    for one, other in zip(wanted.laws, Population.load(tmp_path / "p.npz").laws, strict=True):
+    for one, other in zip(
+        wanted.rank_models, Population.load(tmp_path / "p.npz").rank_models, strict=True
+    ):
         assert one.maxima is not None
         assert other.maxima is not None
         np.testing.assert_array_equal(one.maxima.values, other.maxima.values)

@@ -20,7 +20,7 @@ ADDITIVE = np.ones(2, dtype=bool)
 
 
 def fit(*arguments: Any, **settings: Any) -> FittedCell:
-    """Of a cell that is enough for a law."""
+    """Of a cell that is enough for a rank model."""
     made = fit_cell(*arguments, **settings)
     assert made is not None
     return made
@@ -69,7 +69,7 @@ def test_held_out_bits_stay_below_the_ceiling_and_reward_evidence(noisy, weights
 
 
 @pytest.mark.usefixtures("quick")
-def test_resamples_surround_the_law(noisy, weights):
+def test_resamples_surround_the_rank_model(noisy, weights):
     found = fit(noisy, [0], weights, ADDITIVE[:1])
     for values in (found.alpha, found.beta, found.weights[:, 0], found.floor):
         assert values.shape == (41,)
@@ -128,8 +128,8 @@ def test_perfect_recognition_is_finite_everywhere(weights):
     json.dumps(row, allow_nan=False)
 
 
-def test_one_stray_rank_under_a_narrow_law_is_still_json(weights):
-    """All at rank 1 but for one trial that is last: no law calls that likely."""
+def test_one_stray_rank_under_a_narrow_rank_model_is_still_json(weights):
+    """All at rank 1 but for one trial that is last: no rank model calls that likely."""
     target = np.repeat(np.arange(SPEAKERS), TRIALS)
     scores = np.zeros((120, SPEAKERS))
     scores[np.arange(120), target] = 100.0

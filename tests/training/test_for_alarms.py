@@ -44,7 +44,7 @@ def test_what_was_learnt_travels_whole(made):
     assert isinstance(learnt, Calibration)
     assert evidence_of(people.calibrated(learnt)) is not None
     with pytest.warns(UserWarning, match=r"nothing is said of evidence.*use calibrated\("):
-        without = people.with_laws(learnt.laws)
+        without = people.with_rank_models(learnt.rank_models)
     assert evidence_of(without) is None
 
 
@@ -60,4 +60,6 @@ def test_false_alarms_are_known_where_it_was_asked_for(made, tmp_path):
     silent = Monitor(people.calibrated(plain), ["f0"], watch=people.names[0])
     with pytest.raises(UsageError, match=r"learn it with.*calibrate\(\.\.\., alarms=population\)"):
         silent.false_alarms("bits")
-    assert [law.beta.tolist() for law in learnt.laws] == [law.beta.tolist() for law in plain.laws]
+    assert [rank_model.beta.tolist() for rank_model in learnt.rank_models] == [
+        rank_model.beta.tolist() for rank_model in plain.rank_models
+    ]

@@ -78,7 +78,7 @@ def test_only_what_has_changed_is_heard_again(corpus, tmp_path, flac, monkeypatc
 
 def held(order):
     """Names of the features that are there."""
-    return list(FramesFile(order.target).brings.tracks)
+    return list(FramesFile(order.target).stream_info.tracks)
 
 
 def test_further_features_are_added_to_what_is_there(corpus, tmp_path):
@@ -174,7 +174,7 @@ def test_nothing_else_is_written_over(corpus, tmp_path):
         orders(found, corpus, other)
 
 
-def test_a_strangers_header_is_looked_at(tmp_path):
+def test_a_impostors_header_is_looked_at(tmp_path):
     path = tmp_path / "a.jsonl"
     known = "audio:" + "0" * 64
     path.write_text(f'{{"schema": 1, "hashes": ["{known}"]}}\n{{"seconds": 0.01, "f0": 57}}\n')

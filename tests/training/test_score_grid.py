@@ -9,7 +9,7 @@ import pytest
 
 from monitor.errors import CorpusError, UsageError
 from monitor.population import Population
-from monitor.population.law import Laws
+from monitor.population.rank_model import RankModels
 from monitor.sources import FramesFile
 from monitor.stream.monitor import Monitor
 from monitor.training import calibrate, collect, enrol
@@ -19,19 +19,19 @@ from tests.training.test_scoring import SPEAKERS, places, written
 
 @pytest.fixture(scope="module")
 def heard(tmp_path_factory):
-    """A corpus of two sessions a speaker, its voices and specs, and laws learnt on it."""
+    """A corpus of two sessions a speaker, its voices and specs, and rank models learnt on it."""
     corpus = written(tmp_path_factory.mktemp("heard"), range(SPEAKERS), range(2))
     voices, specs, _ = collect(corpus)
-    laws = calibrate(
+    rank_models = calibrate(
         voices, specs, lengths=(5, 20), template_lengths=(30,), trials=4, replicates=20, prior=None
-    ).laws
-    return corpus, voices, specs, laws
+    ).rank_models
+    return corpus, voices, specs, rank_models
 
 
 def grid(heard, **changes) -> ScoreGrid:
-    _, voices, specs, laws = heard
+    _, voices, specs, rank_models = heard
     how = {"lengths": (5.0,), "template_lengths": (30.0,), "sessions": ("cross",),
-           "scorings": ("average",), "trials": 2, "laws": laws}  # fmt: skip
+           "scorings": ("average",), "trials": 2, "rank_models": rank_models}  # fmt: skip
     return ScoreGrid(voices, specs, **(how | changes))
 
 
@@ -42,11 +42,11 @@ def only(grid: ScoreGrid):
 
 @pytest.mark.slow
 def test_ranks_are_those_of_the_monitor(heard):
-    corpus, _, _, laws = heard
+    corpus, _, _, rank_models = heard
     cell = only(grid(heard))
     assert set(cell.matrices) == {"codes", "embedding", "joint"}
     first = type(corpus)(corpus.recordings[::2], ())
-    population = enrol(first, seconds=30).population.with_laws(laws)
+    population = enrol(first, seconds=30).population.with_rank_models(rank_models)
     between = 0
     for speaker in range(SPEAKERS):  # the first test of each begins its second session
         monitor = Monitor(population, watch=f"s{speaker:02}", step_seconds=5)
@@ -93,19 +93,24 @@ def test_max_scoring_takes_the_nearest_five_seconds(heard):
     assert cell.matrices["embedding"].scores[0, 3] < cosines.max()
 
 
-def test_without_a_law_there_is_no_joint_score_and_it_is_said(heard):
-    alone = Laws(tuple(law for law in heard[3] if len(law.features) == 1))
-    for laws, said in (
-        (alone, "there is no law for any two of codes, embedding"),
-        (Population.reference().laws, "the population has no rank law for codes+embedding"),
+def test_without_a_rank_model_there_is_no_joint_score_and_it_is_said(heard):
+    alone = RankModels(
+        tuple(rank_model for rank_model in heard[3] if len(rank_model.features) == 1)
+    )
+    for rank_models, said in (
+        (alone, "there is no rank model for any two of codes, embedding"),
+        (
+            Population.reference().rank_models,
+            "the population has no rank model for codes+embedding",
+        ),
     ):
-        made = grid(heard, laws=laws)
+        made = grid(heard, rank_models=rank_models)
         assert set(only(made).matrices) == {"codes", "embedding"}
         (why,) = made.problems
         assert why.startswith(f"no joint score: {said}")
 
 
-def test_the_joint_score_is_of_as_many_features_as_a_law_knows(heard):
+def test_the_joint_score_is_of_as_many_features_as_a_rank_model_knows(heard):
     _, voices, specs, _ = heard
     more = [replace(v, sessions=tuple({**s, "third": s["codes"]} for s in v.sessions))
             for v in voices]  # fmt: skip

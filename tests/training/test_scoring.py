@@ -98,8 +98,8 @@ def test_one_feature_has_no_joint_and_chosen_ones_are_kept_to(tmp_path, enrolled
     assert 0.0 < np.mean(found.matrices["codes"].better > 0) < 1.0  # there is something to rank
     assert set(found.matrices) == {"codes"}
     other = Population.reference()
-    with pytest.raises(StoreError, match="no rank law"):
-        score(corpus, enrolled[1].with_laws(other.laws, other.cohort), seconds=5)
+    with pytest.raises(StoreError, match="no rank model"):
+        score(corpus, enrolled[1].with_rank_models(other.rank_models, other.cohort), seconds=5)
 
 
 def test_what_was_enrolled_is_refused_unless_insisted(enrolled):
@@ -133,8 +133,10 @@ def test_speech_is_counted_on_its_own_clock(tmp_path):
     write_corpus(tmp_path, simulation, 3, 1, 60.0)
     corpus = find(tmp_path)
     population = enrol(corpus, seconds=10).population
-    laws = Population.reference().only(["f0"]).laws
-    found = score(corpus, population, ["f0"], seconds=3, laws=laws, allow_overlap=True)
+    rank_models = Population.reference().only(["f0"]).rank_models
+    found = score(
+        corpus, population, ["f0"], seconds=3, rank_models=rank_models, allow_overlap=True
+    )
     spoken = [int(simulation.frames(j, 0, 60.0).speech.sum()) for j in range(3)]
     assert np.bincount(found.matrices["f0"].target).tolist() == [n // 300 for n in spoken]
     assert isinstance(corpus.recordings[0], Recording)

@@ -64,7 +64,7 @@ def test_two_people_are_told_apart(enrolled, others):
     assert unlike(enrolled((high, 0), (low, 0), (high, 0), (high, 0)), others) == ["1"]
 
 
-def test_too_little_speech_and_no_law_tell_nothing(enrolled, others):
+def test_too_little_speech_and_no_rank_model_tell_nothing(enrolled, others):
     high, low = far_apart()
     assert unlike(enrolled((high, 0), (low, 0), seconds=30.0), others) == []
     made = enrolled((high, 0), (low, 0))
@@ -98,4 +98,4 @@ def test_a_candidate_of_any_name_is_somebody_else(enrolled, others):
 def renamed(population: Population, name: str) -> Population:
     """The same people, the last of them by another name."""
     speakers = [*population.speakers[:-1], Speaker(name)]
-    return Population(speakers, population.offsets, population.features, population.laws)
+    return Population(speakers, population.offsets, population.features, population.rank_models)

@@ -1,4 +1,4 @@
-"""A law of few speakers claims too much; with another law as its prior it does not."""
+"""A model of few speakers claims too much; with another rank model as its prior it does not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from monitor.training.cells import Cell
 from monitor.training.fitted import (
     WORTHS,
     FittedCell,
-    KnownLaw,
+    KnownModel,
     choose_worth,
     fit_cell,
     held_out_nats,
@@ -37,23 +37,25 @@ def people(speakers: int, seed: int, hard: float = 0.08, trials: int = 8) -> Cel
     return cell_of(scores, target)
 
 
-def learn(cell: Cell, known: KnownLaw | None = None) -> FittedCell:
+def learn(cell: Cell, known: KnownModel | None = None) -> FittedCell:
     made = fit_cell(cell, [0], speaker_weights(cell.candidates, REPLICATES), ADDITIVE, 0, known)
     assert made is not None
     return made
 
 
-def known_of(law: FittedCell, candidates: int) -> KnownLaw:
-    pmf = np.exp(log_pmf(law.alpha, law.beta, candidates))
-    return KnownLaw(pmf, law.weights, law.floor)
+def known_of(rank_model: FittedCell, candidates: int) -> KnownModel:
+    pmf = np.exp(log_pmf(rank_model.alpha, rank_model.beta, candidates))
+    return KnownModel(pmf, rank_model.weights, rank_model.floor)
 
 
-def excess(law: FittedCell, judges: Cell) -> tuple[float, float]:
-    """Mean bits claimed of strangers less the bits that are so, and by how much beyond limits."""
+def excess(rank_model: FittedCell, judges: Cell) -> tuple[float, float]:
+    """Mean bits claimed of impostors less the bits that are so, and by how much beyond limits."""
     trials, n = logit.Trials(judges.behind, judges.own), len(judges.own)
 
     def posterior(draw: int) -> np.ndarray:
-        return trials.posterior(np.tile(law.weights[draw], (n, 1)), np.full(n, law.floor[draw]))
+        return trials.posterior(
+            np.tile(rank_model.weights[draw], (n, 1)), np.full(n, rank_model.floor[draw])
+        )
 
     claims = np.array([confidence_bits(posterior(b)).mean() for b in range(1 + REPLICATES)])
     truth = local_bits(posterior(0)[np.arange(n), judges.own], judges.candidates).mean()
@@ -62,13 +64,13 @@ def excess(law: FittedCell, judges: Cell) -> tuple[float, float]:
 
 @pytest.fixture(scope="module")
 def elsewhere() -> FittedCell:
-    """The law of fifty others."""
+    """The rank model of fifty others."""
     return learn(people(50, 99))
 
 
 @pytest.fixture(scope="module")
 def judges() -> Cell:
-    """Three hundred whom no law has seen, told apart among forty."""
+    """Three hundred whom no rank model has seen, told apart among forty."""
     many = people(300, 7)
     few = many.behind[:, :, :CANDIDATES].copy()
     own = many.own % CANDIDATES
@@ -133,8 +135,10 @@ def test_limits_hold_the_prior_s_own_uncertainty(elsewhere):
     )
     widths = []
     for known in (sure, replace(known_of(elsewhere, 12), worth=100.0)):
-        law = learn(own, known)
-        low, high = limits(mean_bits_of(law.alpha, law.beta, law.binomial, 12)[1:])
-        widths.append((high - low, np.log(law.weights[1:, 0]).std()))
+        rank_model = learn(own, known)
+        low, high = limits(
+            mean_bits_of(rank_model.alpha, rank_model.beta, rank_model.binomial, 12)[1:]
+        )
+        widths.append((high - low, np.log(rank_model.weights[1:, 0]).std()))
     assert widths[1][0] > 1.5 * widths[0][0]
     assert widths[1][1] > 1.5 * widths[0][1]

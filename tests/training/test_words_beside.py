@@ -123,7 +123,7 @@ def test_what_was_heard_of_the_sound_stays_where_there_are_no_words(speech, tmp_
     first, *rest = kept(speech, frames)
     assert (first.whole, first.seconds) == (True, 0.0)
     assert "has no words beside it" in first.problem
-    assert list(FramesFile(frames / "ann" / "1.npz").brings.tracks) == ["f0"]
+    assert list(FramesFile(frames / "ann" / "1.npz").stream_info.tracks) == ["f0"]
     assert heard(rest) == [True] * 3
     talk(speech / "ann" / "1.wav", 0)
     assert heard(kept(speech, frames)) == [True, False, False, False]

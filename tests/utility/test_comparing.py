@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from monitor.anonymisers import Noise, Utterance
 from monitor.errors import UsageError
-from monitor.protectors import Noise, Utterance
 from monitor.utility import Understood, compare, understand
 from tests.sounds import RATE, synthetic
 

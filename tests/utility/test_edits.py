@@ -1,4 +1,4 @@
-"""Edit distances of words everybody knows, and the laws of a distance."""
+"""Edit distances of words everybody knows, and the rank models of a distance."""
 
 from __future__ import annotations
 

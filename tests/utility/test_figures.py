@@ -29,7 +29,7 @@ def test_sums_are_divided_and_means_taken():
 
 
 def test_limits_hold_the_truth_over_speakers():
-    """Speakers whose error rates scatter around 0.3: 95 % limits hold it in about 95 %."""
+    """Speakers whose error rates scatter around 0.3: 95 % interval hold it in about 95 %."""
     generator = np.random.default_rng(7)
     held = 0
     for _ in range(200):

@@ -13,9 +13,10 @@ def start(**more: Any) -> dict[str, Any]:
         "type": "start", "schema": 2, "version": "0.1.0", "time": "2026-01-01T00:00:00Z",
         "features": ["f0", "phones"], "speakers": 50, "ceiling": CEILING, "plateau": 4.5,
         "watch": "ann", "headline": "closed-set", "assumes_enrolled": False, "step_seconds": 1.0,
-        "template_seconds": 100.0, "law": "own", "law_session": "cross", "law_speakers": 19,
+        "template_seconds": 100.0, "rank_model": "own",
+        "rank_model_session": "cross", "rank_model_speakers": 19,
         "on_change": "note", "recordings": ["talk.flac"], "notices": [],
-        "fingerprint": {"population": "aa", "law": "bb"}, **more,
+        "fingerprint": {"population": "aa", "rank_model": "bb"}, **more,
     }  # fmt: skip
 
 
@@ -71,10 +72,10 @@ def protected(bits: float, **more: Any) -> dict[str, Any]:
 PROTECTED = {"method": "mcadams:0.8", "latency_seconds": 0.02, "attackers": {}}
 
 
-def crossing(second: float, side: str, bought: float | None = None) -> dict[str, Any]:
+def crossing(second: float, side: str, disclosure_delay: float | None = None) -> dict[str, Any]:
     return {
         "type": "crossing", "seconds": second + 5.0, "bits": 2.0, "side": side,
-        "since_seconds": float(second), "bought_seconds": bought,
+        "since_seconds": float(second), "delay_seconds": disclosure_delay,
     }  # fmt: skip
 
 

@@ -199,12 +199,13 @@ from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 from monitor.alerts import Threshold
 from monitor.alerts.actions.receivers import Command
-from monitor.alerts.actions.registry import Courier
+from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.alerts.actions.receivers import Webhook
 from monitor.web.guard import TRIES
 from monitor.web.page import Page
 folder, url = Path(sys.argv[1]), sys.argv[2]
-couriers = [Courier(Command(f"cat >> {folder}/alerts")), Courier(Webhook(url))]
+receivers = (Command(f"cat >> {folder}/alerts"), Webhook(url))
+couriers = [BackgroundDelivery(each) for each in receivers]
 with Page() as page:
     print(page.port, flush=True)
     sys.stdin.readline()  # the attack is on

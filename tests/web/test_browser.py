@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from monitor.alerts.rules import Forecast
+from monitor.anonymisers.blocks import Declared
 from monitor.crowds import best_match, found_among, left_of, narrowed_sentence, people, rounded
 from monitor.phrases import (
     CAVEAT,
@@ -22,7 +23,6 @@ from monitor.phrases import (
     promise_now,
     verdict,
 )
-from monitor.protectors.blocks import Declared
 from monitor.records.reading import declared_record
 from monitor.web.page import Page
 from tests.web import records
@@ -122,24 +122,24 @@ def test_the_page_uses_the_words_of_the_other_views(page, visit):
     assert said == [[odds(b, c, assumed=w is None), verdict(b, c, w)] for b, c, w in asked]
 
 
-def test_both_sides_are_seen_with_whom_and_what_was_bought(page, visit):
+def test_both_sides_are_seen_with_whom_and_what_was_disclosure_delay(page, visit):
     give(page, records.start(protected=records.PROTECTED))
     for second in range(1, 31):
         clear, safe = min(4.0, second / 4), min(1.5, second / 12)
         give(page, records.reading(second, bits=clear, **records.protected(0.5, also=safe)))
     give(page, records.crossing(8, "clear"))
     tab = visit(page.url)
-    assert text(tab, "#protected-title") == "Through the protector mcadams:0.8"
+    assert text(tab, "#protected-title") == "Through the anonymiser mcadams:0.8"
     assert text(tab, "#protected-bits") == "1.5"
     assert text(tab, "#protected-unit") == "bits, 2.5 fewer"
-    assert text(tab, "#protected-limits") == "95 % limits 1.1 to 1.9"
+    assert text(tab, "#protected-limits") == "95 % interval 1.1 to 1.9"
     strongest = "The strongest attacker tried, who has enrolled protected speech."
     assert text(tab, "#protected-whom") == strongest
     assert text(tab, "#bought tbody") == "2 bits 0:08 not yet –"
     names = tab.evaluate("document.getElementById('curve').data.map((line) => line.name)")
-    assert {"This voice", "Through the protector"} <= set(names)
+    assert {"This voice", "Through the anonymiser"} <= set(names)
     assert "Linear guide" not in names
-    assert text(tab, "#legend").startswith("This voice 95 % limits Through the protector")
+    assert text(tab, "#legend").startswith("This voice 95 % interval Through the anonymiser")
     give(page, records.reading(31, bits=4.0, **records.protected(2.5)))
     give(page, records.crossing(20, "protected", 12.0))
     known = "An attacker who does not know the anonymiser: no measure of protection."
@@ -147,20 +147,20 @@ def test_both_sides_are_seen_with_whom_and_what_was_bought(page, visit):
     assert "fewer" not in text(tab, "#protected-unit")
     assert "--protected-population" in text(tab, "#protected-others")
     reads(tab, "#bought tbody", "2 bits 0:08 0:20 12 s")
-    reads(tab, "#log", "2 bits reached through the protector at 0:20: 12 s bought")
+    reads(tab, "#log", "2 bits reached through the anonymiser at 0:20: 12 s bought")
     row = {"bits": 3.0, "clear": {"seconds": 12.0, "crossed": True},
-           "protected": {"seconds": 31.0, "crossed": False}, "bought_seconds": 19.0,
+           "protected": {"seconds": 31.0, "crossed": False}, "delay_seconds": 19.0,
            "at_least": True}  # fmt: skip
-    give(page, {**records.end(31), "bought": [row, {"bits": 1}]})
+    give(page, {**records.end(31), "disclosure_delay": [row, {"bits": 1}]})
     reads(tab, "#bought tbody", "3 bits 0:12 not by 0:31 at least 19 s")
     assert tab.problems == []
 
 
-def test_a_run_without_a_protector_shows_none(page, visit):
+def test_a_run_without_a_anonymiser_shows_none(page, visit):
     give(page, records.start(), records.reading(20, bits=2.6))
     tab = visit(page.url)
     assert not tab.is_visible("#protected")
-    assert "Through the protector" not in text(tab, "#legend")
+    assert "Through the anonymiser" not in text(tab, "#legend")
 
 
 def test_the_page_s_words_for_a_protected_side_are_those_of_the_other_views(page, visit):
@@ -257,7 +257,7 @@ def test_evidence_comes_first_and_the_enrolled_second(page, visit):
     tab = visit(page.url)
     assert text(tab, "#bits") == "11.2"
     assert text(tab, "#of") == "bits"
-    assert text(tab, "#limits") == "95 % limits 10.4 to 12.0"
+    assert text(tab, "#limits") == "95 % interval 10.4 to 12.0"
     assert text(tab, "#odds") == "About 400 in a million"
     assert text(tab, "#sentence") == (
         "This voice narrows a city of a million down to about 400 people who would fit as ann does."
@@ -285,7 +285,7 @@ def test_evidence_comes_first_and_the_enrolled_second(page, visit):
     reads(tab, "#banners", "More than 11.0 bits since 0:29")
     reads(tab, "#threshold", "Exceeded 11.0 bits, since 0:29.")
     reads(tab, "#of", "bits, at least")
-    reads(tab, "#limits", "95 % limits 13.4 or more")  # what was cut has no upper limit
+    reads(tab, "#limits", "95 % interval 13.4 or more")  # what was cut has no upper limit
     assert "higher threshold would help" in text(tab, "#todo")
     assert "--alert" not in text(tab, "#todo")  # at 15 bits it would never be raised
     reads(tab, "#sentence", "down to about 50 people or fewer who would fit as ann does")
@@ -430,7 +430,7 @@ def test_what_a_ledger_carried_on_and_a_warning(page, visit):
     assert tab.problems == []
 
 
-def test_a_stranger_and_nobody_watched(page, visit):
+def test_a_impostor_and_nobody_watched(page, visit):
     give(page, records.start(watch=None, assumes_enrolled=True, headline="closed-set"))
     give(page, records.reading(9, enrolled=0.11, assumes_enrolled=True))
     tab = visit(page.url)
@@ -460,12 +460,12 @@ def test_who_else_was_narrowed_down_and_an_alert_beyond_its_time(page, visit):
 
 
 def test_what_it_takes_to_know_whether_anybody_enrolled_speaks(page, visit):
-    why = "f0+phones cannot tell strangers (0.53); it takes a speaker embedding (identity)"
+    why = "f0+phones cannot tell impostors (0.53); it takes a speaker embedding (identity)"
     give(page, records.start(), records.reading(9, enrolled=None, enrolled_withheld=why))
     tab = visit(page.url)
     assert text(tab, "#enrolled") == (
         "Is the speaker enrolled at all? Not known: it takes a speaker embedding (identity). "
-        "f0+phones cannot tell strangers (0.53)."
+        "f0+phones cannot tell impostors (0.53)."
     )
     assert "nobody enrolled" not in text(tab, "#banners")
 
@@ -690,7 +690,7 @@ def test_over_the_threshold_it_is_said_what_to_do(page, visit):
         (records.protected(0.5, also=3.9), "mcadams:0.8 is no way out: 3.9 bits to the strongest"),
     ],
 )
-def test_what_to_do_knows_what_a_protector_is_worth(page, visit, side, words):
+def test_what_to_do_knows_what_a_anonymiser_is_worth(page, visit, side, words):
     give(page, records.start(protected=records.PROTECTED))
     give(page, records.reading(20, bits=4.0, **side), records.alert(20))
     give(page, records.reading(21, bits=4.0, **side))

@@ -1,7 +1,8 @@
 """What an alert does: rings, runs a command, posts to an address, notifies.
 
-`Bell` is an action by itself. `Command`, `Webhook` and `Notify` are receivers: a `Courier` takes
-alerts to one of them from a thread of its own, so that the stream never waits.
+`Bell` is an action by itself. `Command`, `Webhook` and `Notify` are receivers: a
+`BackgroundDelivery` takes alerts to one of them from a thread of its own, so that the stream never
+waits.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.alerts.actions.receivers import Bell, Command, Notify, Webhook
-    from monitor.alerts.actions.registry import Courier, DeliveryError
+    from monitor.alerts.actions.registry import BackgroundDelivery, DeliveryError
 
-__all__ = ["Bell", "Command", "Courier", "DeliveryError", "Notify", "Webhook"]
+__all__ = ["BackgroundDelivery", "Bell", "Command", "DeliveryError", "Notify", "Webhook"]
 
 _HOMES = {
     "Bell": "receivers",
     "Command": "receivers",
-    "Courier": "registry",
+    "BackgroundDelivery": "registry",
     "DeliveryError": "registry",
     "Notify": "receivers",
     "Webhook": "receivers",

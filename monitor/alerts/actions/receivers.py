@@ -48,7 +48,7 @@ class Bell:
             self._terminal.write("\a")
             self._terminal.flush()
 
-    def settle(self) -> list[str]:
+    def drain(self) -> list[str]:
         """A bell does not fail."""
         return []
 
@@ -90,7 +90,7 @@ class Command:
             first = command.split()[0]
         self.label = f"command {os.path.basename(first)}"  # noqa: PTH119
 
-    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:  # noqa: ARG002
+    def deliver(self, record: Mapping[str, Any], cancel: threading.Event) -> None:  # noqa: ARG002
         """Run it and wait for its end.
 
         Raises:
@@ -161,7 +161,7 @@ class Notify:
             )
         self.label = f"notify {scheme}"
 
-    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:  # noqa: ARG002
+    def deliver(self, record: Mapping[str, Any], cancel: threading.Event) -> None:  # noqa: ARG002
         """Notify once.
 
         Raises:
@@ -222,7 +222,7 @@ class Webhook:
         self._timeout, self._waits = timeout_seconds, tuple(waits_seconds)
         self._opener = urllib.request.build_opener(_NoRedirect)
 
-    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:
+    def deliver(self, record: Mapping[str, Any], cancel: threading.Event) -> None:
         """Post one alert.
 
         Raises:
@@ -247,7 +247,7 @@ class Webhook:
             if wait is None:
                 break
             jitter = random.uniform(1.0, 1.1)  # many monitors, one receiver
-            if hurry.wait(min(max(wait * jitter, asked), MOST_WAIT_SECONDS)):
+            if cancel.wait(min(max(wait * jitter, asked), MOST_WAIT_SECONDS)):
                 break
         raise DeliveryError(why)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from monitor.protocols import AlertReceiver
 
-__all__ = ["ACTION_OPTIONS", "ActionOption", "Courier", "DeliveryError"]
+__all__ = ["ACTION_OPTIONS", "ActionOption", "BackgroundDelivery", "DeliveryError"]
 
 
 # ---------------------------------------------------------------------------------------- delivery
@@ -26,7 +26,7 @@ class DeliveryError(Exception):
     """An alert was not taken; the message says why, in a few words and without secrets."""
 
 
-class Courier:
+class BackgroundDelivery:
     """A sink that takes the alerts of a run to one receiver.
 
     What it hands over is the alert record with the time of day (``time``) and the watched speaker
@@ -51,7 +51,7 @@ class Courier:
         self._patience, self._clock = patience_seconds, clock
         self._waiting: deque[dict[str, Any]] = deque(maxlen=most_waiting)
         self._changed = threading.Condition()
-        self._hurry = threading.Event()
+        self._cancel = threading.Event()
         self._thread: threading.Thread | None = None
         self._watch: str | None = None
         self._busy = False
@@ -76,7 +76,7 @@ class Courier:
             self._thread = threading.Thread(target=self._work, name=name, daemon=True)
             self._thread.start()
 
-    def settle(self) -> list[str]:
+    def drain(self) -> list[str]:
         """Wait a little for what is under way.
 
         Returns:
@@ -84,7 +84,7 @@ class Courier:
         """
         with self._changed:
             if not self._changed.wait_for(self._idle, self._patience):
-                self._hurry.set()  # no more retries
+                self._cancel.set()  # no more retries
                 self._changed.wait_for(lambda: not self._busy, LAST_SECONDS)
             left = len(self._waiting) + self._busy
             if left:
@@ -100,7 +100,7 @@ class Courier:
 
     def close(self) -> None:
         """Let go of the thread; what is still waiting is not delivered."""
-        self._hurry.set()
+        self._cancel.set()
         with self._changed:
             self._waiting.clear()
             self._changed.notify_all()
@@ -114,13 +114,13 @@ class Courier:
     def _work(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._hurry.is_set())
-                if self._hurry.is_set():
+                self._changed.wait_for(lambda: self._waiting or self._cancel.is_set())
+                if self._cancel.is_set():
                     return
                 record, self._busy = self._waiting.popleft(), True
             why = ""
             try:
-                self._receiver.deliver(record, self._hurry)
+                self._receiver.deliver(record, self._cancel)
             except DeliveryError as error:
                 why = str(error)
             except Exception as error:  # a receiver of somebody else's stops nothing either

@@ -230,7 +230,8 @@ def read_embeddings(
         ...     read = read_embeddings(path, path)
         >>> read.matrix.scores.tolist(), read.notes
         ([[1.0, 0.0], [0.0, 1.0]],
-         ('2 of 2 trials are enrolled themselves (first: trial 1): every figure is flattered',))
+         ('2 of 2 trials are enrolled themselves (first: trial 1): every figure is biased
+         upwards',))
     """
     if scoring not in SCORINGS:
         raise UsageError(f"scoring={scoring!r} is not one of {', '.join(SCORINGS)}")
@@ -300,7 +301,7 @@ def _shared(trials: Vectors, enrolment: Vectors) -> list[str]:
     if same:
         said.append(
             f"{len(same)} of {len(trials.values)} trials are enrolled themselves (first: trial "
-            f"{same[0]}): every figure is flattered"
+            f"{same[0]}): every figure is biased upwards"
         )
     if trials.sessions and enrolment.sessions:
         met = set(zip(enrolment.speakers, enrolment.sessions, strict=True))
@@ -309,7 +310,7 @@ def _shared(trials: Vectors, enrolment: Vectors) -> list[str]:
         if same:
             said.append(
                 f"{len(same)} of {len(trials.values)} trials share a session with the enrolment of "
-                f"their speaker (first: trial {same[0]}): that flatters the attacker"
+                f"their speaker (first: trial {same[0]}): that favours the attacker"
             )
     return said
 

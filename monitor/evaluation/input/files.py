@@ -472,8 +472,7 @@ def read_table(path: Path, layout: Layout, progress: Progress | None = None) -> 
     if len(columns) < 2:
         raise UsageError(
             f"{path.name} has {plural(len(columns), 'column')} of scores; a table has one "
-            f"for each speaker, "
-            "and a comparison needs at least two"
+            f"for each speaker, and a comparison needs at least two"
         )
     scores = scratch((_count_lines(path), len(columns)))
     names: list[list[str]] = [[] for _ in apart]

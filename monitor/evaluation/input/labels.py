@@ -201,8 +201,7 @@ def _columns(lines: list[str], layout: Layout, label: str, begin: int) -> Sequen
         if len(row) not in (0, width):
             raise UsageError(
                 f"{label} line {begin + i + 1}: has {plural(len(row), 'column')} where the "
-                f"first line has "
-                f"{width}"
+                f"first line has {width}"
             )
     return list(zip(*filter(None, rows), strict=True))
 
@@ -506,8 +505,7 @@ def _numbered(
     if len(order) != count:
         raise UsageError(
             f"{label} names no column and {source} has {plural(len(order), 'speaker')} for "
-            f"its {count} "
-            "columns: give column numbers from 0, or a table with a header"
+            f"its {count} columns: give column numbers from 0, or a table with a header"
         )
     if order != sorted(order, key=natural):
         raise UsageError(

@@ -118,11 +118,11 @@ def finished(
     said = list(notes)
     called = trials or tuple(str(row + 1) for row in range(len(target)))
     impostor = target < 0
-    strangers = _impostors(impostor, called, name, unmated, said)
+    impostors = _impostors(impostor, called, name, unmated, said)
     rest = None
     if impostor.any():
         keep = np.flatnonzero(~impostor)
-        if strangers:
+        if impostors:
             rows = np.flatnonzero(impostor)
             rest = _rest(_rows(scores, rows, progress), rows, speakers, called, spoken)
         scores, target = _rows(scores, keep, progress), target[keep]

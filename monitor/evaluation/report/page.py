@@ -235,7 +235,7 @@ def figures_table(figures: Sequence[Figure]) -> str:
     )
     return (
         '<div class="scroll"><table class="single"><thead><tr><th>Figure</th>'
-        '<th class="number">Value</th><th>95 % limits</th><th>Ceiling</th><th>Note</th></tr>'
+        '<th class="number">Value</th><th>95 % interval</th><th>Ceiling</th><th>Note</th></tr>'
         f"</thead><tbody>{rows}</tbody></table></div>"
     )
 
@@ -447,8 +447,7 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
         f'<section class="card"><h2>Differences of all pairs</h2>{bullet_list(said, "notes")}'
         '<div class="scroll"><table><thead><tr><th>Figure</th><th>Pair</th>'
         '<th class="number">Difference</th><th>Unit</th><th>Limits</th><th class="number">p</th>'
-        "</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
+        f"</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
     )
 
 

@@ -356,7 +356,7 @@ def format_value(value: float | None, unit: str, text: str = "") -> str:
 
 
 def format_limits(figure: Figure) -> str:
-    """Its 95 % limits, or nothing.
+    """Its 95 % interval, or nothing.
 
     Example:
         >>> format_limits(Figure("a.b", "B", 0.5, "share", low=0.1, high=0.7))

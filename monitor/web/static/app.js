@@ -29,14 +29,14 @@ function connect() {
     if (hello.run !== run.name) run = new Run(hello);
     $("leave").hidden = !hello.guarded;
     hello.thresholds.forEach(([field, bits]) => run.stands(field, bits));
-    settle();
+    drain();
   });
   source.addEventListener("record", (event) => {
     run.take(Number(event.lastEventId.split("-")[1]), JSON.parse(event.data));
     if (event.data.startsWith('{"type":"alert"')) spokenAt = 0; // said at once
     if (run.end) {
       source.close();
-      settle();
+      drain();
     }
     plan();
   });
@@ -56,7 +56,7 @@ function connect() {
   });
 }
 
-function settle() {
+function drain() {
   if (run.recorded) status = ["recorded", "Recorded"];
   else status = run.end ? ["ended", "Ended"] : ["live", "Live"];
   plan();

@@ -8,8 +8,8 @@ const TICKS = [0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 8
 const NARROW = 620;
 const LINES = [
   ["bits", "This voice", "line"],
-  ["limits", "95 % limits", "band"],
-  ["protected", "Through the protector", "dash"],
+  ["limits", "95 % interval", "band"],
+  ["protected", "Through the anonymiser", "dash"],
   ["closed", "Closed-set", "line"],
   ["expected", "Average voice", "dash"],
   ["linear", "Linear guide", "dashdot"],
@@ -143,7 +143,7 @@ export class Curve {
     const get = figureOf;
     const curve = line("protected", (p) => get(p).bits,
       { color: colour("protected"), width: 2.6, dash: "dash" },
-      { name: "Through the protector", hovertemplate: "%{customdata[1]}" });
+      { name: "Through the anonymiser", hovertemplate: "%{customdata[1]}" });
     curve.customdata = points.map((p) => [p.seconds,
       [`${fixed(get(p).bits)} bits`, fewerInWords(p)].filter(Boolean).join(", ")]);
     return [...this.bands(points, (p) => [get(p).low, get(p).high], "protected-band"), curve];

@@ -12,7 +12,7 @@ export function allowedInWords(bits) {
 
 export function promiseNow({ most_bits: most, empty }) {
   const allowed = allowedInWords(most);
-  return empty ? `promise empty: allows ${allowed}, and 33 tell one from all alive`
+  return empty ? `bound vacuous: allows ${allowed}, and 33 tell one from all alive`
     : `promised: no attacker has more than ${allowed}`;
 }
 

@@ -1,7 +1,7 @@
 // Everything beside the curve, at one moment of the run.
 import { $, fill, make, researching, share, text } from "./dom.js";
 import { bestMatch, narrowedSentence, leftOf, people } from "./crowds.js";
-import { attackerOf, boughtInWords, figureOf, levelInWords, uninformed } from "./protected.js";
+import { attackerOf, delayInWords, figureOf, levelInWords, uninformed } from "./protected.js";
 import {
   capital, clock, closedSet, count, featureName, fixed, isoTime, known, left, length, NO_SAFETY, odds, ofEvidence, oneIn, percent, plural,
   upTo, verdict, voiceSince, whoseBits,
@@ -302,7 +302,7 @@ function whatToDo(run, reading, bits) {
 function protection(run, reading, bits) {
   const side = run.start.protected;
   if (!side) {
-    return "A protector may help: --protect METHOD with --protected-population FILE shows how much less is told to an attacker who knows it.";
+    return "An anonymiser may help: --protect METHOD with --protected-population FILE shows how much less is told to an attacker who knows it.";
   }
   if (uninformed(reading)) {
     return `Whether ${side.method} helps was not tried: add --protected-population.`;
@@ -457,8 +457,8 @@ const WORDS = {
     : ["warn", "Audio lost", [e.reason, known(e.lost_seconds) ? length(e.lost_seconds) : ""].filter(Boolean).join(", ")]),
   notice: (e) => [e.level === "info" ? "" : "warn", "Note:", e.text],
   crossing: (e) => ["", capital(levelInWords(e.bits)),
-    `reached ${e.side === "protected" ? "through the protector " : ""}at ${clock(e.since_seconds)}` +
-    (known(e.bought_seconds) ? `: ${boughtInWords(e.bought_seconds)} bought` : "")],
+    `reached ${e.side === "protected" ? "through the anonymiser " : ""}at ${clock(e.since_seconds)}` +
+    (known(e.delay_seconds) ? `: ${delayInWords(e.delay_seconds)} disclosure_delay` : "")],
   change: (e) => ["change", capital(voiceSince(e)), e.back ? "Alerts go on."
     : ACTIONS.get(e.action) || "What both say is heard as one."],
 };
@@ -516,7 +516,7 @@ export function numbers(run, reading) {
     researching() && reading.guides && ["Linear guide", ...guide(reading.guides.linear, reading.ceiling)],
     researching() && reading.guides && ["Square-root guide", ...guide(reading.guides.sqrt, reading.ceiling)],
     researching() && ["Plateau", `${fixed(reading.plateau, 2)} bits`],
-    reading.beyond_grid && ["Length", "beyond calibration", "the last law holds"],
+    reading.beyond_grid && ["Length", "beyond calibration", "the last rank model holds"],
     known(reading.lag) && ["Lag", length(reading.lag), "from speech to reading"],
     s.carried && s.carried.sessions > 0
       && ["Carried on from", plural(s.carried.sessions, "session"), `${length(s.carried.speech)} of speech`],
@@ -535,11 +535,11 @@ export function about(run) {
     ["Candidates", `${s.speakers} people`, `${fixed(s.ceiling, 2)} bits`],
     ["Watching", s.watch || "nobody"],
     ["Templates", length(s.template_seconds), "of speech each"],
-    ["Rank law", `${s.law}, ${s.law_session}-session`, `${s.law_speakers} speakers`],
+    ["Rank model", `${s.rank_model}, ${s.rank_model_session}-session`, `${s.rank_model_speakers} speakers`],
     ["On change of speaker", s.on_change],
-    s.protected && ["Protector", s.protected.method,
+    s.protected && ["Anonymiser", s.protected.method,
       known(s.protected.latency_seconds) ? `${fixed(1000 * s.protected.latency_seconds, 0)} ms late` : "when a recording is over"],
-    ["Population, law", Object.values(s.fingerprint || {}).join(", ")],
+    ["Population, rank model", Object.values(s.fingerprint || {}).join(", ")],
     ["Program", s.version],
   ]);
 }

@@ -1,4 +1,4 @@
-// The same voice through a protector: monitor/phrases.py says the same words.
+// The same voice through an anonymiser: monitor/phrases.py says the same words.
 import { $, fill, make, text } from "./dom.js";
 import { capital, clock, fixed, known, ofEvidence, upTo } from "./words.js";
 
@@ -42,7 +42,7 @@ export function fewerInWords(reading) {
 
 export const levelInWords = (bits) => `${bits} bit${bits === 1 ? "" : "s"}`;
 
-export const boughtInWords = (seconds) =>
+export const delayInWords = (seconds) =>
   `${Number(seconds.toPrecision(3))} s`.replace("-", "−");
 
 export function protectedSide(run, reading) {
@@ -53,30 +53,30 @@ export function protectedSide(run, reading) {
   const unknowing = uninformed(reading);
   $("protected").dataset.measure = unknowing ? "none" : "strongest";
   const bits = `bits${figure.cut ? ", at least" : ""}`;
-  text("protected-title", `Through the protector ${side.method}`);
+  text("protected-title", `Through the anonymiser ${side.method}`);
   text("protected-bits", fixed(figure.bits));
   text("protected-unit", reading.change ? bits : [bits, fewerInWords(reading)].filter(Boolean).join(", "));
   text("protected-limits", known(figure.low) ? `95 % limits ${upTo(figure.low, figure.high, figure.cut)}` : "");
   text("protected-whom", figure.by ? `${capital(attackerOf(reading))}.` : "–");
   text("protected-others", unknowing
     ? "Whoever knows it learns more: --protected-population tries an attacker who has enrolled protected speech." : "");
-  bought(run);
+  disclosure_delay(run);
 }
 
 // What is known at the moment looked at; when it is over, also what was never reached.
-function bought(run) {
-  const rows = run.end && run.following && Array.isArray(run.end.bought)
-    ? run.end.bought.map(ofRow) : soFar(run);
+function disclosure_delay(run) {
+  const rows = run.end && run.following && Array.isArray(run.end.disclosure_delay)
+    ? run.end.disclosure_delay.map(ofRow) : soFar(run);
   const key = JSON.stringify([run.name, rows, Boolean(run.end)]);
-  if ($("bought").dataset.key === key) return;
-  $("bought").dataset.key = key;
+  if ($("disclosure_delay").dataset.key === key) return;
+  $("disclosure_delay").dataset.key = key;
   if (!rows.length) {
     const why = run.start.watch ? "Neither voice has stayed at a bit for 5 s." : "Told of a watched speaker alone.";
-    fill("bought", [make("caption", { class: "muted small" }, why)]);
+    fill("disclosure_delay", [make("caption", { class: "muted small" }, why)]);
     return;
   }
   const head = ["Reached", "Clear", "Protected", "Bought"].map((name) => make("th", { scope: "col" }, name));
-  fill("bought", [
+  fill("disclosure_delay", [
     make("thead", {}, make("tr", {}, ...head)),
     make("tbody", {}, ...rows.map(([level, ...cells]) => make("tr", {},
       make("th", { scope: "row" }, level), ...cells.map((cell) => make("td", {}, cell))))),
@@ -85,8 +85,8 @@ function bought(run) {
 
 function ofRow(row) {
   const when = ({ seconds, crossed } = {}) => (crossed ? clock(seconds) : `not by ${clock(seconds)}`);
-  const told = known(row.bought_seconds)
-    ? `${row.at_least ? "at least " : ""}${boughtInWords(row.bought_seconds)}` : "not known";
+  const told = known(row.delay_seconds)
+    ? `${row.at_least ? "at least " : ""}${delayInWords(row.delay_seconds)}` : "not known";
   return [levelInWords(row.bits), when(row.clear), when(row.protected), told];
 }
 
@@ -100,6 +100,6 @@ function soFar(run) {
     const since = (side) => (both[side] ? clock(both[side].since_seconds) : "not yet");
     const second = both.clear && both.protected;
     const seconds = second && both.protected.since_seconds - both.clear.since_seconds;
-    return [levelInWords(bits), since("clear"), since("protected"), second ? boughtInWords(seconds) : "–"];
+    return [levelInWords(bits), since("clear"), since("protected"), second ? delayInWords(seconds) : "–"];
   });
 }

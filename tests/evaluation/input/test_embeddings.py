@@ -98,7 +98,7 @@ def test_what_both_files_share_is_said(files, tmp_path):
     read = read_embeddings(*files(sessions))
     assert read.notes == (
         "2 of 4 trials share a session with the enrolment of their speaker (first: trial 2): that "
-        "flatters the attacker",
+        "favours the attacker",
     )
     as_npz(tmp_path / "all.npz", ENROLMENT, OWNERS)
     read = read_embeddings(tmp_path / "all.npz", tmp_path / "all.npz", "max")
@@ -159,7 +159,7 @@ BAD = {
     "nan": ((nan(TRIALS), SPOKEN), None, "t.npz: embedding 3 (speaker cid) is not finite"),
     "zero": (None, (zero(ENROLMENT, 3), OWNERS), "e.npz: embedding 4 (speaker cid) is all zero"),
     "one": (None, (ENROLMENT[:1], ["ann"]), "e.npz has one speaker; a comparison needs at least"),
-    "strangers": (
+    "impostors": (
         (TRIALS, ["eve", "dot", "fay", "eve"]),
         None,
         "4 of 4 trials have no mated score",

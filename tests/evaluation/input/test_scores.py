@@ -229,7 +229,7 @@ def test_progress_reaches_the_end(file):
     assert all(done <= total for done, total in steps)
 
 
-def test_trials_of_strangers_are_dropped_on_demand(file):
+def test_trials_of_impostors_are_dropped_on_demand(file):
     # VoicePrivacy's lists hold trials of speakers who are not enrolled
     path = file("s", FORMS["kaldi"].replace("cid", "dot"))
     key = file("k", KEY.replace("cid c-1 target", "cid c-1 nontarget").replace("cid", "dot"))

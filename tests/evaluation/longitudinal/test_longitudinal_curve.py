@@ -108,27 +108,29 @@ def test_a_dev_matrix_of_another_number_of_speakers(speakers):
         assert_allclose(other.mean_bits(rule), alike.mean_bits(rule), atol=0.2)
 
 
-def test_the_rank_law_is_that_of_the_number_of_speakers():
+def test_the_rank_model_is_that_of_the_number_of_speakers():
     ranks = np.array([300.0, 100, 50, 20, 10, 8, 6, 4, 2, 0, 0, 0])
     learnt = Tempering(1.0, 1.0, 0.0, None, ranks)
-    assert_allclose(_law(learnt, 12), (ranks + 1) / 512)
+    assert_allclose(_rank_model(learnt, 12), (ranks + 1) / 512)
     for speakers in (5, 13, 100):
-        law = _law(learnt, speakers)
-        assert law.shape == (speakers,)
-        assert law.sum() == pytest.approx(1)
-        assert_allclose(law, (500 * np.exp(fit(ranks).log_pmf(speakers)) + 1) / (500 + speakers))
-    sure = _law(Tempering(1.0, 1.0, 0.0, None, np.eye(12)[0] * 60), 30)
+        rank_model = _rank_model(learnt, speakers)
+        assert rank_model.shape == (speakers,)
+        assert rank_model.sum() == pytest.approx(1)
+        assert_allclose(
+            rank_model, (500 * np.exp(fit(ranks).log_pmf(speakers)) + 1) / (500 + speakers)
+        )
+    sure = _rank_model(Tempering(1.0, 1.0, 0.0, None, np.eye(12)[0] * 60), 30)
     assert sure[0] == pytest.approx(61 / 90)
     assert_allclose(sure[1:], 1 / 90)
 
 
-def _law(learnt, speakers):
-    law = learnt.law(speakers)
-    assert law is not None
-    return law
+def _rank_model(learnt, speakers):
+    rank_model = learnt.rank_model(speakers)
+    assert rank_model is not None
+    return rank_model
 
 
-def test_few_development_speakers_carry_no_rank_law_over():
+def test_few_development_speakers_carry_no_rank_model_over():
     curve = longitudinal(_independent(20), _independent(6, seed=1))
     assert "rank" not in curve.rules
     assert curve.mean_bits("count")[-1] > 3
@@ -165,7 +167,7 @@ def test_thinned_speakers_give_about_the_same(golden, monkeypatch):
     assert longitudinal(matrix).trials.size == 10
 
 
-def test_tied_ranks_share_the_law():
+def test_tied_ranks_share_the_rank_model():
     matrix = ScoreMatrix(np.zeros((40, 8)), np.arange(40) % 8)
     curve = longitudinal(matrix)
     for rule in curve.rules:

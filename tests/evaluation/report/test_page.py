@@ -86,7 +86,7 @@ def test_everything_is_on_it():
         "A note.",
         "Needs 10 trials.",
         "On average.",
-        "Equal scores: spread (MeanD, law).",
+        "Equal scores: spread (MeanD, rank model).",
         "inf",
     ):
         assert words in text, words

@@ -10,11 +10,11 @@ from monitor.errors import UsageError
 from monitor.evaluation.scores.comparisons import ScoreMatrix, resamples
 from monitor.evaluation.srd import (
     figures,
-    fit_laws,
+    fit_rank_models,
     loss_fits,
     mean_bits_by_speaker,
-    rank_law,
     resampled_histograms,
+    some_rank_model,
 )
 from monitor.maths.rank_models import LOSSES, fit
 from monitor.maths.ranks import TIE_RULES, placed, rank_histogram
@@ -23,8 +23,8 @@ from tests.evaluation.matrices import with_limits
 REGIMES = ("plain", "mid", "weak", "random")
 
 
-def law_of(matrix, ties="spread"):
-    return rank_law(matrix.better, matrix.tied, matrix.population, ties)
+def rank_model_of(matrix, ties="spread"):
+    return some_rank_model(matrix.better, matrix.tied, matrix.population, ties)
 
 
 def by_key(made):
@@ -34,7 +34,7 @@ def by_key(made):
 @pytest.mark.parametrize("regime", REGIMES)
 def test_golden_statistics(golden, regime):
     expected = golden.json("reference")[regime]["srd"]
-    found = law_of(golden.matrix(f"{regime}_eval"))
+    found = rank_model_of(golden.matrix(f"{regime}_eval"))
     assert found.histogram.tolist() == expected["hist"]
     of = found.statistics
     assert found.trials == expected["n"]
@@ -54,7 +54,7 @@ def test_golden_statistics(golden, regime):
 @pytest.mark.parametrize("rule", ["optimistic", "pessimistic"])
 def test_golden_ties(golden, rule):
     expected = golden.json("reference")["tied"][rule]
-    of = law_of(golden.matrix("tied_eval"), rule).statistics
+    of = rank_model_of(golden.matrix("tied_eval"), rule).statistics
     assert_allclose(
         [of.mean_bits, of.identification_rate, of.std_bits, of.max_bits, of.spread],
         [expected[key] for key in ("MeanD", "IdR", "StDD", "MaxD", "Spread")],
@@ -65,8 +65,8 @@ def test_golden_ties(golden, rule):
 
 def test_golden_ties_spread_and_mid(golden):
     matrix = golden.matrix("tied_eval")
-    assert law_of(matrix).statistics.mean_bits == pytest.approx(2.1970946015, abs=1e-10)
-    histogram = law_of(matrix, "mid").histogram
+    assert rank_model_of(matrix).statistics.mean_bits == pytest.approx(2.1970946015, abs=1e-10)
+    histogram = rank_model_of(matrix, "mid").histogram
     mean_rank = histogram @ np.arange(1, 101) / 1000
     assert mean_rank == pytest.approx(golden.json("reference")["tied"]["mid"]["mean_rank"])
     made = by_key(figures(matrix, permutations=0))
@@ -78,7 +78,7 @@ def test_golden_ties_spread_and_mid(golden):
 @pytest.mark.parametrize("regime", ["mid", "weak", "random"])
 def test_golden_losses(golden, regime):
     expected = golden.json("betabinom")["fits"][regime]
-    fitted = loss_fits(law_of(golden.matrix(f"{regime}_eval")).histogram)
+    fitted = loss_fits(rank_model_of(golden.matrix(f"{regime}_eval")).histogram)
     assert tuple(row.loss for row in fitted) == LOSSES
     for row in fitted:
         golden_row = expected[row.loss]
@@ -110,14 +110,14 @@ def test_a_resample_weighs_speakers(golden, name, monkeypatch):
     monkeypatch.setattr("monitor.evaluation.srd._CHUNK", 2000)
     assert np.array_equal(resampled_histograms(matrix, weights), histograms)
     made = by_key(figures(matrix, weights, permutations=0))
-    one = rank_law(matrix.better[rows], matrix.tied[rows], 100)
+    one = some_rank_model(matrix.better[rows], matrix.tied[rows], 100)
     expected_replicates = {
         "srd.mean_bits_model": one.mean_bits,
         "srd.idr": one.statistics.identification_rate,
         "srd.maxd_bits": one.statistics.max_bits,
         "srd.rank1_bits": one.statistics.rank1_bits,
         "srd.spread": one.statistics.spread,
-        "srd.alpha": one.law.alpha,
+        "srd.alpha": one.rank_model.alpha,
     }
     for key, value in expected_replicates.items():
         replicates = made[key].replicates
@@ -178,7 +178,7 @@ def test_few_trials_are_flagged():
     generator = np.random.default_rng(0)
     matrix = ScoreMatrix(generator.normal(size=(20, 500)), np.arange(20))
     made = by_key(figures(matrix, permutations=50))
-    assert law_of(matrix).sparse
+    assert rank_model_of(matrix).sparse
     plug_in = made["srd.mean_bits"]
     assert plug_in.value is not None
     assert plug_in.floor is not None
@@ -208,10 +208,12 @@ def test_order_and_monotone_transforms_change_nothing(seed, ties):
     assert made["srd.mean_bits"].value >= 0
 
 
-def test_many_laws_are_those_of_one():
+def test_many_rank_models_are_those_of_one():
     histograms = np.array([[30.0, 0, 0, 0], [10, 8, 7, 5], [0, 9, 9, 0]])
-    replicates = fit_laws(histograms)
+    replicates = fit_rank_models(histograms)
     for k, histogram in enumerate(histograms):
-        law = fit(histogram)
-        assert replicates.mean_bits[k] == pytest.approx(law.mean_disclosure_bits(4), abs=1e-9)
-        assert np.isnan(replicates.alpha[k]) == law.binomial
+        rank_model = fit(histogram)
+        assert replicates.mean_bits[k] == pytest.approx(
+            rank_model.mean_disclosure_bits(4), abs=1e-9
+        )
+        assert np.isnan(replicates.alpha[k]) == rank_model.binomial

@@ -7,13 +7,13 @@ from monitor.errors import UsageError
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.report.report import meaning
 from monitor.evaluation.scores.comparisons import ScoreMatrix
-from monitor.evaluation.srd import figures, null_band, rank_law
+from monitor.evaluation.srd import figures, null_band, some_rank_model
 from monitor.maths.disclosure import null_bias_bits
 from tests.evaluation.matrices import perfect
 
 
-def law_of(matrix):
-    return rank_law(matrix.better, matrix.tied, matrix.population)
+def rank_model_of(matrix):
+    return some_rank_model(matrix.better, matrix.tied, matrix.population)
 
 
 def by_key(made):
@@ -24,13 +24,13 @@ def test_evidence_stands_above_the_null_band_and_none_within(golden):
     for regime in ("mid", "weak"):
         matrix = golden.matrix(f"{regime}_eval")
         band = null_band(matrix)
-        assert law_of(matrix).statistics.mean_bits > band.limits[1]
-        assert law_of(matrix).mean_bits > band.model_limits[1]
+        assert rank_model_of(matrix).statistics.mean_bits > band.limits[1]
+        assert rank_model_of(matrix).mean_bits > band.model_limits[1]
     nothing = golden.matrix("random_eval")
     band = null_band(nothing)
     assert band.mean_bits.mean() == pytest.approx(null_bias_bits(100, 1000), rel=0.1)
-    assert band.limits[0] < law_of(nothing).statistics.mean_bits < band.limits[1]
-    assert law_of(nothing).mean_bits < band.model_limits[1]
+    assert band.limits[0] < rank_model_of(nothing).statistics.mean_bits < band.limits[1]
+    assert rank_model_of(nothing).mean_bits < band.model_limits[1]
     made = by_key(figures(nothing))
     assert (made["srd.null_mean_bits"].low, made["srd.null_mean_bits"].high) == band.limits
     assert "200 permutations" in made["srd.null_mean_bits"].note
@@ -43,7 +43,7 @@ def test_random_scores_fall_within_their_null_band():
         generator = np.random.default_rng(seed)
         matrix = ScoreMatrix(generator.normal(size=(300, 20)), np.arange(300) % 20)
         band = null_band(matrix, 100, seed)
-        inside += band.limits[0] <= law_of(matrix).statistics.mean_bits <= band.limits[1]
+        inside += band.limits[0] <= rank_model_of(matrix).statistics.mean_bits <= band.limits[1]
     assert inside >= 52
 
 
@@ -61,8 +61,8 @@ def test_a_permutation_asks_about_another_template(golden):
     places = np.random.default_rng(9).permuted(np.tile(np.arange(100), (3, 1)), axis=1)
     for place, mean, model in zip(places, band.mean_bits, band.model_bits, strict=True):
         other = ScoreMatrix(matrix.scores, place[matrix.target])
-        assert mean == pytest.approx(law_of(other).statistics.mean_bits, abs=1e-9)
-        assert model == pytest.approx(law_of(other).mean_bits, abs=1e-9)
+        assert mean == pytest.approx(rank_model_of(other).statistics.mean_bits, abs=1e-9)
+        assert model == pytest.approx(rank_model_of(other).mean_bits, abs=1e-9)
     with pytest.raises(UsageError, match="at least one"):
         null_band(matrix, 0)
 

@@ -1,0 +1,49 @@
+"""Anonymisers: from audio to audio that tells less about who speaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from monitor.lazy import lazily
+
+if TYPE_CHECKING:
+    from monitor.anonymisers.laplace import Laplace
+    from monitor.anonymisers.mcadams import McAdams
+    from monitor.anonymisers.program import Program
+    from monitor.anonymisers.recording import protect
+    from monitor.anonymisers.registry import make, register
+    from monitor.anonymisers.usc import Usc
+    from monitor.anonymisers.utterance import Noise, Unchanged, Utterance
+    from monitor.anonymisers.vocoder import Vocoder
+
+__all__ = [
+    "Laplace",
+    "McAdams",
+    "Noise",
+    "Program",
+    "Unchanged",
+    "Usc",
+    "Utterance",
+    "Vocoder",
+    "make",
+    "protect",
+    "register",
+]
+
+_HOMES = {
+    "Laplace": "laplace",
+    "McAdams": "mcadams",
+    "Noise": "utterance",
+    "Program": "program",
+    "Unchanged": "utterance",
+    "Usc": "usc",
+    "Utterance": "utterance",
+    "Vocoder": "vocoder",
+    "make": "registry",
+    "protect": "recording",
+    "register": "registry",
+}
+
+
+# scipy and soundfile are slow to load
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -1,0 +1,148 @@
+"""Any other program as an anonymiser: WAV on its standard input, WAV on its standard output."""
+
+from __future__ import annotations
+
+import io
+import shlex
+
+import numpy as np
+import soundfile
+
+from monitor.anonymisers.utterance import checked
+from monitor.errors import SourceError, UsageError
+from monitor.phrases import plural
+from monitor.programs import MOST_SAID_BYTES, run_program
+from monitor.safe_text import file_name, printable
+from monitor.sources.pipe import Pipe
+from monitor.types import Block, FloatArray
+
+__all__ = ["Program"]
+
+START_SECONDS = 60.0
+"""For a program to load what it needs."""
+TIMES_REAL_TIME = 60.0
+_LAST_WORDS = 200
+_BYTES, _TIMES_LONGER, _MORE_SECONDS = 4, 4, 60.0
+"""Of what it may print: floats, of a recording so much longer than the one it was given."""
+
+
+class Program:
+    """Runs a command line for each recording, once it has been heard to its end.
+
+    It is given one channel as a 16-bit WAV and must print a WAV of one channel and of the same
+    rate (16, 24 or 32 bits, or floats); the length may be another, up to four times as long and a
+    minute. No shell is asked: write ``sh -c '...'`` for a pipeline. It is killed with all that it
+    started where it takes too long, prints without end, or nobody waits any more (Ctrl-C):
+    `monitor.programs` says how.
+
+    Args:
+        command: the command line.
+        rate: samples per second.
+        timeout_seconds: how long it may take; None for a minute and 60 times the recording.
+
+    Attributes:
+        rate: as given.
+        latency_samples: None, since nothing comes before the end.
+
+    Raises:
+        UsageError: there is no command in it, or no time for it.
+
+    Example:
+        >>> same = Program("cat", 16000)
+        >>> same.process(np.array([0.5, -0.25])).size, same.flush().tolist()
+        (0, [0.5, -0.25])
+    """
+
+    latency_samples = None
+
+    def __init__(self, command: str, rate: int, timeout_seconds: float | None = None) -> None:
+        try:
+            self._command = shlex.split(command)
+        except ValueError as error:
+            raise UsageError(f"cannot take {command!r} apart: {error}") from None
+        if not self._command:
+            raise UsageError("a program is needed, such as --anonymiser-command my-anonymiser")
+        if timeout_seconds is not None and not 0 < timeout_seconds < float("inf"):
+            raise UsageError(f"{timeout_seconds:g} s are no time for a program; give more than 0")
+        self.rate, self._timeout = rate, timeout_seconds
+        self.reset()
+
+    def process(self, samples: FloatArray) -> FloatArray:
+        """Nothing, before the end."""
+        self._heard.append(checked(samples).astype(np.float32))
+        return np.empty(0, np.float32)
+
+    def flush(self) -> FloatArray:
+        """What the program makes of the recording.
+
+        Raises:
+            SourceError: it cannot be started, fails, takes too long, or prints something else, too
+                much or a WAV without a sample; with the last line of its standard error.
+        """
+        given = io.BytesIO()
+        heard = np.concatenate([np.empty(0, np.float32), *self._heard])
+        soundfile.write(given, heard, self.rate, format="WAV", subtype="PCM_16")
+        name = file_name(self._command[0])
+        timeout = self._timeout or START_SECONDS + TIMES_REAL_TIME * heard.size / self.rate
+        most = _BYTES * (_TIMES_LONGER * heard.size + round(_MORE_SECONDS * self.rate))
+        try:
+            ended = run_program(self._command, given.getvalue(), seconds=timeout, most_printed=most)
+        except OSError as error:
+            raise SourceError(f"{name} cannot be started: {error.strerror}") from None
+        if ended.stopped == "time":
+            raise SourceError(
+                f"{name} took over {timeout:.3g} s and was killed; --command-timeout gives it more"
+            )
+        if ended.stopped is not None:
+            where = "standard output" if ended.stopped == "printed" else "standard error"
+            limit = most if ended.stopped == "printed" else MOST_SAID_BYTES
+            raise SourceError(
+                f"{name} wrote over {limit / 1e6:.0f} MB to its {where} for a recording of "
+                f"{heard.size / self.rate:.1f} s and was killed; one WAV is expected"
+                f"{_last_words(ended.said)}"
+            )
+        if ended.status:
+            how = f"failed with exit status {ended.status}"
+            if ended.status < 0:
+                how = f"was killed by signal {-ended.status}"
+            raise SourceError(f"{name} {how}{_last_words(ended.said)}")
+        try:
+            made = self._understood(ended.printed, name)
+            if heard.size and not made.size:
+                raise SourceError(f"{name} printed a WAV without a sample: no voice is left of it")
+        except SourceError as error:
+            raise SourceError(f"{error}{_last_words(ended.said)}") from None
+        return made
+
+    def reset(self) -> None:
+        """Forget what was heard."""
+        self._heard: list[FloatArray] = []
+
+    def _understood(self, printed: bytes, name: str) -> FloatArray:
+        """The samples that it printed."""
+        try:
+            pipe = Pipe(io.BytesIO(printed))
+        except SourceError as error:
+            why = str(error).partition(";")[0]
+            raise SourceError(f"{name} printed no WAV that can be read: {why}") from None
+        if (pipe.rate, pipe.channels) != (self.rate, 1):
+            raise SourceError(
+                f"{name} printed {plural(pipe.channels, 'channel')} at {pipe.rate} Hz; it was "
+                f"given one at {self.rate} Hz and must keep to that"
+            )
+        parts = [np.empty(0, np.float32)]
+        for each in pipe:
+            if not isinstance(each, Block):
+                raise SourceError(f"{name} printed less than its header promises")
+            parts.append(each.samples)
+        made = np.concatenate(parts)
+        if not np.isfinite(made).all():
+            raise SourceError(f"{name} printed samples that are no numbers")
+        return made
+
+
+def _last_words(said: bytes) -> str:
+    """The last line of an explanation, where there is one."""
+    lines = said.decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f": {printable(last)[:_LAST_WORDS]}" if last else ""

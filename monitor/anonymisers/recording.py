@@ -1,0 +1,449 @@
+"""Protects recordings: from files to files, by one process or several, resumed where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from monitor.anonymisers.registry import make
+from monitor.anonymisers.utterance import Utterance
+from monitor.corpus.finding import find, recordings_below
+from monitor.errors import CorpusError, SourceError, StoreError, UsageError
+from monitor.files import atomic_write, lock, not_written, open_private, sweep
+from monitor.jobs import Jobs, each_in_order
+from monitor.managed import Managed
+from monitor.phrases import plural
+from monitor.protocols import Anonymiser
+from monitor.safe_text import file_name
+from monitor.sources.file import File
+from monitor.sources.provenance import file_hash
+from monitor.sources.registry import is_frames
+from monitor.types import Block, FloatArray
+from monitor.version import __version__
+
+__all__ = [
+    "FORMATS",
+    "NAME",
+    "Done",
+    "Journal",
+    "Manner",
+    "Order",
+    "Protected",
+    "note",
+    "orders",
+    "protect",
+    "protect_each",
+]
+
+
+# ----------------------------------------------------------------------------------------- journal
+# What an unfinished run of many recordings has done so far, so that the next one goes on.
+
+NAME = ".unfinished-protect"
+"""The file, within the folder that is written."""
+
+
+class Journal(Managed):
+    """A private file (mode 0600) beside what is made, until all of it is made.
+
+    It holds the seed, since a run that goes on must draw as the one before did; whoever has it can
+    draw the same, so it goes when the work is done. One run at a time writes into a folder.
+
+    Args:
+        folder: that is written; it is made where it is not there.
+        what: of which settings the work depends.
+        seed: that was asked for; None draws one, or takes that of the run that is gone on with.
+
+    Attributes:
+        path: of the file.
+        seed: what the run draws by.
+        made: of each target, by its name within the folder: hashes of the source and the target.
+
+    Raises:
+        UsageError: an unfinished run of other settings has been there.
+        StoreError: another run is at it, the folder cannot be written, or the file is damaged or
+            another user's, who would know the seed.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     with Journal(Path(place), ("noise:10",), None) as first:
+        ...         note(first.path, "a.wav", ("1", "2"))
+        ...     with Journal(Path(place), ("noise:10",), None) as second:
+        ...         second.finish()
+        ...     second.made, second.seed == first.seed, list(Path(place).iterdir())
+        ({'a.wav': ('1', '2')}, True, [])
+    """
+
+    def __init__(self, folder: Path, what: tuple[object, ...], seed: int | None) -> None:
+        self.path = folder / NAME
+        asked = hashlib.sha256(repr((__version__, what, seed)).encode("utf-8", "replace"))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
+            self._file = os.fdopen(handle, "r+", encoding="utf-8")
+        except OSError as error:
+            raise not_written(self.path, error) from None
+        try:
+            self._take(asked.hexdigest(), seed)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _take(self, asked: str, seed: int | None) -> None:
+        """Read what is there, or begin."""
+        folder = file_name(self.path.parent)
+        try:
+            lock(self._file.fileno())
+        except BlockingIOError:
+            raise StoreError(f"another run is writing into {folder}; wait for it") from None
+        try:
+            text = self._file.read()
+            whole = text[: text.rfind("\n") + 1]  # a kill may have torn the last line
+            os.ftruncate(self._file.fileno(), len(whole.encode()))
+            lines = [json.loads(line) for line in whole.splitlines()]
+            self.made = {line["target"]: (line["source"], line["made"]) for line in lines[1:]}
+            known = (lines[0]["asked"], int(lines[0]["seed"], 16)) if lines else None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise StoreError(f"{folder}/{NAME} is damaged; remove it to begin anew") from None
+        if known is None:
+            self.seed = secrets.randbits(128) if seed is None else seed
+            _append(self.path, {"asked": asked, "seed": f"{self.seed:x}"})
+        elif known[0] != asked:
+            raise UsageError(
+                f"{folder} holds an unfinished run of other settings: finish it with those, or "
+                f"remove {folder}/{NAME} to begin anew"
+            )
+        else:
+            self.seed = known[1]
+
+    def finish(self) -> None:
+        """All is made: nothing is left to go on with."""
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let the next run at it."""
+        self._file.close()
+
+
+def note(journal: Path, target: str, hashes: tuple[str, str]) -> None:
+    """Write down that one more is made; any process of the run may.
+
+    Args:
+        journal: the file of a `Journal` that is open.
+        target: what was made, by its name within the folder.
+        hashes: of the source and of the target.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    _append(journal, {"target": target, "source": hashes[0], "made": hashes[1]})
+
+
+def _append(journal: Path, line: dict[str, str]) -> None:
+    """A line at one go, so that lines of several processes do not mix."""
+    try:
+        handle = open_private(journal, os.O_WRONLY | os.O_APPEND)
+        try:
+            os.write(handle, f"{json.dumps(line)}\n".encode())
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise not_written(journal, error) from None
+
+
+# --------------------------------------------------------------------------------------- recording
+# Protects one recording: from a file to a file.
+
+FORMATS = {".wav": "WAV", ".flac": "FLAC"}
+"""What can be written, by the suffix."""
+_KEPT = ("PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE")
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """What was written.
+
+    Attributes:
+        seconds: of audio.
+        clipped: samples that were louder than the file can hold.
+    """
+
+    seconds: float
+    clipped: int
+
+
+def protect(
+    source: Path,
+    target: Path,
+    method: str,
+    *,
+    name: str = "",
+    speaker: str | None = None,
+    seed: int = 0,
+    timeout_seconds: float | None = None,
+) -> Protected:
+    """Protect each channel of a recording by itself, and write it as WAV or FLAC.
+
+    The rate stays, and so do bits a sample where both formats have them; else they are 16. The
+    file is private to the user (mode 0600) and appears whole or not at all; folders to it are made.
+
+    Args:
+        source: the recording.
+        target: ends in ``.wav`` or ``.flac``.
+        method: of `monitor.anonymisers.registry`.
+        name: of the recording, for what is drawn by recording.
+        speaker: who speaks, for what is drawn by speaker.
+        seed: of what is drawn at random.
+        timeout_seconds: that a program may take for a channel; None for what `Program` gives.
+
+    Raises:
+        SourceError: the recording is damaged or holds no audio, or a program failed.
+        UsageError: the method or the suffix makes no sense.
+        StoreError: the file cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     soundfile.write(f"{folder}/a.wav", np.zeros(8000), 16000)
+        ...     protect(Path(folder, "a.wav"), Path(folder, "b.flac"), "mcadams:0.8")
+        Protected(seconds=0.5, clipped=0)
+    """
+    form = FORMATS.get(target.suffix.lower())
+    if form is None:
+        raise UsageError(f"{file_name(target)} must end in .wav or .flac")
+    heard = File(source)
+    channels = [
+        make(method, Utterance(heard.rate, name, speaker, channel, seed, timeout_seconds))
+        for channel in range(heard.channels)
+    ]
+    subtype = _subtype(source, form)
+    frames = clipped = 0
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        sweep(target)
+        with (
+            atomic_write(target) as raw,
+            soundfile.SoundFile(
+                raw, "w", heard.rate, heard.channels, subtype=subtype, format=form
+            ) as file,
+        ):
+            for made in _pieces(heard, channels):
+                file.write(made)
+                frames += len(made)
+                clipped += int(np.count_nonzero(np.abs(made) > 1))
+    except OSError as error:
+        raise not_written(target, error) from None
+    except soundfile.LibsndfileError as error:  # such as a FLAC of more than eight channels
+        raise SourceError(f"{file_name(target)} cannot be written: {error.error_string}") from None
+    return Protected(frames / heard.rate, 0 if subtype in ("FLOAT", "DOUBLE") else clipped)
+
+
+def _pieces(heard: File, channels: list[Anonymiser]) -> Iterator[FloatArray]:
+    """The protected recording, shape (n, channels)."""
+    for each in heard:
+        if not isinstance(each, Block):
+            raise SourceError(each.detail or f"{heard.label} is broken")
+        samples = np.asarray(each.samples).reshape(-1, len(channels))
+        try:
+            made = [p.process(s) for p, s in zip(channels, samples.T, strict=True)]
+        except UsageError as error:
+            raise SourceError(f"{heard.label}: {error}") from None
+        yield _joined(heard, made)
+    yield _joined(heard, [anonymiser.flush() for anonymiser in channels])
+
+
+def _joined(heard: File, columns: list[FloatArray]) -> FloatArray:
+    if len({column.size for column in columns}) > 1:
+        raise SourceError(f"{heard.label}: its channels come out of the anonymiser unequally long")
+    return np.stack(columns, axis=1)
+
+
+def _subtype(source: Path, form: str) -> str:
+    """Bits a sample, as in the source where that can be."""
+    kept: str = soundfile.info(os.fsencode(source)).subtype  # a name need not be UTF-8
+    return kept if kept in _KEPT and soundfile.check_format(form, kept) else "PCM_16"
+
+
+# ----------------------------------------------------------------------------------------- targets
+# Which recordings are protected, and where each of them goes.
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One recording.
+
+    Attributes:
+        source, target: files.
+        name: of the source within its folder, with slashes.
+        speaker: who speaks; None where nobody said.
+    """
+
+    source: Path
+    target: Path
+    name: str
+    speaker: str | None
+
+
+def orders(source: Path, output: Path, *, speaker: str | None, replace: bool) -> Sequence[Order]:
+    """Everything that is to be done, and whether it may be done.
+
+    Args:
+        source: a recording, or a folder of them at any depth.
+        output: a file that ends in .wav or .flac, or a folder.
+        speaker: who speaks in all of it; None where the layout of the folder says so, or nobody.
+        replace: whether files that are there may be replaced.
+
+    Raises:
+        CorpusError: there is no recording.
+        UsageError: the output would take the place of a recording, lies among them, two recordings
+            would become one file, or the suffix is another.
+        StoreError: a file is there and may not be replaced.
+    """
+    if not source.is_dir():
+        if output.is_dir() or output.suffix.lower() not in FORMATS:
+            raise UsageError(f"of one recording -o is a file that ends in {' or '.join(FORMATS)}")
+        wanted = [Order(source, output, source.name, speaker)]
+    else:
+        wanted = _of_folder(source, output, speaker)
+    targets = {os.path.realpath(order.target) for order in wanted}
+    if targets & {os.path.realpath(order.source) for order in wanted}:
+        raise UsageError(f"-o {file_name(output)} is the recording itself; name another file")
+    there = [order for order in wanted if order.target.exists()]
+    if there and not replace:
+        count = f" and {plural(len(there) - 1, 'other')}" if len(there) > 1 else ""
+        raise StoreError(f"{file_name(there[0].target)}{count} exist already; give --replace")
+    return wanted
+
+
+def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
+    """Those of a folder, with the same names below another."""
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"of a folder -o is a folder; {file_name(output)} is a file")
+    if Path(os.path.realpath(output)).is_relative_to(os.path.realpath(root)):
+        raise UsageError("-o lies within the folder that is protected; name one outside of it")
+    speakers = {} if speaker is not None else _speakers(root)
+    wanted: dict[Path, Order] = {}
+    for path in recordings_below(root):
+        if is_frames(path):  # they hold no sound
+            continue
+        name = path.relative_to(root)
+        suffix = path.suffix if path.suffix.lower() in FORMATS else ".wav"
+        order = Order(
+            path, output / name.with_suffix(suffix), name.as_posix(), speaker or speakers.get(path)
+        )
+        if (other := wanted.setdefault(order.target, order)) is not order:
+            raise UsageError(
+                f"{other.name} and {order.name} would both become {order.target.name}; rename one"
+            )
+    if not wanted:
+        if any(map(is_frames, recordings_below(root))):
+            raise UsageError(
+                f"{root.name or root} holds frames, no sound: of those --method laplace:15"
+            )
+        raise CorpusError(f"no recording in {root.name or root}")
+    return list(wanted.values())
+
+
+def _speakers(root: Path) -> dict[Path, str]:
+    """Who speaks in each recording, where the folder says so."""
+    try:
+        return {recording.path: recording.speaker for recording in find(root)}
+    except CorpusError:
+        return {}
+
+
+# ------------------------------------------------------------------------------------------- batch
+# Protects many recordings, by one process or several.
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How all of them are protected.
+
+    Attributes:
+        method: of `monitor.anonymisers.registry`.
+        seed: of what is drawn at random.
+        timeout_seconds: that a program may take for a channel; None for what `Program` gives.
+        journal: where each that is made is noted at once; None for nowhere.
+    """
+
+    method: str
+    seed: int
+    timeout_seconds: float | None = None
+    journal: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one recording.
+
+    Attributes:
+        order: which one.
+        there: whether an earlier run had made it.
+        seconds: of audio written now.
+        clipped: samples that were louder than the file can hold.
+        problem: why it was not protected; empty where it was.
+    """
+
+    order: Order
+    there: bool = False
+    seconds: float = 0.0
+    clipped: int = 0
+    problem: str = ""
+
+
+def protect_each(
+    wanted: Sequence[Order],
+    manner: Manner,
+    made: Mapping[str, tuple[str, str]] | None = None,
+    jobs: Jobs = 1,
+) -> Generator[Done, None, None]:
+    """Protect every recording, in order; what was made before, and is as it was, stays.
+
+    Args:
+        wanted: from `orders`.
+        manner: how.
+        made: hashes of the source and the target of what an earlier run has made, by name.
+        jobs: processes; the files do not depend on it.
+
+    Raises:
+        UsageError: the method makes no sense.
+        StoreError: a file cannot be written.
+        MonitorError: a process was ended from outside.
+    """
+    before = made or {}
+    tasks = [(order, before.get(order.name)) for order in wanted]
+    with closing(each_in_order(partial(_protected, manner), tasks, jobs)) as results:
+        yield from results
+
+
+def _protected(manner: Manner, task: tuple[Order, tuple[str, str] | None]) -> Done:
+    order, before = task
+    try:
+        source = file_hash(order.source)
+        if before == (source, _hash_of_target(order)):
+            return Done(order, there=True)
+        made = protect(
+            order.source, order.target, manner.method, name=order.name, speaker=order.speaker,
+            seed=manner.seed, timeout_seconds=manner.timeout_seconds,
+        )  # fmt: skip
+        if manner.journal is not None:
+            note(manner.journal, order.name, (source, file_hash(order.target)))
+        return Done(order, seconds=made.seconds, clipped=made.clipped)
+    except SourceError as error:
+        return Done(order, problem=str(error))
+
+
+def _hash_of_target(order: Order) -> str | None:
+    return file_hash(order.target) if order.target.is_file() else None

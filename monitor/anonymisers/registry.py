@@ -1,0 +1,181 @@
+"""Finds the anonymiser that a name means, such as ``mcadams:0.8``.
+
+One more is one call of `register`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from monitor.anonymisers.utterance import Utterance
+from monitor.errors import UsageError
+from monitor.protocols import Anonymiser
+
+__all__ = ["ANONYMISERS", "make", "register"]
+
+ANONYMISERS: dict[str, Callable[[str, Utterance], Anonymiser]] = {}
+"""What makes each, by its name."""
+
+
+def register(name: str, makes: Callable[[str, Utterance], Anonymiser]) -> None:
+    """Make an anonymiser known by name, to ``monitor protect`` as well.
+
+    Args:
+        name: lower-case letters, digits and hyphens; one that is known is replaced.
+        makes: called with what stands behind the colon, empty where nothing does, and with the
+            recording that it is for.
+
+    Raises:
+        UsageError: the name is none.
+
+    Example:
+        >>> from monitor.anonymisers import Unchanged
+        >>> register("twice", lambda setting, utterance: Unchanged(2 * utterance.rate))
+        >>> make("twice", Utterance(8000)).rate
+        16000
+        >>> del ANONYMISERS["twice"]
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+        raise UsageError(f"{name!r} must be a word of lower-case letters, such as mcadams")
+    ANONYMISERS[name] = makes
+
+
+def make(method: str, utterance: Utterance) -> Anonymiser:
+    """The anonymiser of that name for a recording.
+
+    Args:
+        method: ``NAME`` or ``NAME:SETTING``.
+        utterance: what it is for.
+
+    Raises:
+        UsageError: there is none of that name, or it does not take the setting.
+    """
+    name, colon, setting = method.partition(":")
+    if name == "laplace":
+        raise UsageError(
+            "laplace is for embeddings, not for audio: monitor protect FRAMES --method laplace:15"
+        )
+    if name == "tokens":
+        raise UsageError("tokens are no audio: monitor protect VOICES -o FRAMES --method tokens:15")
+    if name not in ANONYMISERS:
+        known = ", ".join(repr(each) for each in ANONYMISERS if each != "command")
+        raise UsageError(
+            f"no anonymiser is called {name!r}; those for audio are {known}, those "
+            "for embeddings 'laplace'"
+        )
+    made = ANONYMISERS[name](setting, utterance)
+    if colon and not setting:  # a script's empty variable must not mean "no noise"
+        raise UsageError(
+            f"nothing stands after {method!r}: give its setting, or leave out the colon"
+        )
+    return made
+
+
+def _none(setting: str, utterance: Utterance) -> Anonymiser:
+    from monitor.anonymisers.utterance import Unchanged
+
+    if setting:
+        raise UsageError("none takes no setting")
+    return Unchanged(utterance.rate)
+
+
+def _noise(setting: str, utterance: Utterance) -> Anonymiser:
+    from monitor.anonymisers.utterance import Noise
+
+    return Noise(_number(setting, "noise:10 (dB)"), utterance)
+
+
+def _mcadams(setting: str, utterance: Utterance) -> Anonymiser:
+    from monitor.anonymisers.mcadams import DRAWN, McAdams
+
+    if draws := _draws("mcadams", setting, utterance):
+        return McAdams(draws.uniform(*DRAWN), utterance.rate)
+    words = "mcadams:0.8, mcadams:random (one a recording) or mcadams:speaker"
+    return McAdams(_number(setting, words), utterance.rate)
+
+
+def _voice(setting: str, utterance: Utterance, *, name: str = "voice") -> Anonymiser:
+    """Pitch, formants or both."""
+    from monitor.anonymisers.vocoder import DRAWN_RATIOS, DRAWN_SEMITONES, Vocoder
+
+    examples = {
+        "pitch": "pitch:4 (semitones)",
+        "formant": "formant:1.15 (a ratio)",
+        "voice": "voice:4,1.15 (semitones, ratio of formants)",
+    }
+    words = f"{examples[name]}, {name}:random (one a recording) or {name}:speaker"
+    semitones, ratio = 0.0, 1.0
+    if draws := _draws(name, setting, utterance):
+        up, wider = draws.choice((-1, 1), 2)
+        semitones = up * draws.uniform(*DRAWN_SEMITONES)
+        ratio = draws.uniform(*DRAWN_RATIOS) ** wider
+    elif name == "voice":
+        numbers = setting.split(",")
+        if len(numbers) != 2:
+            raise UsageError(f"{setting!r} is not a setting such as {words}")
+        semitones, ratio = (_number(each, words, of=setting) for each in numbers)
+    elif name == "pitch":
+        semitones = _number(setting, words)
+    else:
+        ratio = _number(setting, words)
+    return Vocoder(
+        0.0 if name == "formant" else semitones, 1.0 if name == "pitch" else ratio, utterance
+    )
+
+
+def _whisper(setting: str, utterance: Utterance) -> Anonymiser:
+    from monitor.anonymisers.vocoder import Vocoder
+
+    if setting:
+        raise UsageError("whisper takes no setting")
+    return Vocoder(None, 1.0, utterance)
+
+
+def _usc(setting: str, utterance: Utterance) -> Anonymiser:
+    from monitor.anonymisers.usc import Usc
+    from monitor.networks.usc import shipped_codec
+
+    epsilon = _number(setting, "usc:15 (epsilon of a token) or usc (no noise)") if setting else None
+    return Usc(epsilon, utterance, shipped_codec())
+
+
+def _command(setting: str, utterance: Utterance) -> Anonymiser:
+    from monitor.anonymisers.program import Program
+
+    return Program(setting, utterance.rate, utterance.timeout_seconds)
+
+
+def _draws(name: str, setting: str, utterance: Utterance) -> np.random.Generator | None:
+    """Draws that are the recording's or the speaker's own; None where the setting is another."""
+    if setting not in ("random", "speaker"):
+        return None
+    if setting == "speaker" and utterance.speaker is None:
+        raise UsageError(
+            f"{name}:speaker needs to know who speaks: give --speaker NAME, or {name}:random"
+        )
+    whose = utterance.name if setting == "random" else utterance.speaker
+    return utterance.random(name, setting, whose)
+
+
+def _number(text: str, example: str, *, of: str | None = None) -> float:
+    """A number, the whole setting or a part of one."""
+    try:
+        return float(text)
+    except ValueError:
+        setting = text if of is None else of
+        raise UsageError(f"{setting!r} is not a setting such as {example}") from None
+
+
+register("none", _none)
+register("mcadams", _mcadams)
+register("pitch", partial(_voice, name="pitch"))
+register("formant", partial(_voice, name="formant"))
+register("voice", _voice)
+register("whisper", _whisper)
+register("noise", _noise)
+register("usc", _usc)
+register("command", _command)

@@ -1,0 +1,288 @@
+"""A voice made anew from its private tokens: what the codec's first codebook says, and no more."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from monitor.anonymisers.blocks import Declared
+from monitor.anonymisers.utterance import Utterance, checked
+from monitor.errors import UsageError
+from monitor.features.extractor import Resampler
+from monitor.maths.spectra import fft
+from monitor.networks.layers import FFT, FLOOR, HOP, RATE, WIDTH, filters, window
+from monitor.networks.usc import BLOCK, DECODER_BANDS, FRAME, TokenStream, UscNetwork
+from monitor.types import AnyArray, FloatArray
+
+__all__ = ["AHEAD", "SOUND_BLOCK", "GriffinLim", "Usc", "magnitudes"]
+
+
+# ------------------------------------------------------------------------------------- griffin lim
+# Sound from log mel energies, as they come: Griffin-Lim's algorithm on a stream.
+#
+# Griffin and Lim, IEEE TASSP 1984; with momentum, Perraudin, Balazs and Soendergaard, WASPAA 2013;
+# on a stream with frames to come, Zhu, Beauregard and Wyse, IEEE TASLP 2007; begun from the phases
+# of peaks that go on, Beauregard, Harish and Wyse, DSP 2015.
+
+SOUND_BLOCK = 4
+"""Frames that are made final together, however a stream is cut: 40 ms."""
+AHEAD = 8
+"""Frames that are heard before one is final: 80 ms."""
+_FRAMES = SOUND_BLOCK + AHEAD
+_SPAN = (_FRAMES - 1) * HOP + WIDTH
+_ROUNDS = 8
+_MOMENTUM = np.float32(0.99)
+_GUESSES = 10
+_OVERLAPS = -(-WIDTH // HOP)
+_TINY = np.float32(1e-9)
+
+
+def magnitudes(bands: FloatArray) -> FloatArray:
+    """The spectra that log mel energies are most likely of: expectation maximisation, 10 rounds.
+
+    Energies of a spectrum are a mixture of triangles, and Poisson's deviance is what is made small
+    (Richardson, JOSA 1972), so that no energy becomes negative.
+
+    Args:
+        bands: as `monitor.networks.layers.log_mel` gives them, shape (t, bands).
+
+    Returns:
+        shape (t, 257), float32: amplitudes of the Fourier transforms of windowed frames.
+
+    Example:
+        >>> from monitor.networks.layers import RATE, log_mel
+        >>> tone = np.sin(2 * np.pi * 1000 * np.arange(RATE) / RATE)
+        >>> magnitudes(log_mel(tone, 80))[50].argmax() * RATE / FFT
+        np.float64(1000.0)
+    """
+    triangles = filters(bands.shape[1])
+    energies = np.maximum(np.exp(np.asarray(bands, np.float32)) - np.float32(FLOOR), 0)
+    heard = triangles.sum(axis=1) + _TINY
+    found = energies @ triangles.T / heard
+    for _ in range(_GUESSES):
+        found *= (energies / (found @ triangles + _TINY)) @ triangles.T / heard
+    return np.asarray(np.sqrt(found), np.float32)
+
+
+class GriffinLim:
+    """Log mel energies in, sound out, a few frames late; any cutting gives the same samples.
+
+    Each block of 40 ms waits for 80 ms more. Its frames begin with the phases that their spectral
+    peaks would go on with; then three times eight rounds take the sound that overlapping frames
+    make together, and keep its phases and the energies that were asked for.
+
+    Args:
+        bands: mel bands of a frame.
+
+    Example:
+        >>> from monitor.networks.layers import RATE, log_mel
+        >>> tone = np.sin(2 * np.pi * 440 * np.arange(RATE) / RATE) / 2
+        >>> stream = GriffinLim(80)
+        >>> made = np.concatenate([stream.push(log_mel(tone, 80)), stream.flush()])
+        >>> hertz = int(np.abs(np.fft.rfft(made[4000:12000])).argmax()) * 2
+        >>> made.shape, abs(hertz - 440) <= 4
+        ((15920,), True)
+    """
+
+    def __init__(self, bands: int) -> None:
+        self._bands = bands
+        self._window = window()
+        weight = np.zeros(_OVERLAPS * HOP, np.float32)
+        weight[:WIDTH] = self._window**2
+        self._whole = weight.reshape(_OVERLAPS, HOP).sum(axis=0)
+        places = np.arange(-_OVERLAPS, _FRAMES) * HOP
+        weights = np.zeros(_SPAN + 2 * _OVERLAPS * HOP, np.float32)
+        for place in places + _OVERLAPS * HOP:
+            weights[place : place + WIDTH] += weight[:WIDTH]
+        self._weights = np.maximum(weights[_OVERLAPS * HOP :][:_SPAN], 1e-2)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again: the next frame is the first."""
+        bins = FFT // 2 + 1
+        self._waiting: FloatArray = np.empty((0, self._bands), np.float32)
+        self._asked: FloatArray = np.zeros((_FRAMES, bins), np.float32)
+        self._phases: AnyArray = np.ones((_FRAMES, bins), np.complex64)
+        self._final: FloatArray = np.zeros(_SPAN, np.float32)  # of final frames, not yet whole
+        self._taken, self._unborn = 0, AHEAD // SOUND_BLOCK
+
+    def push(self, bands: FloatArray) -> FloatArray:
+        """What is final after these further frames.
+
+        Args:
+            bands: shape (t, bands).
+
+        Returns:
+            shape (n,), float32; frame i begins at sample 160 i.
+
+        Raises:
+            UsageError: another shape.
+        """
+        if bands.ndim != 2 or bands.shape[1] != self._bands:
+            raise UsageError(f"frames have the shape (t, {self._bands}), not {bands.shape}")
+        self._taken += len(bands)
+        return self._push(bands)
+
+    def flush(self) -> FloatArray:
+        """The rest of what the frames cover, as if silence followed; then forget all."""
+        due = self._taken * HOP + (WIDTH - HOP if self._taken else 0)
+        blocks = -(-self._taken // SOUND_BLOCK) + 1
+        silence = np.full((blocks * SOUND_BLOCK + AHEAD - self._taken, self._bands), np.log(FLOOR))
+        before = max(0, self._taken // SOUND_BLOCK - AHEAD // SOUND_BLOCK) * SOUND_BLOCK * HOP
+        rest = self._push(silence)[: due - before]
+        self.reset()
+        return rest
+
+    def _push(self, bands: FloatArray) -> FloatArray:
+        frames = np.concatenate([self._waiting, bands], dtype=np.float32)
+        whole = len(frames) - len(frames) % SOUND_BLOCK
+        self._waiting = frames[whole:].copy()
+        blocks = frames[:whole].reshape(-1, SOUND_BLOCK, self._bands)
+        made = [self._block(magnitudes(block)) for block in blocks]
+        unborn = min(self._unborn, len(made))
+        self._unborn -= unborn
+        return np.concatenate([np.empty(0, np.float32), *made[unborn:]])
+
+    def _block(self, asked: FloatArray) -> FloatArray:
+        """Make the oldest block final, with one more to look ahead to."""
+        going_on = _going_on(asked, np.angle(self._phases[-1]))
+        self._asked = np.concatenate([self._asked[SOUND_BLOCK:], asked])
+        spectra = self._asked * np.concatenate([self._phases[SOUND_BLOCK:], going_on])
+        before = None
+        for _ in range(_ROUNDS):
+            sound = (self._final + self._added(spectra, _SPAN)) / self._weights
+            heard = fft.rfft(sliding_window_view(sound, WIDTH)[::HOP] * self._window, FFT)
+            spectra = heard if before is None else heard + _MOMENTUM * (heard - before)
+            before = heard
+            spectra = spectra * (self._asked / np.maximum(np.abs(spectra), _TINY))
+        self._phases = spectra / np.maximum(self._asked, _TINY)
+        final = np.zeros(_SPAN + SOUND_BLOCK * HOP, np.float32)
+        final[:_SPAN] = self._final
+        final += self._added(spectra[:SOUND_BLOCK], final.size)
+        self._final = final[SOUND_BLOCK * HOP :]
+        ready: FloatArray = (final[: SOUND_BLOCK * HOP].reshape(-1, HOP) / self._whole).ravel()
+        return ready
+
+    def _added(self, spectra: AnyArray, size: int) -> FloatArray:
+        """The sound of overlapping frames, weighted, from the first one's begin on."""
+        frames = np.zeros((len(spectra), _OVERLAPS, HOP), np.float32)
+        flat = frames.reshape(len(spectra), -1)
+        flat[:, :WIDTH] = fft.irfft(spectra, FFT)[:, :WIDTH] * self._window
+        added = np.zeros((max(len(spectra) + _OVERLAPS, -(-size // HOP)), HOP), np.float32)
+        for part in range(_OVERLAPS):
+            added[part : part + len(spectra)] += frames[:, part]
+        return added.ravel()[:size]
+
+
+def _going_on(asked: FloatArray, phases: FloatArray) -> AnyArray:
+    """Phases of frames whose spectral peaks go on as tones, each with the bins around it.
+
+    Args:
+        asked: magnitudes of the frames, shape (k, 257).
+        phases: of the frame before them, radians, shape (257,).
+    """
+    bins = np.arange(asked.shape[1])
+    logs = np.log(np.maximum(asked, _TINY))
+    found = np.empty(asked.shape, np.complex64)
+    for i, log in enumerate(logs):
+        peaks = np.flatnonzero((log[1:-1] > log[:-2]) & (log[1:-1] >= log[2:])) + 1
+        if peaks.size:
+            left, top, right = log[peaks - 1], log[peaks], log[peaks + 1]
+            place = peaks + 0.5 * (left - right) / np.minimum(left - 2 * top + right, -_TINY)
+            turned = phases[peaks] + 2 * np.pi * HOP / FFT * place
+            nearest = np.searchsorted((peaks[:-1] + peaks[1:] + 1) // 2, bins, side="right")
+            # a window's transform turns by its middle from bin to bin
+            phases = turned[nearest] - np.pi * WIDTH / FFT * (bins - place[nearest])
+        found[i] = np.exp(1j * phases)
+    return found
+
+
+# --------------------------------------------------------------------------------------------- usc
+# A voice made anew from its private tokens: what the codec's first codebook says, and no more.
+#
+# Tura-Vecino et al., Universal semantic disentangled privacy-preserving speech representation
+# learning, sections 2.1 to 2.5; the network is `monitor.networks.usc`, a small one of our own.
+
+_TOKENS = BLOCK // FRAME
+_USC_FRAMES = FRAME // HOP
+_RESAMPLING_SECONDS = 0.24
+"""That two resamplers hold back together, at 8 kHz and above; below it longer."""
+_LOW_RATE = 8000
+
+
+class Usc:
+    """Sound to tokens of C0, and back: a token of each 40 ms is all that passes.
+
+    Tokens are decoded to spectra in 80 mel bands, and these to sound (`GriffinLim`), at 16 kHz
+    whatever the rate: nothing above 7.6 kHz is left. Silence is what its tokens say, too, and so
+    not quite silent.
+
+    Args:
+        epsilon: of Laplace noise on each token, nats; None for no noise, and no promise.
+        utterance: its rate, and what the noise is drawn by: seed, name and channel.
+        network: the codec.
+
+    Attributes:
+        epsilon: as given.
+        rate: samples per second.
+        latency_samples: of some three quarters of a second.
+        declares: what is promised of each token; None without noise.
+
+    Raises:
+        UsageError: epsilon is none.
+    """
+
+    def __init__(self, epsilon: float | None, utterance: Utterance, network: UscNetwork) -> None:
+        if epsilon is not None and not 0 < epsilon < math.inf:
+            raise UsageError(f"an epsilon of {epsilon:g} is none: give a number above 0")
+        self.epsilon, self.rate = epsilon, utterance.rate
+        self.declares = None
+        late = network.decoder.late
+        if epsilon is not None:
+            ahead = (late + AHEAD + SOUND_BLOCK) * HOP / RATE
+            self.declares = Declared(f"usc:{epsilon:g}", epsilon, FRAME / RATE, ahead)
+        self._books, self._decoder = network.books, network.decoder
+        whose = (utterance.seed, utterance.name, utterance.channel)
+        self._tokens = TokenStream(network, epsilon, *whose)
+        # whole blocks of the encoder, of the decoder and of what makes sound of spectra
+        heard = -(-network.encoder.late // _TOKENS) * _TOKENS
+        whole = heard - (-late // _USC_FRAMES) + AHEAD // _USC_FRAMES
+        waits = (whole * FRAME + BLOCK - 1) / RATE
+        if self.rate != RATE:
+            waits += _RESAMPLING_SECONDS * max(1, _LOW_RATE / self.rate)
+        self.latency_samples = math.ceil(waits * self.rate)
+        self.reset()
+
+    def process(self, samples: FloatArray) -> FloatArray:
+        """What is whole after these samples."""
+        samples = checked(samples)
+        self._taken += samples.size
+        heard = self._into.process(samples)
+        self._heard += heard.size
+        tokens = self._tokens.push(heard)
+        sound = self._sound.push(self._latents.push(self._books.latents(tokens[:, None])))
+        made = self._back.process(sound).astype(np.float32)
+        self._out += made.size
+        return made
+
+    def flush(self) -> FloatArray:
+        """The rest, as if silence followed."""
+        last = self._into.flush()
+        padding = np.zeros(-(self._heard + last.size) % FRAME, np.float32)
+        tokens = [self._tokens.push(np.concatenate((last, padding))), self._tokens.flush()]
+        said = [self._latents.push(self._books.latents(each[:, None])) for each in tokens]
+        said.append(self._latents.flush())
+        sound = [*map(self._sound.push, said), self._sound.flush()]
+        rest = np.concatenate([*map(self._back.process, sound), self._back.flush()])
+        missing = self._taken - self._out
+        rest = np.append(rest, np.zeros(max(0, missing - rest.size)))[:missing]
+        return rest.astype(np.float32)
+
+    def reset(self) -> None:
+        """Begin again, with the same noise."""
+        self._into, self._back = Resampler(self.rate, RATE), Resampler(RATE, self.rate)
+        self._latents, self._sound = self._decoder.stream(), GriffinLim(DECODER_BANDS)
+        self._tokens.reset()
+        self._taken = self._heard = self._out = 0

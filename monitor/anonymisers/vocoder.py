@@ -1,0 +1,371 @@
+"""A voice taken apart by WORLD and put together with another pitch, other formants, or no voice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from typing import Any
+
+import numpy as np
+from scipy.signal import resample_poly
+
+from monitor.anonymisers.utterance import Utterance, checked
+from monitor.errors import UsageError
+from monitor.types import FloatArray
+
+__all__ = [
+    "DRAWN_RATIOS",
+    "DRAWN_SEMITONES",
+    "Analysis",
+    "Pulses",
+    "Vocoder",
+    "analysed",
+    "minimum_phase",
+    "pyworld",
+]
+
+
+# ------------------------------------------------------------------------------------------- world
+# WORLD's analysis of a voice, frame by frame: pitch, spectral envelope, aperiodicity (pyworld).
+#
+# Morise, Yokomori and Ozawa, WORLD: a vocoder-based high-quality speech synthesis system for
+# real-time applications, IEICE Transactions E99-D, 2016.
+
+_LEAST_RATE = 16_000
+"""D4C looks up to 7.9 kHz, also where there is nothing: slower audio is resampled for it."""
+_DIO_RATE = 12_000
+_LEAST_PEAK = 1e-30
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What a voice is made of, in frames.
+
+    Attributes:
+        f0: Hz, 0 where there is no voice, shape (frames + 1,): of the next frame, too.
+        envelope: power spectrum with a mean of 1 over the circle, shape (frames, fft / 2 + 1).
+        noise: share of the envelope's amplitude that is noise, 0 to 1, of the same shape.
+    """
+
+    f0: FloatArray
+    envelope: FloatArray
+    noise: FloatArray
+
+
+@lru_cache(maxsize=1)
+def pyworld() -> Any:
+    """The compiled part of pyworld.
+
+    Its package is not run: that only asks pkg_resources for a version number, which warns, and is
+    gone from newer setuptools.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    package = find_spec("pyworld")
+    found = package and PathFinder.find_spec("pyworld.pyworld", package.submodule_search_locations)
+    if found is None or found.loader is None:
+        raise UsageError(
+            "pitch, formant, voice and whisper need pyworld: "
+            "pip install 'speaker-disclosure-monitor[vocoder]'"
+        )
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def analysed(samples: FloatArray, rate: int, step: int, first: int, frames: int) -> Analysis:
+    """Take a stretch of a voice apart: DIO and StoneMask, CheapTrick, D4C, with their defaults.
+
+    Args:
+        samples: shape (n,); the pitch of a frame is found by what lies around it.
+        rate: samples per second.
+        step: samples from one frame to the next.
+        first: the first frame, centred at sample ``first * step``.
+        frames: how many.
+
+    Raises:
+        UsageError: pyworld is not installed.
+    """
+    world = pyworld()
+    finer = 2 ** max(0, math.ceil(math.log2(_LEAST_RATE / rate)))
+    size = world.get_cheaptrick_fft_size(rate * finer)
+    bins = size // finer // 2 + 1
+    peak = float(np.abs(samples).max(initial=0.0))
+    if peak < _LEAST_PEAK:
+        flat = np.ones((frames, bins))
+        return Analysis(np.zeros(frames + 1), flat, flat)
+    samples = samples / peak
+    if finer > 1:
+        samples = resample_poly(samples, finer, 1)
+    rate *= finer
+    speed = min(12, max(1, rate // _DIO_RATE))
+    f0, times = world.dio(samples, rate, frame_period=1000 * step * finer / rate, speed=speed)
+    wanted = slice(first, first + frames + 1)
+    f0, times = f0[wanted].copy(), times[wanted].copy()
+    f0 = world.stonemask(samples, f0, times, rate)
+    of_frames = (samples, f0[:-1].copy(), times[:-1].copy(), rate)
+    envelope = world.cheaptrick(*of_frames, fft_size=size)[:, :bins]
+    noise = world.d4c(*of_frames, fft_size=size)[:, :bins]
+    return Analysis(f0, normalised(envelope), noise)
+
+
+def normalised(envelope: FloatArray) -> FloatArray:
+    """Power spectra of half the circle, shape (frames, bins), with a mean of 1 over all of it."""
+    ends = envelope[:, :1] + envelope[:, -1:]
+    mean = (2 * envelope.sum(axis=1, keepdims=True) - ends) / (2 * envelope.shape[1] - 2)
+    return np.asarray(envelope / mean)
+
+
+# -------------------------------------------------------------------------------------- excitation
+# What a vocoder's filters are driven by: a train of pulses for the voice, noise for the breath.
+
+_UNVOICED_HERTZ = 100.0
+"""Until the first voice is heard; nobody hears it."""
+
+
+class Pulses:
+    """A train of band-limited pulses of unit power whose pitch glides from frame to frame.
+
+    All harmonics below half the rate are equally strong. Its phase goes on over pauses.
+
+    Args:
+        rate: samples per second.
+        step: samples from one frame to the next.
+
+    Example:
+        >>> train = Pulses(16000, 80).next(np.full(201, 100.0))
+        >>> train.size, round(float(np.mean(train**2)), 2), int(np.argmax(train[:160]))
+        (16000, 1.0, 159)
+    """
+
+    def __init__(self, rate: int, step: int) -> None:
+        self._rate, self._step = rate, step
+        self._phase, self._last = 0.0, _UNVOICED_HERTZ
+
+    def next(self, f0: FloatArray) -> FloatArray:
+        """The next samples.
+
+        Args:
+            f0: Hz at the ends of each step, 0 where there is no voice, shape (steps + 1,).
+
+        Returns:
+            Shape (steps * step,).
+        """
+        begin = np.where(f0[:-1] > 0, f0[:-1], f0[1:])
+        end = np.where(f0[1:] > 0, f0[1:], f0[:-1])
+        for i in np.flatnonzero(begin == 0):
+            begin[i] = end[i] = end[i - 1] if i else self._last
+        self._last = float(end[-1])
+        along = np.arange(self._step) / self._step
+        hertz = begin[:, None] + (end - begin)[:, None] * along
+        phase = self._phase + np.cumsum(hertz.ravel() / self._rate)
+        self._phase = float(phase[-1] % 1.0)
+        count = np.maximum(1, (0.499 * self._rate / np.maximum(begin, end)).astype(int))
+        harmonics = np.repeat(count, self._step)
+        fraction = phase - np.round(phase)
+        below = np.sin(np.pi * fraction)
+        peak = np.abs(below) < 1e-9
+        ratio = np.sin((2 * harmonics + 1) * np.pi * fraction) / np.where(peak, 1.0, below)
+        kernel = np.where(peak, 2.0 * harmonics + 1, ratio)
+        return np.asarray((kernel - 1) / np.sqrt(2 * harmonics))
+
+
+def minimum_phase(power: FloatArray) -> FloatArray:
+    """The causal filters with these power spectra whose energy comes soonest, by the cepstrum.
+
+    Args:
+        power: above 0, shape (n, fft / 2 + 1).
+
+    Returns:
+        Complex responses of the same shape.
+
+    Example:
+        >>> late = np.abs(np.fft.rfft([[0.5, 1.0]], 64)) ** 2
+        >>> np.fft.irfft(minimum_phase(late))[0, :3].round(6) + 0.0
+        array([1. , 0.5, 0. ])
+    """
+    cepstrum = np.fft.irfft(np.log(power) / 2, axis=1)
+    half = cepstrum.shape[1] // 2
+    cepstrum[:, 1:half] *= 2
+    cepstrum[:, half + 1 :] = 0
+    return np.asarray(np.exp(np.fft.rfft(cepstrum, axis=1)))
+
+
+# ----------------------------------------------------------------------------------------- vocoder
+# A voice taken apart by WORLD and put together with another pitch, other formants, or no voice.
+
+DRAWN_SEMITONES = (2.0, 6.0)
+"""How far a drawn pitch moves, up or down."""
+DRAWN_RATIOS = (1.08, 1.25)
+"""By which drawn formants are multiplied or divided."""
+
+MOST_SEMITONES = 24.0
+LEAST_RATIO, MOST_RATIO = 0.5, 2.0
+STEP_SECONDS = 0.005
+BLOCK_STEPS = 20
+AROUND_STEPS = 20
+"""How much is heard on both sides of a block to find its pitch."""
+_LOUDNESS_STEPS = 4
+_FLOOR = 1e-10
+"""Of the loudest part of an envelope; a filter has no logarithm of zero."""
+
+
+class Vocoder:
+    """Moves the pitch, scales the formants, or takes the voice away so that a whisper is left.
+
+    WORLD's analysis (extra ``vocoder``) splits blocks of 100 ms, each heard with 100 ms on both
+    sides, into frames of 5 ms: pitch, spectral envelope, and how much of it is noise. Pulses at the
+    new pitch and white noise then run through filters of the moved envelope, each frame as loud as
+    it was. Blocks lie where they lie, pulses, noise and filters run on across them: joins are not
+    heard, and any cutting gives the same samples.
+
+    Args:
+        semitones: by which the pitch moves, -24 to 24; None for a whisper.
+        ratio: by which all formants are multiplied, 0.5 to 2.
+        utterance: its rate, and what the noise is drawn by: seed, name and channel.
+
+    Attributes:
+        semitones, ratio: as given.
+        rate: samples per second.
+        latency_samples: of some 205 ms.
+
+    Raises:
+        UsageError: a number is out of range, or pyworld is not installed.
+    """
+
+    def __init__(self, semitones: float | None, ratio: float, utterance: Utterance) -> None:
+        if semitones is not None and not abs(semitones) <= MOST_SEMITONES:
+            raise UsageError(f"a pitch {semitones:g} semitones away is none; give -24 to 24")
+        if not LEAST_RATIO <= ratio <= MOST_RATIO:
+            raise UsageError(f"formants times {ratio:g} are none; give 0.5 to 2")
+        pyworld()
+        self.semitones, self.ratio, self.rate = semitones, ratio, utterance.rate
+        self._utterance = utterance
+        self._step = max(1, round(self.rate * STEP_SECONDS))
+        self._block = BLOCK_STEPS * self._step
+        self._around = AROUND_STEPS * self._step
+        self.latency_samples = self._block + self._around + self._step - 1
+        rise = np.sin(np.pi * np.arange(2 * self._step) / (2 * self._step)) ** 2
+        self._window: FloatArray = rise
+        loud = np.hanning(_LOUDNESS_STEPS * self._step + 1)[:-1]
+        self._loudness: FloatArray = loud / loud.sum()
+        self.reset()
+
+    def process(self, samples: FloatArray) -> FloatArray:
+        """What is whole after these samples."""
+        return self._process(checked(samples))
+
+    def flush(self) -> FloatArray:
+        """The rest, as if silence followed."""
+        missing = self._taken - self._given
+        parts = []
+        while missing > 0:
+            parts.append(self._process(np.zeros(self._block))[:missing])
+            missing -= parts[-1].size
+        return np.concatenate([np.empty(0, np.float32), *parts])
+
+    def reset(self) -> None:
+        """Begin again, with the same noise."""
+        utterance = self._utterance
+        self._random = utterance.random("vocoder", utterance.name, utterance.channel)
+        self._pulses = Pulses(self.rate, self._step)
+        self._waiting: list[FloatArray] = [np.zeros(self._around)]
+        self._waits = self._around
+        self._excited: FloatArray = np.zeros((2, self._step))
+        self._begun: FloatArray = np.empty(0)
+        self._taken = self._given = 0
+
+    def _process(self, samples: FloatArray) -> FloatArray:
+        self._waiting.append(samples)
+        self._waits += samples.size
+        self._taken += samples.size
+        whole = self._block + 2 * self._around
+        if self._waits < whole:
+            return np.empty(0, np.float32)
+        heard = np.concatenate(self._waiting)
+        done: list[FloatArray] = []
+        at = 0
+        while heard.size - at >= whole:
+            made = self._made(heard[at : at + whole])
+            done.append(made if self._given or done else made[self._step :])
+            at += self._block
+        self._waiting, self._waits = [heard[at:]], heard.size - at
+        ready = np.concatenate(done).astype(np.float32)
+        self._given += ready.size
+        return ready
+
+    def _made(self, heard: FloatArray) -> FloatArray:
+        """What is whole with one more block: from a step before its begin to one before its end."""
+        step, frames = self._step, BLOCK_STEPS
+        voice = analysed(heard, self.rate, step, AROUND_STEPS, frames)
+        envelope = np.maximum(voice.envelope, _FLOOR * voice.envelope.max(axis=1, keepdims=True))
+        envelope = normalised(moved(envelope, self.ratio))
+        filters = np.sqrt(self._powers(heard))[:, None] * minimum_phase(envelope)
+        excited = np.stack([self._random.standard_normal(self._block), np.zeros(self._block)])
+        if self.semitones is None:
+            breath, tone = filters, np.zeros_like(filters)
+        else:
+            f0 = voice.f0 * 2 ** (self.semitones / 12)
+            excited[1] = self._pulses.next(f0)
+            share = np.clip(voice.noise, 1e-5, 1.0) ** 2
+            tones = np.maximum(1 - share, 1e-10)
+            filters /= np.sqrt(_heard_power(envelope, tones, f0[:-1], self.rate))[:, None]
+            breath = filters * minimum_phase(share)
+            tone = np.where(f0[:-1, None] > 0, filters * minimum_phase(tones), 0)
+        excited = np.concatenate((self._excited, excited), axis=1)
+        self._excited = excited[:, -step:]
+        places = step * np.arange(frames)[:, None] + np.arange(2 * step)
+        size = 2 * (envelope.shape[1] - 1)
+        noise, pulses = np.fft.rfft(self._window * excited[:, places], size, axis=2)
+        sounds = np.fft.irfft(breath * noise + tone * pulses, axis=1)
+        out = np.zeros((frames - 1) * step + size)
+        out[: self._begun.size] = self._begun
+        for frame, sound in enumerate(sounds):
+            out[frame * step : frame * step + size] += sound
+        self._begun = out[self._block :]
+        return out[: self._block]
+
+    def _powers(self, heard: FloatArray) -> FloatArray:
+        """Mean square around each frame of the block, shape (frames,)."""
+        half = self._loudness.size // 2
+        begins = self._around - half + self._step * np.arange(BLOCK_STEPS)
+        around = heard[begins[:, None] + np.arange(self._loudness.size)]
+        return np.asarray(around**2 @ self._loudness)
+
+
+def _heard_power(envelope: FloatArray, tones: FloatArray, f0: FloatArray, rate: int) -> FloatArray:
+    """How loud each frame will be: of its tone only what is at the harmonics is heard."""
+    power = np.ones(len(f0))
+    hertz = np.linspace(0, rate / 2, envelope.shape[1])
+    for i in np.flatnonzero(f0 > 0):
+        harmonics = np.arange(f0[i], rate / 2, f0[i])
+        if harmonics.size:
+            whole, toned = envelope[i], envelope[i] * tones[i]
+            share = float(toned.sum() / whole.sum())
+            power[i] = 1 - share + np.interp(harmonics, hertz, toned).mean()
+    return power
+
+
+def moved(envelope: FloatArray, ratio: float) -> FloatArray:
+    """Spectra with what was at f now at ratio times f; above the last bin all is as there.
+
+    Args:
+        envelope: above 0, shape (frames, bins).
+        ratio: above 0.
+
+    Example:
+        >>> moved(np.array([[1.0, 2.0, 4.0, 8.0, 16.0]]), 2.0).round(3).tolist()
+        [[1.0, 1.414, 2.0, 2.828, 4.0]]
+    """
+    if ratio == 1:
+        return envelope
+    last = envelope.shape[1] - 1
+    place = np.minimum(np.arange(last + 1) / ratio, last)
+    below = np.minimum(place.astype(int), last - 1)
+    part = place - below
+    logs = np.log(envelope)
+    return np.asarray(np.exp((1 - part) * logs[:, below] + part * logs[:, below + 1]))

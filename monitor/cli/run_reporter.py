@@ -1,0 +1,98 @@
+"""What a command tells of a run: notices before it, a summary, a picture and a status after it."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from monitor.cli.inputs import stopped_by_signals
+from monitor.cli.options import check_output, say, unlocked
+from monitor.protocols import LiveSource, Sink
+
+if TYPE_CHECKING:
+    from monitor.run import LogFile, Run
+
+__all__ = ["RunReporter"]
+
+
+class RunReporter:
+    """Tells people of a run, and keeps what is to be drawn.
+
+    Args:
+        log: the JSON lines, if there are any.
+        plot: the picture to draw when the run is over.
+
+    Raises:
+        UsageError: there is no such kind of picture.
+        StoreError: it cannot be written.
+    """
+
+    def __init__(self, log: LogFile | None, plot: Path | None = None) -> None:
+        from monitor.sinks.console import RunBuffer
+
+        self._log, self._plot, self._kept = log, plot, RunBuffer()
+        self._terminal = sys.stdout.isatty()
+        if plot is not None:
+            from monitor.plots.canvas import check_drawing, check_suffix
+
+            check_suffix(plot)
+            check_output(plot)
+            check_drawing()
+
+    def hear(self, run: Run, view: Sink) -> None:
+        """Hear an opened run to its end, in a view; Ctrl-C ends a live source.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C, at a recording.
+        """
+        if self._log is not None and not run.locked:
+            say(unlocked(str(self._log.path)))
+        for notice in run.notices:
+            say(f"monitor: note: {notice}")
+        for page in run.sinks:
+            say(f"monitor: the page is at {page.url}")  # type: ignore[attr-defined]
+        run.sinks.append(view)
+        if self._plot is not None or self._terminal:
+            run.sinks.append(self._kept)
+        live = isinstance(run.source, LiveSource)
+        try:
+            with stopped_by_signals(run.stop) if live else nullcontext():
+                run.to_end()
+        except KeyboardInterrupt:
+            if run.resumable:
+                say("monitor: to go on later, run the same command with --resume")
+            raise
+
+    def status(self, run: Run) -> int:
+        """When all is closed: tell what came of it.
+
+        Returns:
+            the exit status.
+        """
+        from monitor.run.status import status_of
+
+        totals = run.totals
+        for notice in totals.notices:
+            say(f"monitor: note: {notice}")
+        for line in totals.undecided:
+            say(f"monitor: {line}")
+        for failure in totals.failures:
+            say(f"monitor: not done: {failure}")
+        if self._plot is not None:
+            self._draw(self._plot)
+        if self._terminal and (self._log is None or self._log.path != "-"):
+            from monitor.sinks.summary import print_summary
+
+            print_summary(self._kept.records)
+        return status_of(run)
+
+    def _draw(self, path: Path) -> None:
+        """Draw the run; a resumed one from its file, since only that has the beginning."""
+        from monitor.plots.curve import plot_run
+        from monitor.records.schema import read_run
+
+        log = self._log
+        resumed = log is not None and log.resume
+        plot_run(read_run(str(log.path)) if log and resumed else self._kept.records, path)

@@ -1,0 +1,822 @@
+"""A rank model: what calibration learnt about one set of features, its evidence and its maxima."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from monitor.errors import StoreError
+from monitor.kinds import KINDS, FeatureSpec, is_mark, within
+from monitor.safe_text import is_name
+from monitor.types import AnyArray, BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from monitor.population.cohort import FeatureTemplates
+    from monitor.population.population import Speaker
+
+__all__ = [
+    "HORIZONS",
+    "EvidenceModel",
+    "EvidencePoint",
+    "FieldMaxima",
+    "LengthEvidence",
+    "Maxima",
+    "RankModel",
+    "RankModels",
+    "check_maxima",
+    "check_rank_model",
+    "check_speakers",
+    "check_templates",
+    "neighbours",
+    "pack_maxima",
+    "spec_from",
+    "unpack_maxima",
+]
+
+
+# ---------------------------------------------------------------------------------------- checking
+# What a population or a rank model from a file must be before anything is computed with it.
+#
+# A store is private, but it may come from an impostor, or from a disk that fails: one number that
+# is none would end a run in the middle, one that is far too large would read as nothing disclosed.
+
+SESSIONS = ("same", "cross")
+ORIGINS = ("own", "shipped")
+MOST_SIZE = 1 << 20
+MOST_PEOPLE = 1e9
+MOST_SOUND = 1e6
+MOST_PARAMETER = 1e12
+LEAST_PARAMETER = 1e-12
+
+
+def check_speakers(speakers: Sequence[Speaker]) -> None:
+    """Refuse speakers that enrolment would not have made.
+
+    Raises:
+        StoreError: a name cannot be printed, or a note says nonsense.
+    """
+    for speaker in speakers:
+        if not is_name(speaker.name):
+            raise StoreError(f"the name {speaker.name!a:.40} of a speaker cannot be printed")
+        if not (np.isnan(speaker.sound) | (np.abs(speaker.sound) <= MOST_SOUND)).all():
+            raise StoreError(f"the sound of {speaker.name} is none that speech has")
+        for note in speaker.sources:
+            if not (is_name(note.label) and is_name(note.session)):
+                raise StoreError(f"a recording of {speaker.name} has a name that cannot be printed")
+            seconds = (note.start_seconds, note.end_seconds)
+            if not all(isinstance(s, int | float) and 0 <= s < float("inf") for s in seconds):
+                raise StoreError(f"an interval of {speaker.name} is no pair of seconds")
+            if note.landmarks.ndim != 1:
+                raise StoreError(f"the landmarks of a recording of {speaker.name} are no list")
+            if not all(isinstance(each, str) for each in note.hashes):
+                raise StoreError(f"a fingerprint of {speaker.name} is no text")
+
+
+def spec_from(name: str, header: Mapping[str, Any]) -> FeatureSpec:
+    """What the header of a store says of a feature.
+
+    Args:
+        name: of the feature.
+        header: as `FeatureSpec.plain` makes it.
+
+    Raises:
+        StoreError: no such feature was ever enrolled.
+    """
+    found, size, seconds = (header[key] for key in ("kind", "size", "frame_seconds"))
+    kind = KINDS.get(found) if isinstance(found, str) else None
+    if not is_name(name) or kind is None or not kind.enrolled:
+        raise StoreError(f"templates of {name!a:.40} are of no known kind")
+    if type(size) is not int or not 0 < size <= MOST_SIZE:
+        raise StoreError(f"templates of {name} have size {size!a:.40}")
+    if not isinstance(seconds, int | float) or not 0 < seconds <= 3600:
+        raise StoreError(f"a frame of {name} is said to last {seconds!a:.40} s")
+    if not is_mark(network := header.get("network")):
+        raise StoreError(f"the network of {name} is no sha256")
+    spec = FeatureSpec(name, kind, size, seconds, network=network)
+    if spec.plain() != dict(header):
+        raise StoreError(f"templates of {name} are described by more than their kind")
+    return spec
+
+
+def check_templates(templates: FeatureTemplates) -> None:
+    """Refuse templates that no voice gives.
+
+    Raises:
+        StoreError: no numbers, or numbers out of range.
+    """
+    spec = templates.spec
+    if wrong := spec.kind.wrong_slices(templates.slices):
+        raise StoreError(f"templates of {spec.name} must be {wrong}")
+
+
+def check_rank_model(rank_model: RankModel) -> None:
+    """Refuse a rank model that no calibration gives.
+
+    Raises:
+        StoreError: parameters of the wrong type, sign or range.
+    """
+    named = (rank_model.left_out, rank_model.networks, rank_model.learnt_from)
+    if not all(
+        isinstance(each, tuple)
+        for each in (rank_model.features, rank_model.similarities, rank_model.rows, *named)
+    ):
+        raise StoreError(
+            "a rank model does not list its features, similarities, cells and speakers"
+        )
+    about = "+".join(map(str, rank_model.features))
+    if (
+        rank_model.session not in SESSIONS
+        or not rank_model.features
+        or not all(map(is_name, rank_model.features))
+    ):
+        raise StoreError(f"a rank model is of {about!a:.40} in session {rank_model.session!a:.20}")
+    for count, fewest in ((rank_model.speakers, 1), (rank_model.candidates, 2)):
+        if type(count) is not int or count < fewest:
+            raise StoreError(f"the rank model of {about} counts {count!a:.20} people")
+    if len(rank_model.networks) not in (0, len(rank_model.features)) or not all(
+        map(is_mark, rank_model.networks)
+    ):
+        raise StoreError(f"the rank model of {about} does not say which network made what")
+    if not all(map(is_name, rank_model.similarities)) or rank_model.origin not in ORIGINS:
+        raise StoreError(f"the rank model of {about} is of no known kind")
+    if not all(map(is_name, (*rank_model.left_out, *rank_model.learnt_from))):
+        raise StoreError(f"the rank model of {about} names speakers who cannot be printed")
+    if type(rank_model.forgotten) is not int or rank_model.forgotten < 0:
+        raise StoreError(
+            f"the rank model of {about} counts {rank_model.forgotten!a:.20} forgotten people"
+        )
+    share = rank_model.prior_speakers
+    if not _is_number(share) or not 0 <= share <= MOST_PEOPLE:
+        raise StoreError(f"the prior of the rank model of {about} counts {share!a:.20} people")
+    if not all(map(_is_row, rank_model.rows)):
+        raise StoreError(f"the table of the rank model of {about} makes no sense")
+    for axis in (rank_model.lengths, rank_model.template_lengths):
+        if axis.dtype.kind not in "iuf" or not within(axis, 0.0, 1e9):
+            raise StoreError(f"the lengths of the rank model of {about} are no seconds")
+    if rank_model.binomial.dtype != np.bool_:
+        raise StoreError(f"the rank model of {about} does not say which cells are binomial")
+    top = np.where(rank_model.binomial, 1.0, MOST_PARAMETER)
+    least = np.where(rank_model.binomial, 0.0, LEAST_PARAMETER)
+    there = ~np.isnan(rank_model.alpha)
+    for name, values, low, most in (
+        ("alpha", rank_model.alpha, least, top),
+        ("beta", rank_model.beta, least, top),
+        ("floor", rank_model.floor, 0.0, 1.0),
+    ):
+        _check_parameter(about, name, values, there, low, most)
+    for f in range(rank_model.weights.shape[-1]):
+        _check_parameter(about, "weights", rank_model.weights[..., f], there, 0.0, MOST_PARAMETER)
+    open_set = rank_model.open_set
+    told = open_set.dtype.kind == "f" and ~np.isnan(open_set).any(axis=-1)
+    if not np.any(told) or not (abs(open_set[told]) <= MOST_PARAMETER).all():
+        raise StoreError(f"the open-set coefficients of the rank model of {about} are no numbers")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_row(row: object) -> bool:
+    """One cell of the calibration's table: figures, words, and lists of them."""
+    if not isinstance(row, dict) or not all(map(is_name, row)):
+        return False
+    area = row.get("open_set_area")
+    if not (_is_number(row.get("T")) and _is_number(row.get("D"))):
+        return False
+    if area is not None and not _is_number(area):
+        return False
+    return _is_told(row)
+
+
+def _is_told(value: object) -> bool:
+    """Figures, words, and lists and objects of them."""
+    if type(value) is float or type(value) is int:  # nearly all of them
+        return not abs(value) > MOST_PARAMETER
+    if isinstance(value, dict):
+        return all(map(is_name, value)) and all(map(_is_told, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_told, value))
+    if isinstance(value, str):
+        return value.isprintable()
+    return value is None or (isinstance(value, int | float) and not abs(value) > MOST_PARAMETER)
+
+
+def _check_parameter(
+    about: str,
+    name: str,
+    values: FloatArray,
+    there: AnyArray,
+    least: float | FloatArray,
+    most: float | FloatArray,
+) -> None:
+    """Numbers in range in every cell that there is."""
+    if values.dtype.kind != "f" or np.isnan(values[there]).any():
+        raise StoreError(f"{name} of the rank model of {about} is not there in every cell")
+    if not ((values >= least) & (values <= most))[there].all():
+        raise StoreError(f"{name} of the rank model of {about} lies out of range")
+
+
+# -------------------------------------------------------------------------------------- neighbours
+# The two lengths of a rank model's grid between which a length lies.
+#
+# Source: docs/method.md section 4.
+
+
+def neighbours(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple[int, int, float]:
+    """The neighbours of a length among those that were reached, in its logarithm.
+
+    Args:
+        lengths: of the grid, seconds, increasing, shape (n,).
+        reached: which of them, at least one, shape (n,).
+        seconds: the length; outside those that were reached the nearest holds.
+
+    Returns:
+        places of the one below and the one above, and the share of the latter, 0 to 1.
+
+    Example:
+        >>> neighbours(np.array([10.0, 30.0, 90.0]), np.array([True, False, True]), 30.0)
+        (0, 2, 0.5)
+    """
+    logs, goal = np.log(lengths), np.log(max(seconds, 1e-9))
+    columns = np.flatnonzero(reached)
+    place = int(np.searchsorted(logs[columns], goal))
+    left = int(columns[max(place - 1, 0)])
+    right = int(columns[min(place, columns.size - 1)])
+    gap = logs[right] - logs[left]
+    return left, right, float(np.clip((goal - logs[left]) / gap, 0.0, 1.0)) if gap > 0 else 0.0
+
+
+# ------------------------------------------------------------------------------------------ maxima
+# Maxima of other people's streams, which thresholds against false alarms are made of.
+#
+# Streams of calibration speakers who are not the watched one, each watched as somebody else and
+# with the speaker's own template taken out (docs/method.md section 11). Maxima alone: no audio, no
+# templates.
+
+HORIZONS = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+"""Lengths of streams, audio seconds."""
+MOST_BITS = 1e6
+MOST_SECONDS = 1e9
+_OLD_NAMES = {"bits": "closed_set_bits"}
+"""Populations of before the headline was the evidence say so."""
+_ARRAYS = ("horizons", "values", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMaxima:
+    """The maxima of one field over streams of one length.
+
+    Attributes:
+        values: shape (n,), one a speaker.
+        horizon_seconds: what they are over.
+        repeated: of the n, how many streams had less audio and were heard again from their
+            beginning.
+    """
+
+    values: FloatArray
+    horizon_seconds: float
+    repeated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Maxima:
+    """The largest values of some fields over streams of S speakers, one stream each.
+
+    A stream that had less audio than a horizon, but half of it, was heard again from its beginning
+    up to there: then chance that favoured somebody in it counts twice, which more speech would
+    have levelled out. ``seconds`` says which these are.
+
+    Attributes:
+        fields: of a reading (``closed_set_bits``, ``gain_bits``, ``evidence_bits`` ...), as with
+            somebody watched.
+        horizons: audio seconds, shape (nH,), increasing.
+        values: shape (len(fields), S, nH), half precision, rounded up; NaN where the stream is
+            shorter than half of the horizon, or never had a figure.
+        seconds: audio seconds of each stream, shape (S,).
+        speakers: their names.
+        template_seconds: D, to which the templates were cut.
+    """
+
+    fields: tuple[str, ...]
+    horizons: FloatArray
+    values: AnyArray
+    seconds: FloatArray
+    speakers: tuple[str, ...]
+    template_seconds: float
+
+    def horizon(self, seconds: float) -> float | None:
+        """The shortest length in the grid that is no shorter; None beyond it."""
+        longer = self.horizons[self.horizons >= seconds - 1e-9]
+        return float(longer[0]) if longer.size else None
+
+    def others(
+        self, field: str, seconds: float, *, needed: int = 1, watch: str | None = None
+    ) -> FieldMaxima:
+        """What others reached in streams of a length, or of the next longer one that is here.
+
+        Args:
+            field: one of ``fields``.
+            seconds: audio seconds, at most the longest horizon.
+            needed: how many speakers it takes; where fewer had so much audio, those who had half
+                of it count too.
+            watch: who is no other.
+        """
+        place = int(np.searchsorted(self.horizons, seconds - 1e-9))
+        values = self.values[self.fields.index(field), :, place].astype(np.float64)
+        there = ~np.isnan(values) & np.array([name != watch for name in self.speakers], np.bool_)
+        whole = there & (self.seconds >= self.horizons[place])
+        chosen = whole if whole.sum() >= needed else there
+        return FieldMaxima(
+            values[chosen], float(self.horizons[place]), int(chosen.sum() - (chosen & whole).sum())
+        )
+
+    def without(self, name: str) -> Maxima | None:
+        """Everybody else's; None where nobody is left."""
+        others = np.array([each != name for each in self.speakers], np.bool_)
+        if not others.any():
+            return None
+        return replace(
+            self,
+            values=self.values[:, others],
+            seconds=self.seconds[others],
+            speakers=tuple(each for each in self.speakers if each != name),
+        )
+
+
+def rounded_up(values: FloatArray) -> AnyArray:
+    """In half precision, never smaller: so that nothing that stops at a bound exceeds it."""
+    half = values.astype(np.float16)
+    return np.where(half < values, np.nextafter(half, np.float16(np.inf)), half)
+
+
+def pack_maxima(maxima: Maxima) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Maxima as a store keeps them: a note for the rank model's header, and arrays by name."""
+    plain = {
+        "fields": maxima.fields,
+        "speakers": maxima.speakers,
+        "template_seconds": maxima.template_seconds,
+    }
+    return plain, {name: getattr(maxima, name) for name in _ARRAYS}
+
+
+def unpack_maxima(plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Maxima:
+    """The reverse of ``pack_maxima``.
+
+    Raises:
+        StoreError: they are none.
+        KeyError: an array is missing.
+    """
+    made = Maxima(
+        tuple(_OLD_NAMES.get(name, name) for name in plain["fields"]),
+        arrays["horizons"],
+        arrays["values"],
+        arrays["seconds"],
+        tuple(plain["speakers"]),
+        plain["template_seconds"],
+    )
+    check_maxima(made)
+    return made
+
+
+def check_maxima(maxima: Maxima) -> None:
+    """Refuse maxima that no streams have.
+
+    Raises:
+        StoreError: of the wrong shape or type, out of range, or smaller over more.
+    """
+    names = (*maxima.fields, *maxima.speakers)
+    if not all(map(is_name, names)) or len(set(maxima.fields)) != len(maxima.fields):
+        raise StoreError(
+            "the maxima of a rank model are of fields or speakers that cannot be printed"
+        )
+    if len(set(maxima.speakers)) != len(maxima.speakers):
+        raise StoreError("the maxima of a rank model are of one speaker twice")
+    horizons, values, seconds = maxima.horizons, maxima.values, maxima.seconds
+    shape = (len(maxima.fields), len(maxima.speakers), horizons.size)
+    shapes = (values.shape, seconds.shape, horizons.shape)
+    if shapes != (shape, shape[1:2], shape[2:]) or 0 in shape:
+        raise StoreError(f"the maxima of a rank model have shape {values.shape}, not {shape}")
+    d = maxima.template_seconds
+    if isinstance(d, bool) or not isinstance(d, int | float) or not 0 < d < MOST_SECONDS:
+        raise StoreError("the maxima of a rank model do not say how long the templates were")
+    for axis in (horizons, seconds):
+        if axis.dtype.kind != "f" or not ((axis > 0) & (axis < MOST_SECONDS)).all():
+            raise StoreError("the lengths of the maxima of a rank model are no seconds")
+    if not (np.diff(horizons) > 0).all():
+        raise StoreError("the lengths of the maxima of a rank model do not increase")
+    there = np.asarray(values[~np.isnan(values)] if values.dtype.kind == "f" else [np.inf], float)
+    if not (np.abs(there) <= MOST_BITS).all():
+        raise StoreError("the maxima of a rank model are no bits")
+    if (np.diff(values.astype(float), axis=2) < 0).any():
+        raise StoreError("the maxima of a rank model shrink as streams grow")
+
+
+# ---------------------------------------------------------------------------------------- evidence
+# The part of a rank model that turns normalised scores into likelihood ratios, by length of speech.
+#
+# Source: docs/method.md section 10.
+
+_MOST = 1e4
+"""Nats of a coefficient, or bits of support, that no calibration reaches."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceModel:
+    """``log LR_j = a + sum_f b_f z_fj`` on a grid of test lengths T and template lengths D.
+
+    Row 0 of ``intercept`` and ``slopes`` is the rank model; rows 1..B are its resamples. A cell
+    that the corpus could not reach is NaN.
+
+    Attributes:
+        lengths: T, speech seconds, shape (nT,), increasing.
+        template_lengths: D, speech seconds, shape (nD,), increasing.
+        intercept: a, nats, shape (1 + B, nT, nD).
+        slopes: b >= 0, nats, shape (1 + B, nT, nD, F), in the order of the rank model's features.
+        support: the most bits that the calibration's people can support, each length by itself,
+            shape (nT, nD).
+        area: how well the sum of all ratios tells enrolled speakers from impostors, area under the
+            ROC curve on speakers left out of the fit, shape (nT, nD).
+        cohort: marks of each feature of the cohort that scores were set against (``Cohort.mark``):
+            with another one it means nothing. Shape (F,).
+    """
+
+    lengths: FloatArray
+    template_lengths: FloatArray
+    intercept: FloatArray
+    slopes: FloatArray
+    support: FloatArray
+    area: FloatArray
+    cohort: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        cells = self.lengths.size, self.template_lengths.size
+        replicates = self.intercept.shape[0] if self.intercept.ndim else 0
+        if (
+            self.intercept.shape != (replicates, *cells)
+            or self.slopes.shape[:-1] != (replicates, *cells)
+            or self.support.shape != cells
+            or self.area.shape != cells
+        ):
+            raise StoreError(
+                "the parts of an evidence rank model do not have the shapes of one grid"
+            )
+        reached = np.isfinite(self.support)
+        told = (self.intercept[:, reached], self.slopes[:, reached], self.support[reached])
+        good = all((np.abs(each) <= _MOST).all() for each in told)
+        if replicates < 2 or not reached.any() or not good:
+            raise StoreError(
+                "an evidence rank model needs a cell, a resample, and coefficients in range"
+            )
+        if (told[1] < 0).any() or (told[2] < 0).any() or not _is_share(self.area[reached]):
+            raise StoreError(
+                "an evidence rank model has negative slopes or support, or areas beyond 1"
+            )
+        marks = self.cohort if isinstance(self.cohort, tuple) else ()
+        if len(marks) != self.slopes.shape[-1] or not all(each and is_mark(each) for each in marks):
+            raise StoreError(
+                "an evidence rank model does not say which cohort it was learnt against"
+            )
+
+    def pack(self, start: str) -> dict[str, AnyArray]:
+        """Arrays for a store, their names beginning so; resamples in half precision."""
+        return {
+            f"{start}intercept": self.intercept[0].astype(np.float32),
+            f"{start}slopes": self.slopes[0].astype(np.float32),
+            # they are spread, not precision
+            f"{start}intercepts": self.intercept[1:].astype(np.float16),
+            f"{start}slope_draws": self.slopes[1:].astype(np.float16),
+            f"{start}support": self.support.astype(np.float32),
+            f"{start}area": self.area.astype(np.float32),
+        }
+
+    @classmethod
+    def unpack(
+        cls,
+        start: str,
+        arrays: Mapping[str, AnyArray],
+        lengths: FloatArray,
+        template_lengths: FloatArray,
+        cohort: tuple[str, ...],
+    ) -> EvidenceModel:
+        """The reverse of ``pack``, on the grid of the rank model.
+
+        Raises:
+            StoreError: it is no rank model.
+            KeyError: a part is missing.
+        """
+
+        def part(*names: str) -> FloatArray:
+            found = [arrays[f"{start}{name}"] for name in names]
+            if any(each.dtype.kind != "f" for each in found):
+                raise StoreError("an evidence rank model is no table of numbers")
+            first = found[0].astype(np.float64)
+            if len(found) == 1:
+                return first
+            return np.concatenate([first[None], found[1].astype(np.float64)])
+
+        return cls(
+            lengths,
+            template_lengths,
+            part("intercept", "intercepts"),
+            part("slopes", "slope_draws"),
+            part("support"),
+            part("area"),
+            cohort,
+        )
+
+    def at_template(self, seconds: float) -> LengthEvidence:
+        """The rank model for templates of D speech seconds.
+
+        Between two template lengths it is interpolated in log D; outside them, or where only one
+        was reached, the nearest holds. What shorter speech supports, longer speech supports: the
+        support at T is the largest of all lengths up to T.
+        """
+        reached = np.isfinite(self.support)
+        rows = np.flatnonzero(reached.any(axis=1))
+        parts = []
+        for t in rows:
+            left, right, w = neighbours(self.template_lengths, reached[t], seconds)
+            parts.append([
+                (1.0 - w) * each[..., left] + w * each[..., right]
+                for each in (
+                    self.intercept[:, t],
+                    np.moveaxis(self.slopes[:, t], 1, -1),
+                    self.support[t],
+                    self.area[t],
+                )
+            ])  # fmt: skip
+        intercept, slopes, support, area = (np.stack(each) for each in zip(*parts, strict=True))
+        # fewer people are long enough heard to calibrate more speech, which tells no less for that
+        support = np.maximum.accumulate(support)
+        return LengthEvidence(self.lengths[rows], intercept, slopes, support, area)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidencePoint:
+    """The rank model at R test lengths; row 0 the rank model, rows 1..B its resamples.
+
+    Attributes:
+        intercept: a, nats, shape (R, 1 + B).
+        slopes: b, nats, shape (R, 1 + B, F).
+        support: bits, shape (R,).
+        area: shape (R,).
+    """
+
+    intercept: FloatArray
+    slopes: FloatArray
+    support: FloatArray
+    area: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class LengthEvidence:
+    """The evidence rank model at one template length, continuous in the test length T.
+
+    Inside the grid a and b are interpolated in log T, which keeps the promise: where other people's
+    mean ratio is at most 1 at both ends, it is in between (Hoelder's inequality). Below the grid
+    the ratio fades to 1, nothing at T = 0 (Jensen's). Beyond it the last rank model holds.
+
+    Attributes:
+        lengths: T of the grid, shape (nT,).
+        intercept: shape (nT, 1 + B).
+        slopes: shape (nT, 1 + B, F).
+        support: shape (nT,), never falling.
+        area: shape (nT,).
+    """
+
+    lengths: FloatArray
+    intercept: FloatArray
+    slopes: FloatArray
+    support: FloatArray
+    area: FloatArray
+
+    _table: FloatArray = field(init=False, repr=False)
+    _bounds: FloatArray = field(init=False, repr=False)
+    _logs: FloatArray = field(init=False, repr=False)
+    _gaps: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # one table of all coefficients: a reading looks them up once
+        logs = np.log(self.lengths)
+        made = {
+            "_table": np.concatenate([self.intercept[..., None], self.slopes], axis=-1),
+            "_bounds": np.column_stack([self.support, self.area]),
+            "_logs": logs,
+            "_gaps": np.append(np.diff(logs), 1.0),
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
+
+    def at(self, seconds: FloatArray) -> EvidencePoint:
+        """The model at T speech seconds, shape (R,); a moment does not depend on the others."""
+        first, last = self.lengths[0], self.lengths[-1]
+        inside = np.minimum(np.maximum(seconds, first), last)
+        left = np.maximum(np.searchsorted(self.lengths, inside) - 1, 0)
+        right = np.minimum(left + 1, self.lengths.size - 1)
+        w = (np.log(inside) - self._logs[left]) / self._gaps[left]
+        fade = np.minimum(seconds / first, 1.0)
+        near, far = (fade * (1.0 - w))[:, None, None], (fade * w)[:, None, None]
+        table = near * self._table[left] + far * self._table[right]
+        lower, upper = self._bounds[left], self._bounds[right]
+        bounds = lower + w[:, None] * (upper - lower)  # equal ends stay what they are
+        return EvidencePoint(table[..., 0], table[..., 1:], bounds[:, 0], bounds[:, 1])
+
+
+def _is_share(values: FloatArray) -> bool:
+    return bool(((values >= 0) & (values <= 1)).all())
+
+
+# ---------------------------------------------------------------------------------------------
+# model A rank model: what calibration learnt about one set of features.
+#
+# Source: docs/method.md sections 3 to 5.
+
+_RANK_MODEL_ARRAYS = (
+    *("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"),
+    "open_set",
+)
+_MAXIMA = "rank_model/{}/maxima/"
+_EVIDENCE = "evidence"
+_SHORTEST, _LONGEST = 1e-3, 1e9
+"""Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankModel:
+    """Parameters on a grid of test lengths T and template lengths D, with their resamples.
+
+    Row 0 of every parameter array is the rank model; rows 1..B are its resamples. A cell the corpus
+    could not reach is NaN. Parameters are stored, never gamma: they are evaluated at the live N.
+
+    Attributes:
+        features: names of the features it is about, in order; one name, or several for their joint.
+        session: ``"same"`` or ``"cross"``: where template and test came from.
+        similarities: name of each feature's similarity.
+        lengths: T, speech seconds, shape (nT,), increasing.
+        template_lengths: D, speech seconds, shape (nD,), increasing.
+        alpha: shape (1 + B, nT, nD); p of the binomial where ``binomial``.
+        beta: shape (1 + B, nT, nD); 1 - p where ``binomial``.
+        binomial: shape (1 + B, nT, nD), the degenerate (under-dispersed) cells.
+        weights: lambda, shape (1 + B, nT, nD, F).
+        floor: e, shape (1 + B, nT, nD).
+        open_set: shape (nT, nD, 1 + F): log odds of being enrolled, at even odds before, are the
+            first plus the others times the favourite's absolute scores.
+        rows: one dict a cell, what the calibration table shows.
+        speakers: mated speakers behind the rank model.
+        candidates: N of the calibration.
+        prior_speakers: how many speakers the prior, another rank model, counted as in the fit.
+        origin: ``"own"``; or ``"shipped"`` where it is the shipped readers' as it stands, since
+            none could be learnt.
+        left_out: names of candidates whose tests taught it nothing, since one of its features'
+            networks was trained on their speech.
+        networks: sha256 of the network that made each feature, None where none did; empty where
+            none of them was.
+        learnt_from: names of everybody whose speech is in it, as test or as candidate; empty where
+            it does not say, as the shipped one.
+        forgotten: how many of them have been forgotten since (`monitor.population.forgetting`).
+        maxima: how high other people's streams got under this rank model; None where nobody looked.
+        evidence: likelihood ratios on the same grid; None where there was no cohort.
+    """
+
+    features: tuple[str, ...]
+    session: str
+    similarities: tuple[str, ...]
+    lengths: FloatArray
+    template_lengths: FloatArray
+    alpha: FloatArray
+    beta: FloatArray
+    binomial: BoolArray
+    weights: FloatArray
+    floor: FloatArray
+    open_set: FloatArray
+    rows: tuple[Mapping[str, Any], ...]
+    speakers: int
+    candidates: int
+    prior_speakers: float = 0.0
+    origin: str = "own"
+    left_out: tuple[str, ...] = ()
+    networks: tuple[str | None, ...] = ()
+    learnt_from: tuple[str, ...] = ()
+    forgotten: int = 0
+    maxima: Maxima | None = None
+    evidence: EvidenceModel | None = None
+
+    def network(self, feature: str) -> str | None:
+        """Which network made one of its features."""
+        marks = self.networks or (None,) * len(self.features)
+        return dict(zip(self.features, marks, strict=True)).get(feature)
+
+    @property
+    def prior_share(self) -> float:
+        """What the prior counts in this rank model: 0 (nothing) to 1 (it is the prior)."""
+        if self.origin == "shipped":
+            return 1.0
+        return self.prior_speakers / (self.speakers + self.prior_speakers)
+
+    def __post_init__(self) -> None:
+        cells = (self.alpha.shape[0], self.lengths.size, self.template_lengths.size)
+        shapes = {
+            name: getattr(self, name).shape for name in ("alpha", "beta", "binomial", "floor")
+        }
+        if any(shape != cells for shape in shapes.values()):
+            raise StoreError(f"a rank model needs arrays of shape {cells}, has {shapes}")
+        if self.weights.shape != (*cells, len(self.features)):
+            raise StoreError(f"a rank model's weights have shape {self.weights.shape}")
+        if self.open_set.shape != (*cells[1:], 1 + len(self.features)):
+            raise StoreError(
+                f"a rank model's open-set coefficients have shape {self.open_set.shape}"
+            )
+        if len(self.similarities) != len(self.features):
+            raise StoreError("a rank model needs one similarity for each feature")
+        grid = cells[1:], len(self.features)
+        if self.evidence and (self.evidence.support.shape, self.evidence.slopes.shape[-1]) != grid:
+            raise StoreError("a rank model's evidence is of another grid, or of other features")
+        for axis in (self.lengths, self.template_lengths):
+            if axis.ndim != 1 or axis.size == 0 or not (axis[1:] > axis[:-1]).all():
+                raise StoreError("a rank model's lengths must increase")
+            if not _SHORTEST <= axis[0] <= axis[-1] <= _LONGEST:
+                raise StoreError(
+                    "a rank model's lengths must lie between a millisecond and 30 years"
+                )
+        if cells[0] < 2 or not np.isfinite(self.alpha[0]).any():
+            raise StoreError("a rank model needs at least one cell, and at least one resample")
+
+
+class RankModels:
+    """All rank models of a population, by feature set and session.
+
+    Args:
+        rank_models: any number of rank models; of two about the same, the later stands.
+    """
+
+    def __init__(self, rank_models: Iterable[RankModel] = ()) -> None:
+        self._rank_models = {
+            (frozenset(rank_model.features), rank_model.session): rank_model
+            for rank_model in rank_models
+        }
+
+    def __iter__(self) -> Iterator[RankModel]:
+        return iter(self._rank_models.values())
+
+    def __len__(self) -> int:
+        return len(self._rank_models)
+
+    def find(self, features: tuple[str, ...], session: str) -> RankModel | None:
+        """The rank model of these features, in any order, for this kind of session, or None."""
+        return self._rank_models.get((frozenset(features), session))
+
+    def pack(self) -> tuple[list[dict[str, Any]], dict[str, AnyArray]]:
+        """Header entries and arrays for a store."""
+        header: list[dict[str, Any]] = []
+        arrays: dict[str, AnyArray] = {}
+        for i, rank_model in enumerate(self):
+            plain: dict[str, Any] = {
+                f.name: getattr(rank_model, f.name)
+                for f in fields(rank_model)
+                if f.name not in (*_RANK_MODEL_ARRAYS, _EVIDENCE)
+            }
+            if rank_model.evidence is not None:
+                plain[_EVIDENCE] = rank_model.evidence.cohort
+                arrays |= rank_model.evidence.pack(f"rank_model/{i}/{_EVIDENCE}/")
+            header.append(plain)
+            if rank_model.maxima is not None:
+                plain["maxima"], more = pack_maxima(rank_model.maxima)
+                arrays |= {f"{_MAXIMA.format(i)}{name}": value for name, value in more.items()}
+            for name in _RANK_MODEL_ARRAYS:
+                value = getattr(rank_model, name)
+                # the resamples are spread, not precision: four bytes are plenty
+                single = value.dtype.kind == "f" and name not in ("lengths", "template_lengths")
+                arrays[f"rank_model/{i}/{name}"] = value.astype(np.float32) if single else value
+        return header, arrays
+
+    @classmethod
+    def unpack(
+        cls, header: Iterable[Mapping[str, Any]], arrays: Mapping[str, AnyArray]
+    ) -> RankModels:
+        """The reverse of ``pack``."""
+        rank_models = []
+        for i, entry in enumerate(header):
+            values: dict[str, Any] = {
+                name: arrays[f"rank_model/{i}/{name}"] for name in _RANK_MODEL_ARRAYS
+            }
+            values = {
+                n: v.astype(np.float64) if v.dtype.kind == "f" else v for n, v in values.items()
+            }
+            plain: dict[str, Any] = {
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in entry.items()
+            }
+            if plain.get("maxima") is not None:
+                begins = _MAXIMA.format(i)
+                mine = {n.removeprefix(begins): arrays[n] for n in arrays if n.startswith(begins)}
+                plain["maxima"] = unpack_maxima(plain["maxima"], mine)
+            if plain.get(_EVIDENCE) is not None:
+                start, cohort = f"rank_model/{i}/{_EVIDENCE}/", plain.pop(_EVIDENCE)
+                grid = values["lengths"], values["template_lengths"]
+                plain[_EVIDENCE] = EvidenceModel.unpack(start, arrays, *grid, cohort)
+            rank_models.append(RankModel(**plain, **values))
+            check_rank_model(rank_models[-1])
+        return cls(rank_models)

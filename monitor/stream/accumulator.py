@@ -1,0 +1,342 @@
+"""Frames on their way into the running sketches, and the sums of what was heard."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import StoreError, UsageError
+from monitor.features.framing import join_tracks
+from monitor.kinds import FeatureSpec
+from monitor.maths.sketch import AnySketch
+from monitor.stream.reading import RunningTotals
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
+
+__all__ = ["FrameAccumulator", "HeardTotals", "Moments", "check_frames"]
+
+
+# ---------------------------------------------------------------------------------------- checking
+# What ready-made frames must be; checked before anything of a stream changes.
+
+
+def check_frames(frames: Frames, features: Mapping[str, FeatureSpec]) -> None:
+    """Refuse frames that could not be learnt.
+
+    Args:
+        frames: a run of a stream.
+        features: those that are learnt of it.
+
+    Raises:
+        UsageError: shapes, kinds, bins or ticks do not fit.
+    """
+    speech = np.asarray(frames.speech)
+    if speech.ndim != 1 or speech.dtype != np.bool_:
+        raise UsageError(
+            f"speech is {speech.dtype} of shape {speech.shape}: give one bool a tick, shape (n,)"
+        )
+    for name, track in frames.tracks.items():
+        if name in features:
+            _check_track(track, features[name])
+
+
+def _check_track(track: Track, spec: FeatureSpec) -> None:
+    name, ticks, values, spans = spec.name, track.ticks, track.values, track.spans
+    if ticks.ndim != 1 or ticks.dtype.kind not in "iu" or np.any(ticks[1:] < ticks[:-1]):
+        raise UsageError(f"the ticks of {name} must be whole numbers that do not decrease")
+    if len(values) != len(ticks):
+        raise UsageError(f"{name} has {len(values)} frames and {len(ticks)} ticks: one a frame")
+    if spans is not None and (spans.shape != (len(ticks), 2) or spans.dtype.kind not in "iu"):
+        raise UsageError(f"the spans of {name} must be pairs of whole numbers, one a frame")
+    spec.kind.check(name, values, len(ticks), spec.size)
+
+
+# ------------------------------------------------------------------------------------------- heard
+# Sums of what was heard of one voice, without audio; those of several streams add up.
+
+
+@dataclass(frozen=True, slots=True)
+class HeardTotals:
+    """All that the bits of a voice are worked out from: sums, never audio; a commutative monoid.
+
+    Attributes:
+        speech: ticks of speech: T.
+        totals: by feature the sketch's total, shape (M,): counts, or a sum of embeddings.
+        frames: by feature, the frames behind it.
+        usable: by feature, the ticks of audio behind these.
+    """
+
+    speech: int
+    totals: Mapping[str, AnyArray]
+    frames: Mapping[str, int]
+    usable: Mapping[str, int]
+
+    @property
+    def speech_seconds(self) -> float:
+        """Seconds of speech."""
+        return self.speech / TICKS_PER_SECOND
+
+    def plain(self) -> dict[str, Any]:
+        """All but the totals, JSON-able: ``HeardTotals(totals=..., **plain)`` is the same again."""
+        return {
+            "speech": self.speech,
+            "frames": dict(self.frames),
+            "usable": dict(self.usable),
+        }
+
+    def __add__(self, other: HeardTotals) -> HeardTotals:
+        return self._with(other, 1)
+
+    def __sub__(self, other: HeardTotals) -> HeardTotals:
+        """What was heard beyond ``other``, which is part of this."""
+        return self._with(other, -1)
+
+    def _with(self, other: HeardTotals, sign: int) -> HeardTotals:
+        return HeardTotals(
+            self.speech + sign * other.speech,
+            {name: total + sign * other.totals[name] for name, total in self.totals.items()},
+            {name: count + sign * other.frames[name] for name, count in self.frames.items()},
+            {name: ticks + sign * other.usable[name] for name, ticks in self.usable.items()},
+        )
+
+
+# ------------------------------------------------------------------------------------------ intake
+# Frames on their way into the running sketches.
+
+_NOTHING = Track(np.empty(0, np.intp), np.empty(0, np.intp))
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """What will have been heard at each of R ticks.
+
+    Attributes:
+        ticks: where.
+        speech: shape (R,), ticks of speech.
+        heard: by feature.
+        usable: shape (R,), ticks behind the frames, of the features that give spans.
+        fresh: by feature the frames that have not been learnt, and how many of them each moment
+            will have heard, shape (R,).
+    """
+
+    ticks: list[int]
+    speech: IntArray
+    heard: dict[str, RunningTotals]
+    usable: dict[str, IntArray]
+    fresh: dict[str, tuple[AnyArray, IntArray]]
+
+    def only(self, r: int) -> Moments:
+        """The moment r alone."""
+        heard = {
+            name: RunningTotals(one.totals[[r]], one.frames[[r]], one.usable_seconds[[r]])
+            for name, one in self.heard.items()
+        }
+        return Moments([self.ticks[r]], self.speech[[r]], heard, {}, {})
+
+    def step(self, r: int) -> dict[str, AnyArray]:
+        """The frames that moment r brings beyond the one before."""
+        return {
+            name: values[counts[r - 1] if r else 0 : counts[r]]
+            for name, (values, counts) in self.fresh.items()
+        }
+
+
+class FrameAccumulator:
+    """Takes frames in, looks ahead to the next readings, and learns up to each in turn.
+
+    Looking ahead and learning are apart so that many readings can be worked out together while
+    the sketches stand, at every reading that is given, where they would have stood alone.
+
+    Args:
+        features: those to learn, as the population has them.
+        followed: others, which are handed on with the fresh frames and not learnt.
+
+    Attributes:
+        sketches: by feature.
+        arrived: ticks that came in.
+        tick: ticks that were learnt.
+        carried: what it began with, from earlier streams.
+    """
+
+    def __init__(self, features: Mapping[str, FeatureSpec], followed: Collection[str] = ()) -> None:
+        self._features = dict(features)
+        self._followed = tuple(followed)
+        self.sketches: dict[str, AnySketch] = {
+            name: each.sketch() for name, each in self._features.items()
+        }
+        self.arrived = self.tick = 0
+        self._ahead: BoolArray = np.empty(0, np.bool_)  # decisions on the ticks between the two
+        self._early: dict[str, Track] = {}  # frames that came before their tick
+        self._speech = 0
+        self._usable: dict[str, int] = {}
+        self.carried: HeardTotals | None = None
+
+    @property
+    def heard(self) -> HeardTotals:
+        """A copy of what was learnt, that of earlier streams included."""
+        return HeardTotals(
+            self._speech,
+            {name: sketch.total.copy() for name, sketch in self.sketches.items()},
+            {name: sketch.frames for name, sketch in self.sketches.items()},
+            {
+                name: self._usable.get(name, round(sketch.frames * self._frame_ticks(name)))
+                for name, sketch in self.sketches.items()
+            },
+        )
+
+    def begin_with(self, heard: HeardTotals) -> None:
+        """Start from what earlier streams brought.
+
+        Raises:
+            StoreError: it is of other features.
+        """
+        for name, sketch in self.sketches.items():
+            total = heard.totals.get(name)
+            if total is None or total.shape != sketch.total.shape:
+                raise StoreError(
+                    f"the earlier streams do not fit: they have no such sketch of {name}; "
+                    "make both with the same program and features"
+                )
+            sketch.total[:] = total
+            sketch.frames = heard.frames[name]
+        self._speech = heard.speech
+        self._usable = dict(heard.usable)
+        self.carried = heard
+
+    def _frame_ticks(self, name: str) -> float:
+        return self._features[name].frame_seconds * TICKS_PER_SECOND
+
+    @property
+    def waiting(self) -> int:
+        """Ticks that came in and were not learnt."""
+        return int(self._ahead.shape[0])
+
+    def take(self, frames: Frames) -> None:
+        """Take in a further run of ticks.
+
+        Raises:
+            UsageError: they could not be learnt; nothing has changed then.
+        """
+        check_frames(frames, {name: self._features[name] for name in self.sketches})
+        start = self.arrived
+        self.arrived += frames.speech.shape[0]
+        unheard = frames.speech[max(self.tick - start, 0) :]  # all, unless resumed further on
+        self._ahead = np.concatenate((self._ahead, unheard))
+        for name, track in frames.tracks.items():
+            if name in self.sketches or name in self._followed:
+                # features run ahead of the clock, or come after it
+                fresh = replace(track, ticks=np.maximum(track.ticks, start + 1))
+                if name in self.sketches:
+                    counts = self._features[name].kind.counting(fresh.values)
+                    fresh = fresh if counts is None else _picked(fresh, counts)
+                early = self._early.get(name)
+                joined = fresh if early is None else join_tracks(early, fresh)
+                if np.any(joined.ticks[1:] < joined.ticks[:-1]):  # one that was known late
+                    joined = _picked(joined, np.argsort(joined.ticks, kind="stable"))
+                self._early[name] = joined
+
+    def moments(self, ticks: list[int], *, everything: bool = False) -> Moments:
+        """What will have been heard at these ticks, all of which came in.
+
+        Args:
+            ticks: increasing.
+            everything: frames after the last tick count as heard then: the stream is over.
+        """
+        ahead = self._ahead[: ticks[-1] - self.tick]
+        speech = self._speech + np.concatenate(([0], np.cumsum(ahead)))
+        heard: dict[str, RunningTotals] = {}
+        usable: dict[str, IntArray] = {}
+        fresh: dict[str, tuple[AnyArray, IntArray]] = {}
+        for name in self._followed:
+            if name in self._early:  # ready-made frames bring no levels
+                track, some, counts = self._due(name, ticks, everything)
+                fresh[name] = track.values[some], counts
+        for name, sketch in self.sketches.items():
+            track, some, counts = self._due(name, ticks, everything)
+            fresh[name] = track.values[some], counts
+            totals, frames = sketch.after(track.values[some], counts)
+            seconds = frames * self._features[name].frame_seconds
+            if track.spans is not None or name in self._usable:
+                if track.spans is None:
+                    more = np.rint(counts * self._frame_ticks(name)).astype(np.intp)
+                else:
+                    spans = track.spans[some]
+                    more = np.concatenate(([0], np.cumsum(spans[:, 1] - spans[:, 0])))[counts]
+                usable[name] = self._usable.get(name, 0) + more
+                seconds = usable[name] / TICKS_PER_SECOND
+            heard[name] = RunningTotals(totals, frames, seconds)
+        return Moments(ticks, speech[np.array(ticks) - self.tick], heard, usable, fresh)
+
+    def _due(self, name: str, ticks: list[int], everything: bool) -> tuple[Track, slice, IntArray]:
+        """A track, its frames up to the last of these ticks, and how many come by each."""
+        track = self._early.get(name, _NOTHING)
+        first, *ends = np.searchsorted(track.ticks, [self.tick, *ticks], side="right").tolist()
+        if everything:
+            ends[-1] = len(track.ticks)
+        return track, slice(first, ends[-1]), np.array(ends) - first
+
+    def learn(self, moments: Moments, r: int) -> None:
+        """Learn everything up to one of these moments."""
+        for name, sketch in self.sketches.items():
+            heard = moments.heard[name]
+            sketch.total[:] = heard.totals[r]
+            sketch.frames = int(heard.frames[r])
+        for name, ticks in moments.usable.items():
+            self._usable[name] = int(ticks[r])
+        self._ahead = self._ahead[moments.ticks[r] - self.tick :]
+        self.tick, self._speech = moments.ticks[r], int(moments.speech[r])
+
+    def forget(self) -> None:
+        """Begin the sketches, and the clock of speech, afresh; the stream goes on."""
+        for sketch in self.sketches.values():
+            sketch.total[:] = 0
+            sketch.frames = 0
+        self._usable, self._speech, self.carried = {}, 0, None
+
+    def tidy(self, *, everything: bool = False) -> None:
+        """Let go of what was learnt; copies, so that a long block is not kept by its last tick."""
+        self._ahead = self._ahead.copy()
+        for name, track in self._early.items():
+            left = np.zeros(len(track.ticks), np.bool_) if everything else track.ticks > self.tick
+            self._early[name] = _picked(track, left)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """What was learnt: plain values and arrays."""
+        plain: dict[str, Any] = {
+            "tick": self.tick,
+            "speech": self._speech,
+            "frames": {name: sketch.frames for name, sketch in self.sketches.items()},
+            "usable": dict(self._usable),
+        }
+        arrays = {f"sketch/{name}": s.total for name, s in self.sketches.items()}
+        if (carried := self.carried) is not None:
+            plain["carried"] = carried.plain()
+            arrays |= {f"carried/{name}": total for name, total in carried.totals.items()}
+        return plain, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        """Take up a ``state``, fresh; frames must then come in from the first tick again.
+
+        Raises:
+            StoreError: the state is of other features.
+        """
+        if set(plain["frames"]) != set(self.sketches):
+            raise StoreError(f"the checkpoint does not fit: it is not of {'+'.join(self.sketches)}")
+        for name, sketch in self.sketches.items():
+            total = arrays.get(f"sketch/{name}")
+            if total is None or total.shape != sketch.total.shape:
+                raise StoreError(f"the checkpoint does not fit: it has no such sketch of {name}")
+            sketch.total[:] = total
+            sketch.frames = int(plain["frames"][name])
+        self.tick, self._speech = int(plain["tick"]), int(plain["speech"])
+        self._usable = {name: int(ticks) for name, ticks in plain["usable"].items()}
+        if (carried := plain.get("carried")) is not None:
+            totals = {name: arrays[f"carried/{name}"] for name in self.sketches}
+            self.carried = HeardTotals(totals=totals, **carried)
+
+
+def _picked(track: Track, which: AnyArray) -> Track:
+    spans = None if track.spans is None else track.spans[which]
+    return Track(track.ticks[which], track.values[which], spans)
