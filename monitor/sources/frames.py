@@ -23,7 +23,7 @@ from monitor.kinds import KINDS, FeatureSpec, is_mark
 from monitor.managed import Managed
 from monitor.phrases import plural
 from monitor.protocols import StreamInfo
-from monitor.safe_text import file_name
+from monitor.safe_text import file_name, printable
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray, Track
 
 if TYPE_CHECKING:
@@ -94,10 +94,12 @@ def read_header(value: Any, label: str) -> Header:
         raise SourceError(f"{label}: sizes and frame_seconds must be objects, one key a feature")
     for name, size in sizes.items():
         if type(size) is not int or not 0 < size < 1 << 31:
-            raise SourceError(f"{label}: the size of {name} must be a positive integer")
+            raise SourceError(f"{label}: the size of {printable(name)} must be a positive integer")
     for name, length in seconds.items():
         if type(length) not in (int, float) or not 0 < length < 3600:
-            raise SourceError(f"{label}: frame_seconds of {name} must be positive seconds")
+            raise SourceError(
+                f"{label}: frame_seconds of {printable(name)} must be positive seconds"
+            )
     networks = value.get("networks", {})
     if not isinstance(networks, dict) or None in networks.values():
         raise SourceError(f"{label}: networks must be an object, one sha256 a feature")

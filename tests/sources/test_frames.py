@@ -142,6 +142,10 @@ BINS = np.array([1, 2, 3])
         (_npz(f0=BINS, header='{"schema": 1, "sizes": {"f0": 0}}'), "positive integer"),
         (_npz(f0=BINS, header='{"schema": 1, "frame_seconds": {"f0": NaN}}'), "positive seconds"),
         (
+            _npz(f0=BINS, header='{"schema": 1, "frame_seconds": {"a\\u001b": 0}}'),
+            r"of a\? must be positive",
+        ),
+        (
             _npz(e=np.ones((3, 2)), header='{"schema": 1, "sizes": {"e": 3}}'),
             "has 2 dimensions, its header says 3",
         ),
