@@ -220,7 +220,7 @@ class Source(Protocol):
 
     Attributes:
         label: how to call it in front of a person; never a full path.
-        brings: what comes out of it.
+        stream_info: what comes out of it.
 
     Raises:
         monitor.errors.SourceError: from iterating or opening, where nothing more can be given; the

@@ -37,14 +37,14 @@ def run_blocks(folder: Path, *codes: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def python_blocks() -> list[str]:
-    """The ten lines, the whole run, the corpus that is scored, the live source, the notices."""
+    """One call, ten lines, a whole run, the corpus that is scored, the live source, the notices."""
     return fenced((ROOT / "docs" / "python.md").read_text(encoding="utf-8"), "python")
 
 
 @pytest.mark.slow
 def test_the_ten_lines_and_the_run_run(python_blocks, tmp_path):
-    assert len(python_blocks) == 5
-    code, whole, *_, noticing = python_blocks
+    assert len(python_blocks) == 6
+    _, code, whole, *_, noticing = python_blocks
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     seconds = np.arange(5 * 16000) / 16000
     voice = np.sin(2 * np.pi * 120 * seconds + np.sin(2 * np.pi * 3 * seconds)) * 0.3
@@ -77,14 +77,14 @@ def test_the_corpus_is_scored_and_evaluated(python_blocks, tmp_path):
     heard, specs, _ = collect(voices, features=["f0"])
     made = calibrate(heard, specs, lengths=[1, 10], template_lengths=[30], trials=4)
     people.calibrated(made).save(tmp_path / "us.npz")
-    ((trials, bits),) = run_blocks(tmp_path, python_blocks[2])
+    ((trials, bits),) = run_blocks(tmp_path, python_blocks[3])
     assert re.fullmatch(r"f0: the right one first in \d+% of \d+ trials,", trials)
     assert 0.5 < float(re.findall(r"([\d.]+) of 3\.6 bits a trial", bits)[0]) < 3.6
 
 
 @pytest.mark.slow
 def test_the_live_source_is_heard_to_its_end(python_blocks, tmp_path):
-    (lines,) = run_blocks(tmp_path, python_blocks[3])
+    (lines,) = run_blocks(tmp_path, python_blocks[4])
     assert [line.split(" s ")[0] for line in lines] == ["1", "2", "3", "4", "5", "6"]
     assert all(re.search(r" \d\.\d\d bits, \d\.\d s late$", line) for line in lines)
 

@@ -92,7 +92,7 @@ def test_the_wheel_runs_on_its_own(wheel, tmp_path):
         archive.extractall(home)
     code = (
         "from monitor import Population; import monitor; p = Population.reference(); "
-        "print(len(p), sorted({rank model.session for rank model in p.rank models}), "
+        "print(len(p), sorted({model.session for model in p.rank_models}), "
         "monitor.__file__)"
     )
     environment = {**os.environ, "PYTHONPATH": str(home)}

@@ -248,7 +248,7 @@ class Hum(Managed):
 
     def __init__(self, pitch: str) -> None:
         self.label, self._pitch = f"hum {pitch}", float(pitch)
-        self.brings = Brings(channels=1)
+        self.stream_info = StreamInfo(channels=1)
         self.seconds = 5.0
 
     def __iter__(self) -> Iterator[Block]:
@@ -439,7 +439,7 @@ import soundfile
 from tests.sounds import RATE, synthetic
 contracts = [f"tests/anonymisers/test_{name}.py" for name in ("contracts_held", "registry")]
 pytest = "-m pytest -q -p no:cacheprovider -k".split()
-subprocess.run([sys.executable, *pytest, "upside or every or nobody", *rank models], check=True)
+subprocess.run([sys.executable, *pytest, "upside or every or nobody", *contracts], check=True)
 soundfile.write("talk.wav", synthetic(1.0), RATE, subtype="FLOAT")
 command = "protect talk.wav -o safe.wav --method upside:6"
 subprocess.run([sys.executable, "-m", "monitor", *command.split()], check=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from monitor.evaluation.report.page import save_page
     from monitor.evaluation.report.report import Report
     from monitor.evaluation.scores.comparisons import Comparisons, Roles, ScoreList, ScoreMatrix
-    from monitor.evaluation.srd import loss_fits, some_rank_model
+    from monitor.evaluation.srd import fitted_rank_model, loss_fits
     from monitor.evaluation.verification import cllr, det_curve, eer, min_cllr
     from monitor.evaluation.zebra import d_ece, ece_profile, log10_l, tag
 
@@ -42,6 +42,7 @@ __all__ = [
     "ece_profile",
     "eer",
     "evaluate",
+    "fitted_rank_model",
     "log10_l",
     "loss_fits",
     "min_cllr",
@@ -51,7 +52,6 @@ __all__ = [
     "read_embeddings",
     "read_scores",
     "save_page",
-    "some_rank_model",
     "speaker_mean_ranks",
     "tag",
 ]
@@ -80,7 +80,7 @@ _HOMES = {
     "operating_point": "membership",
     "pi_link": "linkage",
     "pi_sing": "linkage",
-    "some_rank_model": "srd",
+    "fitted_rank_model": "srd",
     "read_embeddings": "input.embeddings",
     "read_scores": "input.scores",
     "save_page": "report.page",

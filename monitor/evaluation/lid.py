@@ -1043,7 +1043,7 @@ def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:
     here, there = matrix.population, dev.population
     if here == there:
         return
-    some_rank_model = (
+    fitted_rank_model = (
         f"no rank model is carried over from fewer than {FEWEST}"
         if there < FEWEST
         else f"the rank model is evaluated at N = {here}"
@@ -1051,7 +1051,7 @@ def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:
     yield (
         f"The dev matrix has N = {plural(there, 'speaker')}: LID's calibration is that of "
         f"{there}, which row "
-        f"normalisation makes a little different at N = {here}; {some_rank_model}."
+        f"normalisation makes a little different at N = {here}; {fitted_rank_model}."
     )
     if here > _FAR * there:
         yield f"N is more than {_FAR} times that of the dev matrix: what it says is stretched far."

@@ -74,6 +74,7 @@ __all__ = [
     "binned_ranks",
     "figures",
     "fit_rank_models",
+    "fitted_rank_model",
     "loss_figures",
     "loss_fits",
     "mean_bits_by_speaker",
@@ -83,7 +84,6 @@ __all__ = [
     "rank_model_line",
     "repeated",
     "resampled_histograms",
-    "some_rank_model",
 ]
 
 
@@ -406,7 +406,7 @@ class LossFit(RankFit):
     mean_bits: float
 
 
-def some_rank_model(
+def fitted_rank_model(
     better: IntArray, tied: IntArray, speakers: int, ties: str = "spread"
 ) -> FittedRankModel:
     """SRD of trials whose ranks are known.
@@ -426,7 +426,7 @@ def some_rank_model(
         UsageError: unknown rule, or ranks that do not fit into N speakers.
 
     Example:
-        >>> found = some_rank_model(np.array([0, 0, 0, 1, 0, 2, 0, 1]), np.ones(8, dtype=int), 4)
+        >>> found = fitted_rank_model(np.array([0, 0, 0, 1, 0, 2, 0, 1]), np.ones(8, dtype=int), 4)
         >>> round(found.statistics.mean_bits, 2), found.statistics.identification_rate
         (0.7, 0.625)
     """
@@ -574,7 +574,7 @@ def figures(
         ties: one of `monitor.maths.ranks.TIE_RULES`.
         permutations: of the null band; 0 leaves it out.
         seed: of the permutations.
-        found: `some_rank_model` of the trials by `ties`, where it was made already.
+        found: `fitted_rank_model` of the trials by `ties`, where it was made already.
         by_speaker: `mean_bits_by_speaker` of them, likewise.
 
     Returns:
@@ -585,7 +585,7 @@ def figures(
         UsageError: unknown rule, or a score that is not finite.
     """
     if found is None:
-        found = some_rank_model(matrix.better, matrix.tied, matrix.population, ties)
+        found = fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
     replicates = {} if weights is None else _replicates(resampled_histograms(matrix, weights, ties))
     values = _values(found)
     extra: dict[str, dict[str, Any]] = {
@@ -788,7 +788,7 @@ def _paint_ranks(axes: Axes, systems: Systems) -> None:
             first, dashes = loss == "LL", _RANK_MODEL_DASHES.get(loss, "-")
             axes.plot(
                 rank_model.x, rank_model.y, color=colour if first else MUTED, linestyle=dashes,
-                linewidth=1.6 if first else 0.9, label=f"model, {loss}" if alone else None,
+                linewidth=1.6 if first else 0.9, label=f"fit, {loss}" if alone else None,
             )  # fmt: skip
     count = systems[0][1].speakers
     axes.axhline(1 / count, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)), label="chance")
@@ -891,7 +891,7 @@ _FIGURES = (
 
 def _compute(context: EvaluationContext) -> FamilyResult:
     matrix, ties = context.ranked, context.ties
-    ranked = some_rank_model(matrix.better, matrix.tied, matrix.population, ties)
+    ranked = fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
     losses = loss_fits(ranked.histogram)
     by_speaker = mean_bits_by_speaker(matrix, ties)
     permutations = context.replicates if len(matrix.tested) > 1 else 0

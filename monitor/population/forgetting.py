@@ -33,7 +33,8 @@ class Forgotten:
         background: whether the person was one of the cohort.
         marked: rank models that were learnt from the person among others.
         mute: models that said something of evidence and do not any more, since their cohort
-        changed. left: how many are still enrolled; None of rank models without a population.
+            changed.
+        left: how many are still enrolled; None of rank models without a population.
     """
 
     template_seconds: float = 0.0

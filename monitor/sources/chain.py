@@ -72,7 +72,7 @@ class Paced(Managed):
         sleep: waits that many seconds.
 
     Attributes:
-        brings: as of the source.
+        stream_info: as of the source.
 
     Raises:
         UsageError: the speed is not positive and finite.
@@ -172,7 +172,7 @@ class Chain(Managed):
         label: the first label, and how many more there are.
         labels: the label of each source; ``Gap.recording`` is an index into it.
         seconds: the sum, None where one of them does not know.
-        brings: what all of them bring.
+        stream_info: what all of them bring.
 
     Raises:
         UsageError: there is no source, or they do not go together.

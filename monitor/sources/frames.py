@@ -393,7 +393,7 @@ class FramesFile(Managed):
 
     Attributes:
         label: the name of the file, without its folder.
-        brings: what the frames of each feature look like, by name, among its ``tracks``.
+        stream_info: what the frames of each feature look like, by name, among its ``tracks``.
         header: what of that the file states; the rest was seen, or is the default.
 
     Raises:

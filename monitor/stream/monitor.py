@@ -223,7 +223,7 @@ class Monitor:
             speaker is enrolled.
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
         session: of the rank model: ``"same"`` where the templates come from another part of this
-        very
+            very
             recording, else ``"cross"``. None goes by what a source is made of (`fit_to`), and is
             ``"cross"`` for what is pushed.
         rank_models: rank models to use instead of the population's own.
@@ -409,7 +409,7 @@ class Monitor:
 
         Raises:
             UsageError: the rank models do not know it of that field, of so long a stream, or of as
-            many
+                many
                 speakers as the share needs.
 
         Example::

@@ -10,7 +10,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.lid import calibrate, information_bits, statistics
 from monitor.evaluation.online import OnlineLID, OnlineSRD
 from monitor.evaluation.scores.comparisons import ScoreMatrix
-from monitor.evaluation.srd import some_rank_model
+from monitor.evaluation.srd import fitted_rank_model
 
 CALIBRATION = calibrate(
     ScoreMatrix(
@@ -29,7 +29,7 @@ def heard(metric, matrix, rows=None):
 @pytest.mark.parametrize("name", ["plain_eval", "mid_eval", "random_eval"])
 def test_srd_online_is_srd_in_one_go(golden, name):
     matrix = golden.matrix(name)
-    batch = some_rank_model(matrix.better, matrix.tied, 100)
+    batch = fitted_rank_model(matrix.better, matrix.tied, 100)
     metric = heard(OnlineSRD(), matrix)
     assert metric.histogram.tolist() == batch.histogram.tolist()
     assert metric.rank_model().statistics == batch.statistics
@@ -45,7 +45,7 @@ def test_srd_online_is_srd_in_one_go(golden, name):
 @pytest.mark.parametrize("ties", ["spread", "optimistic", "pessimistic", "mid"])
 def test_srd_online_ties(golden, ties):
     matrix = golden.matrix("tied_eval")
-    batch = some_rank_model(matrix.better, matrix.tied, 100, ties).statistics
+    batch = fitted_rank_model(matrix.better, matrix.tied, 100, ties).statistics
     assert heard(OnlineSRD(ties=ties), matrix).get() == pytest.approx(batch.mean_bits, abs=1e-12)
 
 

@@ -218,7 +218,7 @@ with Page() as page:
                 courier.write(alert)
         (folder / f"log-{second}").write_text("a file can be opened")
         time.sleep(0.02)
-    failures = [line for courier in couriers for line in courier.settle()]
+    failures = [line for courier in couriers for line in courier.drain()]
     print(json.dumps([failures, len(page.connections)]), flush=True)
     sys.stdin.readline()
 for courier in couriers:

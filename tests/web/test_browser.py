@@ -122,7 +122,7 @@ def test_the_page_uses_the_words_of_the_other_views(page, visit):
     assert said == [[odds(b, c, assumed=w is None), verdict(b, c, w)] for b, c, w in asked]
 
 
-def test_both_sides_are_seen_with_whom_and_what_was_disclosure_delay(page, visit):
+def test_both_sides_are_seen_with_whom_and_the_disclosure_delay(page, visit):
     give(page, records.start(protected=records.PROTECTED))
     for second in range(1, 31):
         clear, safe = min(4.0, second / 4), min(1.5, second / 12)
@@ -135,7 +135,7 @@ def test_both_sides_are_seen_with_whom_and_what_was_disclosure_delay(page, visit
     assert text(tab, "#protected-limits") == "95 % interval 1.1 to 1.9"
     strongest = "The strongest attacker tried, who has enrolled protected speech."
     assert text(tab, "#protected-whom") == strongest
-    assert text(tab, "#bought tbody") == "2 bits 0:08 not yet –"
+    assert text(tab, "#disclosure_delay tbody") == "2 bits 0:08 not yet –"
     names = tab.evaluate("document.getElementById('curve').data.map((line) => line.name)")
     assert {"This voice", "Through the anonymiser"} <= set(names)
     assert "Linear guide" not in names
@@ -146,13 +146,13 @@ def test_both_sides_are_seen_with_whom_and_what_was_disclosure_delay(page, visit
     reads(tab, "#protected-whom", known)
     assert "fewer" not in text(tab, "#protected-unit")
     assert "--protected-population" in text(tab, "#protected-others")
-    reads(tab, "#bought tbody", "2 bits 0:08 0:20 12 s")
-    reads(tab, "#log", "2 bits reached through the anonymiser at 0:20: 12 s bought")
+    reads(tab, "#disclosure_delay tbody", "2 bits 0:08 0:20 12 s")
+    reads(tab, "#log", "2 bits reached through the anonymiser at 0:20: 12 s later")
     row = {"bits": 3.0, "clear": {"seconds": 12.0, "crossed": True},
            "protected": {"seconds": 31.0, "crossed": False}, "delay_seconds": 19.0,
            "at_least": True}  # fmt: skip
     give(page, {**records.end(31), "disclosure_delay": [row, {"bits": 1}]})
-    reads(tab, "#bought tbody", "3 bits 0:12 not by 0:31 at least 19 s")
+    reads(tab, "#disclosure_delay tbody", "3 bits 0:12 not by 0:31 at least 19 s")
     assert tab.problems == []
 
 
@@ -199,7 +199,7 @@ def test_the_page_shows_what_is_promised_beside_what_is_measured(page, visit):
     give(page, records.start(declared=start), records.reading(20, declared=promise))
     tab = visit(page.url)
     reads(tab, "#promise-title", "Promised by usc:1, whoever attacks")
-    reads(tab, "#promise-now", "Promise empty: allows 721 bits, and 33 tell one from all alive.")
+    reads(tab, "#promise-now", "Bound vacuous: allows 721 bits, and 33 tell one from all alive.")
     reads(tab, "#promise-sum", "500 times epsilon 1 are 500 together")
     assert tab.problems == []
 

@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from monitor.protocols import AlertReceiver
+if TYPE_CHECKING:
+    from monitor.protocols import AlertReceiver
 
 __all__ = ["ACTION_OPTIONS", "ActionOption", "BackgroundDelivery", "DeliveryError"]
 

@@ -106,7 +106,7 @@ export function hero(run, reading) {
   const { bits_low: low, bits_high: high } = reading;
   const spread = known(reading.spread_low)
     ? `; 9 of 10 voices of this length read ${fixed(reading.spread_low)} to ${fixed(reading.spread_high)}` : "";
-  text("limits", known(low) && reading.speech ? `95 % limits ${upTo(low, high, told && reading.at_least)}${spread}` : "");
+  text("limits", known(low) && reading.speech ? `95 % interval ${upTo(low, high, told && reading.at_least)}${spread}` : "");
   gauge(run, reading);
   text("odds", change ? "?" : (told && capital(leftOf(reading))) || odds(bits, ceiling, !watch));
   $("odds").dataset.long = String(told && !change);
@@ -458,7 +458,7 @@ const WORDS = {
   notice: (e) => [e.level === "info" ? "" : "warn", "Note:", e.text],
   crossing: (e) => ["", capital(levelInWords(e.bits)),
     `reached ${e.side === "protected" ? "through the anonymiser " : ""}at ${clock(e.since_seconds)}` +
-    (known(e.delay_seconds) ? `: ${delayInWords(e.delay_seconds)} disclosure_delay` : "")],
+    (known(e.delay_seconds) ? `: ${delayInWords(e.delay_seconds)} later` : "")],
   change: (e) => ["change", capital(voiceSince(e)), e.back ? "Alerts go on."
     : ACTIONS.get(e.action) || "What both say is heard as one."],
 };

@@ -56,7 +56,7 @@ export function protectedSide(run, reading) {
   text("protected-title", `Through the anonymiser ${side.method}`);
   text("protected-bits", fixed(figure.bits));
   text("protected-unit", reading.change ? bits : [bits, fewerInWords(reading)].filter(Boolean).join(", "));
-  text("protected-limits", known(figure.low) ? `95 % limits ${upTo(figure.low, figure.high, figure.cut)}` : "");
+  text("protected-limits", known(figure.low) ? `95 % interval ${upTo(figure.low, figure.high, figure.cut)}` : "");
   text("protected-whom", figure.by ? `${capital(attackerOf(reading))}.` : "–");
   text("protected-others", unknowing
     ? "Whoever knows it learns more: --protected-population tries an attacker who has enrolled protected speech." : "");

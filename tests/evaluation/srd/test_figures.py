@@ -11,10 +11,10 @@ from monitor.evaluation.scores.comparisons import ScoreMatrix, resamples
 from monitor.evaluation.srd import (
     figures,
     fit_rank_models,
+    fitted_rank_model,
     loss_fits,
     mean_bits_by_speaker,
     resampled_histograms,
-    some_rank_model,
 )
 from monitor.maths.rank_models import LOSSES, fit
 from monitor.maths.ranks import TIE_RULES, placed, rank_histogram
@@ -24,7 +24,7 @@ REGIMES = ("plain", "mid", "weak", "random")
 
 
 def rank_model_of(matrix, ties="spread"):
-    return some_rank_model(matrix.better, matrix.tied, matrix.population, ties)
+    return fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
 
 
 def by_key(made):
@@ -110,7 +110,7 @@ def test_a_resample_weighs_speakers(golden, name, monkeypatch):
     monkeypatch.setattr("monitor.evaluation.srd._CHUNK", 2000)
     assert np.array_equal(resampled_histograms(matrix, weights), histograms)
     made = by_key(figures(matrix, weights, permutations=0))
-    one = some_rank_model(matrix.better[rows], matrix.tied[rows], 100)
+    one = fitted_rank_model(matrix.better[rows], matrix.tied[rows], 100)
     expected_replicates = {
         "srd.mean_bits_model": one.mean_bits,
         "srd.idr": one.statistics.identification_rate,

@@ -7,13 +7,13 @@ from monitor.errors import UsageError
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.report.report import meaning
 from monitor.evaluation.scores.comparisons import ScoreMatrix
-from monitor.evaluation.srd import figures, null_band, some_rank_model
+from monitor.evaluation.srd import figures, fitted_rank_model, null_band
 from monitor.maths.disclosure import null_bias_bits
 from tests.evaluation.matrices import perfect
 
 
 def rank_model_of(matrix):
-    return some_rank_model(matrix.better, matrix.tied, matrix.population)
+    return fitted_rank_model(matrix.better, matrix.tied, matrix.population)
 
 
 def by_key(made):
