@@ -109,7 +109,9 @@ def test_nothing_is_fetched_from_outside(site, pages):
 
 def test_every_public_name_is_in_the_reference(pages):
     anchors = {anchor for page in pages.values() for anchor in page.anchors}
-    for room in [name for name in ROOMS if name.islower() and name != "monitor"]:
+    for room in [name for name in ROOMS if name not in ("monitor", "monitor.measure")]:
+        if not room.islower():
+            continue
         names = import_module(room).__all__
         missing = [n for n in names if not anchors & {f"{room}.{n}", f"monitor.{n}"}]
         assert missing == [], room
