@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from urllib.parse import unquote, urldefrag
 
@@ -121,6 +122,8 @@ def test_every_public_name_is_in_the_reference(pages):
     single = {name.removeprefix("monitor.") for name in ROOMS}
     for name in monitor.__all__:
         value = getattr(monitor, name)
+        if isinstance(value, ModuleType):  # an inner room that can be reached, too
+            continue
         home = getattr(value, "__module__", "").removeprefix("monitor.").split(".")[0]
         assert name == "__version__" or name in rooms | single or home in rooms, name
 
