@@ -106,7 +106,6 @@ if TYPE_CHECKING:
         ledger,
         managed,
         maths,
-        plots,
         population,
         protocols,
         records,
@@ -116,9 +115,7 @@ if TYPE_CHECKING:
         stream,
         tables,
         training,
-        transcripts,
         types,
-        utility,
     )
     from monitor.errors import MonitorError
     from monitor.evaluation import ScoreMatrix, evaluate
@@ -165,7 +162,6 @@ __all__ = [
     "managed",
     "maths",
     "measure",
-    "plots",
     "population",
     "protocols",
     "read_frames",
@@ -177,9 +173,7 @@ __all__ = [
     "stream",
     "tables",
     "training",
-    "transcripts",
     "types",
-    "utility",
     "write_frames",
 ]
 

@@ -38,9 +38,6 @@ __all__ = [
 ]
 
 
-# ----------------------------------------------------------------------------------------- network
-# The voice network in torch, to be trained, and folded back for numpy.
-
 # ----------------------------------------------------------------------------------------- folding
 # Batch norms folded into the convolutions beside them, as numpy runs them.
 
@@ -334,9 +331,6 @@ def rounded(weights: dict[str, FloatArray]) -> dict[str, AnyArray]:
     """What ships: int8 with a scale a row, the rest in half precision."""
     return int8({name: each.astype(np.float16) for name, each in weights.items()})
 
-
-# ------------------------------------------------------------------------------------- fine tuning
-# Fine-tunes the voice network to say of protected speech what it said of clear speech.
 
 # ------------------------------------------------------------------------------------- fine tuning
 # Fine-tunes the voice network: of protected speech it learns to say what it said of clear speech.

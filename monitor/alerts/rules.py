@@ -536,8 +536,7 @@ class Forecast:
     square root of speech seconds: bits grow about as advanced composition does
     (docs/method.md section 6), and on real readers this came nearer than log seconds or seconds
     (benchmarks/forecast.py). The share of speech in the same window turns speech into stream
-    seconds. A rough guide for people,
-    with no limits of its own.
+    seconds. A rough guide for people, with no limits of its own.
 
     Args:
         threshold_bits: the bits to reach.

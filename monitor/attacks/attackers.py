@@ -105,14 +105,12 @@ class ThreatModel:
         name: how it is called everywhere.
         knows: in a sentence, for people.
         protects: whether enrolled speech, and the background that rank models are learnt on, are
-            protected
-            by the method too, with draws of the attacker's own.
+            protected by the method too, with draws of the attacker's own.
         needs_background: whether it cannot work without speech of other readers.
         trains: whether it trains on a part of that speech; models are then learnt on the rest
             alone.
         features: from the bench and the method to what it hears with, by the name under
-            which it is
-            shown; None: with the features that were asked for.
+            which it is shown; None: with the features that were asked for.
     """
 
     name: str

@@ -302,8 +302,7 @@ class Alerting:
 
         Raises:
             UsageError: the rank models in use do not know a threshold, or there is no rule for what
-            alerts
-                shall do.
+                alerts shall do.
         """
         from monitor.alerts import Conformal, EarlyWarning
 

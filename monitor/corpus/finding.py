@@ -35,9 +35,6 @@ __all__ = [
 ]
 
 
-# ----------------------------------------------------------------------------------------- finding
-# Finds the speech below a folder, whatever its layout: folders, manifests, Kaldi data.
-
 # ----------------------------------------------------------------------------------------- folders
 # Corpora laid out in folders: LibriSpeech, or a folder a speaker.
 

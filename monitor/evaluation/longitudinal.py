@@ -206,8 +206,7 @@ def longitudinal(
     Args:
         matrix: the trials.
         dev: development trials: calibration, temperatures and the rank model come from them.
-        Without
-            it they come from the speakers of the other folds.
+            Without it they come from the speakers of the other folds.
         style: as `calibrate`.
         longest: K; the median number of trials (at most 100) where not given. Speakers with fewer
             are left out, so that the same speakers stand behind every k.

@@ -53,9 +53,6 @@ __all__ = [
 ]
 
 
-# ------------------------------------------------------------------------------------------- ecapa
-# SpeechBrain's ECAPA-TDNN speaker encoder: found, checked, exported to ONNX once, and run.
-
 # ------------------------------------------------------------------------------------------ logmel
 # Log mel energies by torchaudio, equal to those that a SpeechBrain network was trained on.
 

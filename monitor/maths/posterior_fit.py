@@ -44,8 +44,7 @@ class Anchor:
 
     Attributes:
         centre: lambda and log e of that rank model, and of each of its resamples, shape (1 + B, F +
-        1);
-            or of the rank model alone, shape (1, F + 1).
+            1); or of the rank model alone, shape (1, F + 1).
         precision: its bend, nats of one speaker's mean loss, shape (F + 1, F + 1).
     """
 

@@ -167,7 +167,7 @@ def plot_rank_models(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             fontsize=16, weight="bold", color=BLACK,
         )  # fmt: skip
         figure.text(
-            0.075, 0.1 / height, "MeanD of the rank rank model, every rank model taken at "
+            0.075, 0.1 / height, "MeanD of the rank model, each taken at "
             f"N = {candidates} candidates (dotted: its ceiling,\nlog2 N). D: template, T: test, "
             "speech seconds. Bars: 95 % interval over resampled speakers.", fontsize=10, color=GREY,
         )  # fmt: skip

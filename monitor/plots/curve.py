@@ -86,9 +86,6 @@ __all__ = [
 ]
 
 
-# ------------------------------------------------------------------------------------------- curve
-# One run as a picture: bits of identity against seconds of speech.
-
 # ------------------------------------------------------------------------------------------ series
 # The records of a run as columns of numbers, ready to be drawn.
 

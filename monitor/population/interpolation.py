@@ -431,8 +431,7 @@ class EnrolledProbability:
         Args:
             seconds: T, speech seconds, shape (R,).
             favourite: absolute scores of the most probable candidate, shape (R, F), in the rank
-            model's
-                order of features; additive ones divided by their frames.
+                model's order of features; additive ones divided by their frames.
 
         Returns:
             shape (R,), in (0, 1); NaN where they cannot tell impostors.

@@ -68,8 +68,7 @@ class Calibration:
 
     Attributes:
         rank_models: of every set of features and kind of session; a cross-session rank model that
-            could not be
-            learnt is the prior's, its ``origin`` "shipped".
+            could not be learnt is the prior's, its ``origin`` "shipped".
         rows: one a cell that was fitted.
         several_sessions: speakers with two sessions or more.
         cohort: background speakers that scores were set against; None without.
@@ -377,8 +376,7 @@ class Population:
         features: templates by feature name.
         rank_models: rank models; may be empty.
         mismatched: True where the rank models were learnt without some of the speakers. Rank models
-            that say whom
-            they were learnt from know better.
+            that say whom they were learnt from know better.
         about: whose voices these are: attribution, one paragraph.
         cohort: background speakers, or what reads them once they are asked for.
 

@@ -167,9 +167,6 @@ class Unfinished:
     every_seconds: float = 10.0
 
 
-# --------------------------------------------------------------------------------------------- run
-# One run from its first refusal to its last record: `Run`.
-
 # ------------------------------------------------------------------------------------------- rules
 # Alert rules at the start of a run: refused where they do not fit it, explained where they do.
 

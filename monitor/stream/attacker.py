@@ -88,8 +88,7 @@ class CommonLength:
         scoring: the length, and who has it.
         withheld: why the watched speaker is not compared, or empty.
         notice: what to mind where D is not what the templates have, or the rank model was not
-        learnt
-            there; empty where there is nothing.
+            learnt there; empty where there is nothing.
     """
 
     scoring: Scoring
@@ -659,8 +658,7 @@ class Attacker:
         features: names; the rank model says in which order they are kept.
         watch: the speaker the user cares about, or None.
         session: ``"cross"`` or ``"same"``: which rank model to use. Where there is no cross-session
-        rank model
-            the same-session one stands in, and ``same_session_biased`` is True.
+            rank model the same-session one stands in, and ``same_session_biased`` is True.
         rank_models: rank models to use instead of the population's.
         template_seconds: D to cut templates to, instead of their common length, or the watched
             speaker's where that is shorter.
@@ -670,8 +668,7 @@ class Attacker:
 
     Attributes:
         evidence_model: the rank model whose likelihood ratios are told, of fewer features where
-        what is
-            said has none; None where nothing tells any.
+            what is said has none; None where nothing tells any.
         spread: how far the evidence of different voices lies apart, by length; None where it is not
             known.
         evidence_lacks: why the rank model of all features has none; empty where it does.

@@ -223,9 +223,8 @@ class Monitor:
             speaker is enrolled.
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
         session: of the rank model: ``"same"`` where the templates come from another part of this
-            very
-            recording, else ``"cross"``. None goes by what a source is made of (`fit_to`), and is
-            ``"cross"`` for what is pushed.
+            very recording, else ``"cross"``. None goes by what a source is made of (`fit_to`), and
+            is ``"cross"`` for what is pushed.
         rank_models: rank models to use instead of the population's own.
         template_seconds: D to cut all templates to; None for their common length, or the watched
             speaker's where that is shorter.
@@ -409,8 +408,7 @@ class Monitor:
 
         Raises:
             UsageError: the rank models do not know it of that field, of so long a stream, or of as
-                many
-                speakers as the share needs.
+                many speakers as the share needs.
 
         Example::
 

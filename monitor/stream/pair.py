@@ -43,9 +43,8 @@ class MonitorPair:
         clear: hears the voice as it is; fresh, and asked about the source (`Monitor.fit_to`).
         protect: blocks of audio to blocks of as much audio, protected.
         population: templates of the same people made of protected speech, with rank models learnt
-        on such
-            speech: what an attacker has who knows the anonymiser. None for an attacker alone who
-            has not enrolled protected speech, which understates what others learn.
+            on such speech: what an attacker has who knows the anonymiser. None for an attacker
+            alone who has not enrolled protected speech, which understates what others learn.
 
     Attributes:
         clear: as given.

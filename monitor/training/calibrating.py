@@ -434,8 +434,7 @@ def calibrate(
         template_lengths: D, speech seconds.
         similarities: by feature; the default of its kind where left out.
         sets: of features that get a rank model. None: of up to three features every set, of more
-            each
-            and all.
+            each and all.
         trained: by feature, names of those on whose speech its network was trained. It knows their
             voices better than others', so that no test of theirs counts in a rank model with that
             feature; their templates are candidates there like all others.
@@ -443,15 +442,13 @@ def calibrate(
         trials: tests of each speaker in each cell.
         seed: of resamples and permutations.
         prior: whose rank models the fit starts from, where they are of the same features; they
-            count as
-            twenty speakers or more, so that their weight fades as own speakers grow. None: learn
-            from these voices alone, which on few speakers can claim far too much.
+            count as twenty speakers or more, so that their weight fades as own speakers grow. None:
+            learn from these voices alone, which on few speakers can claim far too much.
         cohort: background speakers, none of them among the voices, for likelihood ratios of the
             features that both have, made by the same networks. None: no likelihood ratios.
         alarms: who is enrolled. The rank models then know how high the streams of other people get
-            among
-            them, which `Monitor.false_alarms` goes by: each of at most 100 of the voices is heard
-            as somebody else (docs/alarms.md). None: they do not.
+            among them, which `Monitor.false_alarms` goes by: each of at most 100 of the voices is
+            heard as somebody else (docs/alarms.md). None: they do not.
         progress: called with cells done and cells in all.
 
     Returns:

@@ -91,8 +91,7 @@ def unlike_sessions(
         made: the speakers, freshly enrolled.
         sessions: names and slices of each speaker's sessions, in the order of the slices.
         others: people to compare with, with rank models for the features of ``made``. Speakers who
-        are
-            among them are left to `unlike_additions`.
+            are among them are left to `unlike_additions`.
 
     Returns:
         those with enough speech to tell; nothing without a rank model.

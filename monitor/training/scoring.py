@@ -217,8 +217,7 @@ def score(
         corpus: recordings, or ready-made frames, by speaker and session.
         population: the templates, with rank models unless ``rank_models`` are given.
         features: names; None takes all of which the population has rank models and templates and
-            the
-            corpus frames.
+            the corpus frames.
         seconds: T, a multiple of 0.1.
         rank_models: rank models to use instead of the population's own.
         allow_overlap: score recordings that were enrolled, too.

@@ -185,9 +185,6 @@ def exposition(hub: Hub, clients: int = 0, clock: Callable[[], float] = time.mon
     return generate_latest(registry)
 
 
-# --------------------------------------------------------------------------------------------- app
-# The server's routes: the page, events, readings, metrics, logging in and out.
-
 # ------------------------------------------------------------------------------------ event stream
 # A run as server-sent events: every record has an id, and a reader that comes back goes on.
 

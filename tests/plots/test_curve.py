@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -245,7 +246,8 @@ def test_a_figure_that_has_ended_is_not_that_of_now(why: dict[str, Any], tmp_pat
     text = path.read_text()
     for words in ("evidence until 2.4 s: 3 bits;", "closed-set: 1 bit of at most"):
         assert words in text, words
-    assert ("too few people" if why else "none since, as no rank") in text
+    said = " ".join(" ".join(re.findall(r"<!-- (.*?) -->", text, re.DOTALL)).split())
+    assert ("too few people" if why else "none since, as no rank model tells") in said
     assert "this voice now" not in text
     assert text.count("<!-- peak") == 0
     plot_run(

@@ -216,9 +216,6 @@ def _math(text: str) -> str:
     return made.replace(" \\%", "\\,\\%")
 
 
-# -------------------------------------------------------------------------------------------- page
-# The HTML page of an evaluation: one file without scripts, fonts or anything to fetch.
-
 # ------------------------------------------------------------------------------------- page tables
 # The tables of the HTML page, and how they write values and limits.
 
