@@ -31,24 +31,6 @@ from monitor.sources.file import File
 from monitor.sources.provenance import file_hash
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
 
-__all__ = [
-    "FINE_TUNING_STEPS",
-    "SPEEDS",
-    "KeptTraining",
-    "Length",
-    "Progress",
-    "Protect",
-    "ProtectedSpeech",
-    "SpeechDraws",
-    "adapted",
-    "check_torch",
-    "draw_speech",
-    "rate",
-    "turned",
-    "within",
-]
-
-
 # ------------------------------------------------------------------------------------------ within
 # Embeddings turned so that what changes within a voice counts less: nothing is trained.
 #

@@ -17,27 +17,6 @@ from monitor.errors import CorpusError, StoreError
 from monitor.networks.layers import BANDS, int8
 from monitor.types import AnyArray, FloatArray, IntArray
 
-__all__ = [
-    "CHANNELS",
-    "DILATIONS",
-    "EMBEDDING",
-    "LEAST_VARIANCE",
-    "WIDE",
-    "FineTuning",
-    "State",
-    "Student",
-    "TeacherLoss",
-    "fine_tune",
-    "floored",
-    "folded",
-    "masked",
-    "norm",
-    "rounded",
-    "separable",
-    "unfolded",
-]
-
-
 # ----------------------------------------------------------------------------------------- folding
 # Batch norms folded into the convolutions beside them, as numpy runs them.
 

@@ -12,9 +12,6 @@ from monitor.errors import UsageError
 from monitor.phrases import length_in_words, others_in_words, percent
 from monitor.population.false_alarms import FalseAlarms
 
-__all__ = ["Budget", "Conformal", "budget"]
-
-
 # ----------------------------------------------------------------------------------------- budgets
 # A budget for what a voice may disclose over all its sessions.
 

@@ -8,8 +8,6 @@ from typing import Any
 from monitor.alerts.rules import figure
 from monitor.maths.statistics import HOLD_SECONDS, Crossing, FirstCrossing
 
-__all__ = ["LEVELS", "Crossings", "as_text", "from_text"]
-
 LEVELS = (1.0, 2.0, 3.0, 10.0)
 """Bits whose crossing is told."""
 _SIDES = {"clear": "", "protected": "protected."}

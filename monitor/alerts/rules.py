@@ -12,19 +12,6 @@ from typing import Any
 from monitor.errors import UsageError
 from monitor.protocols import Recordable
 
-__all__ = [
-    "EarlyWarning",
-    "Forecast",
-    "Holding",
-    "Threshold",
-    "among",
-    "check_field",
-    "check_stream",
-    "figure",
-    "most_bits",
-]
-
-
 # ------------------------------------------------------------------------------------------ fields
 # The figures of a reading that an alert may stand on.
 

@@ -19,17 +19,6 @@ from monitor.features.framing import BadSamples, columns_of
 from monitor.maths.composition import DELTA, advanced, basic, optimal
 from monitor.types import Block, FloatArray
 
-__all__ = [
-    "EVERYBODY_BITS",
-    "Declared",
-    "Promise",
-    "ProtectedBlocks",
-    "empty_after",
-    "promises",
-    "spent_on",
-]
-
-
 # ----------------------------------------------------------------------------------------- promise
 # What an epsilon for each frame comes to over all frames of a speaker.
 

@@ -13,8 +13,6 @@ from monitor.kinds import FeatureSpec
 from monitor.maths.composition import clipped, laplace, noise_scale, secret_uniform
 from monitor.types import FloatArray, Frames
 
-__all__ = ["CLIP", "Laplace"]
-
 CLIP = 1.0
 """No vector of length 1 has a smaller L1 norm: all are clipped, whoever speaks, and only their
 direction is left. A larger C adds more noise than signal."""

@@ -13,9 +13,6 @@ from monitor.anonymisers.utterance import checked
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
-__all__ = ["DRAWN", "McAdams", "OverlapAdd"]
-
-
 # ------------------------------------------------------------------------------------- overlapping
 # Streams frames through a function: half-overlapping, windowed, added up again.
 

@@ -16,8 +16,6 @@ from monitor.safe_text import file_name, printable
 from monitor.sources.pipe import Pipe
 from monitor.types import Block, FloatArray
 
-__all__ = ["Program"]
-
 START_SECONDS = 60.0
 """For a program to load what it needs."""
 TIMES_REAL_TIME = 60.0

@@ -31,21 +31,6 @@ from monitor.sources.registry import is_frames
 from monitor.types import Block, FloatArray
 from monitor.version import __version__
 
-__all__ = [
-    "FORMATS",
-    "NAME",
-    "Done",
-    "Journal",
-    "Manner",
-    "Order",
-    "Protected",
-    "note",
-    "orders",
-    "protect",
-    "protect_each",
-]
-
-
 # ----------------------------------------------------------------------------------------- journal
 # What an unfinished run of many recordings has done so far, so that the next one goes on.
 

@@ -15,8 +15,6 @@ from monitor.anonymisers.utterance import Utterance
 from monitor.errors import UsageError
 from monitor.protocols import Anonymiser
 
-__all__ = ["ANONYMISERS", "make", "register"]
-
 ANONYMISERS: dict[str, Callable[[str, Utterance], Anonymiser]] = {}
 """What makes each, by its name."""
 

@@ -16,9 +16,6 @@ from monitor.networks.layers import FFT, FLOOR, HOP, RATE, WIDTH, filters, windo
 from monitor.networks.usc import BLOCK, DECODER_BANDS, FRAME, TokenStream, UscNetwork
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["AHEAD", "SOUND_BLOCK", "GriffinLim", "Usc", "magnitudes"]
-
-
 # ------------------------------------------------------------------------------------- griffin lim
 # Sound from log mel energies, as they come: Griffin-Lim's algorithm on a stream.
 #

@@ -12,9 +12,6 @@ from scipy.signal import lfilter
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
-__all__ = ["Noise", "Unchanged", "Utterance", "checked"]
-
-
 # ----------------------------------------------------------------------------------------- samples
 # The samples that every anonymiser accepts: one channel of numbers.
 

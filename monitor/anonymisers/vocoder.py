@@ -16,18 +16,6 @@ from monitor.anonymisers.utterance import Utterance, checked
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
-__all__ = [
-    "DRAWN_RATIOS",
-    "DRAWN_SEMITONES",
-    "Analysis",
-    "Pulses",
-    "Vocoder",
-    "analysed",
-    "minimum_phase",
-    "pyworld",
-]
-
-
 # ------------------------------------------------------------------------------------------- world
 # WORLD's analysis of a voice, frame by frame: pitch, spectral envelope, aperiodicity (pyworld).
 #

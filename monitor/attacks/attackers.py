@@ -58,39 +58,6 @@ from monitor.types import (
     Words,
 )
 
-__all__ = [
-    "ATTACKERS",
-    "CLEAR",
-    "MEASURES",
-    "PARTS",
-    "SEGMENT_SECONDS",
-    "Amounts",
-    "Background",
-    "Bench",
-    "HeardPiece",
-    "Hearing",
-    "Measure",
-    "Piece",
-    "ProtectedTrials",
-    "Reader",
-    "Readers",
-    "Segments",
-    "ThreatModel",
-    "apart",
-    "attacker_named",
-    "hear_protected",
-    "on_clock",
-    "pack",
-    "program_of",
-    "readers_of",
-    "scores",
-    "segments_of",
-    "speech",
-    "trials_of",
-    "unpack",
-]
-
-
 # --------------------------------------------------------------------------------------- attackers
 # Who attacks: what each attacker knows of the anonymiser, and does about it.
 #

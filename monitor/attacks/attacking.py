@@ -41,9 +41,6 @@ from monitor.training.voices import SpeakerSpeech
 from monitor.types import FloatArray
 from monitor.utility import Utility, compare, figures, understand
 
-__all__ = ["Usefulness", "Weighing", "attack", "heard_speech", "weighing", "worth_trying"]
-
-
 # ---------------------------------------------------------------------------------------- weighing
 # What weighs the features for a joint score: a rank model learnt on speech as the attacker has it.
 

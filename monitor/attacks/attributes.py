@@ -37,8 +37,6 @@ from monitor.protocols import Feature
 from monitor.safe_text import file_name
 from monitor.sources.provenance import file_hash
 
-__all__ = ["Attributed", "attribute_rows", "attributed", "check_attributes"]
-
 LEARNT_SECONDS = 5.0
 """Speech seconds of an excerpt of a background: its readers may say little."""
 LEARNT_EXCERPTS = 4

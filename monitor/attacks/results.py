@@ -35,35 +35,6 @@ from monitor.plots.attacks import MethodBits, attacks_svg, plot_attacks
 from monitor.plots.curve import short_name
 from monitor.safe_text import file_name
 
-__all__ = [
-    "BITS",
-    "FIGURES",
-    "FILES",
-    "KEPT",
-    "MAIN_HEAD",
-    "AttackResults",
-    "AttackRow",
-    "Settings",
-    "attribute_table",
-    "caveats",
-    "cell",
-    "check_folder",
-    "enrolment_table",
-    "headline",
-    "main_table",
-    "measured_table",
-    "method_name",
-    "page",
-    "pictured",
-    "results_csv",
-    "results_json",
-    "said_bits",
-    "told_attributes",
-    "way_of",
-    "write_results",
-]
-
-
 # ----------------------------------------------------------------------------------------- results
 # What an attack found: one row for each way to attack, every figure with N, trials and limits.
 

@@ -38,14 +38,6 @@ from monitor.protocols import Feature
 from monitor.result_cache import ResultCache
 from monitor.training.calibrating import FEWEST_SPEAKERS
 
-__all__ = [
-    "FEWEST_TRAINING",
-    "NETWORKS",
-    "ProtectStretch",
-    "check_background",
-    "semi_informed",
-]
-
 FEWEST_TRAINING = 10
 """Readers to train on; of fewer there is nothing to learn about others."""
 NETWORKS = "networks"

@@ -45,8 +45,6 @@ from monitor.phrases import plural
 from monitor.result_cache import ResultCache
 from monitor.sources.provenance import file_hash
 
-__all__ = ["AttackConfig", "Preparation", "prepare", "try_methods", "usual_features"]
-
 _ANY_RATE = 16_000
 MOST_READERS = 30
 """Of a background that models are learnt on, the corpora in turn: more weigh features no better."""

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     from monitor.attacks.results import AttackResults, AttackRow
 
-__all__ = ["command", "print_attacks"]
-
-
 # ---------------------------------------------------------------------------------------- attacked
 # What an attack found, on a terminal: the headline, and one line for each attacker and feature.
 

@@ -32,9 +32,6 @@ from monitor.cli.transcript_options import (
     word_list_option,
 )
 
-__all__ = ["command", "print_rank_models"]
-
-
 # ------------------------------------------------------------------------------- calibration table
 # The calibration table, for people.
 

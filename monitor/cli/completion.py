@@ -11,9 +11,6 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["VARIABLE", "command", "completed"]
-
-
 # -------------------------------------------------------------------------------------- completing
 # What a shell offers for the value of an option: files, features, methods, enrolled people.
 

@@ -17,8 +17,6 @@ from monitor.cli.options import say
 from monitor.errors import UsageError
 from monitor.files import is_ours
 
-__all__ = ["defaults_from"]
-
 _MOST_BYTES = 1 << 20
 _RUNS = {"on-alert", "anonymiser-command", "webhook", "notify"}
 """Options by which a file runs a program, or sends what is heard elsewhere."""

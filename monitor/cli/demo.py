@@ -13,8 +13,6 @@ from monitor.cli.options import among_option, say
 from monitor.crowds import bits_or_more, narrowed_sentence
 from monitor.phrases import plural, verdict
 
-__all__ = ["command"]
-
 EVIDENCE_RULE, CLOSED_RULE = "bits>6", "bits>2"
 """The second where the population knows of no evidence."""
 

@@ -6,8 +6,6 @@ import click
 
 from monitor.cli.options import say
 
-__all__ = ["command"]
-
 
 @click.command("devices", short_help="List the inputs that `monitor listen` can hear.")
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON instead.")

@@ -21,9 +21,6 @@ from monitor.errors import MonitorError, SourceError
 from monitor.jobs import cores
 from monitor.phrases import plural
 
-__all__ = ["EXTRAS", "Extra", "Finding", "command", "examine", "extra", "install", "offered_extras"]
-
-
 # ------------------------------------------------------------------------------------------ extras
 # The extras: what each gives, what of it is installed, and how to have the rest.
 

@@ -41,17 +41,6 @@ if TYPE_CHECKING:
     from monitor.population.population import Population
     from monitor.training.enrolling import Enrolment, LiveEnrolment, UnlikeSession
 
-__all__ = [
-    "MICROPHONE_SECONDS",
-    "command",
-    "enrol_from_microphone",
-    "enrolment_listed",
-    "in_words",
-    "lists_of",
-    "own_templates",
-]
-
-
 # -------------------------------------------------------------------------------- enrolment report
 # What was enrolled, what to mind and what to do next, for people.
 

@@ -36,22 +36,6 @@ if TYPE_CHECKING:
     from monitor.evaluation.report.comparing import Comparison, Grouped, Pair, Row
     from monitor.evaluation.report.report import Report
 
-__all__ = [
-    "MOST_SYSTEMS",
-    "NamedScores",
-    "command",
-    "dev_of",
-    "groups_within",
-    "listed",
-    "print_catalogue",
-    "print_comparison",
-    "print_groups",
-    "print_pairs",
-    "print_report",
-    "systems_of",
-]
-
-
 # ----------------------------------------------------------------------------------------- systems
 # The files of an evaluation, brought together system by system.
 

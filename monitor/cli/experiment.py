@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from monitor.experiment.material import Material
     from monitor.experiment.settings import ExperimentSettings
 
-__all__ = ["command"]
-
 
 @click.command("experiment", short_help="SRD's tables and figures of a corpus, as a short paper.")
 @click.argument("corpus", type=click.Path(path_type=Path), metavar="DIR|MANIFEST|FRAMES|SCORES.npz")

@@ -9,8 +9,6 @@ import click
 
 from monitor.cli.options import check_output, say
 
-__all__ = ["command"]
-
 
 @click.command("export", short_help="Recorded runs as a table: CSV or Parquet.")
 @click.argument(

@@ -8,8 +8,6 @@ import click
 
 from monitor.cli.options import check_output, say, unlocked
 
-__all__ = ["command"]
-
 
 @click.command("forget", short_help="Take a person out of a population: template, traces and name.")
 @click.argument("name")

@@ -28,8 +28,6 @@ from monitor.cli.transcript_options import (
     word_list_option,
 )
 
-__all__ = ["command"]
-
 
 @click.command("hear", short_help="Hear a corpus once, and keep its frames for later.")
 @click.argument("corpus", type=click.Path(path_type=Path), metavar="DIR|MANIFEST")

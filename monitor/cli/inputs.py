@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     from monitor.population.population import Population
     from monitor.protocols import Source
 
-__all__ = [
-    "calibration_minutes",
-    "check_model",
-    "device_option",
-    "load_identity",
-    "open_all",
-    "plan_of",
-    "quiet_libraries",
-    "stopped_by_signals",
-]
-
-
 # ------------------------------------------------------------------------------------------ inputs
 # Opens what a command is asked to hear, and checks it before the long work.
 

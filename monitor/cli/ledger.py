@@ -11,8 +11,6 @@ import click
 
 from monitor.cli.options import say
 
-__all__ = ["command"]
-
 _file = click.argument("file", type=click.Path(path_type=Path), metavar="FILE.db")
 _speaker: Callable[..., Any] = click.option(
     "--speaker", metavar="NAME", help="Only this one. [default: all]"

@@ -22,8 +22,6 @@ from monitor.cli.monitor_options import (
 from monitor.cli.options import Seconds
 from monitor.cli.transcript_options import Transcribing, transcribing_options
 
-__all__ = ["command"]
-
 
 @click.command("listen", short_help="Hear a microphone: bits of identity, as it is spoken.")
 @device_option

@@ -34,26 +34,6 @@ if TYPE_CHECKING:
     from monitor.stream.monitor import Monitor
     from monitor.web.page import Page
 
-__all__ = [
-    "Address",
-    "Alerting",
-    "JsonLog",
-    "LedgerOptions",
-    "MonitorOptions",
-    "Protecting",
-    "Shown",
-    "alert_options",
-    "hearing_options",
-    "jsonl_options",
-    "ledger_options",
-    "mark_of",
-    "open_page",
-    "protecting_options",
-    "shown_options",
-    "token_option",
-]
-
-
 # --------------------------------------------------------------------------------- monitor options
 # Options of every command that hears a stream: whom to compare with, what to listen for.
 

@@ -22,44 +22,6 @@ if TYPE_CHECKING:
 
     from monitor.jobs import Jobs
 
-__all__ = [
-    "MOST_REPLICATES",
-    "UNKNOWN_SECONDS",
-    "Features",
-    "Names",
-    "NumberOfBits",
-    "Numbers",
-    "People",
-    "Raw",
-    "Seconds",
-    "Share",
-    "Speed",
-    "TextFile",
-    "WithTextFiles",
-    "among_option",
-    "check_new",
-    "check_not_scheduled",
-    "check_output",
-    "ecapa_option",
-    "environment",
-    "for_workers",
-    "grouped",
-    "jobs_option",
-    "made_console",
-    "processes",
-    "processes_for",
-    "progress_over",
-    "say",
-    "scheduled",
-    "scheduler_option",
-    "seconds_of",
-    "speaker_model_option",
-    "trained_by_feature",
-    "trained_option",
-    "unlocked",
-]
-
-
 # ------------------------------------------------------------------------------------------ saying
 # Lines for people, which names of files and people cannot make steer the terminal.
 

@@ -8,8 +8,6 @@ import click
 
 from monitor.cli.options import People, check_output, say
 
-__all__ = ["command"]
-
 
 @click.command("plot", short_help="Draw a recorded run: bits against speech seconds.")
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN.jsonl")

@@ -10,8 +10,6 @@ import click
 
 from monitor.cli.options import Seconds, say
 
-__all__ = ["command"]
-
 _ANY_RATE = 16_000
 
 

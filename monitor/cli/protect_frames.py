@@ -32,17 +32,6 @@ from monitor.training.frames_folder import (
 )
 from monitor.types import Frames
 
-__all__ = [
-    "ACCOUNT",
-    "Noisy",
-    "protect_frames",
-    "protect_tokens",
-    "tell_account",
-    "write_account",
-    "write_noisy",
-]
-
-
 # --------------------------------------------------------------------------------- protect account
 # What noise on frames promises of each speaker: a table in a file, and a few lines for people.
 

@@ -52,9 +52,6 @@ if TYPE_CHECKING:
     from monitor.run.each import SummaryRow
     from monitor.run.run import Unfinished
 
-__all__ = ["Each", "OneOfMany", "command", "each_options"]
-
-
 # ------------------------------------------------------------------------------------ each options
 # The part of monitor replay that hears every recording by itself, and sums up in a table.
 

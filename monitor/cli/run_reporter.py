@@ -14,8 +14,6 @@ from monitor.protocols import LiveSource, Sink
 if TYPE_CHECKING:
     from monitor.run import LogFile, Run
 
-__all__ = ["RunReporter"]
-
 
 class RunReporter:
     """Tells people of a run, and keeps what is to be drawn.

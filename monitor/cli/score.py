@@ -24,8 +24,6 @@ from monitor.phrases import plural
 if TYPE_CHECKING:
     from monitor.evaluation.input.score_file import ScoreCell
 
-__all__ = ["command"]
-
 _FILE = click.Path(path_type=Path)
 LENGTHS = (10.0,)
 SECONDS = 120.0

@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from monitor.protocols import LiveSource, Source
     from monitor.transcripts.formats import TranscriptChoice
 
-__all__ = [
-    "Transcribing",
-    "in_options",
-    "in_transcript_option",
-    "say_of_transcripts",
-    "say_unused_words",
-    "transcribing_options",
-    "with_speaker",
-    "word_list_option",
-]
-
-
 # ----------------------------------------------------------------------------------------- wording
 # What the library refuses in words of Python, in those of the command line.
 

@@ -9,8 +9,6 @@ import click
 from monitor.cli.monitor_options import LOOPBACK, Address, token_option
 from monitor.cli.options import say
 
-__all__ = ["command"]
-
 _WAIT_SECONDS = 2.0
 """For a run to be read before its page is shown."""
 

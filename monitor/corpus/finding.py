@@ -17,24 +17,6 @@ from monitor.errors import CorpusError, UnnamedSpeakerError
 from monitor.phrases import plural
 from monitor.sources.registry import recording_suffixes
 
-__all__ = [
-    "BY_FOLDER",
-    "LAYOUTS",
-    "TrialLists",
-    "enrolment_beside",
-    "enrolment_of",
-    "find",
-    "from_folders",
-    "from_kaldi",
-    "from_manifest",
-    "from_person",
-    "recordings_below",
-    "said_of_speakers",
-    "table_of",
-    "trial_lists",
-]
-
-
 # ----------------------------------------------------------------------------------------- folders
 # Corpora laid out in folders: LibriSpeech, or a folder a speaker.
 

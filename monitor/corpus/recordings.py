@@ -13,9 +13,6 @@ from monitor.errors import CorpusError, UsageError
 from monitor.safe_text import LONGEST_NAME, as_wav, file_name, is_name
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
 
-__all__ = ["CONTAINERS", "Corpus", "Gathering", "Recording", "natural"]
-
-
 # -------------------------------------------------------------------------------------- recordings
 # Recordings, and who speaks in them.
 

@@ -21,9 +21,6 @@ from monitor.evaluation.family import EvaluationContext, Family, FamilyResult, F
 from monitor.maths.composition import DELTA, advanced, basic, optimal
 from monitor.phrases import plural
 
-__all__ = ["FAMILY", "Accounting", "Spent", "account"]
-
-
 # ----------------------------------------------------------------------------------------- account
 # Composition of a declared epsilon over many trials: (epsilon, delta) accounting, in nats.
 #

@@ -40,20 +40,6 @@ from monitor.phrases import plural
 from monitor.plots.evaluation import CrowdRates, Drawing, Line, paint_crowd
 from monitor.types import BoolArray, FloatArray
 
-__all__ = [
-    "FAMILY",
-    "FAR",
-    "FEWEST",
-    "NARROW",
-    "RANKED",
-    "Extrapolation",
-    "curve",
-    "figures",
-    "keys",
-    "notes",
-]
-
-
 # ----------------------------------------------------------------------------------- extrapolation
 # Four forms of how identification falls with the number of people, fitted to ranks.
 #

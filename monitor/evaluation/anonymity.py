@@ -33,18 +33,6 @@ from monitor.evaluation.scores.comparisons import Roles, ScoreMatrix
 from monitor.maths.statistics import interpolated_quantile, quantile_limits
 from monitor.types import FloatArray, IntArray
 
-__all__ = [
-    "CUTS",
-    "FAMILY",
-    "chance_mean_ranks",
-    "expected_ranks",
-    "figures",
-    "rank_shares",
-    "roles_note",
-    "speaker_mean_ranks",
-]
-
-
 # ----------------------------------------------------------------------------------------- figures
 # The figures of ranks as anonymity: mean ranks of speakers, shares of near ranks.
 

@@ -21,8 +21,6 @@ from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
 from monitor.plots.evaluation import Curves
 
-__all__ = ["evaluate", "steps"]
-
 
 def steps() -> int:
     """How often `evaluate` calls its ``progress``."""

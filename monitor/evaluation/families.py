@@ -13,9 +13,6 @@ from monitor.evaluation.family import Family, Figure, FigureEntry, LimitRule
 from monitor.evaluation.scores.comparisons import Sample, resampled
 from monitor.maths.statistics import Estimate
 
-__all__ = ["entry_of", "families", "family_of", "limited", "rule_of"]
-
-
 # ---------------------------------------------------------------------------------------- families
 # All families of metrics; imported when first asked for.
 

@@ -26,21 +26,6 @@ from monitor.maths.composition import DELTA
 from monitor.plots.evaluation import Drawing
 from monitor.types import FloatArray
 
-__all__ = [
-    "Derived",
-    "EvaluationContext",
-    "Extremes",
-    "Family",
-    "FamilyResult",
-    "Figure",
-    "FigureEntry",
-    "LimitRule",
-    "Need",
-    "finite_value",
-    "share_aloud",
-]
-
-
 # ------------------------------------------------------------------------------------------ figure
 # One number of a report, with its limits, ceiling, floor and notes.
 

@@ -57,34 +57,6 @@ from monitor.types import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "DRAWINGS",
-    "FAMILY",
-    "FEWEST",
-    "FOLDS",
-    "STYLE",
-    "STYLES",
-    "CrossCalibration",
-    "LidBits",
-    "LidCalibration",
-    "LidStatistics",
-    "LidStyle",
-    "RowScores",
-    "SpeakerSums",
-    "Tempering",
-    "bits_slopes",
-    "calibrate",
-    "cross_calibrate",
-    "exceeding",
-    "figures",
-    "information_bits",
-    "local_bits",
-    "statistics",
-    "style_of",
-    "weight_shifts",
-]
-
-
 # ------------------------------------------------------------------------------------ speaker sums
 # Evidence summed over the first K trials of each speaker, and the temperatures that suit it.
 

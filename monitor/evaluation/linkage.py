@@ -41,24 +41,6 @@ from monitor.types import AnyArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "CHANCE_SING",
-    "DRAWINGS",
-    "FAMILY",
-    "d_sys",
-    "d_sys_figure",
-    "figures",
-    "isolated",
-    "link_figures",
-    "link_table",
-    "pi_link",
-    "pi_link_curve",
-    "pi_sing",
-    "rank_figures",
-    "sing_figure",
-]
-
-
 # -------------------------------------------------------------------------------------- separation
 # D_sys: how far the histogram of mated scores stands apart from that of non-mated ones.
 

@@ -50,20 +50,6 @@ from monitor.types import FloatArray, IntArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "DRAWINGS",
-    "FAMILY",
-    "LONGEST",
-    "RULE",
-    "AgainstTrials",
-    "LongitudinalCurve",
-    "against_trials",
-    "figures",
-    "lines",
-    "longitudinal",
-]
-
-
 # ------------------------------------------------------------------------------ longitudinal curve
 # Bits disclosed after 1, 2 ... K trials of a speaker, by each rule of adding evidence up.
 #

@@ -38,20 +38,6 @@ from monitor.maths.statistics import REPLICATES
 from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray, IntArray
 
-__all__ = [
-    "FAMILY",
-    "RATES",
-    "OperatingPoint",
-    "Rates",
-    "allowed_alarms",
-    "figures",
-    "half_trials",
-    "mirrored_points",
-    "operating_point",
-    "operating_points",
-]
-
-
 # --------------------------------------------------------------------------------------- operating
 # Thresholds at low false positive rates: counts and resamples (VoxGuard section 4).
 #

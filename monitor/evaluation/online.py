@@ -24,8 +24,6 @@ from monitor.maths.rank_models import fit
 from monitor.maths.ranks import TIE_RULES, rank_histogram
 from monitor.types import FloatArray
 
-__all__ = ["OnlineLID", "OnlineSRD"]
-
 _Scores: TypeAlias = Mapping[Any, float] | Sequence[float] | FloatArray
 _SRD = ("mean_bits", "mean_bits_model", "idr")
 _LID = ("alid_bits", "pdr", "ndr", "positive_bits", "negative_bits", "max_bits")

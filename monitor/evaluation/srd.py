@@ -63,30 +63,6 @@ from monitor.types import FloatArray, IntArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "DRAWINGS",
-    "FAMILY",
-    "PERMUTATIONS",
-    "FittedModels",
-    "FittedRankModel",
-    "LossFit",
-    "NullBand",
-    "binned_ranks",
-    "figures",
-    "fit_rank_models",
-    "fitted_rank_model",
-    "loss_figures",
-    "loss_fits",
-    "mean_bits_by_speaker",
-    "meaning",
-    "no_evidence",
-    "null_band",
-    "rank_model_line",
-    "repeated",
-    "resampled_histograms",
-]
-
-
 # -------------------------------------------------------------------------------------- replicates
 # MeanD of many rank histograms: of bootstrap replicates, and of single speakers.
 #

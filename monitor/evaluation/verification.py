@@ -38,25 +38,6 @@ from monitor.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "DRAWINGS",
-    "EER_RULES",
-    "FAMILY",
-    "cllr",
-    "curves",
-    "det_curve",
-    "det_points",
-    "eer",
-    "figures",
-    "min_cllr",
-    "min_cllr_of_blocks",
-    "nearest_of_counts",
-    "nearest_of_replicates",
-    "roc_line",
-    "rocch_of_blocks",
-]
-
-
 # ------------------------------------------------------------------------------------- error rates
 # Equal error rates by two rules, and the curve of misses against false alarms.
 #

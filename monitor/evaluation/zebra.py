@@ -40,22 +40,6 @@ from monitor.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "CEILING_BITS",
-    "DRAWINGS",
-    "FAMILY",
-    "EceProfile",
-    "curves",
-    "d_ece",
-    "ece_profile",
-    "figures",
-    "log10_l",
-    "log10_l_limits",
-    "profile_of_blocks",
-    "tag",
-]
-
-
 # --------------------------------------------------------------------------------------------- ece
 # Empirical cross-entropy: the uncertainty left after the scores, for every prior belief.
 

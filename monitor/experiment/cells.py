@@ -28,20 +28,6 @@ from monitor.maths.statistics import Estimate
 from monitor.result_cache import ResultCache, code_mark, result_key
 from monitor.types import BoolArray, FloatArray
 
-__all__ = [
-    "FEWEST_SPEAKERS",
-    "MEAN",
-    "CellOrder",
-    "MeasuredCell",
-    "joint_of",
-    "loss_rows",
-    "make_cells",
-    "measure",
-    "orders_of",
-    "table_of_rank_model",
-]
-
-
 # ------------------------------------------------------------------------------------------- joint
 # The joint score of several features, weighed as the other speakers of the corpus teach.
 #

@@ -33,22 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLUMNS",
-    "Drawn",
-    "colour_of",
-    "draw_all",
-    "frames_figure",
-    "guide_bits",
-    "lengths_figure",
-    "one_speaker_figure",
-    "rank_models_of",
-    "ranks_figure",
-    "save_csv",
-    "speakers_figure",
-]
-
-
 # ------------------------------------------------------------------------------------------- drawn
 # What a figure of an experiment leaves: files, and what the page says of it.
 

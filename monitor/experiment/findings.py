@@ -16,34 +16,6 @@ from monitor.phrases import plural
 from monitor.plots.canvas import format_seconds
 from monitor.types import FloatArray
 
-__all__ = [
-    "AGREED",
-    "FEW",
-    "GUIDES",
-    "QUESTIONS",
-    "UNDECIDED",
-    "Contrast",
-    "CorpusAnswer",
-    "Question",
-    "Surface",
-    "Verdict",
-    "answer",
-    "basis",
-    "best_losses",
-    "bits_text",
-    "bounded_by_template",
-    "change_text",
-    "falls_again",
-    "findings_of",
-    "guide_start",
-    "guides",
-    "rises",
-    "saturates",
-    "summary",
-    "surfaces",
-]
-
-
 # --------------------------------------------------------------------------------------- contrasts
 # Differences between cells of the same people, with limits: what lengths do to MeanD.
 

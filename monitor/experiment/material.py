@@ -38,19 +38,6 @@ from monitor.training.frames_folder import HearingOptions, keep, orders, write_m
 from monitor.training.scoring import ScoreGrid
 from monitor.training.voices import SpeakerSpeech, collect, units_of
 
-__all__ = [
-    "ENOUGH_BYTES",
-    "MOST_BYTES",
-    "Material",
-    "ScoresAtLengths",
-    "Speech",
-    "hear_corpus",
-    "make_private",
-    "scores_at",
-    "speech_of",
-]
-
-
 # -------------------------------------------------------------------------------------- score file
 # A score file as the material of an experiment: scores that anybody's recogniser made.
 

@@ -19,21 +19,6 @@ from monitor.phrases import plural, weaker_together
 from monitor.plots.canvas import format_seconds
 from monitor.version import __version__
 
-__all__ = [
-    "KIND",
-    "Experiment",
-    "TableText",
-    "lengths_table",
-    "method",
-    "page_of",
-    "save_results",
-    "table2",
-    "table3",
-    "table_rows",
-    "what_it_cannot_say",
-]
-
-
 # ----------------------------------------------------------------------------------------- results
 # Everything that an experiment found, as JSON.
 

@@ -27,8 +27,6 @@ from monitor.experiment.report import KIND, Experiment, page_of, save_results, t
 from monitor.experiment.settings import ExperimentSettings, Panel, choose_panels
 from monitor.result_cache import ResultCache
 
-__all__ = ["check_folder", "experiment", "panels_of", "run_experiment"]
-
 
 def experiment(
     corpus: str | os.PathLike[str],

@@ -14,21 +14,6 @@ from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.maths.statistics import REPLICATES
 from monitor.types import BoolArray
 
-__all__ = [
-    "FEWEST_REPLICATES",
-    "LENGTHS",
-    "SESSIONS",
-    "TEMPLATE_LENGTHS",
-    "ExperimentSettings",
-    "Fills",
-    "Panel",
-    "among",
-    "choose_panels",
-    "of_rows",
-    "without",
-]
-
-
 # ---------------------------------------------------------------------------------------- settings
 # What an experiment is asked for.
 

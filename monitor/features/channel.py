@@ -10,9 +10,6 @@ from monitor.maths.condition import ROW, describe_second
 from monitor.maths.spectra import fft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Track
 
-__all__ = ["BANDS_HZ", "CONDITION", "Channel", "ConditionRows"]
-
-
 # ----------------------------------------------------------------------------------------- channel
 # What a voice comes through: the spectrum between and at its peaks, apart from what is said.
 #

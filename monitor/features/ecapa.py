@@ -29,30 +29,6 @@ from monitor.kinds import Sensitivity
 from monitor.protocols import Embedder
 from monitor.types import FloatArray
 
-__all__ = [
-    "ENVIRONMENT",
-    "HUB",
-    "OPSET",
-    "VERSION",
-    "WEIGHTS",
-    "Encoder",
-    "Identity",
-    "SpeakerModel",
-    "at_hand",
-    "cache_folder",
-    "encoder",
-    "exported_encoder",
-    "file_digest",
-    "graph",
-    "is_sealed",
-    "log_mel",
-    "offered_model",
-    "resolve",
-    "sealed",
-    "speaker_model",
-]
-
-
 # ------------------------------------------------------------------------------------------ logmel
 # Log mel energies by torchaudio, equal to those that a SpeechBrain network was trained on.
 

@@ -24,19 +24,6 @@ from monitor.networks.voice import SHA256, BothNetworks, VoiceNetwork, shipped
 from monitor.protocols import Embedder
 from monitor.types import TICKS_PER_SECOND, FloatArray, Track
 
-__all__ = [
-    "RATE",
-    "SHORTEST",
-    "WINDOW_SECONDS",
-    "Kaldi",
-    "Network",
-    "SpeechWindows",
-    "Voice",
-    "network_bytes",
-    "window_spec",
-]
-
-
 # ------------------------------------------------------------------------------- embedding windows
 # One embedding for every three seconds of speech, by any network.
 

@@ -18,9 +18,6 @@ from monitor.maths.spectra import fft
 from monitor.protocols import Feature
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, Notice, Track
 
-__all__ = ["Extractor", "Mixer", "Resampler", "mean_of"]
-
-
 # -------------------------------------------------------------------------------------- resampling
 # Changes the sample rate of a stream; the same samples come out for any cutting.
 

@@ -9,9 +9,6 @@ from monitor.kinds import HISTOGRAM, FeatureSpec, Sensitivity
 from monitor.maths.spectra import fft
 from monitor.types import FloatArray, IntArray, Track
 
-__all__ = ["F0", "FRAME", "HIGHEST_LAG", "HOP", "LOWEST_LAG", "RATE", "RobustF0"]
-
-
 # ---------------------------------------------------------------------------------------------- f0
 # Fundamental frequency as SRD measured it: one integer YIN lag every 10 ms.
 #

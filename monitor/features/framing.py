@@ -12,17 +12,6 @@ from monitor.audio_limits import LEAST_RATE, MOST_CHANNELS, MOST_RATE
 from monitor.errors import SourceError, UsageError
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track
 
-__all__ = [
-    "BadSamples",
-    "Framer",
-    "columns_of",
-    "join_frames",
-    "join_runs",
-    "join_tracks",
-    "shift_track",
-]
-
-
 # ----------------------------------------------------------------------------------------- framing
 # Cuts a stream into overlapping frames, whatever the size of the blocks it arrives in.
 

@@ -20,8 +20,6 @@ from monitor.maths.landmarks import (
 from monitor.maths.spectra import fft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
-__all__ = ["Landmarks"]
-
 PER_BLOCK = 6
 """Peaks that are kept of half a second, the strongest."""
 FAINT = 3e-4

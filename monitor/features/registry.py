@@ -16,21 +16,6 @@ from monitor.kinds import FeatureSpec, Sensitivity
 from monitor.phrases import STYLE_CAVEAT
 from monitor.protocols import Feature
 
-__all__ = [
-    "FEATURES",
-    "MODEL",
-    "Registered",
-    "caveats",
-    "defaults",
-    "followed",
-    "make",
-    "marks_of",
-    "ready",
-    "register",
-    "superseded",
-    "takes",
-]
-
 MODEL = "speaker_"
 """What the name of a feature by a network of one's own begins with; the file's digest follows."""
 

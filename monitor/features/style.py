@@ -21,18 +21,6 @@ from monitor.errors import UsageError
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.types import TICKS_PER_SECOND, Track, Words
 
-__all__ = [
-    "CUT_OFF",
-    "NUMBER",
-    "NUMBERS",
-    "Style",
-    "StyleTokens",
-    "StyleWords",
-    "english",
-    "read_style_words",
-]
-
-
 # ------------------------------------------------------------------------------------ style tokens
 # From the words of any transcript to plain tokens: case, punctuation, tags and numbers are alike.
 #

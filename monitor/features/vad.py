@@ -8,8 +8,6 @@ import webrtcvad
 from monitor.features.framing import Framer
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray
 
-__all__ = ["DECISION_TICKS", "VAD_RATE", "VoiceActivity"]
-
 VAD_RATE = 8000
 """WebRTC's detector brings every rate down to 8 kHz inside, so nothing is lost by feeding that."""
 DECISION_TICKS = 3

@@ -22,18 +22,6 @@ from monitor.records.schema import wrong_in
 from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray
 
-__all__ = [
-    "MIGRATIONS",
-    "open_database",
-    "reason_of",
-    "record_of_row",
-    "session_of_row",
-    "total_of",
-    "transaction",
-    "translated",
-]
-
-
 # -------------------------------------------------------------------------------------------- rows
 # Checks the rows of a ledger as they are read: anybody may have written the file.
 

@@ -30,8 +30,6 @@ from monitor.sources.provenance import Provenance
 from monitor.stream.accumulator import HeardTotals
 from monitor.types import TICKS_PER_SECOND
 
-__all__ = ["Carried", "Ledger"]
-
 HISTORY_POINTS = 300
 _FIGURES = tuple(limits("bits", "evidence_bits", "closed_set_bits"))
 

@@ -18,8 +18,6 @@ from monitor.sources.provenance import Provenance
 from monitor.stream.monitor import Monitor
 from monitor.types import Notice
 
-__all__ = ["LedgerSession", "check"]
-
 READING_SECONDS = 10.0
 FLUSH_SECONDS = 1.0
 """Wall seconds between writes: a crash loses about that much."""

@@ -11,23 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
-__all__ = [
-    "DELTA",
-    "advanced",
-    "basic",
-    "clipped",
-    "clopper_pearson",
-    "epsilon_lower_nats",
-    "epsilon_nats",
-    "finite_epsilon_nats",
-    "guides",
-    "laplace",
-    "noise_scale",
-    "optimal",
-    "secret_uniform",
-]
-
-
 # ------------------------------------------------------------------------------------- composition
 # Composition of disclosure over time: guide curves, and bounds on a declared epsilon.
 #

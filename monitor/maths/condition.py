@@ -17,17 +17,6 @@ import numpy as np
 from monitor.maths.spectra import fft
 from monitor.types import AnyArray, FloatArray, IntArray
 
-__all__ = [
-    "ROW",
-    "WIDEST_HZ",
-    "Condition",
-    "condition_of",
-    "describe_second",
-    "in_common",
-    "mismatch",
-    "poor",
-]
-
 WIDEST_HZ = 8000.0
 """No feature hears more: a wider band makes no difference."""
 

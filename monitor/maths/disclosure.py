@@ -15,15 +15,6 @@ from numpy.typing import NDArray
 from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
-__all__ = [
-    "RankStatistics",
-    "ceiling_bits",
-    "kl_bits",
-    "null_bias_bits",
-    "rank1_match_bits",
-    "rank_statistics",
-]
-
 _Doubles: TypeAlias = NDArray[np.float64]
 _LN2 = float(np.log(2.0))
 

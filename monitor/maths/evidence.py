@@ -17,17 +17,6 @@ from monitor.errors import UsageError
 from monitor.maths.posterior import weighted_evidence
 from monitor.types import FloatArray
 
-__all__ = [
-    "bits_among",
-    "crowd_bits",
-    "enrolled_share",
-    "held_to",
-    "levelled",
-    "log2_ratios",
-    "posterior_among",
-    "total_bits",
-]
-
 
 def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray) -> FloatArray:
     """``(a + sum_f b_f z_fj) / ln 2``.

@@ -19,23 +19,6 @@ import numpy as np
 
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
-__all__ = [
-    "FRAMES_PER_SECOND",
-    "FRAME_TICKS",
-    "LATE_TICKS",
-    "NAME",
-    "PITCHES",
-    "STEPS_PER_OCTAVE",
-    "LandmarkIndex",
-    "LandmarkMatch",
-    "LandmarkPairs",
-    "OwnLandmarks",
-    "frames_of",
-    "pack",
-    "pairs_of",
-    "unpack",
-]
-
 NAME = "landmarks"
 """Of their track, which `monitor.features.landmarks` makes."""
 FRAMES_PER_SECOND = 25

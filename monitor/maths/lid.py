@@ -10,16 +10,6 @@ from numpy.typing import NDArray
 from monitor.errors import UsageError
 from monitor.types import AnyArray, FloatArray, IntArray
 
-__all__ = [
-    "local_information_bits",
-    "log_likelihood_ratios",
-    "near_one",
-    "normalise_rows",
-    "normalised_ceiling_bits",
-    "softmax_bits",
-]
-
-
 # ------------------------------------------------------------------------------------------- scale
 # Scaling of rows to a size near 1, so that their squares neither overflow nor vanish.
 

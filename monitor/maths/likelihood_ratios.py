@@ -15,29 +15,6 @@ from monitor.maths.newton import descend, logistic
 from monitor.maths.roc import pool
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "OpenSet",
-    "Platt",
-    "PriorCoefficients",
-    "TemplateComparisons",
-    "cost_bits",
-    "cross_fit",
-    "exceeding",
-    "fit_each",
-    "fit_growing_temperature",
-    "fit_open_set",
-    "fit_ridge",
-    "fit_temperature",
-    "least_cost_bits",
-    "mean_ratio",
-    "pair_count",
-    "platt",
-    "tempered_bits",
-    "told_apart",
-    "upper_bound_bits",
-]
-
-
 # ------------------------------------------------------------------------------------------- ridge
 # Logistic regression of several numbers, with a ridge, by Newton's method.
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["embedding_margin", "histogram_margin", "level_margin", "page_cusum", "split"]
-
 SHARPNESS = 10.0
 """Of the mixture: with 0 all speakers count alike, with far more the best alone."""
 PSEUDO_FRAMES = 200.0

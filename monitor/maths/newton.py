@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 from monitor.types import BoolArray, FloatArray
 
-__all__ = ["descend", "logistic"]
-
-
 # ---------------------------------------------------------------------------------------- logistic
 # The logistic function as NumPy computes it, for fits whose results are stored or printed in full.
 #

@@ -8,16 +8,6 @@ import numpy as np
 
 from monitor.types import FloatArray
 
-__all__ = [
-    "Candidates",
-    "condense",
-    "confidence_bits",
-    "local_bits",
-    "replicate_bits",
-    "score_posterior",
-    "weighted_evidence",
-]
-
 _CHUNK = 1 << 15
 """Most numbers worked on at once, so that they stay in the cache (benchmarks/update.py)."""
 

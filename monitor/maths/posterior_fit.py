@@ -12,20 +12,6 @@ from scipy.special import softmax
 
 from monitor.types import FloatArray, IntArray
 
-__all__ = [
-    "Anchor",
-    "LogitFit",
-    "Trials",
-    "fit",
-    "fit_replicates",
-    "held_out",
-    "held_out_bits",
-    "information",
-    "prior_of",
-    "smallest_floor",
-]
-
-
 # ------------------------------------------------------------------------------------------ anchor
 # A prior on the weights and the floor of a posterior, from a rank model of other speakers.
 #

@@ -17,31 +17,6 @@ from monitor.errors import CalibrationError, UsageError
 from monitor.maths.newton import descend
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "HIGHEST",
-    "LOSSES",
-    "LOWEST",
-    "RankFit",
-    "RankLoss",
-    "binomial_log_pmf",
-    "binomial_log_pmf_at",
-    "binomial_mean_disclosure_bits",
-    "fit",
-    "fit_many",
-    "gather",
-    "log_pmf",
-    "log_pmf_at",
-    "loss_values",
-    "maximise",
-    "mean_bits_of",
-    "mean_disclosure_bits",
-    "nodes",
-    "pmf_of",
-    "rise",
-    "weights",
-]
-
-
 # -------------------------------------------------------------------------------------- quadrature
 # Sums over thousands of ranks, by quadrature through a few nodes.
 #

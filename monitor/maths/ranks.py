@@ -13,19 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
-__all__ = [
-    "TIE_RULES",
-    "all_rank_bounds",
-    "first_rank_bits",
-    "placed",
-    "rank_bounds",
-    "rank_histogram",
-    "rank_histograms",
-    "rank_now",
-    "score_gaps",
-]
-
-
 # ------------------------------------------------------------------------------------------- ranks
 # The rank of the true speaker, and histograms of it (docs/method.md section 3).
 

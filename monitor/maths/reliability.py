@@ -10,16 +10,6 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
-__all__ = [
-    "EDGES",
-    "Reliability",
-    "conformal_threshold",
-    "fewest_maxima",
-    "reliability",
-    "smallest_share",
-]
-
-
 # ------------------------------------------------------------------------------------- reliability
 # Is a posterior calibrated: of candidates given probability p, are a fraction p the speaker?
 

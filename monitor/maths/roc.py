@@ -11,20 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
-__all__ = [
-    "Blocks",
-    "Counts",
-    "Highest",
-    "RunningWeights",
-    "Tail",
-    "cell_counts",
-    "count_scores",
-    "cuts_around",
-    "pool",
-    "scores_of",
-]
-
-
 # --------------------------------------------------------------------------------------------- roc
 # Counts of mated and non-mated scores, from which every figure of a ROC follows.
 #

@@ -13,8 +13,6 @@ import numpy as np
 
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["OF_COUNTS", "OF_VECTORS", "Similarity"]
-
 PSEUDO_COUNT = 0.5
 """a of docs/method.md section 2: what is added to every bin of a template."""
 

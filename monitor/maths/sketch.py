@@ -9,9 +9,6 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.types import AnyArray, IntArray
 
-__all__ = ["AnySketch", "EmbeddingSum", "Histogram", "window_starts"]
-
-
 # ------------------------------------------------------------------------------------------ sketch
 # Running, mergeable summaries of one feature over a stream (docs/method.md section 1).
 

@@ -14,8 +14,6 @@ import numpy as np
 
 from monitor import lazy
 
-__all__ = ["fft"]
-
 
 def _on_first_use(name: str) -> None:
     """Let a part of numpy be loaded when something of it is asked for."""
@@ -33,4 +31,4 @@ if lazy.own_process:
     for _name in ("f2py", "testing"):
         _on_first_use(_name)
 
-from scipy import fft  # noqa: E402
+from scipy import fft as fft  # noqa: E402

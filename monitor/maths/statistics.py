@@ -13,31 +13,6 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
-__all__ = [
-    "HOLD_SECONDS",
-    "REPLICATES",
-    "TAIL",
-    "Crossing",
-    "DisclosureDelay",
-    "Estimate",
-    "FirstCrossing",
-    "difference_reach",
-    "disclosure_delay",
-    "freedom",
-    "interpolated_quantile",
-    "limits",
-    "limits_of_each",
-    "mean_seconds",
-    "median_seconds",
-    "quantile_limits",
-    "share_crossed",
-    "share_limits",
-    "speaker_weights",
-    "t_limits",
-    "weighted_quantile",
-]
-
-
 # --------------------------------------------------------------------------------------- bootstrap
 # Bootstrap replicates of speakers: how often each of them stands in each resample.
 

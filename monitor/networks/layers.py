@@ -18,33 +18,6 @@ from monitor.files import read_arrays
 from monitor.maths.spectra import fft
 from monitor.types import AnyArray, FloatArray
 
-__all__ = [
-    "BANDS",
-    "FFT",
-    "FLOOR",
-    "HOP",
-    "RATE",
-    "WIDTH",
-    "Centre",
-    "Separable",
-    "Tape",
-    "Tapes",
-    "WholeBlocks",
-    "dense",
-    "filters",
-    "frames_of",
-    "int8",
-    "log_mel",
-    "product",
-    "read_weights",
-    "relu",
-    "restored",
-    "shipped_weights",
-    "weights_of",
-    "window",
-]
-
-
 # ----------------------------------------------------------------------------------------- weights
 # Files of weights: arrays by name, and the digest that marks what they make.
 #

@@ -33,25 +33,6 @@ from monitor.networks.layers import (
 )
 from monitor.types import AnyArray, FloatArray, IntArray
 
-__all__ = [
-    "BLOCK",
-    "PHONES",
-    "SHA256",
-    "UNITS_BLOCK",
-    "UNITS_SHA256",
-    "PhoneNetwork",
-    "PhoneStream",
-    "Token",
-    "Trigram",
-    "UnitNetwork",
-    "UnitStream",
-    "likeliest",
-    "shipped_recogniser",
-    "shipped_units",
-    "tokens",
-]
-
-
 # --------------------------------------------------------------------------------------- likeliest
 # Decodes CTC posteriors into the likeliest phones, with a trigram of them.
 #

@@ -32,22 +32,6 @@ from monitor.networks.layers import (
 )
 from monitor.types import AnyArray, FloatArray, IntArray
 
-__all__ = [
-    "BLOCK",
-    "DECODER_BANDS",
-    "FRAME",
-    "SHA256",
-    "Codebooks",
-    "TokenStream",
-    "UscDecoder",
-    "UscDecoderStream",
-    "UscEncoder",
-    "UscEncoderStream",
-    "UscNetwork",
-    "shipped_codec",
-]
-
-
 # --------------------------------------------------------------------------------------- codebooks
 # Residual vector quantisation: what a latent is in codes, and codes as a latent again.
 #

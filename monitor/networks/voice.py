@@ -15,9 +15,6 @@ from monitor.errors import StoreError, UsageError
 from monitor.networks.layers import BANDS, WIDTH, log_mel, read_weights, shipped_weights
 from monitor.types import FloatArray
 
-__all__ = ["SHA256", "BothNetworks", "VoiceNetwork", "shipped"]
-
-
 # ------------------------------------------------------------------------------------------- voice
 # The voice network: embeddings of a speaker's voice, by numpy alone.
 #

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["MethodBits", "attacks_svg", "plot_attacks"]
-
 _PAPER = (ORANGE, BLUE, GREEN, PURPLE)
 _MARKS = ("o", "s", "D", "^")
 _ROW_INCHES, _FOOT_INCHES = 0.55, 1.2

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_rank_models", "plot_reliability"]
-
-
 # ------------------------------------------------------------------------------------- reliability
 # Is the posterior calibrated? Probability claimed against how often it came true.
 

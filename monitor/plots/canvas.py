@@ -22,41 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = [
-    "BLACK",
-    "BLUE",
-    "COLOURS",
-    "GREEN",
-    "GREY",
-    "INK",
-    "LIGHT_BLUE",
-    "LINE",
-    "MUTED",
-    "ORANGE",
-    "PAGE",
-    "PRINT",
-    "PURPLE",
-    "RED",
-    "Palette",
-    "check_drawing",
-    "check_suffix",
-    "draw",
-    "format_seconds",
-    "inline_figure",
-    "inline_svg",
-    "legend_above",
-    "nice_seconds",
-    "numbers",
-    "painted",
-    "percents",
-    "save_picture",
-    "spread_apart",
-    "standalone_svg",
-    "styled",
-    "written",
-]
-
-
 # -------------------------------------------------------------------------------------------- axes
 # What the pictures of an evaluation share: how axes are written, and where a legend lies.
 

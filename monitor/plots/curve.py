@@ -61,31 +61,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "CHARACTER_WIDTH",
-    "RunColumns",
-    "across",
-    "bits_in",
-    "caption",
-    "curve_points",
-    "draw_scale",
-    "figure_of",
-    "heading",
-    "in_bits",
-    "mark_alerts",
-    "mark_changes",
-    "mark_doubt",
-    "mark_gaps",
-    "mark_peak",
-    "one_in_words",
-    "plot_crowds",
-    "plot_run",
-    "run_of",
-    "short_name",
-    "summary",
-]
-
-
 # ------------------------------------------------------------------------------------------ series
 # The records of a run as columns of numbers, ready to be drawn.
 

@@ -15,19 +15,6 @@ from monitor.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "POINTS",
-    "CrowdRates",
-    "Curves",
-    "Drawing",
-    "Line",
-    "Picture",
-    "Systems",
-    "paint_crowd",
-    "pictures",
-]
-
-
 # ---------------------------------------------------------------------------------- identification
 # How often somebody is recognised among ever more people: measured, and by what forms say.
 

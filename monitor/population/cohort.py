@@ -22,23 +22,6 @@ from monitor.population.rank_model import check_templates, spec_from
 from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray, FloatArray
 
-__all__ = [
-    "COHORT",
-    "SCHEMA",
-    "Cohort",
-    "CohortScoring",
-    "FeatureTemplates",
-    "load_cohort",
-    "normalised",
-    "noted_cohort",
-    "pack_cohort",
-    "read_store",
-    "store_kind",
-    "unpack_cohort",
-    "write_store",
-]
-
-
 # ----------------------------------------------------------------------------------------- storing
 # One file format for populations and rank models: npz without pickle, with a JSON header.
 #

@@ -12,8 +12,6 @@ from monitor.phrases import length_in_words, percent, plural
 from monitor.population.rank_model import Maxima, RankModel, RankModels
 from monitor.records.keys import HEADLINES
 
-__all__ = ["FalseAlarms", "false_alarms"]
-
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:

@@ -19,8 +19,6 @@ from monitor.population.cohort import Cohort, store_kind
 from monitor.population.population import Population, load_rank_models, save_rank_models
 from monitor.population.rank_model import RankModel, RankModels
 
-__all__ = ["Forgotten", "forget", "named_in"]
-
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:

@@ -14,19 +14,6 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, neighbours
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "GOOD_AREA",
-    "EnrolledProbability",
-    "EvidenceSpread",
-    "LengthModel",
-    "RankModelPoint",
-    "Spread",
-    "at_template",
-    "same_session_bias",
-    "same_session_bias_bits",
-]
-
-
 # ----------------------------------------------------------------------------------- interpolation
 # A rank model between the lengths it was learnt at (docs/method.md section 4).
 

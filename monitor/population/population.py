@@ -39,25 +39,6 @@ from monitor.population.rank_model import (
 from monitor.safe_text import printable
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "MISMATCH",
-    "SLICE_SECONDS",
-    "Calibration",
-    "Population",
-    "Scoring",
-    "SourceNote",
-    "Speaker",
-    "extended",
-    "load_rank_models",
-    "merged_by",
-    "pack_people",
-    "save_rank_models",
-    "sound_of",
-    "stored_as",
-    "unpack_people",
-]
-
-
 # ------------------------------------------------------------------------------------- calibration
 # What calibration brings a population: rank models, and what these cannot do without.
 

@@ -17,26 +17,6 @@ if TYPE_CHECKING:
     from monitor.population.cohort import FeatureTemplates
     from monitor.population.population import Speaker
 
-__all__ = [
-    "HORIZONS",
-    "EvidenceModel",
-    "EvidencePoint",
-    "FieldMaxima",
-    "LengthEvidence",
-    "Maxima",
-    "RankModel",
-    "RankModels",
-    "check_maxima",
-    "check_rank_model",
-    "check_speakers",
-    "check_templates",
-    "neighbours",
-    "pack_maxima",
-    "spec_from",
-    "unpack_maxima",
-]
-
-
 # ---------------------------------------------------------------------------------------- checking
 # What a population or a rank model from a file must be before anything is computed with it.
 #

@@ -8,33 +8,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-__all__ = [
-    "CONDITIONS",
-    "COUNT",
-    "DIFFERS",
-    "FIGURE",
-    "FLAG",
-    "HEADLINES",
-    "MAYBE_SECONDS",
-    "MAYBE_TEXT",
-    "MOST",
-    "MOST_BITS",
-    "NUMBER",
-    "PROBABILITY",
-    "SECONDS",
-    "SESSION",
-    "TEXT",
-    "TEXTS",
-    "TOP",
-    "VALUE",
-    "Key",
-    "Record",
-    "limits",
-    "misfit",
-    "with_limits",
-]
-
-
 # -------------------------------------------------------------------------------------------- keys
 # One key of a record, declared once: its name, its JSON Schema, its meaning, where it comes from.
 #

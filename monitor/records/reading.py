@@ -27,28 +27,6 @@ from monitor.records.keys import (
     limits,
 )
 
-__all__ = [
-    "BYSTANDERS",
-    "CEILING",
-    "DECLARED_READING",
-    "DECLARED_START",
-    "DISCLOSURE_DELAY",
-    "FALSE_ALARMS",
-    "HEADLINE",
-    "OPEN_CHANGE",
-    "PEOPLE",
-    "PROTECTED_READING",
-    "PROTECTED_START",
-    "READING",
-    "SCHEMA_VERSION",
-    "START",
-    "TRANSCRIPTS_END",
-    "TRANSCRIPTS_START",
-    "declared_record",
-    "protected_record",
-]
-
-
 # ------------------------------------------------------------------------------------- transcripts
 # What records say of transcripts: whose words they are, and how well they fit the speech.
 

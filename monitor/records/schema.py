@@ -42,21 +42,6 @@ from monitor.records.reading import (
 from monitor.safe_text import file_name, printable
 from monitor.types import GAP_REASONS, NOTICE_KINDS
 
-__all__ = [
-    "ALERT",
-    "CHANGE",
-    "CROSSING",
-    "END",
-    "GAP",
-    "NOTICE",
-    "RECORDS",
-    "SCHEMA",
-    "follow_run",
-    "read_run",
-    "wrong_in",
-]
-
-
 # ------------------------------------------------------------------------------------------ events
 # What happens between readings: a loss, a change of speaker or channel, an alert.
 

@@ -35,21 +35,6 @@ from monitor.tables import Column, Kind, need, read_parquet, write
 if TYPE_CHECKING:
     from monitor.run.run import Run
 
-__all__ = [
-    "COLUMNS",
-    "Opened",
-    "RecordingOutcome",
-    "SummaryFile",
-    "SummaryRow",
-    "delay_over",
-    "hear_each",
-    "hear_one",
-    "known_already",
-    "recordings_of",
-    "row_of",
-]
-
-
 # ------------------------------------------------------------------------------------------ bought
 # What an anonymiser bought over many recordings, from the lines of their summary.
 

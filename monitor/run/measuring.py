@@ -29,8 +29,6 @@ from monitor.types import AnyArray, Notice
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Measurement", "measure"]
-
 _FIRST = ("bits withheld", "no speech", "conditions differ", "poor sound", "enrolled too", "copy")
 """Notices that come first where there is room for one: they can turn the figure's meaning."""
 

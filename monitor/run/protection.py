@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from monitor.anonymisers.blocks import ProtectedBlocks
     from monitor.stream.pair import MonitorPair
 
-__all__ = ["ProtectedSide", "Protection"]
-
 
 @dataclass(frozen=True, slots=True)
 class Protection:

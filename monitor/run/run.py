@@ -46,19 +46,6 @@ if TYPE_CHECKING:
     from monitor.stream.blocks_to_ticks import HeardAhead
     from monitor.stream.pair import MonitorPair
 
-__all__ = [
-    "LedgerFile",
-    "LogFile",
-    "Promised",
-    "Run",
-    "Unfinished",
-    "configuration_of",
-    "fit_rules",
-    "heard_ahead",
-    "shedding_load",
-]
-
-
 # ------------------------------------------------------------------------------------------- files
 # The files that a run writes: its JSON lines and the ledger, and when they may be opened.
 

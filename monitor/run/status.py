@@ -10,17 +10,6 @@ from monitor.errors import UsageError
 if TYPE_CHECKING:
     from monitor.run.run import Run
 
-__all__ = [
-    "FAILED",
-    "INCOMPLETE",
-    "INTERRUPTED",
-    "RAISED",
-    "USAGE",
-    "status_of",
-    "status_of_error",
-    "worst",
-]
-
 FAILED, USAGE, RAISED, INCOMPLETE, INTERRUPTED = 1, 2, 3, 4, 130
 _WORST_FIRST = (INTERRUPTED, FAILED, USAGE, INCOMPLETE, RAISED)
 

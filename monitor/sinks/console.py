@@ -10,9 +10,6 @@ from rich.segment import Segment
 
 from monitor.safe_text import printable
 
-__all__ = ["PlainConsole", "RunBuffer"]
-
-
 # ----------------------------------------------------------------------------------------- console
 # A rich console whose output texts from files cannot steer: control characters are replaced.
 

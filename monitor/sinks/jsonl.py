@@ -17,9 +17,6 @@ import orjson
 from monitor.errors import StoreError, UsageError
 from monitor.files import is_ours, is_still_at, keep_private, lock
 
-__all__ = ["JsonLines", "line_of", "refuse_overwrite", "standing"]
-
-
 # ---------------------------------------------------------------------------------------- standing
 # Checks a path before a run is written there: is there a run already, and did it end?
 

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-__all__ = ["LiveView"]
-
 LATE_SECONDS = 1.0
 _STYLES = {
     **dict.fromkeys((CEILING, CHANCE, " "), "default"),

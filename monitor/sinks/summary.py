@@ -38,21 +38,6 @@ from monitor.safe_text import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "alert_in_words",
-    "also_narrowed_down",
-    "among_enrolled",
-    "bits_now",
-    "clean",
-    "in_a_crowd",
-    "limits_in_words",
-    "number",
-    "print_summary",
-    "protected_now",
-    "speed_text",
-]
-
-
 # ---------------------------------------------------------------------------------------- in words
 # Readings, alerts and changes in the words of a terminal: one short line each.
 

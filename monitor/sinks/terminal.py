@@ -40,29 +40,6 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-__all__ = [
-    "CEILING",
-    "CHANCE",
-    "CROWD_COLUMNS",
-    "EMPTY",
-    "LINEAR",
-    "PLATEAU",
-    "PROTECTED",
-    "ROOT",
-    "THRESHOLD",
-    "LiveCurve",
-    "ReplayProgress",
-    "TerminalSink",
-    "TextCurve",
-    "axis",
-    "crowd_legend",
-    "crowd_rows",
-    "draw_curve",
-    "legend",
-    "row_of",
-]
-
-
 # --------------------------------------------------------------------------------------- textcurve
 # A curve drawn with braille dots, two by four to a character.
 

@@ -21,9 +21,6 @@ from monitor.transcripts.live import WordPipe
 from monitor.transcripts.transcript import Transcript
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Track, Tracks, Words
 
-__all__ = ["Beside", "LiveWords", "TranscriptNote", "note_of", "stated_transcripts", "with_words"]
-
-
 # --------------------------------------------------------------------------------- transcript note
 # What a source says of the words that it brings: which transcript, how many, whose.
 

@@ -15,9 +15,6 @@ from monitor.sources.beside import TranscriptNote, stated_transcripts
 from monitor.sources.provenance import Provenance, stated_provenance
 from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, Track, Tracks, Words
 
-__all__ = ["Chain", "Paced", "cut_frames"]
-
-
 # ----------------------------------------------------------------------------------------- cutting
 # Cuts a run of frames into shorter runs.
 

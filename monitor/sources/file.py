@@ -23,9 +23,6 @@ from monitor.safe_text import as_pipe, as_wav, file_name
 from monitor.sources.provenance import Provenance, provenance_of
 from monitor.types import Block, FloatArray, Gap
 
-__all__ = ["Decoder", "File"]
-
-
 # ----------------------------------------------------------------------------------------- decoder
 # One decoder over libsndfile that gives the same samples for any block size.
 #

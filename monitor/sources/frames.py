@@ -29,22 +29,6 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, In
 if TYPE_CHECKING:
     from monitor.sources.provenance import Provenance
 
-__all__ = [
-    "MOST_TICKS",
-    "RESERVED",
-    "SCHEMA",
-    "SUFFIXES",
-    "FramesFile",
-    "Header",
-    "PrecomputedFrames",
-    "header_of",
-    "read_frames",
-    "read_header",
-    "read_json_lines",
-    "write_frames",
-]
-
-
 # ------------------------------------------------------------------------------------- precomputed
 # Frames of a whole recording that somebody else made, checked: what both file formats give.
 

@@ -16,19 +16,6 @@ from monitor.managed import Managed
 from monitor.protocols import AudioDevice, StreamInfo
 from monitor.types import Block, FloatArray, Gap
 
-__all__ = [
-    "AudioQueue",
-    "Device",
-    "Microphone",
-    "OpenedInput",
-    "SoundClock",
-    "choose",
-    "devices",
-    "open_input",
-    "rescan",
-]
-
-
 # -------------------------------------------------------------------------------------- soundclock
 # Estimates when each second of a live stream was recorded, from blocks that may come late.
 

@@ -17,9 +17,6 @@ from monitor.protocols import StreamInfo
 from monitor.sources.provenance import Provenance
 from monitor.types import Block, FloatArray, Gap
 
-__all__ = ["ENCODINGS", "Pipe", "WavHeader", "pcm_to_float", "read_header"]
-
-
 # --------------------------------------------------------------------------------------------- wav
 # The header of a WAV that cannot be seeked in, and PCM samples as floats.
 #

@@ -15,9 +15,6 @@ from monitor.safe_text import file_name
 from monitor.sources.frames import header_of
 from monitor.sources.registry import is_frames
 
-__all__ = ["Provenance", "file_hash", "provenance_of", "recording_hashes", "stated_provenance"]
-
-
 # ------------------------------------------------------------------------------------ fingerprints
 # Hashes that recognise a recording again, also in another lossless format.
 

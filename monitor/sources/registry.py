@@ -17,17 +17,6 @@ from typing import Any
 from monitor.errors import UsageError
 from monitor.protocols import LiveSource, Source
 
-__all__ = [
-    *(
-        "is_frames",
-        "missing_members",
-        "open_live_source",
-        "open_source",
-        "recording_suffixes",
-        "register",
-    ),
-]
-
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:")  # two letters or more: C: is a drive
 _INTERVAL = "an interval needs an audio file; leave out the start and the end"
 _NOT_FOR_THIS = {

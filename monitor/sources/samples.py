@@ -12,8 +12,6 @@ from monitor.managed import Managed
 from monitor.protocols import StreamInfo
 from monitor.types import AnyArray, Block
 
-__all__ = ["Samples"]
-
 
 class Samples(Managed):
     """An array of samples, in blocks of a second.

@@ -15,9 +15,6 @@ from monitor.maths.sketch import AnySketch
 from monitor.stream.reading import RunningTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
 
-__all__ = ["FrameAccumulator", "HeardTotals", "Moments", "check_frames"]
-
-
 # ---------------------------------------------------------------------------------------- checking
 # What ready-made frames must be; checked before anything of a stream changes.
 

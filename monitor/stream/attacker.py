@@ -48,25 +48,6 @@ from monitor.stream.reading import (
 )
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "Attacker",
-    "CommonLength",
-    "ExpectedBits",
-    "PosteriorModel",
-    "RatioBits",
-    "Ratios",
-    "WeighedScores",
-    "check_networks",
-    "choose_features",
-    "choose_rank_model",
-    "common_length",
-    "evidence_model_of",
-    "most_probable",
-    "ratios_lack",
-    "rows_by_features",
-]
-
-
 # ----------------------------------------------------------------------------------------- lengths
 # The one length D that all templates of a run are cut to, and what that means.
 #

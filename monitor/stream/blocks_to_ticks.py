@@ -21,9 +21,6 @@ from monitor.sources.chain import Chain
 from monitor.sources.file import File
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track, Tracks, Words
 
-__all__ = ["BlocksToTicks", "HeardAhead", "LoadShedding", "OnBothSides", "Timed", "timed"]
-
-
 # --------------------------------------------------------------------------------- blocks to ticks
 # From blocks of audio to runs of ticks, with the place of every recording on the stream.
 

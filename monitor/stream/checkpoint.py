@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from monitor.stream.monitor import Monitor
     from monitor.stream.pair import MonitorPair
 
-__all__ = ["Checkpoint", "check_state", "state_path"]
-
-
 # -------------------------------------------------------------------------------------- remembered
 # What a checkpoint must be before a run is taken up from it: anybody may have written the file.
 

@@ -21,9 +21,6 @@ from monitor.maths.landmarks import (
 from monitor.population.population import Population
 from monitor.types import TICKS_PER_SECOND, BoolArray, Frames, IntArray, Notice, Track
 
-__all__ = ["CopyFinder", "LandmarkWindows", "RepeatFinder", "is_repetition", "is_same_audio"]
-
-
 # ------------------------------------------------------------------------------------------ copies
 # Notices that a stream is a copy of audio that somebody was enrolled from.
 #

@@ -17,16 +17,6 @@ from monitor.stream.accumulator import check_frames
 from monitor.transcripts.coverage import Coverage, coverage_of
 from monitor.types import TICKS_PER_SECOND, BoolArray, Frames, IntArray, Track, Tracks, Words
 
-__all__ = [
-    "BesideClock",
-    "FrontEnd",
-    "RecordingCoverage",
-    "WordCoverage",
-    "check_words",
-    "worth_telling",
-]
-
-
 # --------------------------------------------------------------------------------------- front end
 # The front end of a monitor: what makes frames of its features, compared with the templates'.
 

@@ -19,9 +19,6 @@ from monitor.stream.attacker import Attacker
 from monitor.stream.reading import Assessment, Bystander, Bystanders, Open, Reading, RunningTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray, Notice, Track
 
-__all__ = ["Assessed", "Part", "ReadingMaker", "StreamConditions", "VoiceStretches", "as_moments"]
-
-
 # -------------------------------------------------------------------------------------- conditions
 # What a stream sounds like, second by second, and whether the templates sound so too.
 

@@ -44,9 +44,6 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Notice
 if TYPE_CHECKING:
     from monitor.stream.blocks_to_ticks import BlocksToTicks
 
-__all__ = ["Event", "Monitor", "MonitorSettings", "Recordings"]
-
-
 # ---------------------------------------------------------------------------------------- settings
 # The settings of a monitor, checked: what is the same at every second of a stream.
 

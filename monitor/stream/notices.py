@@ -21,18 +21,6 @@ from monitor.types import TICKS_PER_SECOND, Gap, Notice
 if TYPE_CHECKING:
     from monitor.stream.monitor import Monitor
 
-__all__ = [
-    "EventOrder",
-    "GapEvent",
-    "NoticeEvent",
-    "log_notices",
-    "rank_model_notices",
-    "recording_notices",
-    "session_of",
-    "setup_notices",
-]
-
-
 # ------------------------------------------------------------------------------------------- order
 # Orders what happens between the readings of a stream: losses, and notices for people.
 

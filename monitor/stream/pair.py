@@ -17,8 +17,6 @@ from monitor.stream.monitor import Event, Monitor
 from monitor.stream.reading import Change, ProtectedReading, Reading
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Tracks, Words
 
-__all__ = ["IGNORANT", "INFORMED", "MonitorPair"]
-
 IGNORANT = "ignorant"
 """Knows clear speech alone: templates and rank models of the clear side."""
 INFORMED = "lazy-informed"

@@ -23,29 +23,6 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from monitor.stream.attacker import Attacker
 
-__all__ = [
-    "CITY",
-    "ZERO",
-    "Among",
-    "Assessment",
-    "Bits",
-    "Bystander",
-    "Bystanders",
-    "Change",
-    "ChangeDetector",
-    "CrowdEvidence",
-    "FeatureReading",
-    "Followed",
-    "Open",
-    "ProtectedReading",
-    "Reading",
-    "RunningTotals",
-    "among_each",
-    "bystanders_of",
-    "crowds_for",
-]
-
-
 # -------------------------------------------------------------------------------------- bystanders
 # Who else became more probable: everybody enrolled loses when anybody speaks.
 #

@@ -20,19 +20,6 @@ from monitor.stream.reading import Change, Reading
 from monitor.types import Notice
 from monitor.version import __version__
 
-__all__ = [
-    "RunTotals",
-    "coverage_notices",
-    "coverage_record",
-    "fingerprint",
-    "gap_record",
-    "notice_record",
-    "record_of",
-    "start_record",
-    "transcripts_record",
-]
-
-
 # ------------------------------------------------------------------------------------- transcripts
 # What the records of a run say of transcripts: before it, and how well they fitted after it.
 

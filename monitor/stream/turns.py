@@ -15,23 +15,6 @@ from monitor.stream.attacker import Attacker
 from monitor.stream.reading import Change, ChangeDetector, Followed, Open
 from monitor.types import AnyArray
 
-__all__ = [
-    "FEWEST",
-    "LEAST",
-    "ON_CHANGE",
-    "SpeakerTurns",
-    "ToldTurns",
-    "alike",
-    "background",
-    "change_detector",
-    "cohort",
-    "comparable",
-    "judged_by",
-    "shipped_readers",
-    "unlike",
-]
-
-
 # -------------------------------------------------------------------------------------- background
 # Templates of other people, by which the change detector judges how much one voice stands out.
 #

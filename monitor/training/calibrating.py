@@ -55,22 +55,6 @@ from monitor.training.voices import (
 )
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, FloatArray, Frames, IntArray, Track
 
-__all__ = [
-    "FEWEST_SPEAKERS",
-    "FIELDS",
-    "LENGTHS",
-    "MOST_STREAMS",
-    "TEMPLATE_LENGTHS",
-    "TRIALS",
-    "Prior",
-    "advice",
-    "calibrate",
-    "stream_of",
-    "weaker_joints",
-    "with_maxima",
-]
-
-
 # ----------------------------------------------------------------------------------------- streams
 # What a calibration speaker said as one stream, as the monitor would have heard it.
 

@@ -15,9 +15,6 @@ from monitor.population.population import SLICE_SECONDS
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, join
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["MOST_SCORES", "Cell", "CellComparisons", "Plan", "plans"]
-
-
 MOST_SCORES = 4_000_000
 """Raw scores kept for the conditional logit and the null band; ranks use every trial."""
 _CHUNK = 256

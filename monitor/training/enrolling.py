@@ -39,20 +39,6 @@ from monitor.training.listening import (
 )
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, IntArray
 
-__all__ = [
-    "LEAST_SECONDS",
-    "UNLIKE_BITS",
-    "Enrolment",
-    "LiveEnrolment",
-    "Quality",
-    "UnlikeSession",
-    "enrol",
-    "landmarks_of",
-    "unlike_additions",
-    "unlike_sessions",
-]
-
-
 # ----------------------------------------------------------------------------------- session check
 # A check of enrolled sessions: do those of one speaker sound like one person?
 #

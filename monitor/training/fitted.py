@@ -30,24 +30,6 @@ from monitor.maths.statistics import limits, weighted_quantile
 from monitor.training.cells import Cell, CellComparisons
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "ROW",
-    "WORTHS",
-    "ChosenComparisons",
-    "FittedCell",
-    "FittedEvidence",
-    "KnownModel",
-    "choose_worth",
-    "chosen",
-    "fit_cell",
-    "fit_evidence",
-    "held_out_nats",
-    "learn_impostors",
-    "ranks_of",
-    "trials_of",
-]
-
-
 # --------------------------------------------------------------------------------------- shrinking
 # Shrinkage of a fit on few speakers towards another rank model (docs/method.md sections 3 and 5).
 #

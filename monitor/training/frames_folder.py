@@ -33,16 +33,6 @@ from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mar
 from monitor.types import TICKS_PER_SECOND, Frames
 from monitor.version import __version__
 
-__all__ = [
-    "HearingOptions",
-    "HearingOrder",
-    "OrderOutcome",
-    "hear",
-    "keep",
-    "orders",
-    "write_manifest",
-]
-
 MANIFEST = "manifest.csv"
 COLUMNS = ["path", "speaker", "session"]
 

@@ -42,22 +42,6 @@ from monitor.types import (
     Words,
 )
 
-__all__ = [
-    "SLICE_TICKS",
-    "HearingOutcome",
-    "Listener",
-    "SpeechFrames",
-    "SpeechTrack",
-    "frames_of_recording",
-    "hear_in_order",
-    "heard_runs",
-    "of_words",
-    "speakers_in_order",
-    "told_of_words",
-    "with_their_words",
-]
-
-
 # ------------------------------------------------------------------------------------ hearing runs
 # Hears one recording of audio, with the words that lie beside it, run by run.
 

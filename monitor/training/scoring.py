@@ -29,23 +29,6 @@ from monitor.training.cells import Plan, plans
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, units_of
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "MOST_BYTES",
-    "CorpusScores",
-    "EnrolledGrid",
-    "JointScores",
-    "ScoreGrid",
-    "Stretches",
-    "check_size",
-    "groups_of",
-    "largest",
-    "score",
-    "scored_by",
-    "stretches",
-    "systems_by",
-]
-
-
 # ------------------------------------------------------------------------------------------ groups
 # What a corpus says about its speakers beside their names, such as their gender.
 

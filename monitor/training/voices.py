@@ -26,20 +26,6 @@ from monitor.training.listening import (
 )
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray
 
-__all__ = [
-    "FEWEST",
-    "UNITS_PER_SECOND",
-    "SessionFrames",
-    "SpeakerSpeech",
-    "cohort_from",
-    "cohort_of",
-    "collect",
-    "join",
-    "session_frames",
-    "units_of",
-]
-
-
 # ---------------------------------------------------------------------------------- session frames
 # The frames of one feature in one calibration session, and what any window of it adds up to.
 

@@ -9,8 +9,6 @@ from scipy import fft, ndimage
 
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Words
 
-__all__ = ["Coverage", "coverage_of"]
-
 _BIN_TICKS = 10
 _NEAR_SECONDS = 5.0  # a transcript moved by less is still much the same
 _OFF_BINS = 10  # by which all times may be off, here and at every other place

@@ -37,25 +37,6 @@ from monitor.transcripts.transcript import (
 if TYPE_CHECKING:
     from webvtt import Caption
 
-__all__ = [
-    "LIES_BESIDE",
-    "SUFFIXES",
-    "TranscriptChoice",
-    "mended",
-    "parse_line",
-    "passed_over",
-    "read_captions",
-    "read_ctm",
-    "read_table",
-    "read_transcript",
-    "read_whisper",
-    "read_word_lines",
-    "token_cues",
-    "transcript_beside",
-    "words_mark",
-]
-
-
 # ---------------------------------------------------------------------------------------- captions
 # Transcripts as captions: WebVTT and SubRip, by webvtt-py (`.vtt`, `.srt`).
 

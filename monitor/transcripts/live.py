@@ -17,8 +17,6 @@ from monitor.transcripts.formats import parse_line
 from monitor.transcripts.transcript import MOST_WORDS_A_SECOND, SaidWord, Transcript
 from monitor.types import TICKS_PER_SECOND, Words
 
-__all__ = ["WordPipe", "lines_from"]
-
 _MOST_WAITING = 10_000  # lines; then the recogniser has to wait
 _MOST_TOLD = 5  # malformed lines
 _WAIT_SECONDS = 0.1

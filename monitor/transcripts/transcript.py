@@ -17,25 +17,6 @@ from monitor.errors import SourceError
 from monitor.safe_text import file_name, printable
 from monitor.types import TICKS_PER_SECOND, Words
 
-__all__ = [
-    "LATEST_SECONDS",
-    "MOST_BYTES",
-    "MOST_WORDS_A_SECOND",
-    "Cue",
-    "SaidWord",
-    "Transcript",
-    "gather",
-    "lines_of",
-    "read_text",
-    "rows_in",
-    "segment_cues",
-    "speaker_of",
-    "spread_words",
-    "text_of",
-    "times_of",
-]
-
-
 # --------------------------------------------------------------------------------------- json rows
 # The fields of one row of a recogniser's JSON, a segment, a word or a token, in any dialect.
 

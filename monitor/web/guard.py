@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = [
-    "COOKIE",
-    "CSP",
-    "SESSION_SECONDS",
-    "Access",
-    "Answer",
-    "Guard",
-    "address_of",
-    "host_of",
-    "is_loopback",
-    "may_ask_for",
-    "too_many_tries",
-]
-
-
 # ------------------------------------------------------------------------------------------ access
 # Access control of the page: its token, the browsers' sessions, and limits on guessing.
 

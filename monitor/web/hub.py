@@ -19,9 +19,6 @@ import orjson
 
 from monitor.alerts.rules import Forecast
 
-__all__ = ["Hub", "NumberedRecord", "Wakeup", "thinned"]
-
-
 # ------------------------------------------------------------------------------------------ wakeup
 # An event that another thread sets and coroutines of the server's loop wait for.
 

@@ -44,25 +44,6 @@ from monitor.web.guard import (
 )
 from monitor.web.hub import Hub, NumberedRecord, Wakeup
 
-__all__ = [
-    "BACKLOG",
-    "CONTENT_TYPE",
-    "STATIC",
-    "Connections",
-    "Page",
-    "batches",
-    "events",
-    "exposition",
-    "hello",
-    "make_app",
-    "most_connections",
-    "no_descriptor_left",
-    "plotly_js",
-    "since_of",
-    "styles_of",
-]
-
-
 # ----------------------------------------------------------------------------------------- metrics
 # The newest reading as Prometheus metrics.
 

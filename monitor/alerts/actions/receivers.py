@@ -25,9 +25,6 @@ from monitor.sinks.jsonl import line_of
 from monitor.sinks.summary import alert_in_words
 from monitor.version import __version__
 
-__all__ = ["Bell", "Command", "Notify", "Webhook"]
-
-
 # -------------------------------------------------------------------------------------------- bell
 # An alert rings the terminal's bell.
 

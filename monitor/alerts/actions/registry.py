@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from monitor.protocols import AlertReceiver
 
-__all__ = ["ACTION_OPTIONS", "ActionOption", "BackgroundDelivery", "DeliveryError"]
-
-
 # ---------------------------------------------------------------------------------------- delivery
 # Hands alerts to a slow receiver from a thread of its own: the stream never waits for it.
 

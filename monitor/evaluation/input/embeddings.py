@@ -32,9 +32,6 @@ from monitor.maths.scores import OF_VECTORS
 from monitor.phrases import plural
 from monitor.types import AnyArray, FloatArray
 
-__all__ = ["Vectors", "read_embeddings", "read_vectors"]
-
-
 # ----------------------------------------------------------------------------------------- vectors
 # Reads files of speaker embeddings.
 

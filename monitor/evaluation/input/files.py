@@ -22,31 +22,6 @@ from monitor.phrases import plural
 from monitor.safe_text import printable
 from monitor.types import AnyArray, FloatArray
 
-__all__ = [
-    "SPEAKER",
-    "TARGET",
-    "TRIAL",
-    "WORDS",
-    "Attribute",
-    "Layout",
-    "Progress",
-    "Table",
-    "array_at",
-    "arrays_at",
-    "fields",
-    "kind_of",
-    "layout_of",
-    "natural",
-    "read_attribute",
-    "read_table",
-    "role_of",
-    "scratch",
-    "separator_of",
-    "text_chunks",
-    "to_number",
-]
-
-
 # ----------------------------------------------------------------------------------------- scratch
 # Arrays that may be too large for memory: in memory where small, else in a temporary file.
 

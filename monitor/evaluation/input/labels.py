@@ -32,22 +32,6 @@ from monitor.evaluation.input.files import (
 from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "SCORINGS",
-    "Labels",
-    "Pairs",
-    "RawScores",
-    "labels_of_array",
-    "labels_of_pairs",
-    "merged_columns",
-    "merged_note",
-    "owners_of",
-    "read_labels",
-    "read_pairs",
-    "targets",
-]
-
-
 # ------------------------------------------------------------------------------------------- pairs
 # Reads lists of pairs: a trial, an enrolled speaker, their score or whether they are the same.
 

@@ -21,8 +21,6 @@ from monitor.safe_text import is_name
 from monitor.types import AnyArray, FloatArray
 from monitor.version import __version__
 
-__all__ = ["ScoreCell", "ScoreEntry", "ScoreFile", "write_score_file"]
-
 SCHEMA = 1
 _KIND = "scores"
 _SESSIONS = ("same", "cross")

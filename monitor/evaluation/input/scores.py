@@ -42,9 +42,6 @@ from monitor.features.registry import caveats
 from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = ["UNMATED", "EvaluationInput", "finished", "finished_list", "labelled", "read_scores"]
-
-
 # -------------------------------------------------------------------------------- evaluation input
 # What a reader returns: comparisons, with notes on what was assumed and left out.
 

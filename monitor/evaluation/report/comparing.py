@@ -17,26 +17,6 @@ from monitor.evaluation.scores.comparisons import Comparisons, within
 from monitor.maths.statistics import Estimate, difference_reach
 from monitor.phrases import plural, weaker_together
 
-__all__ = [
-    "AVERAGE",
-    "ERROR",
-    "Comparison",
-    "Difference",
-    "Grouped",
-    "Pair",
-    "Row",
-    "all_pairs",
-    "between",
-    "by_group",
-    "compare",
-    "grouped",
-    "p_text",
-    "p_value",
-    "paired",
-    "said_of",
-]
-
-
 # ------------------------------------------------------------------------------------- differences
 # Differences of two systems, figure by figure, with the limits of each.
 

@@ -31,22 +31,6 @@ from monitor.evaluation.report.report import (
 )
 from monitor.plots.evaluation import pictures
 
-__all__ = [
-    "comparison_table",
-    "escaped",
-    "figures_csv",
-    "figures_table",
-    "latex_table",
-    "page",
-    "pairs_csv",
-    "save_page",
-    "swatch",
-    "unit_text",
-    "value_text",
-    "with_minus",
-]
-
-
 # --------------------------------------------------------------------------------------- exporting
 # Figures as CSV for other programs, and as a LaTeX table for a paper.
 

@@ -17,27 +17,6 @@ from monitor.evaluation.scores.comparisons import Usage
 from monitor.phrases import plural
 from monitor.plots.evaluation import CrowdRates, Curves, Line
 
-__all__ = [
-    "Report",
-    "by_family",
-    "chosen",
-    "entries",
-    "fact_list",
-    "facts",
-    "figure_json",
-    "format_limits",
-    "format_value",
-    "main_figures",
-    "main_keys",
-    "meaning",
-    "needs_ranks",
-    "optional_entries",
-    "short_name",
-    "tie_rules",
-    "title_of",
-]
-
-
 # --------------------------------------------------------------------------------------- catalogue
 # The catalogue of figures: short names, what each says, and which to look at first.
 

@@ -16,25 +16,6 @@ from monitor.maths.statistics import REPLICATES, speaker_weights
 from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "Comparisons",
-    "Roles",
-    "Sample",
-    "ScoreList",
-    "ScoreMatrix",
-    "Usage",
-    "as_list",
-    "drawn_by_name",
-    "leaving_out",
-    "pooled_leaving_out",
-    "pooled_resamples",
-    "resampled",
-    "resamples",
-    "settled_order",
-    "within",
-]
-
-
 # ------------------------------------------------------------------------------------------- roles
 # Which side of the comparisons was anonymised.
 

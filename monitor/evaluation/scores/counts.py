@@ -14,17 +14,6 @@ from monitor.maths.roc import Blocks, Counts, cell_counts, cuts_around, pool
 from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray, IntArray
 
-__all__ = [
-    "ScoreCounts",
-    "cost_bits",
-    "list_points_away",
-    "list_warning",
-    "points_away",
-    "speaker_cells",
-    "warning",
-]
-
-
 # ------------------------------------------------------------------------------------------ counts
 # Counts of all scores in one pass: what EER, Cllr, ZEBRA and the ROC are computed from.
 
