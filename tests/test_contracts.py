@@ -1,4 +1,4 @@
-"""The rank models of docs/architecture.md, over every implementation listed in contracts.py."""
+"""The contracts of docs/architecture.md, over every implementation listed in contracts.py."""
 
 from __future__ import annotations
 

@@ -171,7 +171,8 @@ def test_no_figure_was_left_open():
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_a_result_says_which_command_makes_it(path):
-    shown = re.findall(r"python -m ((?:benchmarks|recipes)[\w.]*)", path.read_text("utf-8"))
+    made = r"(?:python -m (?:benchmarks|recipes)\.|^monitor )([\w.]+)"
+    shown = re.findall(made, path.read_text("utf-8"), flags=re.MULTILINE)
     assert any(path.stem in name.split(".") for name in shown) or path.stem == "speed"  # of many
 
 

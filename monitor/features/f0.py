@@ -173,8 +173,8 @@ def _running_sum(rows: FloatArray, out: FloatArray) -> None:
 # YIN takes a frame for voiced where the wave repeats itself closely, harmonics and all. An
 # anonymiser that filters every 20 ms otherwise disturbs that and leaves the pitch as it was: `F0`
 # then calls most frames unvoiced and takes harmonics of some others for the pitch, and its bits
-# understate what the pitch tells (docs/attacks.md). Below 350 Hz there is little but the
-# fundamental.
+# understate what the pitch discloses (benchmarks/results/pitch.md). Below 350 Hz there is little
+# but the fundamental.
 
 LOWPASS_HERTZ = 350
 ORDER = 4

@@ -101,8 +101,8 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
         },
         "results": orjson.loads(results.read_bytes()),
         "not_for": [
-            "Hiding who speaks from somebody who tries: docs/usc.md says what each attacker "
-            "learns from what it makes.",
+            "Hiding who speaks from somebody who tries: docs/anonymisers.md says what each "
+            "attacker learns from what it makes.",
             "Sending speech as it sounded: with all its codebooks it is a rough codec.",
             "Speech in other languages than English, music, several people at once: not measured.",
             "Comparing codes with those of another file of weights.",
