@@ -64,8 +64,8 @@ def warned(run: list[dict[str, Any]], bits: float, warn: float) -> dict[str, flo
         if reached is not None and record["seconds"] >= reached:
             break
         for alert in rule.update(record):
-            if alert["state"] == "raised" and at is None:
-                at, said = alert["seconds"], alert["seconds_left"]
+            if alert.state == "raised" and at is None:
+                at, said = alert.seconds, alert.seconds_left
         left = rule.seconds_left
         if left is not None and left <= 2 * warn and reached is not None:
             shown.append((left, reached - record["seconds"]))

@@ -18,5 +18,5 @@ alert = alerts.Threshold("bits", 0.5, hold_seconds=30.0)
 with sources.open_source(recording) as source:
     for reading in monitor.stream(source):
         print(f"{reading.seconds:6.1f} s  {reading.bits:5.2f} of {reading.ceiling:.2f} bits")
-        for record in alert.update(reading):
-            print(f"          alert {record['state']}: {record['rule']}")
+        for each in alert.update(reading):
+            print(f"          alert {each.state}: {each.rule}")

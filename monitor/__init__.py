@@ -54,8 +54,8 @@ Alert: a run asks rules of every reading, and gives actions what they say:
 >>> from monitor.alerts.actions import Bell
 >>> rule = alerts.Threshold("bits", 1.0, hold_seconds=0.0)
 >>> with Run("talk.npz", Monitor(people, ["f0"]), rules=[rule], actions=[Bell()]) as run:
-...     said = [record for record in run if record["type"] == "alert"]
->>> said[0]["state"], run.totals.alerts
+...     said = [event for event in run if event.type == "alert"]
+>>> said[0].state, run.totals.alerts
 ('raised', 1)
 
 Tables: what a monitor or a run says as a data frame, CSV or Parquet (extra ``tables``):

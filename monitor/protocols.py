@@ -15,7 +15,18 @@ from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
 from monitor.kinds import FeatureSpec, Sensitivity
-from monitor.types import AnyArray, Block, FloatArray, Frames, Gap, IntArray, Track, Tracks, Words
+from monitor.types import (
+    Alert,
+    AnyArray,
+    Block,
+    FloatArray,
+    Frames,
+    Gap,
+    IntArray,
+    Track,
+    Tracks,
+    Words,
+)
 
 __all__ = [
     "AlertAction",
@@ -375,11 +386,11 @@ class Stateful(Protocol):
 class AlertRule(Stateful, Protocol):
     """Decides from the records of a run when to raise an alert, and when to clear it."""
 
-    def update(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def update(self, record: Mapping[str, Any]) -> list[Alert]:
         """Take the next record of the run.
 
         Returns:
-            the ``alert`` records that it gives rise to, none as a rule.
+            the alerts that it gives rise to, none as a rule.
         """
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ __all__ = [
     "NOTICE_KINDS",
     "TICKS_PER_SECOND",
     "TICK_SECONDS",
+    "Alert",
     "AnyArray",
     "Block",
     "BoolArray",
@@ -21,7 +22,10 @@ __all__ = [
     "Frames",
     "Gap",
     "IntArray",
+    "LevelReached",
     "Notice",
+    "RunEnd",
+    "RunStart",
     "Track",
     "Tracks",
     "Words",
@@ -153,6 +157,112 @@ class Notice:
 
     def __str__(self) -> str:
         return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An alert rule was raised, or cleared; fields are named as the keys of its record.
+
+    Attributes:
+        kind: of rule: ``"threshold"``, ``"forecast"``, ``"budget"`` or ``"false alarms"``.
+        level: ``"alert"`` or ``"warning"``.
+        state: ``"raised"`` or ``"cleared"``.
+        seconds_left: of a forecast alone; None where there is none any more.
+
+    Example:
+        >>> alert = Alert(4.0, 3.5, "bits>3 for 0 s", "bits", 3.0, "raised", 3.2)
+        >>> alert.code, alert.record()["threshold"]
+        ('alert.raised', 3.0)
+    """
+
+    type: ClassVar[Literal["alert"]] = "alert"
+    seconds: float
+    speech: float | None
+    rule: str
+    field: str
+    threshold: float
+    state: str
+    value: float | None
+    level: str = "alert"
+    kind: str = "threshold"
+    least_speech_seconds: float = 0.0
+    seconds_left: float | None = None
+    false_alarms: Mapping[str, Any] | None = None
+    change: Mapping[str, Any] | None = None
+    recording: str | None = None
+
+    @property
+    def code(self) -> str:
+        """``alert.raised``, ``alert.cleared``, ``warning.raised`` or ``warning.cleared``."""
+        return f"{self.level}.{self.state}"
+
+    def record(self) -> dict[str, Any]:
+        """As it is written: what does not apply is left out."""
+        always = ("seconds", "speech", "rule", "field", "threshold", "level", "state", "value")
+        found = {"type": self.type, **{name: getattr(self, name) for name in always}}
+        if self.least_speech_seconds:
+            found["least_speech_seconds"] = self.least_speech_seconds
+        if self.kind == "forecast":
+            found["seconds_left"] = self.seconds_left
+        for name in ("false_alarms", "change", "recording"):
+            if (value := getattr(self, name)) is not None:
+                found[name] = value
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class LevelReached:
+    """One side of a protected run has reached a level of bits and stayed there.
+
+    Attributes:
+        seconds: where on the stream it was certain.
+        bits: the level.
+        side: ``"clear"`` or ``"protected"``.
+        since_seconds: since when the figure has stayed there.
+        delay_seconds: with the second side, how much later the protected one was; else None.
+    """
+
+    type: ClassVar[Literal["crossing"]] = "crossing"
+    seconds: float
+    bits: float
+    side: str
+    since_seconds: float
+    delay_seconds: float | None
+
+    @property
+    def code(self) -> str:
+        """``crossing.clear`` or ``crossing.protected``."""
+        return f"crossing.{self.side}"
+
+    def record(self) -> dict[str, Any]:
+        """As it is written."""
+        return {"type": self.type, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """A run begins; ``fields`` are the keys of its ``start`` record."""
+
+    type: ClassVar[Literal["start"]] = "start"
+    code: ClassVar[str] = "start"
+    fields: Mapping[str, Any]
+
+    def record(self) -> dict[str, Any]:
+        """As it is written."""
+        return {**self.fields, "type": self.type}
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """A run is over; ``fields`` are the keys of its ``end`` record."""
+
+    type: ClassVar[Literal["end"]] = "end"
+    code: ClassVar[str] = "end"
+    fields: Mapping[str, Any]
+
+    def record(self) -> dict[str, Any]:
+        """As it is written."""
+        return {**self.fields, "type": self.type}
 
 
 @dataclass(frozen=True, slots=True)

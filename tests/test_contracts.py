@@ -21,7 +21,7 @@ from monitor.features.registry import FEATURES as REGISTERED
 from monitor.kinds import KINDS, SIMILARITIES
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.stream.notices import GapEvent
-from monitor.stream.records import RunTotals, gap_record, start_record
+from monitor.stream.records import RunTotals, placed, start_record
 from monitor.types import Block, Frames, Gap, Track, Tracks, Words
 from tests.contracts import (
     FEATURES,
@@ -422,9 +422,9 @@ def records() -> list[dict[str, Any]]:
     frames = Frames(np.ones(400, bool), {"f0": Track(np.arange(1, 401), np.arange(400) % 104)})
     made = [start_record(monitor, ["a.flac"])]
     for reading in monitor.push(frames):
-        made += [reading.record(), *rule.update(reading)]
+        made += [reading.record(), *(alert.record() for alert in rule.update(reading))]
     gap = GapEvent(2.0, Gap("broken file", None, 0, "a.flac: broke"))
-    made.append(gap_record(gap, ["a.flac"]))
+    made.append(placed(gap, ["a.flac"]).record())
     for record in made:
         tally.count(record)
     made.append(tally.end_record(monitor, complete=False))

@@ -1,14 +1,18 @@
-"""The reasons of gaps: one list, and every part of the package keeps to it."""
+"""The values of a run, their codes, and the reasons of gaps: every part keeps to one list."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS
 from monitor.records.schema import GAP
-from monitor.types import GAP_REASONS
+from monitor.run.run import RunEvent
+from monitor.stream.notices import GapEvent, NoticeEvent
+from monitor.stream.reading import Change
+from monitor.types import GAP_REASONS, Alert, Gap, LevelReached, Notice, RunEnd, RunStart
 
 PACKAGE = Path(__file__).resolve().parents[1] / "monitor"
 
@@ -41,3 +45,33 @@ def test_the_records_list_every_reason():
     (key,) = [key for key in GAP.keys if key.name == "reason"]
     missing = [r for r, why in GAP_REASONS.items() if f'`"{r}"` ({why})' not in key.meaning]
     assert missing == []
+
+
+def test_every_event_has_a_code_and_the_type_of_its_record():
+    changed = Change(9.0, 7.0, ("f0",), 0.1, -0.2)
+    alert = Alert(4.0, 3.0, "bits>3 for 5 s", "bits", 3.0, "raised", 3.2)
+    events: list[RunEvent] = [
+        RunStart({"schema": 2}),
+        GapEvent(2.0, Gap("device lost", None)),
+        NoticeEvent(2.0, Notice("channels differ", "they do")),
+        changed,
+        replace(changed, action="split"),
+        replace(changed, back=True),
+        alert,
+        replace(alert, level="warning", state="cleared"),
+        LevelReached(4.0, 1.0, "protected", 3.0, None),
+        RunEnd({"readings": 3}),
+    ]
+    assert [event.code for event in events] == [
+        "start",
+        "gap.device-lost",
+        "notice.channels-differ",
+        "change.note",
+        "change.split",
+        "change.back",
+        "alert.raised",
+        "warning.cleared",
+        "crossing.protected",
+        "end",
+    ]
+    assert all(event.record()["type"] == event.type for event in events)

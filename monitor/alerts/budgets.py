@@ -11,6 +11,7 @@ from monitor.alerts.rules import HOLD, Threshold, check_field, figure
 from monitor.errors import UsageError
 from monitor.phrases import length_in_words, others_in_words, percent
 from monitor.population.false_alarms import FalseAlarms
+from monitor.types import Alert
 
 # ----------------------------------------------------------------------------------------- budgets
 # A budget for what a voice may disclose over all its sessions.
@@ -33,6 +34,8 @@ class Budget(Threshold):
         left_bits: what is left of it when the rule is raised; 0 where it is spent.
     """
 
+    kind = "budget"
+
     def __init__(self, budget_bits: float, left_bits: float = 0.0) -> None:
         if not (math.isfinite(budget_bits) and budget_bits > 0):
             raise UsageError(f"budget_bits={budget_bits:g} must be a positive number of bits")
@@ -45,7 +48,7 @@ class Budget(Threshold):
         """Never: what a session leaves open the next one goes on with."""
         return ""
 
-    def begin(self, reading: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def begin(self, reading: Mapping[str, Any]) -> list[Alert]:
         """The alerts of what earlier sessions spent, before this one is heard.
 
         Args:
@@ -103,9 +106,11 @@ class Conformal(Threshold):
         >>> rule.rule
         'bits>4.5 (5 % false alarms in 10 minutes)'
         >>> alert, = rule.update({"type": "reading", "seconds": 9.0, "speech": 8.0, "bits": 4.6})
-        >>> alert["false_alarms"]["share"], alert["false_alarms"]["beyond"]
+        >>> alert.false_alarms["share"], alert.false_alarms["beyond"]
         (0.05, False)
     """
+
+    kind = "false alarms"
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from typing import Any
 
 from monitor.alerts.rules import figure
 from monitor.maths.statistics import HOLD_SECONDS, Crossing, FirstCrossing
+from monitor.types import LevelReached
 
 LEVELS = (1.0, 2.0, 3.0, 10.0)
 """Bits whose crossing is told."""
@@ -14,7 +15,7 @@ _SIDES = {"clear": "", "protected": "protected."}
 
 
 class Crossings:
-    """Takes the records of a run with a protected side, and gives a record of each crossing.
+    """Takes the records of a run with a protected side, and gives each crossing of a level.
 
     What crosses is the headline: of the clear side, and of the strongest attacker who was tried.
 
@@ -34,7 +35,7 @@ class Crossings:
         >>> for second in range(1, 20):
         ...     both = {"bits": 2.5 if second > 2 else 1.0, "protected": {"bits": second / 5}}
         ...     for each in watch.update({"type": "reading", "seconds": second, **both}):
-        ...         print(each["side"], each["since_seconds"], each["delay_seconds"])
+        ...         print(each.side, each.since_seconds, each.delay_seconds)
         clear 3 None
         protected 10 7
     """
@@ -50,7 +51,7 @@ class Crossings:
         }
         self._over = False
 
-    def update(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def update(self, record: Mapping[str, Any]) -> list[LevelReached]:
         """The crossings that a record makes certain."""
         kind = record["type"]
         if kind in ("gap", "change"):
@@ -60,13 +61,13 @@ class Crossings:
             self._over |= kind == "change" and record.get("action") in ("reset", "split")
         if kind != "reading" or self._over:
             return []
-        told: list[dict[str, Any]] = []
+        told: list[LevelReached] = []
         for bits, both in self._found.items():
             for side, crossing in both.items():
                 if crossing.known is None:
                     self._take(crossing, side, record)
                     if crossing.known is not None and crossing.known.crossed:
-                        told.append(self._record(bits, side, record))
+                        told.append(self._reached(bits, side, record))
         return told
 
     @property
@@ -101,21 +102,12 @@ class Crossings:
         cut = self._evidence and bool(source.get("at_least"))
         crossing.update(record["seconds"], figure(_SIDES[side] + "bits", record), cut=cut)
 
-    def _record(self, bits: float, side: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    def _reached(self, bits: float, side: str, record: Mapping[str, Any]) -> LevelReached:
         both = self._found[bits]
-        found = both[side].so_far()
         known = all(each.known is not None and each.known.crossed for each in both.values())
-        disclosure_delay = _disclosure_delay(*(each.so_far() for each in both.values()))[
-            "delay_seconds"
-        ]
-        return {
-            "type": "crossing",
-            "seconds": record["seconds"],
-            "bits": bits,
-            "side": side,
-            "since_seconds": found.seconds,
-            "delay_seconds": disclosure_delay if known else None,
-        }
+        delay = _disclosure_delay(*(each.so_far() for each in both.values()))["delay_seconds"]
+        since = both[side].so_far().seconds
+        return LevelReached(record["seconds"], bits, side, since, delay if known else None)
 
 
 def as_text(table: Sequence[Mapping[str, Any]]) -> str:

@@ -7,10 +7,12 @@ import math
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from monitor.errors import UsageError
 from monitor.protocols import Recordable
+from monitor.types import Alert
 
 # ------------------------------------------------------------------------------------------ fields
 # The figures of a reading that an alert may stand on.
@@ -235,6 +237,7 @@ class Holding:
     """
 
     level = "alert"
+    kind = "threshold"
 
     def __init__(self, field: str, bits: float, least_speech_seconds: float = 0.0) -> None:
         self.field = field
@@ -262,11 +265,11 @@ class Holding:
         raise NotImplementedError
 
     def _more(self) -> dict[str, Any]:
-        """What its records say besides."""
+        """What its alerts say besides."""
         return {}
 
-    def update(self, record: Mapping[str, Any] | Recordable) -> list[dict[str, Any]]:
-        """The alert records that this record of the run gives rise to, mostly none.
+    def update(self, record: Mapping[str, Any] | Recordable) -> list[Alert]:
+        """The alerts that this record of the run gives rise to, mostly none.
 
         Readings (as records, or as the monitor gives them), gaps and changes drive the rule; a
         ``start`` is checked against it; others are ignored.
@@ -292,7 +295,7 @@ class Holding:
         change, self._change = record.get("change", self._change), None
         if change is not None:
             self._since = None
-            return [{**self._flip(record, value), "change": change}] if self.raised else []
+            return [replace(self._flip(record, value), change=change)] if self.raised else []
         early = speech is not None and speech < self.least_speech_seconds - SLACK_SECONDS
         if value is None or early or not self._counts(value):
             self._since = None
@@ -304,23 +307,15 @@ class Holding:
             return []
         return [self._flip(record, value)]
 
-    def _flip(self, record: Mapping[str, Any], value: float | None) -> dict[str, Any]:
-        """Raised is cleared, cleared is raised; the record that says so."""
+    def _flip(self, record: Mapping[str, Any], value: float | None) -> Alert:
+        """Raised is cleared, cleared is raised; the alert that says so."""
         self.raised, self._since = not self.raised, None
         self._was_raised = True
-        return {
-            "type": "alert",
-            "seconds": record["seconds"],
-            "speech": record.get("speech"),
-            "rule": self.rule,
-            "field": self.field,
-            "threshold": self.bits,
-            "level": self.level,
-            "state": "raised" if self.raised else "cleared",
-            "value": value,
-            **({"least_speech_seconds": least} if (least := self.least_speech_seconds) else {}),
-            **self._more(),
-        }
+        return Alert(
+            record["seconds"], record.get("speech"), self.rule, self.field, self.bits,
+            "raised" if self.raised else "cleared", value, self.level, self.kind,
+            self.least_speech_seconds, **self._more(),
+        )  # fmt: skip
 
     def note(self, start: Mapping[str, Any]) -> str | None:  # noqa: ARG002
         """What a person should know before the stream of this ``start`` begins; mostly nothing."""
@@ -409,7 +404,7 @@ class Threshold(Holding):
         >>> rule = Threshold("bits", 3.0, hold_seconds=2.0)
         >>> for t in range(4):
         ...     for alert in rule.update({"type": "reading", "seconds": t, "bits": 3.4}):
-        ...         print(alert["state"], alert["seconds"], alert["rule"])
+        ...         print(alert.state, alert.seconds, alert.rule)
         raised 2 bits>3 for 2 s
         >>> Threshold.parse("f0.rank_bits_low >= 1.5 for 10s").rule
         'f0.rank_bits_low>1.5 for 10 s'
@@ -651,12 +646,13 @@ class EarlyWarning(Holding):
         >>> warning = EarlyWarning(Threshold("bits", 3.0), 5.0)
         >>> for t in range(1, 9):
         ...     reading = {"type": "reading", "seconds": t, "speech": t, "bits": sqrt(t)}
-        ...     for record in warning.update(reading):
-        ...         print(record["seconds"], record["rule"], round(record["seconds_left"], 2))
+        ...     for alert in warning.update(reading):
+        ...         print(alert.seconds, alert.rule, round(alert.seconds_left, 2))
         4 bits>3 within 5 s 5.0
     """
 
     level = "warning"
+    kind = "forecast"
 
     def __init__(self, rule: Threshold, warn_seconds: float) -> None:
         if not (math.isfinite(warn_seconds) and warn_seconds > 0):

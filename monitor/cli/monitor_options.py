@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from monitor.protocols import AlertAction, AlertRule, Source
     from monitor.run import LedgerFile, LogFile, Protection
     from monitor.stream.monitor import Monitor
+    from monitor.types import Alert
     from monitor.web.page import Page
 
 # --------------------------------------------------------------------------------- monitor options
@@ -329,11 +330,11 @@ class Alerting:
         return [(rule.field, rule.bits) for rule in rules if rule.field in shown]
 
     @property
-    def until(self) -> Callable[[Mapping[str, Any]], bool] | None:
+    def until(self) -> Callable[[Alert], bool] | None:
         """Ends the stream at an alert (not at a warning), where that was asked for."""
         if not self.stop:
             return None
-        return lambda alert: alert["state"] == "raised" and alert["level"] == "alert"
+        return lambda alert: alert.code == "alert.raised"
 
 
 def addresses(option: str, given: tuple[str, ...]) -> tuple[str, ...]:

@@ -713,19 +713,6 @@ READING = Record(
             sparse=True,
         ),
         Key(
-            "declared",
-            DECLARED_READING,
-            "only where `start` has `declared`: what is promised of all that was heard so far, "
-            "whoever attacks: `windows` so far, what their epsilons come to by `basic_nats`, "
-            "`advanced_nats` (null where it is no better) and `optimal_nats` composition, "
-            "`most_bits`, the evidence that no attacker exceeds (basic / ln 2), and whether that "
-            "is `empty`: 33 bits or more, which tell one person from all others alive. The other "
-            "figures are measured, with the attackers that were tried",
-            lambda _: None,  # the run knows it, not the reading
-            required=False,
-            sparse=True,
-        ),
-        Key(
             "enrolled_withheld",
             TEXT,
             "only where `enrolled` cannot be told: why. The rank model says how well it could in "
@@ -766,7 +753,18 @@ READING = Record(
             "lag",
             SECONDS,
             "only live: wall seconds from when this second was heard to this reading",
-            lambda _: None,  # the run knows it, not the reading
+            required=False,
+            sparse=True,
+        ),
+        Key(
+            "declared",
+            DECLARED_READING,
+            "only where `start` has `declared`: what is promised of all that was heard so far, "
+            "whoever attacks: `windows` so far, what their epsilons come to by `basic_nats`, "
+            "`advanced_nats` (null where it is no better) and `optimal_nats` composition, "
+            "`most_bits`, the evidence that no attacker exceeds (basic / ln 2), and whether that "
+            "is `empty`: 33 bits or more, which tell one person from all others alive. The other "
+            "figures are measured, with the attackers that were tried",
             required=False,
             sparse=True,
         ),

@@ -190,8 +190,8 @@ def hear_one(path: Path, opened: Opened, state: Path | None = None) -> Recording
     taken_up = state is not None and state.exists()
     try:
         with opened(path, None if state is None else Unfinished(state, (tally,))) as run:
-            for record in run:
-                tally.take(record)
+            for event in run:
+                tally.take(event.record())
     except MonitorError as error:
         if state is not None and taken_up:
             state.unlink(missing_ok=True)

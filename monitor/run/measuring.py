@@ -269,5 +269,5 @@ def measure(
         )
 
     with Run(recording, made, protect=protect, allow_overlap=allow_overlap, jobs=jobs) as run:
-        records = list(run)
+        records = [event.record() for event in run]
         return Measurement.of(records, run.notices)

@@ -37,8 +37,8 @@ class Protection:
         >>> pipe = Pipe(io.BytesIO(bytes(2 * 48_000)), raw=(16_000, 1, "s16le"))
         >>> monitor = Monitor(Population.reference(), ["f0"], watch="19")
         >>> with Run(pipe, monitor, protect=Protection("noise:10", seed=1)) as run:
-        ...     readings = [record for record in run if record["type"] == "reading"]
-        >>> [reading["protected"]["by"] for reading in readings]
+        ...     readings = [event for event in run if event.type == "reading"]
+        >>> [reading.protected.by for reading in readings]
         ['ignorant', 'ignorant', 'ignorant']
     """
 

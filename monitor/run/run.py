@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -19,7 +19,14 @@ from monitor.alerts.rules import EarlyWarning, Threshold
 from monitor.errors import StoreError, UsageError
 from monitor.managed import Managed
 from monitor.phrases import declared_in_words
-from monitor.protocols import AlertAction, AlertRule, LiveSource, Sink, Source, Stateful
+from monitor.protocols import (
+    AlertAction,
+    AlertRule,
+    LiveSource,
+    Sink,
+    Source,
+    Stateful,
+)  # fmt: skip
 from monitor.records.reading import declared_record
 from monitor.run.protection import ProtectedSide, Protection
 from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
@@ -27,18 +34,18 @@ from monitor.sources.beside import stated_transcripts
 from monitor.sources.provenance import Provenance, stated_provenance
 from monitor.sources.registry import missing_members, open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
-from monitor.stream.monitor import Monitor
+from monitor.stream.monitor import Event, Monitor
 from monitor.stream.notices import NoticeEvent, log_notices, recording_notices, setup_notices
 from monitor.stream.reading import Reading
 from monitor.stream.records import (
     RunTotals,
     coverage_notices,
     coverage_record,
-    record_of,
+    placed,
     start_record,
     transcripts_record,
 )
-from monitor.types import Notice
+from monitor.types import Alert, LevelReached, Notice, RunEnd, RunStart
 
 if TYPE_CHECKING:
     from monitor.anonymisers.blocks import Declared
@@ -342,13 +349,6 @@ class Promised:
         declared: the mechanism.
         monitor: of the clear side, or the only one.
         side: the protected side; None for frames with noise.
-
-    Example:
-        >>> from monitor import Monitor, Population
-        >>> from monitor.anonymisers.blocks import Declared
-        >>> promised = Promised(Declared("laplace:1", 1.0, 3.0), Monitor(Population.reference()))
-        >>> promised.of({"features": {"voice": {"usable": 6.0}}})["windows"]
-        2
     """
 
     def __init__(
@@ -395,19 +395,19 @@ class Promised:
             level="info",
         )
 
-    def of(self, reading: Mapping[str, Any]) -> dict[str, Any]:
+    def of(self, reading: Reading) -> dict[str, Any]:
         """What a reading says of it."""
         return declared_record(self._declared.after(self._windows(reading)))
 
-    def _windows(self, reading: Mapping[str, Any]) -> int:
+    def _windows(self, reading: Reading) -> int:
         if self._side is not None:
             begun = self._monitor.recordings.number  # each may begin with part of a window
-            windows = self._declared.windows(reading["seconds"])
+            windows = self._declared.windows(reading.seconds)
             return self._side.anonymiser.channels_heard * (windows + begun)
         features = self._monitor.population.features
         return sum(
-            round(each["usable"] / features[name].spec.frame_seconds)
-            for name, each in reading["features"].items()
+            round(each.usable / features[name].spec.frame_seconds)
+            for name, each in reading.features.items()
         )
 
 
@@ -418,15 +418,16 @@ CHECKPOINT_SECONDS = 1.0
 """Wall seconds between checkpoints: a killed run repeats about that much work."""
 
 Name: TypeAlias = "str | os.PathLike[str]"
-Until: TypeAlias = Callable[[Mapping[str, Any]], bool]
+RunEvent: TypeAlias = "RunStart | Event | Alert | LevelReached | RunEnd"
+Until: TypeAlias = Callable[[Alert], bool]
 
 
 class Run(Managed):
     """A source through a monitor into rules, actions, sinks, a log and a ledger.
 
-    A context manager that gives the records of the run, in order, as they are made: ``start``,
-    ``reading``, ``alert``, ``gap``, ``change`` and ``notice``, and ``end``. Each has been written
-    to the log and all sinks before it is given.
+    A context manager that gives what happens, in order: the start, readings, alerts, gaps, changes
+    and notices, and the end. Each is a value with a ``type``, a stable ``code`` and fields, whose
+    ``record()`` is what the log and all sinks were given before it.
 
     Entering opens everything, what is cheap to refuse first: the log, actions and sinks, source,
     monitor, rules, ledger, checkpoint. Nothing is written before all of it fits. Leaving closes
@@ -485,9 +486,9 @@ class Run(Managed):
         >>> from monitor.population import demo_frames
         >>> monitor = Monitor(Population.reference(), ["f0"], step_seconds=60)
         >>> with Run(demo_frames(), monitor, rules=[alerts.Threshold("bits", 1)]) as run:
-        ...     for record in run:
-        ...         if record["type"] == "alert":
-        ...             print(record["state"], "at", record["seconds"], "s")
+        ...     for event in run:
+        ...         if event.type == "alert":
+        ...             print(event.state, "at", event.seconds, "s")
         raised at 120.0 s
         >>> run.totals.readings, run.totals.alerts
         (10, 1)
@@ -527,7 +528,7 @@ class Run(Managed):
         self._crossings: Crossings | None = None
         self._promised: Promised | None = None
         self._entered = self._stopped = self._goes_on = False
-        self._records: Generator[dict[str, Any]] | None = None
+        self._events: Generator[RunEvent] | None = None
         self.actions: list[AlertAction] = []
         self.sinks: list[Sink] = []
         self.rules: list[AlertRule] = []
@@ -712,19 +713,19 @@ class Run(Managed):
         else:
             self._stopped = True
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The records; iterated on after a ``break`` it goes on, and after its end there are none.
+    def __iter__(self) -> Iterator[RunEvent]:
+        """What happens; iterated on after a ``break`` it goes on, and after its end there are none.
 
         Raises:
             UsageError: it is not open.
         """
         if not self.start:
             raise UsageError("a Run is opened by a with statement: with Run(...) as run")
-        if self._records is None:
-            self._records = self._made()
-        return self._records
+        if self._events is None:
+            self._events = self._made()
+        return self._events
 
-    def _made(self) -> Generator[dict[str, Any]]:
+    def _made(self) -> Generator[RunEvent]:
         if self._checkpoint is not None and not self._goes_on:
             self._checkpoint.remove()  # of the run that is overwritten now
         log_notices(self.notices)
@@ -734,10 +735,10 @@ class Run(Managed):
             for sink in (*self.sinks, *self.actions):
                 sink.write(self.start)
         else:
-            yield from self._give(self.start)
+            yield from self._give(RunStart(self.start))
             for alert in self._spent_before():
                 if self._until is not None and self._until(alert):
-                    ended_by = ended_by or alert["rule"]
+                    ended_by = ended_by or alert.rule
                 yield alert
             if ended_by is not None:
                 yield from self._end(ended_by)
@@ -749,14 +750,15 @@ class Run(Managed):
         for event in self._hearing.hear(self._prepared()):
             if isinstance(event, NoticeEvent):
                 self._note(event.notice)
-            record = record_of(event, self._labels, self.monitor.on_change)
-            if live is not None and isinstance(event, Reading):
-                record["lag"] = live.behind_seconds(event.seconds)
-            if self._promised is not None and isinstance(event, Reading):
-                record["declared"] = self._promised.of(record)
-            for each in self._give(record, self.monitor.recordings.number):
-                if self._until is not None and each["type"] == "alert" and self._until(each):
-                    ended_by = ended_by or each["rule"]
+            given = placed(event, self._labels, self.monitor.on_change)
+            if isinstance(given, Reading):
+                if live is not None:
+                    given = replace(given, lag=live.behind_seconds(given.seconds))
+                if self._promised is not None:
+                    given = replace(given, declared=self._promised.of(given))
+            for each in self._give(given, self.monitor.recordings.number):
+                if self._until is not None and isinstance(each, Alert) and self._until(each):
+                    ended_by = ended_by or each.rule
                 yield each
             if ended_by is not None or self._stopped:
                 break
@@ -775,34 +777,36 @@ class Run(Managed):
         ahead = heard_ahead(self.source, self.monitor, self._jobs)
         return self.source if ahead is None else self._stack.enter_context(ahead)
 
-    def _spent_before(self) -> Iterator[dict[str, Any]]:
+    def _spent_before(self) -> Iterator[Alert]:
         """Alerts of budgets that earlier sessions have spent, at second 0."""
         if self._session is None or self._session.carried.heard is None:
             return
         record = self.monitor.standing().record()
         for rule in self.rules:
             for alert in rule.begin(record) if isinstance(rule, Budget) else ():
-                yield from self._tell({**alert, "recording": self._labels[0]})
+                placed_there = replace(alert, recording=self._labels[0])
+                self._write(placed_there.record())
+                yield placed_there
 
-    def _give(self, record: dict[str, Any], recording: int = 0) -> Iterator[dict[str, Any]]:
-        """A record, and the alerts that it gives rise to, each written to all."""
-        pending = [record]
+    def _give(self, event: RunEvent, recording: int = 0) -> Iterator[RunEvent]:
+        """An event, and the alerts that it gives rise to, each written to all."""
+        record = event.record()
         where = self._labels[recording] if recording < len(self._labels) else ""
+        happened: list[RunEvent] = [event]
         for rule in self.rules:
-            pending.extend({**alert, "recording": where} for alert in rule.update(record))
+            happened += [replace(alert, recording=where) for alert in rule.update(record)]
         if self._crossings is not None:
-            pending.extend(self._crossings.update(record))
-        yield from self._tell(*pending)
-
-    def _tell(self, *records: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """These records, each written to all."""
-        for each in records:
-            self.totals.count(each)
-            if self._log is not None:
-                self._log.write(each)
-            for sink in (*self.sinks, *self.actions):
-                sink.write(each)
+            happened += self._crossings.update(record)
+        for each in happened:
+            self._write(record if each is event else each.record())
             yield each
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        self.totals.count(record)
+        if self._log is not None:
+            self._log.write(record)
+        for sink in (*self.sinks, *self.actions):
+            sink.write(record)
 
     def _note(self, *notices: Notice) -> None:
         self.notices += notices
@@ -824,7 +828,7 @@ class Run(Managed):
         """The checkpoint, of a source that can be heard again."""
         return None if self._parts is None else self._checkpoint
 
-    def _end(self, ended_by: str | None) -> Iterator[dict[str, Any]]:
+    def _end(self, ended_by: str | None) -> Iterator[RunEvent]:
         totals = self.totals
         totals.failures = [line for action in self.actions for line in action.drain()]
         told = (getattr(rule, "undecided", "") for rule in self.rules)
@@ -848,7 +852,7 @@ class Run(Managed):
         end |= transcripts
         if self._crossings is not None:
             end["disclosure_delay"] = self._crossings.table
-        yield from self._give(end)
+        yield from self._give(RunEnd(end))
         if self._saves is not None:
             if self._log is not None:
                 self._log.flush()
@@ -856,9 +860,9 @@ class Run(Managed):
 
     def close(self) -> None:
         """Close everything: sinks, ledger, source, actions, log."""
-        if self._records is not None:
+        if self._events is not None:
             with suppress(ValueError):  # it is running: closed from within
-                self._records.close()
+                self._events.close()
         for sink in self.sinks:
             self._stack.callback(sink.close)
         self._stack.close()

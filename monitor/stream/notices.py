@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from monitor.errors import OverlapError
 from monitor.features.registry import caveats, takes
@@ -30,18 +30,55 @@ MOST_NOTICES = 100
 
 @dataclass(frozen=True, slots=True)
 class GapEvent:
-    """A loss, placed on the stream: ``seconds`` is where it was noticed."""
+    """A loss, placed on the stream: ``seconds`` is where it was noticed, in which ``recording``."""
 
+    type: ClassVar[Literal["gap"]] = "gap"
     seconds: float
     gap: Gap
+    recording: str = ""
+
+    @property
+    def code(self) -> str:
+        """Such as ``gap.device-lost``: the reason."""
+        return f"gap.{self.gap.reason.replace(' ', '-')}"
+
+    def record(self) -> dict[str, Any]:
+        """As it is written."""
+        return {
+            "type": self.type,
+            "seconds": self.seconds,
+            "reason": self.gap.reason,
+            "lost_seconds": self.gap.lost_seconds,
+            "recording": self.recording,
+            "detail": self.gap.detail,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeEvent:
     """A notice, placed on the stream: ``seconds`` is when it could be said."""
 
+    type: ClassVar[Literal["notice"]] = "notice"
     seconds: float
     notice: Notice
+    recording: str = ""
+
+    @property
+    def code(self) -> str:
+        """Such as ``notice.channels-differ``: the kind."""
+        return f"notice.{self.notice.kind.replace(' ', '-')}"
+
+    def record(self) -> dict[str, Any]:
+        """As it is written."""
+        return {
+            "type": self.type,
+            "seconds": self.seconds,
+            "kind": self.notice.kind,
+            "text": self.notice.text,
+            "recording": self.recording,
+            "level": self.notice.level,
+            "fields": dict(self.notice.fields),
+        }
 
 
 class EventOrder:

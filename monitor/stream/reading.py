@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -161,14 +161,29 @@ class Change:
         margin_after: the same since then.
         back: the voice that was left is the one that speaks again. The margins are then those under
             it: the level that says so, and since then.
+        action: what was done: ``"note"``, ``"reset"`` or ``"split"``.
     """
 
+    type: ClassVar[Literal["change"]] = "change"
     seconds: float
     since_seconds: float
     features: tuple[str, ...]
     margin_before: float
     margin_after: float
     back: bool = False
+    action: str = "note"
+
+    @property
+    def code(self) -> str:
+        """``change.note``, ``change.reset``, ``change.split``; ``change.back``: the first voice."""
+        return f"change.{'back' if self.back else self.action}"
+
+    def record(self) -> dict[str, Any]:
+        """As it is written."""
+        found = {"type": self.type, **asdict(self), "features": list(self.features)}
+        if not found.pop("back"):
+            return found
+        return {**found, "back": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,8 +494,12 @@ class Reading:
         differs: in which of its figures it is unlike the templates', or bad in itself: then low
             bits are no safety, as another attacker may know more.
         protected: what the same voice discloses through an anonymiser; None where there is none.
+        lag: live, wall seconds from when this was heard to the reading; else None.
+        declared: what is promised of all that was heard so far (records.md); None where nothing is.
     """
 
+    type: ClassVar[Literal["reading"]] = "reading"
+    code: ClassVar[str] = "reading"
     seconds: float
     speech: float
     bits: float | None
@@ -529,6 +548,8 @@ class Reading:
     protected: ProtectedReading | None = None
     conditions: Condition | None = None
     differs: Sequence[str] = ()
+    lag: float | None = None
+    declared: Mapping[str, Any] | None = None
 
     def record(self) -> dict[str, Any]:
         """The reading as a JSON-able record, key by key as `monitor.records.reading` declares."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from monitor.records.reading import SCHEMA_VERSION
 from monitor.sources.beside import stated_transcripts
 from monitor.stream.front_end import RecordingCoverage
 from monitor.stream.monitor import Event, Monitor
-from monitor.stream.notices import GapEvent, NoticeEvent, setup_notices
+from monitor.stream.notices import NoticeEvent, setup_notices
 from monitor.stream.reading import Change, Reading
 from monitor.types import Notice
 from monitor.version import __version__
@@ -167,33 +167,6 @@ def _fingerprint(rank_model: RankModel, run_reporter: RankModel | None) -> str:
     return digest.hexdigest()[:16]
 
 
-def gap_record(event: GapEvent, recordings: Sequence[str]) -> dict[str, Any]:
-    """A loss."""
-    gap = event.gap
-    return {
-        "type": "gap",
-        "seconds": event.seconds,
-        "reason": gap.reason,
-        "lost_seconds": gap.lost_seconds,
-        "recording": recordings[gap.recording] if gap.recording < len(recordings) else "",
-        "detail": gap.detail,
-    }
-
-
-def notice_record(event: NoticeEvent, recordings: Sequence[str]) -> dict[str, Any]:
-    """What was noticed in the middle of a stream."""
-    notice = event.notice
-    return {
-        "type": "notice",
-        "seconds": event.seconds,
-        "kind": notice.kind,
-        "text": notice.text,
-        "recording": recordings[notice.recording] if notice.recording < len(recordings) else "",
-        "level": notice.level,
-        "fields": dict(notice.fields),
-    }
-
-
 class RunTotals:
     """Counts what went by, for the ``end`` record; survives a checkpoint.
 
@@ -317,20 +290,11 @@ class RunTotals:
         vars(self).update(json.loads(text))
 
 
-def change_record(change: Change, action: str) -> dict[str, Any]:
-    """Somebody else took over, and what the monitor did then."""
-    told = {**asdict(change), "features": list(change.features)}
-    if not told.pop("back"):
-        return {"type": "change", **told, "action": action}
-    return {"type": "change", **told, "action": action, "back": True}
-
-
-def record_of(event: Event, recordings: Sequence[str], on_change: str = "note") -> dict[str, Any]:
-    """The record of whatever the monitor gave; ``on_change`` is what it does at a change."""
+def placed(event: Event, recordings: Sequence[str], on_change: str = "note") -> Event:
+    """What the monitor gave, with the name of its recording, and what is done at a change."""
     if isinstance(event, Reading):
-        return event.record()
+        return event
     if isinstance(event, Change):
-        return change_record(event, on_change)
-    if isinstance(event, NoticeEvent):
-        return notice_record(event, recordings)
-    return gap_record(event, recordings)
+        return replace(event, action=on_change)
+    number = (event.notice if isinstance(event, NoticeEvent) else event.gap).recording
+    return replace(event, recording=_named(recordings, number))

@@ -27,13 +27,13 @@ def test_only_more_than_others_reached_raises_it():
     rule = Conformal(QUOTE)
     assert alerts(rule, readings(8.5, 8.5, 8.5)) == []
     (raised,) = alerts(rule, readings(8.51))
-    assert (raised["state"], raised["threshold"], raised["value"]) == ("raised", 8.5, 8.51)
+    assert (raised.state, raised.threshold, raised.value) == ("raised", 8.5, 8.51)
 
 
 def test_an_alert_quotes_what_it_rests_on():
     (raised, cleared) = alerts(Conformal(QUOTE), readings(9.0, 8.3, 8.2))
     for alert in (raised, cleared):
-        assert alert["false_alarms"] == {
+        assert alert.false_alarms == {
             "share": 0.05,
             "horizon_seconds": 60.0,
             "speakers": 22,
@@ -41,8 +41,8 @@ def test_an_alert_quotes_what_it_rests_on():
             "session": "cross",
             "beyond": False,
         }
-    assert cleared["state"] == "cleared"
-    assert raised["rule"] == "bits>8.5 (5 % false alarms in 1 minute)"
+    assert cleared.state == "cleared"
+    assert raised.rule == "bits>8.5 (5 % false alarms in 1 minute)"
 
 
 def test_beyond_the_horizon_it_says_so():
@@ -50,13 +50,13 @@ def test_beyond_the_horizon_it_says_so():
     (at,) = alerts(rule, readings(9.0, start=60.0))
     rule = Conformal(QUOTE)
     (after,) = alerts(rule, readings(9.0, start=61.0))
-    assert (at["false_alarms"]["beyond"], after["false_alarms"]["beyond"]) == (False, True)
+    assert (at.false_alarms["beyond"], after.false_alarms["beyond"]) == (False, True)
 
 
 def test_a_hold_is_optional():
     rule = Conformal(QUOTE, hold_seconds=2.0)
     (raised,) = alerts(rule, readings(9.0, 9.0, 8.5, 9.0, 9.0, 9.0))
-    assert raised["seconds"] == 6.0
+    assert raised.seconds == 6.0
     assert rule.rule == "bits>8.5 for 2 s (5 % false alarms in 1 minute)"
 
 
@@ -107,7 +107,7 @@ def test_a_warning_speaks_for_it():
     warning = EarlyWarning(rule, 30.0)
     records = [{"type": "reading", "seconds": t, "speech": t, "bits": 0.9 * t} for t in range(8)]
     (soon, *_) = alerts(warning, records)
-    assert (soon["level"], soon["threshold"]) == ("warning", 8.5)
+    assert (soon.level, soon.threshold) == ("warning", 8.5)
 
 
 def test_it_goes_on_where_it_was():

@@ -21,7 +21,7 @@ def watched(records: list[dict[str, Any]], level: float = 2.0) -> tuple[list[Any
     watch = Crossings({**START, "support_bits": None}, [level])
     told = [each for record in records for each in watch.update(record)]
     (row,) = watch.table
-    return [(t["side"], t["since_seconds"], t["delay_seconds"]) for t in told], row
+    return [(t.side, t.since_seconds, t.delay_seconds) for t in told], row
 
 
 def test_both_cross():

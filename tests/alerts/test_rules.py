@@ -18,7 +18,7 @@ def reading(seconds: float, value: float | None, low: float | None = None) -> di
 
 
 def states(rule: Threshold, records: list[dict[str, Any]]) -> list[tuple[str, float]]:
-    return [(a["state"], a["seconds"]) for r in records for a in rule.update(r)]
+    return [(a.state, a.seconds) for r in records for a in rule.update(r)]
 
 
 def slow(
@@ -104,7 +104,7 @@ def test_golden_run() -> None:
     values = [1, 3.2, 3.2, 3.2, 3.2, 2.8, 2.8, 2.8, 2.7, 2.7, 2.7, 2.7, 3.5]
     rule = Threshold("bits", 3.0, hold_seconds=3.0)
     alerts = [a for t, v in enumerate(values) for a in rule.update(reading(t, v))]
-    assert alerts[0] == {
+    assert alerts[0].record() == {
         "type": "alert",
         "seconds": 4,
         "speech": 3.2,
@@ -115,7 +115,7 @@ def test_golden_run() -> None:
         "state": "raised",
         "value": 3.2,
     }
-    assert [(a["state"], a["seconds"]) for a in alerts] == [("raised", 4), ("cleared", 11)]
+    assert [(a.state, a.seconds) for a in alerts] == [("raised", 4), ("cleared", 11)]
     assert rule.raised is False
 
 
@@ -130,7 +130,7 @@ def test_the_field_is_taken_at_its_word() -> None:
 def test_a_limit_is_a_figure_of_its_own() -> None:
     rule = Threshold("bits_low", 3.0, hold_seconds=0.0)
     (alert,) = rule.update(reading(1, 4.0, 3.0))
-    assert (alert["field"], alert["value"]) == ("bits_low", 3.0)
+    assert (alert.field, alert.value) == ("bits_low", 3.0)
     assert states(rule, [reading(2, 4.0, 2.75), reading(3, 4.0, 2.74)]) == [("cleared", 3)]
 
 
@@ -148,8 +148,8 @@ def test_nothing_stands_on_what_may_be_said_by_somebody_else() -> None:
     records = [reading(t, 4.0) for t in range(8)]
     records += [reading(t, 4.0) | OPEN for t in range(8, 30)]
     found = [alert for record in records for alert in rule.update(record)]
-    assert [(a["state"], a["seconds"]) for a in found] == [("raised", 5), ("cleared", 8)]
-    assert found[1]["change"] == OPEN["change"]
+    assert [(a.state, a.seconds) for a in found] == [("raised", 5), ("cleared", 8)]
+    assert found[1].change == OPEN["change"]
     assert states(rule, [reading(t, 4.0) for t in range(30, 40)]) == [("raised", 35)]
 
 
@@ -172,10 +172,10 @@ def test_feature_fields() -> None:
     assert rule.update({"type": "reading", "seconds": 1, "features": {"f0": low}}) == []
     high = {"rank_bits": 1.5, "rank_bits_low": 1.0}
     (alert,) = rule.update({"type": "reading", "seconds": 2, "features": {"f0": high}})
-    assert (alert["field"], alert["value"]) == ("f0.rank_bits_low", 1.0)
+    assert (alert.field, alert.value) == ("f0.rank_bits_low", 1.0)
     plain = Threshold.parse("f0.rank_bits>1 for 0 s")
     (alert,) = plain.update({"type": "reading", "seconds": 1, "features": {"f0": low}})
-    assert alert["value"] == 1.5
+    assert alert.value == 1.5
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_early_readings_do_not_count_and_the_hold_begins_after_them() -> None:
     high = [reading(t, 6.4) for t in range(1, 30)]  # 0.8 s of speech a second
     rule = Threshold("bits", 3.0, hold_seconds=5.0, least_speech_seconds=8.0)
     (alert,) = (a for r in high for a in rule.update(r))
-    assert (alert["seconds"], alert["speech"], alert["least_speech_seconds"]) == (15, 12.0, 8.0)
+    assert (alert.seconds, alert.speech, alert.least_speech_seconds) == (15, 12.0, 8.0)
     falling = [reading(t, 6.4 if t < 6 else -10.1) for t in range(1, 30)]
     assert states(Threshold("bits", 3.0, 0.0), falling)[0] == ("raised", 1)
     assert not states(Threshold("bits", 3.0, 0.0, least_speech_seconds=8.0), falling)
@@ -331,9 +331,9 @@ def test_evidence_and_bits_in_a_crowd_are_figures_like_others() -> None:
         assert rule.note(EVIDENCE) is None
     crowds = [{"people": 50, "bits": 5.6}, {"people": 1_000_000, "bits": 10.7}]
     first = {"type": "reading", "seconds": 1.0, "speech": 1.0, "among": crowds}
-    assert [r["value"] for r in city.update({**first, "evidence_bits_low": 9.9})] == [10.7]
+    assert [r.value for r in city.update({**first, "evidence_bits_low": 9.9})] == [10.7]
     assert evidence.update({**first, "evidence_bits_low": 9.9}) == []
-    assert evidence.update({**first, "evidence_bits_low": 10.0})[0]["field"] == "evidence_bits_low"
+    assert evidence.update({**first, "evidence_bits_low": 10.0})[0].field == "evidence_bits_low"
 
 
 @pytest.mark.parametrize(

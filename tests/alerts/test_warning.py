@@ -11,20 +11,21 @@ from hypothesis import strategies as st
 
 from monitor.alerts import EarlyWarning, Threshold, budget
 from monitor.errors import UsageError
+from monitor.types import Alert
 
 
 def reading(t: float, bits: float | None, low: float | None = None) -> dict[str, Any]:
     return {"type": "reading", "seconds": t, "speech": t, "bits": bits, "bits_low": low}
 
 
-def fed(rule: EarlyWarning | Threshold, values: Iterable[float | None]) -> list[dict[str, Any]]:
+def fed(rule: EarlyWarning | Threshold, values: Iterable[float | None]) -> list[Alert]:
     return [a for t, v in enumerate(values, 1) for a in rule.update(reading(float(t), v))]
 
 
 def test_it_warns_before_the_alert_and_not_after():
     roots = np.sqrt(np.arange(1, 60)) / 2
     warnings = fed(EarlyWarning(Threshold("bits", 3.0), 10.0), roots)
-    assert warnings == [
+    assert [each.record() for each in warnings] == [
         {
             "type": "alert",
             "seconds": 26.0,
@@ -38,7 +39,7 @@ def test_it_warns_before_the_alert_and_not_after():
             "seconds_left": pytest.approx(10.0),
         }
     ]
-    assert fed(Threshold("bits", 3.0, 0.0), roots)[0]["seconds"] == 36.0
+    assert fed(Threshold("bits", 3.0, 0.0), roots)[0].seconds == 36.0
 
 
 @pytest.mark.parametrize(("field", "at"), [("bits_low", [26.0]), ("bits", [])])
@@ -47,7 +48,7 @@ def test_it_looks_at_the_field_that_the_alert_stands_on(field, at):
     found = []
     for t in range(1, 60):
         found += warning.update(reading(t, 5.0, np.sqrt(t) / 2))
-    assert [a["seconds"] for a in found] == at
+    assert [a.seconds for a in found] == at
 
 
 def test_a_change_ends_it_and_its_hold():
@@ -55,7 +56,7 @@ def test_a_change_ends_it_and_its_hold():
     change = {"type": "change", "seconds": 30.0, "since_seconds": 28.0, "action": "note"}
     readings = [reading(t, np.sqrt(t) / 2) for t in range(1, 36)]
     found = [a for r in [*readings[:30], change, *readings[30:]] for a in warning.update(r)]
-    assert [(a["seconds"], a["state"], a["seconds_left"]) for a in found] == [
+    assert [(a.seconds, a.state, a.seconds_left) for a in found] == [
         (26, "raised", pytest.approx(10.0)),
         (31, "cleared", None),
         (34, "raised", pytest.approx(2.0)),
@@ -65,8 +66,8 @@ def test_a_change_ends_it_and_its_hold():
 def test_it_is_over_when_the_figure_stays_low_and_raised_again():
     values = [*(np.sqrt(np.arange(1, 34)) / 2), *np.full(60, 1.0), *(1 + np.arange(30) / 12)]
     found = fed(EarlyWarning(Threshold("bits", 3.0, 4.0), 10.0), values)
-    assert [(a["seconds"], a["state"]) for a in found][:2] == [(26, "raised"), (38, "cleared")]
-    assert [a["state"] for a in found] == ["raised", "cleared", "raised"]
+    assert [(a.seconds, a.state) for a in found][:2] == [(26, "raised"), (38, "cleared")]
+    assert [a.state for a in found] == ["raised", "cleared", "raised"]
 
 
 def test_where_it_is_met_at_once_there_is_nothing_to_warn_of():
@@ -86,7 +87,7 @@ def test_stopped_and_resumed_equals_never_stopped(values, cut):
     for t, value in enumerate(values[cut:], min(cut, len(values)) + 1):
         found += second.update(reading(float(t), value))
     assert found == whole
-    states = [a["state"] for a in whole]
+    states = [a.state for a in whole]
     assert states == ["raised", "cleared"] * (len(states) // 2) + ["raised"] * (len(states) % 2)
 
 
@@ -113,10 +114,10 @@ def test_a_budget_warns_one_bit_before_and_then_alerts():
     near, spent = budget(8.0)
     values = [6.9] * 9 + [7.1] * 9 + [8.2] * 9
     (warning,), (alert,) = fed(near, values), fed(spent, values)
-    assert (warning["seconds"], warning["level"]) == (15.0, "warning")
-    assert warning["rule"] == "budget of 8 bits nearly spent"
-    assert (alert["seconds"], alert["level"]) == (24.0, "alert")
-    assert (warning["threshold"], alert["threshold"]) == (7.0, 8.0)
+    assert (warning.seconds, warning.level) == (15.0, "warning")
+    assert warning.rule == "budget of 8 bits nearly spent"
+    assert (alert.seconds, alert.level) == (24.0, "alert")
+    assert (warning.threshold, alert.threshold) == (7.0, 8.0)
     again = budget(8.0)[0]
     again.restore(near.state())
     with pytest.raises(UsageError):
@@ -130,7 +131,7 @@ def test_a_budget_warns_one_bit_before_and_then_alerts():
 def test_a_budget_stands_on_the_bits_that_are_shown():
     near, _ = budget(8.0)
     (warning,) = [a for t in range(20) for a in near.update(reading(t, 7.5, 6.5))]
-    assert warning["value"] == 7.5
+    assert warning.value == 7.5
 
 
 def test_what_can_never_be_raised_is_told():

@@ -148,8 +148,8 @@ def test_an_interrupted_replay_goes_on_with_the_same_draws(run, wav, tmp_path):
     options = ("--features", "f0", "--watch", "19", "--protect", "mcadams:random", "--jsonl", path)
     monitor = Monitor(Population.reference(), ["f0"], "19", on_change="note")
     with Run(wav, monitor, protect="mcadams:random", log=LogFile(path)) as begun:
-        for record in begun:
-            if record.get("seconds") == 5.0:
+        for event in begun:
+            if getattr(event, "seconds", None) == 5.0:
                 break
     found = run("replay", wav, *options, "--resume")
     assert found.code == 0

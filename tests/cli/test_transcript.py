@@ -212,7 +212,7 @@ def test_a_run_goes_on_with_the_same_words_and_with_no_others(us, talk, tmp_path
     with opened(LogFile(whole)) as run:
         run.to_end()
     with opened(LogFile(part)) as run:
-        for record in run:
+        for record in (event.record() for event in run):
             if record.get("seconds") == 7.0:
                 break
     talk.with_suffix(".words").write_text('{"word": "no", "begin": 1, "end": 2}')

@@ -393,7 +393,7 @@ def test_a_run_that_stops_at_an_alert_hears_nothing_where_the_budget_was_spent(p
     monitor, rules = Monitor(POPULATION, watch=who), budget(bits - 0.1)
     with Run(
         source, monitor, rules=rules, sinks=[kept], ledger=path,
-        until=lambda alert: alert["level"] == "alert",
+        until=lambda alert: alert.level == "alert",
     ) as run:  # fmt: skip
         run.to_end()
     assert [record["type"] for record in kept.records] == ["start", "alert", "alert", "end"]

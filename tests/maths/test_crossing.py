@@ -66,10 +66,10 @@ def test_a_gap_begins_the_stretch_anew():
 def test_it_is_found_where_an_alert_is_raised(values, hold):
     rule = Threshold("bits", 2.0, hold)
     raised = [
-        alert["seconds"]
+        alert.seconds
         for second, bits in enumerate(values, 1)
         for alert in rule.update({"type": "reading", "seconds": float(second), "bits": bits})
-        if alert["state"] == "raised"
+        if alert.state == "raised"
     ]
     found = crossing(values, hold_seconds=hold)
     assert found.crossed == bool(raised)

@@ -73,7 +73,7 @@ def test_folders_and_files_are_each_recording_once_in_natural_order(talks):
 
 def test_a_line_says_what_the_run_said(talks):
     with opened(talks / "a10.wav") as run:
-        records = list(run)
+        records = [event.record() for event in run]
     last = [record for record in records if record["type"] == "reading"][-1]
     first = next(record for record in records if record["type"] == "alert")
     outcome = hear_one(talks / "a10.wav", opened)

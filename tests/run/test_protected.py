@@ -345,7 +345,7 @@ def test_readings_wait_for_the_latency_and_no_longer(method, seconds):
                 yield block
 
         with Run(listed(paced()), fresh(), protect=protect) as run:
-            return [taken / RATE for record in run if record["type"] == "reading"][:-1]
+            return [taken / RATE for record in run if record.type == "reading"][:-1]
 
     for both, alone in zip(waits(method), waits(None), strict=True):
         assert 0 <= both - alone <= seconds + 0.005

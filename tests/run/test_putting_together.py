@@ -170,7 +170,7 @@ def test_a_run_that_was_left_is_unfinished_and_goes_on(tmp_path):
         return Listed([simulated(20.0)], provenance=HEARD)
 
     with Run(source(), fresh(), log=path) as run:
-        for record in run:
+        for record in (event.record() for event in run):
             if record["type"] == "reading" and record["seconds"] == 5.0:
                 break
         assert run.resumable
@@ -191,7 +191,7 @@ def test_a_run_that_was_left_is_unfinished_and_goes_on(tmp_path):
 def test_what_nobody_can_hear_again_is_not_resumed(tmp_path):
     path = tmp_path / "run.jsonl"
     with Run(Listed([simulated(20.0)]), fresh(), log=path) as run:
-        for record in run:
+        for record in (event.record() for event in run):
             if record["type"] == "reading":
                 break
         assert not run.resumable
@@ -208,7 +208,7 @@ def test_a_live_source_is_stopped_and_says_its_lag():
     assert isinstance(queue, LiveSource)
     with Run(queue, fresh()) as run:
         records = []
-        for record in run:
+        for record in (event.record() for event in run):
             records.append(record)
             if record["type"] == "reading":
                 run.stop()  # after what was heard so far
@@ -221,7 +221,7 @@ def test_a_live_source_is_stopped_and_says_its_lag():
 
 def test_a_recording_is_stopped_with_an_end():
     with Run(Listed(frames(simulated(20.0), range(100, 2000, 100))), fresh()) as run:
-        for record in run:
+        for record in (event.record() for event in run):
             if record["type"] == "reading" and record["seconds"] == 3.0:
                 run.stop()
     assert (record["type"], record["seconds"], record["complete"]) == ("end", 3.0, True)
@@ -231,7 +231,7 @@ def test_a_recording_is_stopped_with_an_end():
 def test_until_ends_it_at_an_alert():
     rules = [Threshold("sum_bits", -99.0, 3.0)]
     with Run(Listed([simulated(20.0)]), fresh(), rules=rules, until=lambda _: True) as run:
-        records = list(run)
+        records = [event.record() for event in run]
     assert [record["type"] for record in records[-3:]] == ["reading", "alert", "end"]
     assert records[-1]["stopped"] == records[-2]["rule"]
 
@@ -240,13 +240,13 @@ def test_a_file_by_its_name_is_the_same_with_more_processes(tmp_path):
     for name in ("a.wav", "b.wav"):
         soundfile.write(tmp_path / name, synthetic(3.0), RATE)
     with Run(tmp_path / "a.wav", fresh()) as run:
-        one = list(run)
+        one = [event.record() for event in run]
     assert one[0]["recordings"] == ["a.wav"]
     runs = []
     for jobs in (1, 2):
         chain = Chain([File(tmp_path / "a.wav"), File(tmp_path / "b.wav", start_seconds=1.0)])
         with Run(chain, fresh(), jobs=jobs) as run:
-            runs.append([{**record, "time": None} for record in run])
+            runs.append([{**record, "time": None} for record in (event.record() for event in run)])
     assert runs[0] == runs[1]
     assert runs[0][-1]["seconds"] == 5.0
 

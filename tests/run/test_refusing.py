@@ -45,8 +45,8 @@ def test_another_part_of_an_enrolled_recording_takes_the_same_session_rank_model
         log = tmp_path / f"{session}.jsonl"
         with Run(source, Monitor(population, watch="me"), log=log, ledger=tmp_path / "l") as run:
             assert run.start["rank_model_session"] == session
-            readings = [record for record in run if record["type"] == "reading"]
-        assert {record["session"] for record in readings} == {session}
+            readings = [event for event in run if event.type == "reading"]
+        assert {reading.session for reading in readings} == {session}
 
 
 def test_it_is_resumed_under_the_rank_model_that_it_had(enrolled, tmp_path):
@@ -57,7 +57,7 @@ def test_it_is_resumed_under_the_rank_model_that_it_had(enrolled, tmp_path):
         return Monitor(population, watch="me", step_seconds=0.5)
 
     with Run(given, fresh(), log=log) as run:
-        for record in run:
+        for record in (event.record() for event in run):
             if record["type"] == "reading" and record["seconds"] == 1.0:
                 break
     assert run_through(given, fresh(), log=LogFile(log, resume=True)).readings == 4
@@ -86,7 +86,7 @@ def test_refusals_speak_python(tmp_path):
     run_through(File(talk), Monitor(reference()), log=log)
     unfinished = tmp_path / "unfinished.jsonl"
     with Run(talk, Monitor(reference()), log=unfinished) as run:
-        next(record for record in run if record.get("seconds", 0) >= 2)  # a checkpoint is there
+        next(event for event in run if getattr(event, "seconds", 0) >= 2)  # a checkpoint is there
     refused = {
         r"overwrite it \(LogFile\(path, replace=True\)\)": {"log": log},
         r"go on with it \(LogFile\(path, resume=True\)\)": {"log": unfinished},

@@ -287,6 +287,6 @@ def test_a_run_that_is_iterated_again_goes_on_and_counts_nothing_twice(tmp_path)
         first = next(iter(run))
         rest = list(run)
         assert [*run, *run] == []
-        assert run.to_end().readings == len([r for r in rest if r["type"] == "reading"])
-    assert [first["type"], rest[-1]["type"]] == ["start", "end"]
+        assert run.to_end().readings == len([e for e in rest if e.type == "reading"])
+    assert [first.type, rest[-1].type] == ["start", "end"]
     assert len(read_run(path)) == 1 + len(rest)

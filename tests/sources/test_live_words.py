@@ -138,7 +138,7 @@ def test_a_run_counts_them_and_tells_how_they_lay(on_change):
         for part in np.split(voice(3.0), 6):
             queue.put(part)
         queue.stop()
-        records = list(run)
+        records = [event.record() for event in run]
     start, *rest, end = records
     assert start["transcripts"] == [
         {"recording": "audio", "transcript": "-", "words": None, "spread": None, "speaker": None}

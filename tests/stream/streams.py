@@ -24,7 +24,7 @@ from monitor.run import Run
 from monitor.sources.provenance import Provenance
 from monitor.stream.monitor import Event
 from monitor.stream.reading import Reading
-from monitor.stream.records import RunTotals, record_of
+from monitor.stream.records import RunTotals, placed
 from monitor.types import Block, FloatArray, Frames, Gap, Track, Tracks, Words
 from tests.contracts import voice
 from tests.population.rank_models import evidence_model
@@ -106,7 +106,7 @@ def told(events: Iterable[Event], labels: Sequence[str] = ()) -> list[dict[str, 
     """Events as records, readings with their whole posterior: equal means bit for bit."""
     found = []
     for event in events:
-        record = record_of(event, labels)
+        record = placed(event, labels).record()
         if isinstance(event, Reading):
             record["posterior"] = event.posterior.tolist()
         found.append(record)

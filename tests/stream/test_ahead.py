@@ -17,7 +17,7 @@ from monitor.sources.file import File
 from monitor.stream.blocks_to_ticks import HeardAhead
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.notices import GapEvent
-from monitor.stream.records import record_of
+from monitor.stream.records import placed
 from tests.sounds import synthetic
 
 pytestmark = pytest.mark.slow
@@ -47,7 +47,7 @@ def monitor(features: Sequence[str] = FEATURES) -> Monitor:
 
 
 def told(events: Sequence[Event]) -> list[object]:
-    return [record_of(event, ["a", "b", "c"]) for event in events]
+    return [placed(event, ["a", "b", "c"]).record() for event in events]
 
 
 def here(files: Sequence[File]) -> list[Event]:

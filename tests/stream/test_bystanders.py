@@ -12,7 +12,7 @@ from monitor import Monitor
 from monitor.errors import UsageError
 from monitor.records.schema import SCHEMA
 from monitor.stream.reading import Bystanders
-from monitor.stream.records import RunTotals, record_of, start_record
+from monitor.stream.records import RunTotals, placed, start_record
 from tests.stream.streams import Listed, heard_by_both, run_reporter, two_features, with_evidence
 
 NAMES = ("ann", "ben", "cyd", "dee")
@@ -61,7 +61,7 @@ def heard(watch: str | None = "s0", level: float = 0.04, among=(30,)):
     monitor = Monitor(run_reporter(), ["f0", "timbre"], watch, among=list(among), bystanders=level)
     tally = RunTotals()
     records = [start_record(monitor, ["a"])]
-    records += [record_of(e, ["a"]) for e in monitor.events(Listed([heard_by_both()]))]
+    records += [placed(e, ["a"]).record() for e in monitor.events(Listed([heard_by_both()]))]
     for record in records:
         tally.count(record)
     return monitor, [*records, tally.end_record(monitor, ["a"], complete=True)]

@@ -12,7 +12,7 @@ from scipy.signal import butter, sosfilt
 from monitor import Monitor, Population
 from monitor.protocols import StreamInfo
 from monitor.sources.file import File
-from monitor.stream.records import record_of
+from monitor.stream.records import placed
 from monitor.types import AnyArray, Block
 
 pytestmark = pytest.mark.slow
@@ -50,7 +50,7 @@ def records(one, call, every):
             for at in range(0, len(sound), every):
                 yield Block(sound[at : at + every], rate)
 
-    return [record_of(event, ["call"], one.on_change) for event in one.events(Cut())]
+    return [placed(event, ["call"], one.on_change).record() for event in one.events(Cut())]
 
 
 def test_a_telephone_is_noticed(call):
@@ -85,7 +85,8 @@ def test_stopped_and_resumed_equals_never_stopped(call, stop):
     done: list[dict[str, Any]] = []
     for at in range(0, len(sound), rate):
         done += [
-            record_of(e, ["call"], "split") for e in one._take(Block(sound[at : at + rate], rate))
+            placed(e, ["call"], "split").record()
+            for e in one._take(Block(sound[at : at + rate], rate))
         ]
         if done and done[-1]["type"] == "reading" and done[-1]["seconds"] >= stop:
             break

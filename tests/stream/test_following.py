@@ -17,7 +17,7 @@ from monitor.sinks.console import RunBuffer
 from monitor.sources import Chain, FramesFile, write_frames
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Change, Reading
-from monitor.stream.records import record_of, start_record
+from monitor.stream.records import placed, start_record
 from monitor.types import Frames, Track
 from tests.stream.streams import Listed, reference, run_through
 
@@ -154,9 +154,11 @@ def test_split_begins_another_stream_with_its_own_peak():
 @pytest.mark.slow
 @pytest.mark.parametrize("on_change", ["note", "reset", "split"])
 def test_any_cutting_gives_the_same(on_change):
-    whole = [record_of(event, ["a"], on_change) for event in events(on_change, 2 * TURN * 100)]
+    whole = [
+        placed(event, ["a"], on_change).record() for event in events(on_change, 2 * TURN * 100)
+    ]
     for every in (37, 250):
-        parts = [record_of(event, ["a"], on_change) for event in events(on_change, every)]
+        parts = [placed(event, ["a"], on_change).record() for event in events(on_change, every)]
         assert parts == whole
 
 
@@ -183,11 +185,13 @@ def test_alerts_go_on_when_the_first_voice_is_back():
         one, again = (Monitor(reference(), watch=FIRST, on_change="note") for _ in range(2))
         done = []
         for event in one.events(cut(1000, *turns)):
-            done.append(record_of(event, ["call"], "note"))
+            done.append(placed(event, ["call"], "note").record())
             if done[-1]["type"] == "reading" and done[-1]["seconds"] >= stop:
                 break
         again.restore(*one.state())
-        done += [record_of(event, ["call"], "note") for event in again.events(cut(1000, *turns))]
+        done += [
+            placed(event, ["call"], "note").record() for event in again.events(cut(1000, *turns))
+        ]
         assert done == [r for r in kept.records if r["type"] in ("reading", "change")]
 
 
@@ -195,17 +199,17 @@ def test_alerts_go_on_when_the_first_voice_is_back():
 @pytest.mark.parametrize("on_change", ["note", "split"])
 @pytest.mark.parametrize("stop", [60, 95, 120])
 def test_stopped_and_resumed_equals_never_stopped(on_change, stop):
-    never = [record_of(event, ["a"], on_change) for event in events(on_change)]
+    never = [placed(event, ["a"], on_change).record() for event in events(on_change)]
     monitor = Monitor(reference(), watch=SECOND, on_change=on_change)
     done = []
     for event in monitor.events(cut(1000)):
-        done.append(record_of(event, ["a"], on_change))
+        done.append(placed(event, ["a"], on_change).record())
         if done[-1]["type"] == "reading" and done[-1]["seconds"] >= stop:
             break
     plain, arrays = monitor.state()
     again = Monitor(reference(), watch=SECOND, on_change=on_change)
     again.restore(plain, {name: array.copy() for name, array in arrays.items()})
-    done += [record_of(event, ["a"], on_change) for event in again.events(cut(1000))]
+    done += [placed(event, ["a"], on_change).record() for event in again.events(cut(1000))]
     assert done == never
 
 
@@ -219,7 +223,7 @@ def test_an_alert_waits_for_the_new_voice():
     assert rule.update({**reading, "seconds": 5.5}) == []  # the last one on the old evidence
     assert rule.update({**reading, "seconds": 6.5}) == []
     assert rule.update({**reading, "seconds": 11.0}) == []
-    assert rule.update({**reading, "seconds": 11.5})[0]["state"] == "raised"
+    assert rule.update({**reading, "seconds": 11.5})[0].state == "raised"
 
 
 def test_the_detector_that_comes_alone_is_the_one_of_rivers_package():

@@ -155,7 +155,7 @@ def test_stopped_and_resumed_each_is_told_once(tmp_path, stop):
         run.to_end()
     clock = iter(range(10**6)).__next__
     with Run(source(), Monitor(reference()), log=cut, clock=clock) as run:
-        for record in run:
+        for record in (event.record() for event in run):
             if record["type"] == "reading" and record["seconds"] > stop:
                 break  # the checkpoint is of the reading before
     with Run(source(), Monitor(reference()), log=LogFile(cut, resume=True)) as again:

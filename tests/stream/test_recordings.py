@@ -140,7 +140,7 @@ def test_resumed_the_same_is_said(tmp_path):
             return Listed(items, names, (Provenance("calls"),))
 
         with Run(source(), Monitor(reference(), on_change="note"), log=path, clock=clock) as run:
-            for record in run:
+            for record in (event.record() for event in run):
                 if record["type"] == "reading" and record["seconds"] > stop:
                     break  # the checkpoint is of the reading before
         again, log = Monitor(reference(), on_change="note"), LogFile(path, resume=True)

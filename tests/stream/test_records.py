@@ -14,7 +14,7 @@ from monitor.records.reading import SCHEMA_VERSION
 from monitor.records.schema import RECORDS, SCHEMA
 from monitor.stream.notices import GapEvent
 from monitor.stream.reading import Reading
-from monitor.stream.records import RunTotals, gap_record, record_of, start_record
+from monitor.stream.records import RunTotals, placed, start_record
 from monitor.types import Frames, Gap
 from monitor.version import __version__
 from tests.stream.streams import (
@@ -48,7 +48,7 @@ def test_nothing_is_written_that_is_not_declared():
     written = [
         start_record(monitor, ["a.flac"]),
         reading.record(),
-        gap_record(GapEvent(1.0, Gap("dropped", 1.0)), ["a.flac"]),
+        placed(GapEvent(1.0, Gap("dropped", 1.0)), ["a.flac"]).record(),
         totals.end_record(monitor, ["a.flac"], complete=True),
     ]
     for record in written:
@@ -284,7 +284,7 @@ def test_fingerprints_tell_populations_and_rank_models_apart():
 
 def test_a_gap_names_its_recording():
     event = GapEvent(12.0, Gap("broken file", None, 1, "b.flac: broke"))
-    record = gap_record(event, ["a.flac", "b.flac"])
+    record = placed(event, ["a.flac", "b.flac"]).record()
     VALIDATOR.validate(record)
     assert record == {
         "type": "gap",
@@ -294,8 +294,7 @@ def test_a_gap_names_its_recording():
         "recording": "b.flac",
         "detail": "b.flac: broke",
     }
-    assert gap_record(event, ["a.flac"])["recording"] == ""
-    assert record_of(event, ["a.flac", "b.flac"]) == record
+    assert placed(event, ["a.flac"]).record()["recording"] == ""
 
 
 def tallied(*records: dict[str, Any]) -> RunTotals:

@@ -94,7 +94,7 @@ def test_for_any_cutting_and_after_a_stop(speech):
 def test_the_run_says_how_much_was_left_out(speech):
     source = Listed(audio(np.tile(speech[: 2 * RATE], 20)))
     with Run(source, Monitor(reference())) as run:
-        end = list(run)[-1]
+        end = [event.record() for event in run][-1]
     assert end["repeated_seconds"] > 10
     assert any("heard before" in line for line in end["notices"])
 
