@@ -13,15 +13,22 @@
     ├── CalibrationError         too little speech or too few speakers for a rank model
     └── OverlapError             the stream is the very audio that was enrolled
 
-Every message is one line: what was wrong, and what to do about it.
+Every message is one line: what was wrong, and what to do about it. One that names an argument is a
+`Message`, so that the command line can name its option instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
 __all__ = [
+    "Argument",
     "CalibrationError",
     "CorpusError",
     "ForeignTextError",
+    "Message",
     "MonitorError",
     "OverlapError",
     "SchemaError",
@@ -32,32 +39,89 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument that a message names: each interface writes it in its own way.
+
+    Attributes:
+        name: as Python calls it.
+        value: as text, where the message gives one.
+        python: how Python says it where that is not ``name=value``.
+    """
+
+    name: str
+    value: str = ""
+    python: str = ""
+
+    def __str__(self) -> str:
+        return self.python or f"{self.name}={self.value}"
+
+
+class Message(str):
+    """A line for a person, in the words of Python, that knows which arguments it names.
+
+    Example:
+        >>> message = Message("name one with ", Argument("watch"))
+        >>> message, message.written(lambda argument: f"--{argument.name}")
+        ('name one with watch=', 'name one with --watch')
+    """
+
+    parts: tuple[str | Argument, ...]
+
+    def __new__(cls, *parts: str | Argument) -> Self:
+        """Join the parts."""
+        made = super().__new__(cls, "".join(map(str, parts)))
+        made.parts = parts
+        return made
+
+    def __getnewargs__(self) -> tuple[str | Argument, ...]:  # type: ignore[override]
+        return self.parts
+
+    def written(self, argument: Callable[[Argument], str]) -> str:
+        """The same line with another way to write an argument."""
+        return "".join(each if isinstance(each, str) else argument(each) for each in self.parts)
+
+
 class MonitorError(Exception):
-    """Base of every error raised on purpose."""
+    """Base of every error raised on purpose; ``code`` is stable, for programs."""
+
+    code: ClassVar[str] = "error"
 
 
 class UsageError(MonitorError, ValueError):
     """An argument or a combination of arguments makes no sense."""
 
+    code = "error.usage"
+
 
 class SourceError(MonitorError):
     """A recording, a pipe or a device cannot be heard."""
+
+    code = "error.source"
 
 
 class ForeignTextError(SourceError):
     """A file that could have been a transcript is whole, and something else: metadata, say."""
 
+    code = "error.source.foreign-text"
+
 
 class StoreError(MonitorError):
     """A population, rank model or checkpoint file is damaged, foreign or cannot be written."""
+
+    code = "error.store"
 
 
 class SchemaError(StoreError):
     """A store was written by a newer version of this package."""
 
+    code = "error.store.schema"
+
 
 class CorpusError(MonitorError):
     """A folder or a manifest cannot be read as a corpus of speakers."""
+
+    code = "error.corpus"
 
 
 class UnnamedSpeakerError(CorpusError):
@@ -67,6 +131,8 @@ class UnnamedSpeakerError(CorpusError):
         what: the part of the message that says what is wrong, without what to do.
     """
 
+    code = "error.corpus.unnamed-speaker"
+
     def __init__(self, what: str, cure: str) -> None:
         super().__init__(f"{what}; {cure}")
         self.what = what
@@ -75,6 +141,10 @@ class UnnamedSpeakerError(CorpusError):
 class CalibrationError(MonitorError):
     """There are too few speakers, or too little speech, to learn a rank model."""
 
+    code = "error.calibration"
+
 
 class OverlapError(MonitorError):
     """The stream contains audio that the templates were made from."""
+
+    code = "error.overlap"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from monitor.errors import UsageError
+from monitor.errors import Argument, Message, UsageError
 from monitor.protocols import Recordable
 from monitor.types import Alert
 
@@ -163,9 +163,11 @@ def _check_evidence(field: str, start: Mapping[str, Any]) -> None:
     if people is not None and people not in start["among"]:
         asked = ", ".join(f"{each:g}" for each in start["among"])
         raise UsageError(
-            f"the alert field {field} is among people that nothing is said of (among={asked}): "
-            f"add among={people:g}"
-        )
+            Message(
+                f"the alert field {field} is among people that nothing is said of (",
+                Argument("among", asked), "): add ", Argument("among", f"{people:g}"),
+            )
+        )  # fmt: skip
 
 
 def figure(field: str, reading: Mapping[str, Any]) -> float | None:

@@ -14,8 +14,7 @@ import click
 
 from monitor import lazy
 from monitor.cli.completion import VARIABLE, completed
-from monitor.cli.options import say
-from monitor.cli.transcript_options import in_options
+from monitor.cli.options import in_options, say
 from monitor.errors import MonitorError, StoreError
 from monitor.run.status import FAILED, INTERRUPTED, status_of_error
 from monitor.version import __version__
@@ -119,7 +118,7 @@ def main(arguments: list[str] | None = None) -> None:
     except MonitorError as error:
         if debug:
             raise
-        _say(in_options(str(error), arguments))
+        _say(in_options(error))
         _give_up_stdout()
         sys.exit(status_of_error(error))
     except Exception as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
+from monitor.errors import Argument, Message, MonitorError
 from monitor.phrases import clock_time
 from monitor.safe_text import printable
 
@@ -34,6 +35,43 @@ def say(text: str, *, err: bool = True) -> None:
         err: to stderr; stdout is for data, and for commands that have nothing but words to give.
     """
     click.echo("\n".join(printable(line) for line in text.split("\n")), err=err)
+
+
+_OPTIONS = {
+    "allow_overlap": "--allow-overlap",
+    "alarms": "",
+    "among": "--among",
+    "features": "--features",
+    "ledger": "--ledger",
+    "on_change": "--on-change",
+    "replace": "--replace",
+    "resume": "--resume",
+    "speaker_in_transcript": "--speaker-in-transcript",
+    "start_seconds": "--start",
+    "transcript": "--transcript",
+    "watch": "--watch",
+    "words": "give them with --transcript FILE",
+}
+"""Arguments that messages of the library name, and what the command line says instead."""
+
+
+def in_options(message: str | MonitorError) -> str:
+    """A message with options where it names arguments.
+
+    Examples:
+        >>> from monitor.errors import Argument, Message
+        >>> replace = Argument("replace", "True", "LogFile(path, replace=True)")
+        >>> start = Argument("start_seconds", "4")
+        >>> in_options(Message("overwrite it (", replace, "), or begin at ", start))
+        'overwrite it (--replace), or begin at --start 4'
+    """
+    text = message.args[0] if isinstance(message, MonitorError) and message.args else message
+    return text.written(_option) if isinstance(text, Message) else str(message)
+
+
+def _option(argument: Argument) -> str:
+    option, value = _OPTIONS[argument.name], argument.value.strip('"')
+    return f"{option} {value}" if value not in ("", "True") else option
 
 
 # ----------------------------------------------------------------------------------------- console

@@ -34,13 +34,13 @@ from monitor.cli.options import (
     Speed,
     check_not_scheduled,
     grouped,
+    in_options,
     jobs_option,
     say,
     scheduler_option,
 )
 from monitor.cli.transcript_options import (
     Transcribing,
-    in_options,
     say_unused_words,
     transcribing_options,
 )
@@ -177,7 +177,7 @@ class OneOfMany:
                 try:
                     return super().__enter__()
                 except MonitorError as error:
-                    error.args = (in_options(str(error)),)
+                    error.args = (in_options(error),)
                     raise
 
         alerting = deepcopy(self.alerting)

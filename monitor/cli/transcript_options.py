@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,71 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monitor.cli.options import environment, grouped, say
+from monitor.cli.options import environment, grouped, in_options, say
 from monitor.errors import UsageError
 
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
     from monitor.protocols import LiveSource, Source
     from monitor.transcripts.formats import TranscriptChoice
-
-# ----------------------------------------------------------------------------------------- wording
-# What the library refuses in words of Python, in those of the command line.
-
-_OPTIONS = {
-    "allow_overlap": "--allow-overlap",
-    "among": "--among",
-    "features": "--features",
-    "on_change": "--on-change",
-    "replace": "--replace",
-    "resume": "--resume",
-    "speaker_in_transcript": "--speaker-in-transcript",
-    "start_seconds": "--start",
-    "transcript": "--transcript",
-    "watch": "--watch",
-}
-"""Arguments, and the options that stand for them."""
-_WORDS = {
-    "leave the ledger away": "leave --ledger away",
-    ", or calibrate(..., alarms=population)": "",
-    "put them beside it (sources.Beside)": "give them with --transcript FILE",
-}
-_ARGUMENT = re.compile(
-    rf"(?P<log>LogFile\(path, )?\b(?P<name>{'|'.join(_OPTIONS)})=(?:True|\"?(?P<value>[\w.+,]*)\"?)"
-    r"(?(log)\))"
-)
-
-_FILE = re.compile(rf"[^\s:;,()]*\b(?:{'|'.join(_OPTIONS)})=[^\s:;,()]*\.[A-Za-z]\w*")
-"""A name with a suffix, or in a folder."""
-
-
-def in_options(message: str, typed: Iterable[str] = ()) -> str:
-    """A message with options where it names arguments; names of files stay as they are.
-
-    Args:
-        message: of the library.
-        typed: the words of the command: those that hold such an argument are names.
-
-    Examples:
-        >>> in_options("overwrite it (LogFile(path, replace=True)), or begin at start_seconds=4")
-        'overwrite it (--replace), or begin at --start 4'
-        >>> in_options("watch=me.wav: no audio; name one with watch=", ["x/watch=me.wav"])
-        'watch=me.wav: no audio; name one with --watch'
-    """
-    names = {name for each in typed for name in (each, *each.split("/")) if _ARGUMENT.search(name)}
-    names |= set(_FILE.findall(message))  # in a folder that was typed
-    anyone = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    parts = re.split(f"({anyone})", message) if names else [message]
-    told = "".join(each if each in names else _ARGUMENT.sub(_option, each) for each in parts)
-    for words, ours in _WORDS.items():
-        told = told.replace(words, ours)
-    return told
-
-
-def _option(match: re.Match[str]) -> str:
-    name, value = _OPTIONS[match["name"]], match["value"]
-    return f"{name} {value}" if value else name
-
 
 # ------------------------------------------------------------------------------ transcript options
 # Options for what is said: which transcript goes with a recording, and whose words in it count.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.errors import StoreError, UsageError
+from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.ledger.database import (
     open_database,
@@ -232,11 +232,12 @@ class Ledger(Managed):
                 for part in parts:
                     same = set(hashes) & set(part.hashes)
                     if same and _meet((start, end), (part.start_seconds, part.end_seconds)):
-                        return (
+                        return Message(
                             f"{part.label}: was heard as {label} in session {row['id']} of "
-                            f"{self.path.name} and would count twice; leave the ledger away, or "
-                            f"first: monitor ledger forget {self.path.name} {speaker} "
-                            f"--session {row['id']}"
+                            f"{self.path.name} and would count twice; leave ",
+                            Argument("ledger", python="the ledger"),
+                            f" away, or first: monitor ledger forget {self.path.name} {speaker} "
+                            f"--session {row['id']}",
                         )
         return None
 

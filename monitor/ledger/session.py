@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from monitor.errors import StoreError, UsageError
+from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.ledger.database import reason_of, transaction, translated
 from monitor.ledger.ledger import Ledger
 from monitor.sinks.jsonl import line_of
@@ -41,11 +41,13 @@ def check(monitor: Monitor) -> str:
         UsageError: nobody is watched, or the monitor begins afresh at a change of speaker.
     """
     if monitor.watch is None:
-        raise UsageError("a ledger remembers one speaker: name them with watch=")
-    if monitor.on_change not in ("ignore", "note"):
         raise UsageError(
-            f'a ledger adds up one voice, on_change="{monitor.on_change}" would begin it '
-            'afresh: use on_change="note"'
+            Message("a ledger remembers one speaker: name them with ", Argument("watch"))
+        )
+    if monitor.on_change not in ("ignore", "note"):
+        now, note = (Argument("on_change", f'"{each}"') for each in (monitor.on_change, "note"))
+        raise UsageError(
+            Message("a ledger adds up one voice, ", now, " would begin it afresh: use ", note)
         )
     return monitor.watch
 
@@ -254,10 +256,12 @@ class LedgerSession:
             )
 
     def _forgotten(self) -> StoreError:
+        name = self._ledger.path.name
+        replace = Argument("replace", "True")
         return StoreError(
-            f"{self._ledger.path.name}: this run's session was forgotten; "
-            "run with replace=True to start anew"
-        )
+            Message(f"{name}: this run's session was forgotten; run with ", replace,
+                    " to start anew")
+        )  # fmt: skip
 
     def _wait(self, table: str, record: Mapping[str, Any]) -> None:
         text = line_of({**record, "time": self._time()}).decode().rstrip()

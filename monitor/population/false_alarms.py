@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from monitor.errors import UsageError
+from monitor.errors import Argument, Message, UsageError
 from monitor.maths.reliability import conformal_threshold, fewest_maxima, smallest_share
 from monitor.phrases import length_in_words, percent, plural
 from monitor.population.rank_model import Maxima, RankModel, RankModels
@@ -90,9 +90,12 @@ def false_alarms(
     maxima = rank_model.maxima
     if maxima is None:
         raise UsageError(
-            "nothing is known of how high other people's streams get among these: learn it with "
-            "monitor calibrate CORPUS -o POPULATION.npz, or calibrate(..., alarms=population) (a "
-            "rank model in a file of its own, --rank-model, knows of no people)"
+            Message(
+                "nothing is known of how high other people's streams get among these: learn it "
+                "with monitor calibrate CORPUS -o POPULATION.npz",
+                Argument("alarms", python=", or calibrate(..., alarms=population)"),
+                " (a rank model in a file of its own, --rank-model, knows of no people)",
+            )
         )
     if own not in maxima.fields:
         raise UsageError(

@@ -16,7 +16,7 @@ from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
 from monitor.alerts.budgets import Budget
 from monitor.alerts.crossings import Crossings
 from monitor.alerts.rules import EarlyWarning, Threshold
-from monitor.errors import StoreError, UsageError
+from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.managed import Managed
 from monitor.phrases import declared_in_words
 from monitor.protocols import (
@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 # The files that a run writes: its JSON lines and the ledger, and when they may be opened.
 
 
+_RESUME, _REPLACE = Argument("resume", "True"), Argument("replace", "True")
+
+
 @dataclass(frozen=True, slots=True)
 class LogFile:
     """The JSON lines of a run.
@@ -82,10 +85,10 @@ class LogFile:
         """
         name = os.fspath(self.path)
         if self.resume and name == "-":
-            raise UsageError("resume=True needs the file of the interrupted run, not -")
+            raise UsageError(Message(_RESUME, " needs the file of the interrupted run, not -"))
         if self.resume and self.replace:
             raise UsageError(
-                "resume=True goes on with a run, replace=True begins it anew: give one"
+                Message(_RESUME, " goes on with a run, ", _REPLACE, " begins it anew: give one")
             )
         if name != "-":
             refuse_overwrite(self.path, self.spared)
@@ -107,11 +110,11 @@ class LogFile:
         if what is None:
             return
         resumable = what == "an unfinished run" and state_path(path).exists()
-        go_on = "go on with it (LogFile(path, resume=True)), " if resumable else ""
-        raise UsageError(
-            f"{path} holds {what}: {go_on}name another file, or overwrite it "
-            "(LogFile(path, replace=True))"
-        )
+        resume = Argument("resume", "True", "LogFile(path, resume=True)")
+        replace = Argument("replace", "True", "LogFile(path, replace=True)")
+        go_on = ("go on with it (", resume, "), ") if resumable else ()
+        rest = ("name another file, or overwrite it (", replace, ")")
+        raise UsageError(Message(f"{path} holds {what}: ", *go_on, *rest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -612,7 +615,9 @@ class Run(Managed):
         if not live:
             parts = self._parts = stated_provenance(self.source)
         if self._resumed and parts is None:
-            raise UsageError(f"{self.source.label} cannot be heard again: leave out resume=True")
+            raise UsageError(
+                Message(f"{self.source.label} cannot be heard again: leave out ", _RESUME)
+            )
         configuration = {} if parts is None else self._configuration(parts, start)
         self._checkpoint = Checkpoint(state_path(Path(self._log_file.path)), configuration)
         self._checkpoint.check()

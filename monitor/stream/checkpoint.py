@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from monitor.errors import MonitorError, StoreError
+from monitor.errors import Argument, Message, MonitorError, StoreError
 from monitor.files import check_private, sweep
 from monitor.population.cohort import read_store, store_kind, write_store
 from monitor.protocols import Stateful
@@ -220,6 +220,9 @@ def state_path(run: Path) -> Path:
     return run.with_name(run.name + ".state")
 
 
+_REPLACE = Argument("replace", "True")
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """Writes and reads the checkpoint of one run (npz without pickle, 0600, atomic).
@@ -266,10 +269,13 @@ class Checkpoint:
         if not self.path.exists():
             run = self.path.with_suffix("")
             taken = run.exists() and run.stat().st_size > 0
+            resume, over = Argument("resume", "True"), (", with ", _REPLACE)
             raise StoreError(
-                f"{self.path.name}: there is nothing to resume; leave out resume=True to start anew"
-                + (f", with replace=True to overwrite {run.name}" if taken else "")
-            )
+                Message(
+                    f"{self.path.name}: there is nothing to resume; leave out ", resume,
+                    " to start anew", *((*over, f" to overwrite {run.name}") if taken else ()),
+                )
+            )  # fmt: skip
         check_private(self.path)  # whoever wrote it would know what an anonymiser draws
         header, arrays = read_store(self.path, _KIND)
         try:
@@ -279,10 +285,8 @@ class Checkpoint:
             if differs:
                 what = printable(", ".join(differs)).replace("_", " ")
                 old = "with the transcript as it was it goes on; " if differs == ["words"] else ""
-                raise StoreError(
-                    f"{self.path.name}: is of another run (not the same: {what}); "
-                    f"{old}run with replace=True to start anew"
-                )
+                text = f"{self.path.name}: is of another run (not the same: {what}); {old}run with "
+                raise StoreError(Message(text, _REPLACE, " to start anew"))
             check_state(header, arrays, monitor.state()[1], vars(tally))
             monitor.restore(header["monitor"], arrays)
             tally.restore(header["tally"])
@@ -292,7 +296,8 @@ class Checkpoint:
         except MonitorError:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"{self.path.name}: is damaged; run with replace=True") from error
+            text = f"{self.path.name}: is damaged; run with "
+            raise StoreError(Message(text, _REPLACE)) from error
 
     def check(self) -> None:
         """See to it that nothing else lies in this place.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.errors import UsageError
+from monitor.errors import Argument, Message, UsageError
 from monitor.features.framing import shift_track
 from monitor.features.registry import followed, make, takes
 from monitor.kinds import FeatureSpec, Sensitivity, unlike_networks
@@ -93,15 +93,13 @@ class FrontEnd:
                 self._given.add(name)
             elif self._takes(name) == "words" and name not in self._given:
                 if not stream_info.words:
-                    raise UsageError(
-                        f"{name} is made of timed words, and {source.label} brings none: put them "
-                        "beside it (sources.Beside)"
-                    )
+                    cure = Argument("words", python="put them beside it (sources.Beside)")
+                    text = f"{name} is made of timed words, and {source.label} brings none: "
+                    raise UsageError(Message(text, cure))
             elif not stream_info.audio or name in self._given:
                 there = f", only of {', '.join(stream_info.tracks)}" if stream_info.tracks else ""
-                raise UsageError(
-                    f"{source.label} holds no frames of {name}{there}; choose others (features=)"
-                )
+                text = f"{source.label} holds no frames of {name}{there}; choose others ("
+                raise UsageError(Message(text, Argument("features"), ")"))
 
     def make(self) -> list[Feature]:
         """The features that hear audio; made, and their networks loaded, once.
@@ -172,10 +170,9 @@ class FrontEnd:
             )
         if spec.network != enrolled:
             what = unlike_networks(spec.name, label, spec.network, "the population", enrolled)
-            raise UsageError(
-                f"{what}; enrol and calibrate again with this version (monitor enroll), or leave "
-                f"{spec.name} out (features=)"
-            )
+            cure = "enrol and calibrate again with this version (monitor enroll), or leave"
+            text = f"{what}; {cure} {spec.name} out ("
+            raise UsageError(Message(text, Argument("features"), ")"))
 
 
 # ---------------------------------------------------------------------------------------- coverage

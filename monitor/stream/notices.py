@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from monitor.errors import OverlapError
+from monitor.errors import Argument, Message, OverlapError
 from monitor.features.registry import caveats, takes
 from monitor.phrases import plural, weaker_together
 from monitor.population.interpolation import same_session_bias
@@ -169,9 +169,13 @@ def _refuse_overlap(part: Provenance, enrolled: Iterable[tuple[Speaker, SourceNo
         speaker, note = heard[0]
         after = max(note.end_seconds for _, note in heard)
         raise OverlapError(
-            f"{part.label}: seconds {note.start_seconds:g} to {note.end_seconds:g} were "
-            f"enrolled as {speaker.name}; start after them (start_seconds={after:g}), or insist "
-            "with allow_overlap=True"
+            Message(
+                f"{part.label}: seconds {note.start_seconds:g} to {note.end_seconds:g} were "
+                f"enrolled as {speaker.name}; start after them (",
+                Argument("start_seconds", f"{after:g}"),
+                "), or insist with ",
+                Argument("allow_overlap", "True"),
+            )
         )
 
 

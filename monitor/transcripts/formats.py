@@ -14,7 +14,7 @@ from math import isnan
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from monitor.errors import ForeignTextError, SourceError
+from monitor.errors import Argument, ForeignTextError, Message, SourceError
 from monitor.phrases import plural
 from monitor.safe_text import file_name, printable
 from monitor.transcripts.transcript import (
@@ -696,10 +696,13 @@ class TranscriptChoice:
         if found is None:
             stem = file_name(recording.with_suffix(""))
             several = ", ".join(file_name(each) for each in _of_languages(recording)[:5])
-            lie = f"; {several} lie there, name one (transcript=)" if several else ""
+            lie = (f"; {several} lie there, name one (", Argument("transcript"), ")")
             raise SourceError(
-                f"{file_name(recording)} has no words beside it: put {stem}{SUFFIXES[0]} there, or "
-                f"{', '.join(SUFFIXES[1:])}{lie}"
+                Message(
+                    f"{file_name(recording)} has no words beside it: put {stem}{SUFFIXES[0]} "
+                    f"there, or {', '.join(SUFFIXES[1:])}",
+                    *(lie if several else ()),
+                )
             )
         return found
 
@@ -737,10 +740,8 @@ class TranscriptChoice:
             return found
         if own in several:
             return found.of(own)
-        raise SourceError(
-            f"{found.label} holds the words of {', '.join(map(printable, several))}: say whose "
-            "count (speaker_in_transcript=)"
-        )
+        text = f"{found.label} holds the words of {', '.join(map(printable, several))}: say whose "
+        raise SourceError(Message(text, "count (", Argument("speaker_in_transcript"), ")"))
 
 
 LIES_BESIDE = TranscriptChoice()

@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import numpy as np
 
-from monitor.errors import SourceError
+from monitor.errors import Argument, Message, SourceError
 from monitor.managed import Managed
 from monitor.phrases import plural
 from monitor.safe_text import printable
@@ -118,10 +118,13 @@ class WordPipe(Managed):
         if self._speaker is None and len(self.speakers) > 1:
             self._speaker = self.speakers[0]
             names = ", ".join(map(printable, self.speakers))
+            mine = f"those of {printable(self._speaker)} alone count from here on"
             self._told(
-                f"{self.label}: words of {names}: those of {printable(self._speaker)} alone count "
-                "from here on, as others' would be held against her (speaker_in_transcript=)"
-            )
+                Message(
+                    f"{self.label}: words of {names}: {mine}, as others' would be held against "
+                    "her (", Argument("speaker_in_transcript"), ")",
+                )
+            )  # fmt: skip
         said = [word for word in said if self._speaker in (None, word.speaker)]
         if not said:
             return None
