@@ -31,8 +31,8 @@ import numpy as np
 import soundfile
 import soxr
 
-from monitor.managed import Managed
-from monitor.types import Block, FloatArray, Gap
+from monitor.sources.base import WrappedLiveSource
+from monitor.types import Block, FloatArray, Item
 from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing
 
 RATE = 48_000
@@ -79,40 +79,17 @@ def speak(recording: Path, seconds: float) -> None:
     print(json.dumps(handed))
 
 
-class Tap(Managed):
+class Tap(WrappedLiveSource):
     """The microphone, and where in its stream the beeps were."""
 
     def __init__(self, source: Any) -> None:
-        self._source, self.label, self.stream_info = source, DEVICE, source.stream_info
-        self.seconds: float | None = source.seconds
+        super().__init__(source)
         self.beeps: list[float] = []
         self._heard = 0.0
 
-    @property
-    def waiting_seconds(self) -> float:
-        """As of the microphone."""
-        seconds: float = self._source.waiting_seconds
-        return seconds
-
-    def behind_seconds(self, seconds: float) -> float:
-        """As of the microphone."""
-        behind: float = self._source.behind_seconds(seconds)
-        return behind
-
-    def stop(self) -> None:
-        """As of the microphone."""
-        self._source.stop()
-
-    def __enter__(self) -> Tap:
-        self._source.open()
-        return self
-
-    def close(self) -> None:
-        """Let go of the microphone."""
-        self._source.close()
-
-    def __iter__(self) -> Iterator[Block | Gap]:
-        for item in self._source:
+    def items(self) -> Iterator[Item]:
+        """What the microphone gives."""
+        for item in self.source:
             if isinstance(item, Block):
                 samples = item.samples.reshape(len(item.samples), -1)[:, 0]
                 for place in np.flatnonzero(np.abs(samples) > LOUD).tolist():

@@ -22,6 +22,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from monitor import lazy
 from monitor.errors import MonitorError
 from monitor.managed import Managed
 
@@ -228,6 +229,7 @@ def _first(
 
 def _begin(stop: Any) -> None:
     """The first thing a worker does, before anything that makes threads is imported."""
+    lazy.own_process = True
     os.environ.update(dict.fromkeys(THREADS, "1"))
     signal.signal(signal.SIGINT, _interrupted)
     if hasattr(signal, "pthread_sigmask"):
@@ -397,6 +399,7 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
 
 def _work(end: Connection, held: bytes) -> None:
     """The whole life of a process."""
+    lazy.own_process = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(dict.fromkeys(THREADS, "1"))
 

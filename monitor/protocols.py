@@ -15,18 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
 from monitor.kinds import FeatureSpec, Sensitivity
-from monitor.types import (
-    Alert,
-    AnyArray,
-    Block,
-    FloatArray,
-    Frames,
-    Gap,
-    IntArray,
-    Track,
-    Tracks,
-    Words,
-)
+from monitor.types import Alert, AnyArray, FloatArray, IntArray, Item, Track
 
 __all__ = [
     "AlertAction",
@@ -49,10 +38,6 @@ __all__ = [
 ]
 
 
-# ------------------------------------------------------------------------------------- stream info
-# What a source brings: said once, by the source, before its first sample.
-
-
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
     """What comes out of a source, so that what cannot be heard is refused before it begins.
@@ -64,6 +49,7 @@ class StreamInfo:
         words: timed words.
         channels: of the audio; None where there is none, or nobody knows yet.
         live: whether it goes on while nobody listens.
+        cut: whether it stops before the end of what was recorded.
         noise: what was added to ready-made embeddings, as ``"laplace:15"``; empty where none is.
 
     Example:
@@ -76,13 +62,50 @@ class StreamInfo:
     words: bool = False
     channels: int | None = None
     live: bool = False
+    cut: bool = False
     noise: str = ""
 
 
-# ---------------------------------------------------------------------------------------- features
-# What turns audio into frames, and what sums frames up.
-#
-# `Feature`, the `Embedder` or `CodeStream` that one may be made of, and `Sketch`.
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """A recording, or a part of one, that a stream is made of.
+
+    Attributes:
+        label: what to call it in front of a person.
+        hashes: its fingerprints (`monitor.sources.provenance.recording_hashes`); sharing one is
+            being the same recording. Empty where it cannot be known again, as standard input.
+        start_seconds, end_seconds: the part; None to its end.
+        raw: (rate, channels, encoding) of samples without a header.
+    """
+
+    label: str
+    hashes: tuple[str, ...] = ()
+    start_seconds: float = 0.0
+    end_seconds: float | None = None
+    raw: tuple[int, int, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptNote:
+    """A transcript that lies beside a recording, or words that come with a live one.
+
+    Attributes:
+        label: what to call it in front of a person.
+        words: how many; None where they are still to come.
+        spread: whether times of words are shares of longer stretches; None where nobody knows yet.
+        speaker: whose words they are, where it names one alone.
+        mark: of the words and their times; empty where they are still to come.
+        notices: a line each on what is not as it should be.
+        texts: of the words, of a whole transcript.
+    """
+
+    label: str
+    words: int | None = None
+    spread: bool | None = None
+    speaker: str | None = None
+    mark: str = ""
+    notices: tuple[str, ...] = ()
+    texts: tuple[str, ...] = field(default=(), repr=False)
 
 
 @runtime_checkable
@@ -215,10 +238,6 @@ class Sketch(Protocol):
     def __add__(self, other: Self) -> Self: ...
 
 
-# ----------------------------------------------------------------------------------------- sources
-# Where a stream comes from: `Source`, a `LiveSource` that does not wait, an `AudioDevice`.
-
-
 @runtime_checkable
 class Source(Protocol):
     """Where audio, or ready-made frames, come from. A context manager.
@@ -226,25 +245,26 @@ class Source(Protocol):
     Iterating gives the stream from its first sample to its end, in order: a `Block` of audio (of
     any length, at any rate), or `Frames` that features made before, and a `Gap` for each stretch
     that is missing. Either blocks or `Frames` keep the clock; `Words` and `Tracks` may lie beside
-    them, each given before the audio of the tick at which it counts. What it holds open it lets go
-    of at the end of the ``with`` block; `monitor.managed.Managed` does that part.
+    them, each given before the audio of the tick at which it counts. `monitor.sources.BaseSource`
+    does all but ``label``, ``stream_info``, ``seconds`` and the items.
 
     Attributes:
         label: how to call it in front of a person; never a full path.
-        stream_info: what comes out of it.
 
     Raises:
         monitor.errors.SourceError: from iterating or opening, where nothing more can be given; the
             message says in one line what to do.
+        monitor.errors.UsageError: from iterating one that is closed.
 
     Example:
         >>> import numpy as np
-        >>> from monitor.managed import Managed
-        >>> class Silence(Managed):
+        >>> from monitor.sources import BaseSource
+        >>> from monitor.types import Block, Gap
+        >>> class Silence(BaseSource):
         ...     label, stream_info = "silence", StreamInfo(channels=1)
         ...     seconds = 2.0
         ...
-        ...     def __iter__(self):
+        ...     def items(self):
         ...         yield Block(np.zeros(16000, np.float32), rate=16000)
         ...         yield Gap("cable", lost_seconds=1.0, detail="nothing was plugged in")
         >>> isinstance(Silence(), Source)
@@ -261,7 +281,20 @@ class Source(Protocol):
     def stream_info(self) -> StreamInfo:
         """What comes out of it."""
 
-    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]: ...
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What to call its recordings; ``Gap.recording`` and the like are places in it."""
+        ...
+
+    @property
+    def transcripts(self) -> tuple[TranscriptNote, ...]:
+        """Notes on its words, one a recording; none unless it brings words."""
+        ...
+
+    def provenance(self) -> tuple[Provenance, ...] | None:
+        """What it is made of, so that it is known again; None where nobody knows."""
+
+    def __iter__(self) -> Iterator[Item]: ...
 
     def __enter__(self) -> Self: ...
 
@@ -312,10 +345,6 @@ class AudioDevice(Protocol):
 
     def close(self) -> None:
         """Let go of the device."""
-
-
-# ----------------------------------------------------------------------------------------- records
-# Where the records of a run go, and what can be kept: `Sink`, `RunLog`, `Stateful`.
 
 
 @runtime_checkable
@@ -379,10 +408,6 @@ class Stateful(Protocol):
         """Take up a ``state``, on an object made with the same arguments."""
 
 
-# ------------------------------------------------------------------------------------------ alerts
-# What an alert takes: an `AlertRule` raises it, an `AlertAction` or `AlertReceiver` acts on it.
-
-
 class AlertRule(Stateful, Protocol):
     """Decides from the records of a run when to raise an alert, and when to clear it."""
 
@@ -442,10 +467,6 @@ class ThresholdForecast(Protocol):
         """Stream seconds until then; 0 where it is reached; None where nobody can tell."""
 
 
-# -------------------------------------------------------------------------------------- anonymisers
-# What changes a voice so that it tells less about its owner: `Anonymiser`.
-
-
 @runtime_checkable
 class Anonymiser(Protocol):
     """Audio in, audio out: one channel of one recording, piece by piece.
@@ -497,10 +518,6 @@ class Anonymiser(Protocol):
 
     def reset(self) -> None:
         """Begin the same recording anew, with the same draws."""
-
-
-# ------------------------------------------------------------------------------------------ scores
-# What metrics of pooled comparisons need of scores: `ScoredComparisons`.
 
 
 class ScoredComparisons(Protocol):

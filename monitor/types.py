@@ -22,6 +22,7 @@ __all__ = [
     "Frames",
     "Gap",
     "IntArray",
+    "Item",
     "LevelReached",
     "Notice",
     "RunEnd",
@@ -282,6 +283,18 @@ class Track:
     values: AnyArray
     spans: IntArray | None = None
 
+    def some(self, which: AnyArray | slice) -> Track:
+        """Some of its frames, by place or by truth values."""
+        spans = None if self.spans is None else self.spans[which]
+        return Track(self.ticks[which], self.values[which], spans)
+
+    def shifted(self, ticks: int) -> Track:
+        """The same frames, so many ticks later."""
+        if not ticks:
+            return self
+        spans = None if self.spans is None else self.spans + ticks
+        return Track(self.ticks + ticks, self.values, spans)
+
 
 @dataclass(frozen=True, slots=True)
 class Frames:
@@ -334,3 +347,7 @@ class Words:
     ends: IntArray
     known: IntArray
     recording: int = 0
+
+
+Item: TypeAlias = Block | Frames | Gap | Words | Tracks
+"""What a source gives, one after the other."""

@@ -237,13 +237,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from monitor.protocols import StreamInfo
-from monitor.managed import Managed
+from monitor.sources.base import BaseSource
 from monitor.types import Block
 
 __all__ = ["Hum"]
 
 
-class Hum(Managed):
+class Hum(BaseSource[Block]):
     """Audio of a voice that hums."""
 
     def __init__(self, pitch: str) -> None:
@@ -251,7 +251,8 @@ class Hum(Managed):
         self.stream_info = StreamInfo(channels=1)
         self.seconds = 5.0
 
-    def __iter__(self) -> Iterator[Block]:
+    def items(self) -> Iterator[Block]:
+        """One block."""
         seconds = np.arange(5 * 16_000) / 16_000
         hum = np.sin(2 * np.pi * self._pitch * seconds + np.sin(2 * np.pi * 3 * seconds))
         yield Block(hum * 0.3, 16_000)

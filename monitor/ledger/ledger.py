@@ -25,8 +25,8 @@ from monitor.ledger.database import (
     translated,
 )
 from monitor.managed import Managed
+from monitor.protocols import Provenance
 from monitor.records.keys import limits
-from monitor.sources.provenance import Provenance
 from monitor.stream.accumulator import HeardTotals
 from monitor.types import TICKS_PER_SECOND
 

@@ -13,8 +13,8 @@ from typing import Any
 from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.ledger.database import reason_of, transaction, translated
 from monitor.ledger.ledger import Ledger
+from monitor.protocols import Provenance
 from monitor.sinks.jsonl import line_of
-from monitor.sources.provenance import Provenance
 from monitor.stream.monitor import Monitor
 from monitor.types import Notice
 

@@ -21,7 +21,7 @@ from monitor.run.protection import Protection
 from monitor.run.run import Run
 from monitor.safe_text import printable
 from monitor.sinks.summary import bits_now, limits_in_words
-from monitor.sources.samples import Samples
+from monitor.sources.base import Samples
 from monitor.stream.monitor import Monitor
 from monitor.tables import Readings
 from monitor.types import AnyArray, Notice

@@ -63,7 +63,7 @@ class Protection:
         from monitor.stream.pair import MonitorPair
 
         live = isinstance(source, LiveSource)
-        labels = ("live",) if live else getattr(source, "labels", (source.label,))
+        labels = ("live",) if live else source.labels
         anonymiser = ProtectedBlocks(
             self.method,
             labels,

@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
@@ -23,15 +24,14 @@ from monitor.protocols import (
     AlertAction,
     AlertRule,
     LiveSource,
+    Provenance,
     Sink,
     Source,
     Stateful,
-)  # fmt: skip
+)
 from monitor.records.reading import declared_record
 from monitor.run.protection import ProtectedSide, Protection
 from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
-from monitor.sources.beside import stated_transcripts
-from monitor.sources.provenance import Provenance, stated_provenance
 from monitor.sources.registry import missing_members, open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Event, Monitor
@@ -314,7 +314,7 @@ def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhea
     from monitor.stream.blocks_to_ticks import HeardAhead
 
     each = source.sources if isinstance(source, Chain) else (source,)
-    recordings = [one.recording if isinstance(one, Beside) else one for one in each]
+    recordings = [one.source if isinstance(one, Beside) else one for one in each]
     files = [one for one in recordings if isinstance(one, File)]
     if len(files) != len(each) or not monitor.front_end.by_name:
         return None
@@ -420,6 +420,8 @@ class Promised:
 CHECKPOINT_SECONDS = 1.0
 """Wall seconds between checkpoints: a killed run repeats about that much work."""
 
+_NOT_OPENED = "a Run is opened by a with statement: with Run(...) as run"
+_CLOSED = "this Run is closed: make another one; its log, if it has one, holds its records"
 Name: TypeAlias = "str | os.PathLike[str]"
 RunEvent: TypeAlias = "RunStart | Event | Alert | LevelReached | RunEnd"
 Until: TypeAlias = Callable[[Alert], bool]
@@ -472,6 +474,8 @@ class Run(Managed):
         clock: wall seconds.
 
     Attributes:
+        phase: ``"made"``, ``"opened"`` once it is entered, ``"running"`` from its first record on,
+            ``"ended"`` after its last, ``"closed"``.
         source, monitor, rules, actions, sinks: as opened; sinks may be added before the first
             record.
         start: the ``start`` record.
@@ -530,8 +534,10 @@ class Run(Managed):
         self._side: ProtectedSide | None = None
         self._crossings: Crossings | None = None
         self._promised: Promised | None = None
-        self._entered = self._stopped = self._goes_on = False
+        self.phase = "made"
+        self._stopped = self._goes_on = False
         self._events: Generator[RunEvent] | None = None
+        self._in_use = Lock()
         self.actions: list[AlertAction] = []
         self.sinks: list[Sink] = []
         self.rules: list[AlertRule] = []
@@ -540,9 +546,9 @@ class Run(Managed):
         self.totals = RunTotals()
 
     def __enter__(self) -> Self:
-        if self._entered:
+        if self.phase != "made":
             raise UsageError("a Run is entered once: make another one to hear the source again")
-        self._entered = True
+        self.phase = "opened"
         try:
             self._open()
         except BaseException:
@@ -567,6 +573,8 @@ class Run(Managed):
             self.sinks.append(sink)
         self.source = _opened(source)
         self.monitor = monitor(self.source) if callable(monitor) else monitor
+        if self.monitor.phase != "opened":
+            raise UsageError("this Monitor has heard another stream: give the Run a fresh one")
         self.monitor.fit_to(self.source, allow_overlap=self._allow_overlap)
         if self._protect is not None:
             self._side = self._protect.side(
@@ -577,7 +585,7 @@ class Run(Managed):
         if self.source.stream_info.words:
             self.monitor.front_end.of_words()
         self._stack.enter_context(self.source)
-        self._labels: Sequence[str] = getattr(self.source, "labels", (self.source.label,))
+        self._labels: Sequence[str] = self.source.labels
         self._parts: tuple[Provenance, ...] | None = None
         start = start_record(self.monitor, self._labels)
         start |= transcripts_record(self.source, self._labels)
@@ -613,7 +621,7 @@ class Run(Managed):
         assert self._log_file is not None
         live, parts = isinstance(self.source, LiveSource), None
         if not live:
-            parts = self._parts = stated_provenance(self.source)
+            parts = self._parts = self.source.provenance()
         if self._resumed and parts is None:
             raise UsageError(
                 Message(f"{self.source.label} cannot be heard again: leave out ", _RESUME)
@@ -627,7 +635,7 @@ class Run(Managed):
     def _open_unfinished(self, unfinished: Unfinished, start: Mapping[str, Any]) -> None:
         if isinstance(self.source, LiveSource):
             return
-        parts = self._parts = stated_provenance(self.source)
+        parts = self._parts = self.source.provenance()
         if parts is None:
             return
         self._checkpoint = Checkpoint(unfinished.path, self._configuration(parts, start))
@@ -644,7 +652,7 @@ class Run(Managed):
             start,
             self.rules,
             ledger=self._session is not None,
-            words=[note.mark for note in stated_transcripts(self.source)],
+            words=[note.mark for note in self.source.transcripts],
         )
         if self._protect is not None:  # as it was given: records do not tell a command
             known = start["protected"]["attackers"]
@@ -658,7 +666,7 @@ class Run(Managed):
     def _of_words(self) -> Iterator[Notice]:
         """Of transcripts: what is wrong with them, and words that the features hardly know."""
         asked = [getattr(each, "doubt", None) for each in self.monitor.front_end.of_words()]
-        for note in stated_transcripts(self.source):
+        for note in self.source.transcripts:
             for line in note.notices:
                 yield Notice("transcript", line)
             for doubt in (ask(note.label, note.texts) for ask in asked if ask):
@@ -683,7 +691,7 @@ class Run(Managed):
 
     def _heard(self) -> list[Provenance]:
         """The recordings, each once, that can be known again."""
-        parts = dict.fromkeys(stated_provenance(self.source) or ())
+        parts = dict.fromkeys(self.source.provenance() or ())
         return [part for part in parts if part.hashes]
 
     @property
@@ -712,7 +720,13 @@ class Run(Managed):
         return self.totals
 
     def stop(self) -> None:
-        """End the run after what was heard so far; may be called from anywhere."""
+        """End the run after what was heard so far; may be called from anywhere.
+
+        Raises:
+            UsageError: it was never opened.
+        """
+        if self.phase == "made":
+            raise UsageError(_NOT_OPENED)
         if isinstance(self.source, LiveSource):
             self.source.stop()
         else:
@@ -722,15 +736,25 @@ class Run(Managed):
         """What happens; iterated on after a ``break`` it goes on, and after its end there are none.
 
         Raises:
-            UsageError: it is not open.
+            UsageError: it is not open, or another thread iterates it.
         """
-        if not self.start:
-            raise UsageError("a Run is opened by a with statement: with Run(...) as run")
-        if self._events is None:
-            self._events = self._made()
-        return self._events
+        while True:
+            if self.phase in ("made", "closed"):
+                raise UsageError(_NOT_OPENED if self.phase == "made" else _CLOSED)
+            if self._events is None:
+                self._events = self._made()
+            if not self._in_use.acquire(blocking=False):
+                raise UsageError("another thread iterates this Run: what happens is given once")
+            try:
+                event = next(self._events, None)
+            finally:
+                self._in_use.release()
+            if event is None:
+                return
+            yield event
 
     def _made(self) -> Generator[RunEvent]:
+        self.phase = "running"
         if self._checkpoint is not None and not self._goes_on:
             self._checkpoint.remove()  # of the run that is overwritten now
         log_notices(self.notices)
@@ -747,6 +771,7 @@ class Run(Managed):
                 yield alert
             if ended_by is not None:
                 yield from self._end(ended_by)
+                self.phase = "ended"
                 return
         live = self.source if isinstance(self.source, LiveSource) else None
         saved, every = -math.inf, CHECKPOINT_SECONDS  # the first reading can be resumed from
@@ -771,6 +796,7 @@ class Run(Managed):
                 self._save()
                 saved = self._clock()
         yield from self._end(ended_by)
+        self.phase = "ended"
 
     def _prepared(self) -> Source:
         """The source, as it is best heard."""
@@ -864,7 +890,8 @@ class Run(Managed):
             self._saves.remove()
 
     def close(self) -> None:
-        """Close everything: sinks, ledger, source, actions, log."""
+        """Close everything: sinks, ledger, source, actions, log; may be called twice."""
+        self.phase = "closed"
         if self._events is not None:
             with suppress(ValueError):  # it is running: closed from within
                 self._events.close()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
+    from monitor.sources.base import BaseSource, Samples
     from monitor.sources.beside import Beside
     from monitor.sources.chain import Chain, Paced
     from monitor.sources.file import File
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
     from monitor.sources.microphone import AudioQueue, Microphone
     from monitor.sources.pipe import Pipe
     from monitor.sources.registry import open_live_source, open_source, register
-    from monitor.sources.samples import Samples
 
 __all__ = [
     "AudioQueue",
+    "BaseSource",
     "Beside",
     "Chain",
     "File",
@@ -35,6 +36,7 @@ __all__ = [
 
 _HOMES = {
     "AudioQueue": "microphone",
+    "BaseSource": "base",
     "Beside": "beside",
     "Chain": "chain",
     "File": "file",
@@ -42,14 +44,12 @@ _HOMES = {
     "Microphone": "microphone",
     "Paced": "chain",
     "Pipe": "pipe",
-    "Samples": "samples",
+    "Samples": "base",
     "open_live_source": "registry",
     "open_source": "registry",
     "read_frames": "frames",
     "register": "registry",
     "write_frames": "frames",
 }
-
-
 # soundfile is slow to load
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -5,47 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.managed import Managed
 from monitor.phrases import clock_time
-from monitor.protocols import LiveSource, Source, StreamInfo
+from monitor.protocols import LiveSource, Source, TranscriptNote
+from monitor.sources.base import WrappedLiveSource, WrappedSource
 from monitor.sources.frames import FramesFile, read_frames
-from monitor.sources.provenance import Provenance, stated_provenance
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
 from monitor.transcripts.live import WordPipe
 from monitor.transcripts.transcript import Transcript
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Track, Tracks, Words
-
-# --------------------------------------------------------------------------------- transcript note
-# What a source says of the words that it brings: which transcript, how many, whose.
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptNote:
-    """A transcript that lies beside a recording, or words that come with a live one.
-
-    Attributes:
-        label: what to call it in front of a person.
-        words: how many; None where they are still to come.
-        spread: whether times of words are shares of longer stretches; None where nobody knows yet.
-        speaker: whose words they are, where it names one alone.
-        mark: of the words and their times; empty where they are still to come.
-        notices: a line each on what is not as it should be.
-        texts: of the words, of a whole transcript.
-    """
-
-    label: str
-    words: int | None = None
-    spread: bool | None = None
-    speaker: str | None = None
-    mark: str = ""
-    notices: tuple[str, ...] = ()
-    texts: tuple[str, ...] = field(default=(), repr=False)
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Item, Track, Tracks, Words
 
 
 def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptNote:
@@ -68,17 +42,7 @@ def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptN
     )
 
 
-def stated_transcripts(source: Source) -> tuple[TranscriptNote, ...]:
-    """What a source says of its words, a note a recording; none where it says nothing."""
-    known: tuple[TranscriptNote, ...] = getattr(source, "transcripts", ())
-    return known
-
-
-# ------------------------------------------------------------------------------------------ beside
-# A recording, and what somebody else timed in it, as one stream on the recording's clock.
-
-
-class Beside(Managed):
+class Beside(WrappedSource):
     """Gives words and ready-made frames in time: each before the audio in which it counts.
 
     So it does not matter how the recording is cut into blocks. What was timed after the end of the
@@ -86,15 +50,14 @@ class Beside(Managed):
     live source it is too late then).
 
     Args:
-        recording: one recording, of audio or of frames.
+        source: one recording, of audio or of frames.
         words: timed words, or a transcript, as of `monitor.transcripts.read_transcript`.
         frames: a file of ready-made frames; its decisions on speech are not used.
         start_seconds: where the recording begins on the clock of the other two, as the
             ``start_seconds`` of a `File`.
 
     Attributes:
-        label, seconds: of the recording.
-        recording (Source): the recording.
+        words: all of them, on the clock of the recording.
         transcripts: notes on where the words are from, where that is known.
 
     Raises:
@@ -111,22 +74,24 @@ class Beside(Managed):
         ['Words', 'Block']
     """
 
+    transcripts: tuple[TranscriptNote, ...] = ()
+
     def __init__(
         self,
-        recording: Source,
+        source: Source,
         *,
         words: Words | Transcript | None = None,
         frames: str | os.PathLike[str] | None = None,
         start_seconds: float = 0.0,
     ) -> None:
-        own = recording.stream_info
+        super().__init__(source)
+        own = source.stream_info
         timed = None if frames is None else FramesFile(frames).stream_info
         tracks = {} if timed is None else timed.tracks
         if words is None and not tracks:
-            raise UsageError(f"nothing lies beside {recording.label}: give words or frames")
+            raise UsageError(f"nothing lies beside {source.label}: give words or frames")
         if (own.words and words is not None) or own.tracks.keys() & tracks.keys():
-            raise UsageError(f"{recording.label} brings the same itself; leave it out beside it")
-        self.label, self.recording = recording.label, recording
+            raise UsageError(f"{source.label} brings the same itself; leave it out beside it")
         self.stream_info = replace(
             own,
             words=own.words or words is not None,
@@ -134,34 +99,20 @@ class Beside(Managed):
             noise=own.noise or (timed.noise if timed is not None else ""),
         )
         first = round(start_seconds * TICKS_PER_SECOND)
-        self.transcripts: tuple[TranscriptNote, ...] = ()
         if isinstance(words, Transcript):
-            cut = getattr(recording, "end_seconds", None) is not None  # before its end
-            end = None if cut or recording.seconds is None else start_seconds + recording.seconds
+            end = None
+            if source.seconds is not None and not own.cut:
+                end = start_seconds + source.seconds
             self.transcripts, words = (note_of(words, end),), words.words()
-        self._words = None if words is None else _moved_words(words, first)
+        self.words = None if words is None else _moved_words(words, first)
         whole = {} if frames is None else read_frames(frames).tracks
         self._tracks = {name: _moved_track(track, first) for name, track in whole.items()}
 
-    @property
-    def seconds(self) -> float | None:
-        """Audio seconds promised by the recording."""
-        return self.recording.seconds
-
-    @property
-    def provenance(self) -> tuple[Provenance, ...] | None:
-        """Of the recording, where it says so."""
-        return stated_provenance(self.recording)
-
-    @property
-    def words(self) -> Words | None:
-        """All of them, on the clock of the recording."""
-        return self._words
-
-    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
+    def items(self) -> Iterator[Item]:
+        """The recording, with what lies beside it."""
         clock, given, recording = _Clock(), 0, 0
-        held: list[Block | Frames | Gap | Words | Tracks] = []  # it may be the last
-        for item in self.recording:
+        held: list[Item] = []  # it may be the last
+        for item in self.source:
             if isinstance(item, Block | Frames):
                 if item.recording != recording and given:
                     raise UsageError("put each recording's words beside it, and then chain them")
@@ -179,38 +130,34 @@ class Beside(Managed):
             yield late
         yield from held
 
-    def around(self, recording: Source) -> Beside:
+    def around(self, source: Source) -> Beside:
         """The same words and frames beside another form of the recording, such as its frames."""
         made = copy(self)
-        made.recording = recording
+        made.source = source
         return made
 
     def _due(self, low: int, high: int, recording: int) -> Iterator[Words | Tracks]:
         """What counts after one tick and up to another."""
-        if self._words is not None:
-            some = (self._words.known > low) & (self._words.known <= high)
+        if self.words is not None:
+            some = (self.words.known > low) & (self.words.known <= high)
             if some.any():
-                yield replace(_some_words(self._words, some), recording=recording)
+                yield replace(_some_words(self.words, some), recording=recording)
         tracks = {}
         for name, track in self._tracks.items():
             a, b = np.searchsorted(track.ticks, [low, high], side="right")
             if b > a:
-                tracks[name] = _some(track, slice(a, b))
+                tracks[name] = track.some(slice(a, b))
         if tracks:
             yield Tracks(tracks, recording)
 
     def _late(self, end: int, recording: int) -> Words | None:
         """Words of the recording that were known when it was over."""
-        if self._words is None:
+        if self.words is None:
             return None
-        some = (self._words.known > end) & (self._words.ends <= end)
-        late = _some_words(self._words, some)
+        some = (self.words.known > end) & (self.words.ends <= end)
+        late = _some_words(self.words, some)
         known = np.full(len(late.texts), end)
         return replace(late, known=known, recording=recording) if late.texts else None
-
-    def close(self) -> None:
-        """Close the recording."""
-        self.recording.__exit__(None, None, None)
 
 
 class _Clock:
@@ -259,8 +206,7 @@ def with_words(
 
 
 def _moved_words(words: Words, first: int) -> Words:
-    some = words.begins >= first
-    kept = _some_words(words, some)
+    kept = _some_words(words, words.begins >= first)
     return replace(
         kept, begins=kept.begins - first, ends=kept.ends - first, known=kept.known - first
     )
@@ -274,23 +220,13 @@ def _some_words(words: Words, some: AnyArray) -> Words:
 def _moved_track(track: Track, first: int) -> Track:
     """From a tick on; a frame that was made of what lay before it is left out."""
     begins = track.ticks - 1 if track.spans is None else track.spans[:, 0]
-    kept = _some(track, begins >= first)
-    spans = None if kept.spans is None else kept.spans - first
-    return Track(kept.ticks - first, kept.values, spans)
+    return track.some(begins >= first).shifted(-first)
 
-
-def _some(track: Track, which: AnyArray | slice) -> Track:
-    spans = None if track.spans is None else track.spans[which]
-    return Track(track.ticks[which], track.values[which], spans)
-
-
-# -------------------------------------------------------------------------------------- live words
-# A live source, and words that a recogniser writes meanwhile, as one stream.
 
 _ENDED_TICKS = TICKS_PER_SECOND  # by which the audio goes on: not both were stopped at once
 
 
-class LiveWords(Managed):
+class LiveWords(WrappedLiveSource):
     """Gives words as they come, each before the audio in which it counts; nobody waits for them.
 
     Times of words are those of the audio that was heard, from the first sample on: what a device
@@ -302,9 +238,6 @@ class LiveWords(Managed):
         source: a live source of audio.
         pipe: where the words come from.
         speaker: whose words these are, where one is chosen.
-
-    Attributes:
-        label: of the source.
 
     Example:
         >>> from monitor.sources import AudioQueue
@@ -318,56 +251,32 @@ class LiveWords(Managed):
         ['Words', 'Block']
     """
 
+    transcripts: tuple[TranscriptNote, ...] = ()
+
     def __init__(self, source: LiveSource, pipe: WordPipe, speaker: str | None = None) -> None:
-        self._source, self._pipe, self._speaker = source, pipe, speaker
-        self.label = source.label
+        super().__init__(source)
+        self.stream_info = replace(source.stream_info, words=True)
+        self._pipe = pipe
+        self.transcripts = (TranscriptNote(pipe.label, speaker=speaker),)
         self._ticks = self._first = self._recording = 0
 
-    @property
-    def seconds(self) -> float | None:
-        """Audio seconds promised."""
-        return self._source.seconds
-
-    @property
-    def stream_info(self) -> StreamInfo:
-        """What the source brings, and words."""
-        return replace(self._source.stream_info, words=True)
-
-    @property
-    def transcripts(self) -> tuple[TranscriptNote, ...]:
-        """A note on the pipe: how many words it brings nobody knows before."""
-        return (TranscriptNote(self._pipe.label, speaker=self._speaker),)
-
-    @property
-    def waiting_seconds(self) -> float:
-        """Seconds of audio that were heard and not yet taken."""
-        return self._source.waiting_seconds
-
-    def behind_seconds(self, seconds: float) -> float:
-        """Wall seconds since that second of the stream was heard."""
-        return self._source.behind_seconds(seconds)
-
-    def stop(self) -> None:
-        """End the stream after what was heard so far; may be called from anywhere."""
-        self._source.stop()
-
-    def __enter__(self) -> LiveWords:
-        self._source.__enter__()
-        self.label = self._source.label  # of a microphone known once it is open
+    def __enter__(self) -> Self:
+        entered = super().__enter__()
         self._pipe.__enter__()
-        return self
+        return entered
 
     def close(self) -> None:
-        """Let go of both."""
+        """Close both."""
         self._pipe.close()
-        self._source.__exit__(None, None, None)
+        super().close()
 
-    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
+    def items(self) -> Iterator[Item]:
+        """The audio, with the words that have come."""
         self._ticks = self._first = self._recording = 0
         samples = 0
         ended: int | None = None  # when the last word had come
         told = False
-        for item in self._source:
+        for item in self.source:
             if isinstance(item, Block):
                 if item.recording != self._recording:
                     self._recording, self._first, samples = item.recording, self._ticks, 0
@@ -387,7 +296,7 @@ class LiveWords(Managed):
 
     def _words(self) -> Iterator[Words]:
         """What came since the last time, on the clock of the recording that goes on."""
-        waiting = round(self._source.waiting_seconds * TICKS_PER_SECOND)
+        waiting = round(self.source.waiting_seconds * TICKS_PER_SECOND)
         came = self._pipe.take(self._ticks, self._recording, self._ticks + waiting)
         if came is not None:
             begins = np.maximum(came.begins - self._first, 0)

@@ -9,14 +9,9 @@ from dataclasses import replace
 
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
-from monitor.managed import Managed
-from monitor.protocols import Source, StreamInfo
-from monitor.sources.beside import TranscriptNote, stated_transcripts
-from monitor.sources.provenance import Provenance, stated_provenance
-from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, Track, Tracks, Words
-
-# ----------------------------------------------------------------------------------------- cutting
-# Cuts a run of frames into shorter runs.
+from monitor.protocols import Provenance, Source, StreamInfo, TranscriptNote
+from monitor.sources.base import BaseSource, WrappedSource
+from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, Item
 
 
 def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
@@ -29,6 +24,7 @@ def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
 
     Example:
         >>> import numpy as np
+        >>> from monitor.types import Track
         >>> track = Track(np.array([1, 2, 4]), np.array([7, 8, 9]))
         >>> runs = cut_frames(Frames(np.ones(4, bool), {"f0": track}), 0, 3)
         >>> [(len(run.speech), run.tracks["f0"].values.tolist()) for run in runs]
@@ -37,18 +33,14 @@ def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
     for start in range(0, len(frames.speech), most):
         speech = frames.speech[start : start + most]
         low, high = first + start, first + start + len(speech)
-        tracks = {}
-        for name, track in frames.tracks.items():
-            a, b = track.ticks.searchsorted([low, high], side="right")
-            spans = None if track.spans is None else track.spans[a:b]
-            tracks[name] = Track(track.ticks[a:b], track.values[a:b], spans)
+        tracks = {
+            name: track.some(slice(*track.ticks.searchsorted([low, high], side="right")))
+            for name, track in frames.tracks.items()
+        }
         gaps = tuple((tick, gap) for tick, gap in frames.gaps if low < tick <= high)
         notices = tuple((tick, each) for tick, each in frames.notices if low < tick <= high)
         yield Frames(speech, tracks, gaps, frames.recording, notices)
 
-
-# ------------------------------------------------------------------------------------------- paced
-# Any source, replayed at a multiple of real time.
 
 PIECE_SECONDS = 0.1  # of the clock: what a live view is given at a time
 LONGEST_SECONDS = 10.0  # of audio
@@ -56,7 +48,7 @@ SLOWEST = 0.01
 """Times real time: an hour then takes four days."""
 
 
-class Paced(Managed):
+class Paced(WrappedSource):
     """The same stream, no faster than ``speed`` times real time, in small pieces.
 
     A piece comes when its last sample would have been heard. Time that the listener loses is
@@ -67,9 +59,6 @@ class Paced(Managed):
         speed: 1 for real time, 10 for ten times as fast.
         clock: seconds that only go forward.
         sleep: waits that many seconds.
-
-    Attributes:
-        stream_info: as of the source.
 
     Raises:
         UsageError: the speed is not positive and finite.
@@ -93,35 +82,11 @@ class Paced(Managed):
     ) -> None:
         if not SLOWEST <= speed < math.inf:
             raise UsageError(f"speed={speed} must be {SLOWEST} or more: 1 is real time")
-        self._source = source
-        self._speed = speed
-        self._clock = clock
-        self._sleep = sleep
-        self.label = source.label
-        self.stream_info = source.stream_info
+        super().__init__(source)
+        self._speed, self._clock, self._sleep = speed, clock, sleep
 
-    @property
-    def labels(self) -> Sequence[str]:
-        """The label of each recording."""
-        labels: Sequence[str] = getattr(self._source, "labels", (self.label,))
-        return labels
-
-    @property
-    def provenance(self) -> tuple[Provenance, ...] | None:
-        """That of the source; None where it does not know."""
-        return stated_provenance(self._source)
-
-    @property
-    def transcripts(self) -> tuple[TranscriptNote, ...]:
-        """Notes on the words of the source."""
-        return stated_transcripts(self._source)
-
-    @property
-    def seconds(self) -> float | None:
-        """Audio seconds promised."""
-        return self._source.seconds
-
-    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
+    def items(self) -> Iterator[Item]:
+        """The pieces, each in time."""
         began = self._clock()
         heard = 0.0
         for item, seconds in self._pieces():
@@ -131,11 +96,11 @@ class Paced(Managed):
                 self._sleep(wait)
             yield item
 
-    def _pieces(self) -> Iterator[tuple[Block | Frames | Gap | Words | Tracks, float]]:
+    def _pieces(self) -> Iterator[tuple[Item, float]]:
         """What the source gives, cut small, and the audio seconds of each piece."""
         piece_seconds = min(PIECE_SECONDS * self._speed, LONGEST_SECONDS)
         ticks = 0
-        for item in self._source:
+        for item in self.source:
             if isinstance(item, Block):
                 most = max(1, round(piece_seconds * item.rate))
                 for start in range(0, len(item.samples), most):
@@ -148,17 +113,9 @@ class Paced(Managed):
             else:
                 yield item, 0.0
 
-    def close(self) -> None:
-        """Close the source."""
-        self._source.__exit__(None, None, None)
 
-
-# ------------------------------------------------------------------------------------------- chain
-# Several recordings, one after the other, as one stream.
-
-
-class Chain(Managed):
-    """One stream out of several sources; what they yield is numbered by their place.
+class Chain(BaseSource[Item]):
+    """One stream out of several sources; what they give is numbered by their place.
 
     A source that breaks loses only its own rest. Ticks of ready-made frames go on counting.
 
@@ -168,8 +125,7 @@ class Chain(Managed):
     Attributes:
         label: the first label, and how many more there are.
         labels: the label of each source; ``Gap.recording`` is an index into it.
-        seconds: the sum, None where one of them does not know.
-        stream_info: what all of them bring.
+        sources: as given.
 
     Raises:
         UsageError: there is no source, or they do not go together.
@@ -182,10 +138,12 @@ class Chain(Managed):
         [(0, 160), (1, 160)]
     """
 
+    labels: tuple[str, ...] = ()
+
     def __init__(self, sources: Sequence[Source]) -> None:
         if not sources:
             raise UsageError("a chain needs at least one source")
-        self._sources = tuple(sources)
+        self.sources = tuple(sources)
         self.labels = tuple(source.label for source in sources)
         more = len(sources) - 1
         self.stream_info = _common(sources)
@@ -193,38 +151,29 @@ class Chain(Managed):
 
     @property
     def seconds(self) -> float | None:
-        """Audio seconds promised by all sources together."""
-        total = 0.0
-        for source in self._sources:
-            if source.seconds is None:
-                return None
-            total += source.seconds
-        return total
+        """Audio seconds promised by all; None where one of them does not know."""
+        known = [source.seconds for source in self.sources]
+        return None if None in known else sum(each or 0.0 for each in known)
 
     @property
-    def sources(self) -> tuple[Source, ...]:
-        """What is chained."""
-        return self._sources
+    def transcripts(self) -> tuple[TranscriptNote, ...]:
+        """Notes on the words of its recordings, in order."""
+        return tuple(each for source in self.sources for each in source.transcripts)
 
-    @property
     def provenance(self) -> tuple[Provenance, ...] | None:
         """What all of it was made of; None where a source does not know."""
         parts: list[Provenance] = []
-        for source in self._sources:
-            known = stated_provenance(source)
+        for source in self.sources:
+            known = source.provenance()
             if known is None:
                 return None
             parts += known
         return tuple(parts)
 
-    @property
-    def transcripts(self) -> tuple[TranscriptNote, ...]:
-        """Notes on the words of its recordings, in order."""
-        return tuple(each for source in self._sources for each in stated_transcripts(source))
-
-    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
+    def items(self) -> Iterator[Item]:
+        """What each source gives, one after the other."""
         heard = 0
-        for recording, source in enumerate(self._sources):
+        for recording, source in enumerate(self.sources):
             before = heard
             try:
                 with source:
@@ -239,7 +188,8 @@ class Chain(Managed):
 
     def close(self) -> None:
         """Close every source."""
-        for source in self._sources:
+        super().close()
+        for source in self.sources:
             source.__exit__(None, None, None)
 
 
@@ -287,10 +237,7 @@ def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:
 
 def _moved(frames: Frames, ticks: int, recording: int) -> Frames:
     """The same frames, that many ticks later."""
-    tracks = {}
-    for name, track in frames.tracks.items():
-        spans = None if track.spans is None else track.spans + ticks
-        tracks[name] = Track(track.ticks + ticks, track.values, spans)
+    tracks = {name: track.shifted(ticks) for name, track in frames.tracks.items()}
     gaps = tuple((tick + ticks, replace(gap, recording=recording)) for tick, gap in frames.gaps)
     notices = tuple((tick + ticks, notice) for tick, notice in frames.notices)
     return Frames(frames.speech, tracks, gaps, recording, notices)

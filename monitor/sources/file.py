@@ -1,4 +1,15 @@
-"""A recording on disk as a source: any format that libsndfile reads, by one decoder."""
+"""A recording on disk as a source: any format that libsndfile reads, by one decoder.
+
+What had to be found out about libsndfile, soundfile and libmpg123:
+
+* soundfile seeks to where it already is after every read. On an intact MP3 and on a damaged Ogg
+  or Opus that seek changes the samples, so the decoder calls itself not seekable.
+* The read that meets a break raises and its samples seem lost. They are not: they lie in the
+  buffer, so a buffer filled with NaN beforehand shows how far the decoder came.
+* libmpg123 writes its complaints to file descriptor 2, past Python.
+* A truncated WAV, AIFF or AU is silently shortened; only libsndfile's log tells. A truncated Ogg
+  lacks its last page; nothing tells.
+"""
 
 from __future__ import annotations
 
@@ -8,33 +19,21 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from functools import cached_property
 from pathlib import Path
 from threading import RLock
 
 import numpy as np
 import soundfile
 
+from monitor import lazy
 from monitor.audio_limits import MOST_SAMPLES, check_format
 from monitor.errors import SourceError, UsageError
 from monitor.managed import Managed
-from monitor.protocols import StreamInfo
+from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import as_pipe, as_wav, file_name
-from monitor.sources.provenance import Provenance, provenance_of
+from monitor.sources.base import BaseSource
+from monitor.sources.provenance import provenance_of
 from monitor.types import Block, FloatArray, Gap
-
-# ----------------------------------------------------------------------------------------- decoder
-# One decoder over libsndfile that gives the same samples for any block size.
-#
-# What had to be found out about libsndfile, soundfile and libmpg123:
-#
-# * soundfile seeks to where it already is after every read. On an intact MP3 and on a damaged Ogg
-#   or Opus that seek changes the samples, so the decoder calls itself not seekable.
-# * The read that meets a break raises and its samples seem lost. They are not: they lie in the
-#   buffer, so a buffer filled with NaN beforehand shows how far the decoder came.
-# * libmpg123 writes its complaints to file descriptor 2, past Python.
-# * A truncated WAV, AIFF or AU is silently shortened; only libsndfile's log tells. A truncated Ogg
-#   lacks its last page; nothing tells.
 
 STREAMED_BYTES = 0x7FF0_0000  # a header as long as this was written to a pipe: length unknown
 UNKNOWN_FRAMES = 1 << 60
@@ -56,7 +55,13 @@ _ONE_AT_A_TIME = RLock()
 
 @contextmanager
 def _silenced_stderr() -> Iterator[None]:
-    """Send what C code writes to file descriptor 2 nowhere; other threads wait for their turn."""
+    """Send what C code writes to file descriptor 2 nowhere, for the command line alone.
+
+    In another program's process it stays as it is. Other threads wait for their turn.
+    """
+    if not lazy.own_process:
+        yield
+        return
     with _ONE_AT_A_TIME:
         try:
             kept = os.dup(2)
@@ -203,13 +208,10 @@ def _ogg_is_finished(path: Path) -> bool:
     return whole and bool(tail[page + 5] & 4)
 
 
-# -------------------------------------------------------------------------------------------- file
-# A recording on disk as a source: any format that libsndfile reads.
-
 TOLERATED_SECONDS = 0.1  # MP3 and Opus headers count their padding as they like
 
 
-class File(Managed):
+class File(BaseSource[Block | Gap]):
     """Any recording that libsndfile reads, as blocks of float32 samples.
 
     A file that breaks off gives everything before the break, then one `Gap`. The samples do not
@@ -227,8 +229,7 @@ class File(Managed):
         label: the name of the file, without its folder.
         rate: samples per second.
         channels: channels a frame.
-        start_seconds, end_seconds: as given.
-        seconds: audio seconds promised between start and end, None where the header is silent.
+        path, start_seconds, end_seconds: as given.
 
     Raises:
         SourceError: the file is missing, unreadable, empty or no recording.
@@ -261,11 +262,12 @@ class File(Managed):
         self.start_seconds, self.end_seconds = start_seconds, end_seconds
         self.label = file_name(self.path)
         self._recording = recording
+        self._provenance: Provenance | None = None
         with Decoder(self.path) as decoder:
             self.rate = decoder.rate
             self.channels = decoder.channels
             promised = decoder.promised
-        self.stream_info = StreamInfo(channels=self.channels)
+        self.stream_info = StreamInfo(channels=self.channels, cut=end_seconds is not None)
         if promised == 0:
             raise SourceError(
                 f"{self.label} holds no audio by its header; if it does, pipe it in as -"
@@ -283,15 +285,16 @@ class File(Managed):
 
     @property
     def seconds(self) -> float | None:
-        """Audio seconds promised between start and end."""
+        """Audio seconds promised between start and end; None where the header is silent."""
         if self._promised is None:
             return None
         return (self._promised - self._start) / self.rate
 
-    @cached_property
     def provenance(self) -> tuple[Provenance, ...]:
-        """The recording and the part of it; reads the file."""
-        return (provenance_of(self.path, self.start_seconds, self.end_seconds),)
+        """The recording and the part of it; reads the file, once."""
+        if self._provenance is None:
+            self._provenance = provenance_of(self.path, self.start_seconds, self.end_seconds)
+        return (self._provenance,)
 
     def blocks(self) -> Iterator[Block]:
         """The whole recording, where less than that is of no use.
@@ -304,7 +307,8 @@ class File(Managed):
                 raise SourceError(block.detail or f"{self.label}: {block.reason}")
             yield block
 
-    def __iter__(self) -> Iterator[Block | Gap]:
+    def items(self) -> Iterator[Block | Gap]:
+        """The blocks, and what was lost at the end."""
         with Decoder(self.path) as decoder:
             position = 0
             while self._end is None or position < self._end:

@@ -10,27 +10,20 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from monitor.errors import SourceError, UsageError
 from monitor.files import atomic_write, not_written, read_arrays
 from monitor.kinds import KINDS, FeatureSpec, is_mark
-from monitor.managed import Managed
 from monitor.phrases import plural
-from monitor.protocols import StreamInfo
+from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import file_name, printable
-from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, IntArray, Track
-
-if TYPE_CHECKING:
-    from monitor.sources.provenance import Provenance
-
-# ------------------------------------------------------------------------------------- precomputed
-# Frames of a whole recording that somebody else made, checked: what both file formats give.
+from monitor.sources.base import BaseSource
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, Track
 
 SCHEMA = 1
 MOST_TICKS = 7 * 24 * 3600 * 100
@@ -150,11 +143,10 @@ class PrecomputedFrames:
             tracks: dict[str, Track] = {}
             gaps: list[tuple[int, Gap]] = []
             for name, (track, good) in self._tracks.items():
-                a, b = track.ticks.searchsorted([low, low + len(speech)], side="right")
-                ticks, values, keep = track.ticks[a:b], track.values[a:b], good[a:b]
-                spans = None if track.spans is None else track.spans[a:b]
-                tracks[name] = Track(ticks[keep], values[keep], _only(spans, keep))
-                gaps += self._gaps(name, Track(ticks, values, spans), keep, recording)
+                inside = slice(*track.ticks.searchsorted([low, low + len(speech)], side="right"))
+                within, keep = track.some(inside), good[inside]
+                tracks[name] = within.some(keep)
+                gaps += self._gaps(name, within, keep, recording)
             gaps.sort(key=lambda gap: gap[0])
             yield Frames(speech, tracks, tuple(gaps))
 
@@ -205,13 +197,6 @@ def _check_spans(label: str, name: str, spans: AnyArray, ticks: AnyArray) -> Non
             f"{label}: {name}_spans must be stretches [begin, end) that end by the frame's tick"
         )
 
-
-def _only(spans: IntArray | None, keep: BoolArray) -> IntArray | None:
-    return None if spans is None else spans[keep]
-
-
-# -------------------------------------------------------------------------------------- jsonframes
-# Frames as JSON lines.
 
 _SLACK = 1e-6  # ticks: 0.07 s x 100 is a little more than 7
 
@@ -327,9 +312,6 @@ def read_json_lines(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
     return lines.header, speech, tracks
 
 
-# ------------------------------------------------------------------------------------------ frames
-# Frames that somebody else made: ``.npz`` arrays or JSON lines.
-
 RUN_TICKS = 10 * TICKS_PER_SECOND
 MOST_HEADER = 1 << 20
 """Characters of a first line."""
@@ -352,7 +334,7 @@ _BROKEN = (
 """What numpy, zipfile and json raise on a file that is not what it says."""
 
 
-class FramesFile(Managed):
+class FramesFile(BaseSource[Frames]):
     r"""Ready-made frames of one recording, in runs of at most 10 s.
 
     An ``.npz`` holds, for each feature NAME, ``NAME`` as (k,) integer bins or (k, d) floats and
@@ -399,6 +381,7 @@ class FramesFile(Managed):
         path = self._path = Path(path)
         self.label = file_name(path)
         self._recording = recording
+        self._provenance: Provenance | None = None
         try:
             read = _read_npz if path.suffix.lower() == ".npz" else read_json_lines
             header, speech, tracks = read(path)
@@ -421,14 +404,16 @@ class FramesFile(Managed):
         """Audio seconds that the frames stand for."""
         return len(self._frames.speech) / TICKS_PER_SECOND
 
-    @cached_property
     def provenance(self) -> tuple[Provenance, ...]:
         """The file, and the recording that its frames were made of; reads the file again."""
         from monitor.sources.provenance import provenance_of  # which reads headers of frames
 
-        return (provenance_of(self._path),)
+        if self._provenance is None:
+            self._provenance = provenance_of(self._path)
+        return (self._provenance,)
 
-    def __iter__(self) -> Iterator[Frames]:
+    def items(self) -> Iterator[Frames]:
+        """Runs of at most 10 s."""
         return self._frames.runs(RUN_TICKS, self._recording)
 
 

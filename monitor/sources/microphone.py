@@ -7,17 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from monitor.errors import MonitorError, SourceError, UsageError
-from monitor.managed import Managed
 from monitor.protocols import AudioDevice, StreamInfo
+from monitor.sources.base import BaseSource
 from monitor.types import Block, FloatArray, Gap
-
-# -------------------------------------------------------------------------------------- soundclock
-# Estimates when each second of a live stream was recorded, from blocks that may come late.
 
 DRIFT = 1e-3
 """Seconds a second by which the two clocks may drift apart: ten times what bad crystals do."""
@@ -58,15 +55,12 @@ class SoundClock:
         return None if self._offset is None else self._offset + seconds
 
 
-# -------------------------------------------------------------------------------------- live queue
-# A bounded queue from an audio callback to the monitor: the callback never waits.
-
 WAKE_SECONDS = 0.1
 LONGEST_SECONDS = 1.0  # of a block: who is late hears of it in time
 GAP_SECONDS = 1.0  # overflows come in bursts: one report a second
 
 
-class AudioQueue(Managed):
+class AudioQueue(BaseSource[Block | Gap]):
     """A live source that is fed by a callback of your own audio library.
 
     `put` copies and returns, so it may be called where nothing may wait; the monitor iterates, in
@@ -99,6 +93,7 @@ class AudioQueue(Managed):
     """
 
     stream_info = StreamInfo(live=True)
+    repeatable = False
 
     def __init__(
         self,
@@ -161,9 +156,11 @@ class AudioQueue(Managed):
 
     def close(self) -> None:
         """Take no more audio."""
+        super().close()
         self.stop()
 
-    def __iter__(self) -> Iterator[Block | Gap]:
+    def items(self) -> Iterator[Block | Gap]:
+        """What was put in, up to a second of it at a time."""
         reports = _GapReports(self.rate)
         self._sounds, self.came = SoundClock(), self._clock()
         most = None if self.seconds is None else round(self.seconds * self.rate)
@@ -258,12 +255,6 @@ class _GapReports:
         seconds = samples / self._rate
         return Gap("dropped", seconds, detail=f"{seconds:.2f} s came faster than they were heard")
 
-
-# --------------------------------------------------------------------------------------- portaudio
-# PortAudio, through sounddevice: which inputs there are, and one of them opened.
-#
-# Importing sounddevice initialises PortAudio, and fails where the library is missing: so it is
-# imported when a device is first asked for.
 
 LATENCY_SECONDS = 0.2
 """What PortAudio holds for us when we are late; it calls some four times as often."""
@@ -483,15 +474,12 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error.args[0] if error.args else error).split())
 
 
-# -------------------------------------------------------------------------------------- microphone
-# A microphone, or any other sound input, as a live source; waits for a device that vanishes.
-
 STALLED_SECONDS = 5.0
 """A device that gives nothing for so long is gone; the first sound may take 2 s."""
 RETRY_SECONDS = 1.0
 
 
-class Microphone(Managed):
+class Microphone(BaseSource[Block | Gap]):
     """What a sound device hears, as blocks of at most one second, as soon as they are there.
 
     The device is opened at its own rate, and its callback fills an `AudioQueue`, whose gaps are
@@ -586,15 +574,20 @@ class Microphone(Managed):
 
     def close(self) -> None:
         """Let go of the device."""
+        super().close()
+        self._release()
+
+    def _release(self) -> None:
         if self._input is not None:
             self._input.close()
         self._input = None
 
-    def __enter__(self) -> Microphone:
+    def __enter__(self) -> Self:
         self.open()
-        return self
+        return super().__enter__()
 
-    def __iter__(self) -> Iterator[Block | Gap]:
+    def items(self) -> Iterator[Block | Gap]:
+        """What the device hears, waited for where it vanishes."""
         self._queue, self._before, self._heard = None, 0.0, 0.0
         recording = 0
         try:
@@ -610,7 +603,7 @@ class Microphone(Managed):
                 recording += 1  # resampling and voice activity begin afresh
         finally:
             self._stopped.clear()  # not before: it may have been stopped before its first block
-            self.close()
+            self._release()
 
     @property
     def _done(self) -> bool:
@@ -642,7 +635,7 @@ class Microphone(Managed):
         """Wait for a device that is gone: what was lost since sound last came, and is it back."""
         name, began = self.label, self._clock()
         self._told(f"{name} is gone; waiting up to {self._reconnect_seconds:g} s for it")
-        self.close()
+        self._release()
         while self._clock() - began < self._reconnect_seconds:
             if self._stopped.wait(RETRY_SECONDS):
                 break

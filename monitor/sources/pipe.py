@@ -1,4 +1,8 @@
-"""A WAV, or PCM without a header, from standard input as a source."""
+"""A WAV, or PCM without a header, from standard input as a source.
+
+Microsoft's RIFF/WAVE with WAVE_FORMAT_EXTENSIBLE (multimedia data standards, 1991 and 2001). A
+program that writes to a pipe cannot know the length and puts 0 or something huge there.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,9 @@ import numpy as np
 
 from monitor.audio_limits import MOST_SAMPLES, check_format
 from monitor.errors import SourceError, UsageError
-from monitor.managed import Managed
-from monitor.protocols import StreamInfo
-from monitor.sources.provenance import Provenance
+from monitor.protocols import Provenance, StreamInfo
+from monitor.sources.base import BaseSource
 from monitor.types import Block, FloatArray, Gap
-
-# --------------------------------------------------------------------------------------------- wav
-# The header of a WAV that cannot be seeked in, and PCM samples as floats.
-#
-# Microsoft's RIFF/WAVE with WAVE_FORMAT_EXTENSIBLE (multimedia data standards, 1991 and 2001). A
-# program that writes to a pipe cannot know the length and puts 0 or something huge there.
 
 STREAMED_BYTES = 0x7FF0_0000  # this long or longer: written to a pipe, read to its end
 ENCODINGS = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}
@@ -130,14 +127,11 @@ def _skip(read: Callable[[int], bytes], count: int) -> None:
         count -= len(data)
 
 
-# -------------------------------------------------------------------------------------------- pipe
-# A WAV, or PCM without a header, from standard input as a source.
-
 TOLERATED_SECONDS = 0.1
 NOTHING_YET_SECONDS = 0.01
 
 
-class Pipe(Managed):
+class Pipe(BaseSource[Block | Gap]):
     """A WAV or raw PCM from a stream that cannot be seeked in, as blocks of at most one second.
 
     Blocks come as soon as their bytes do. A last frame that is not whole is dropped.
@@ -149,7 +143,6 @@ class Pipe(Managed):
 
     Attributes:
         label: ``"-"``.
-        provenance: that it is standard input, which nobody can know again.
         rate: samples per second.
         channels: channels a frame.
         seconds: audio seconds promised; None for raw PCM and for a WAV that was itself piped.
@@ -165,9 +158,10 @@ class Pipe(Managed):
         [3200]
     """
 
+    label, repeatable = "-", False
+
     def __init__(self, stream: BinaryIO, raw: tuple[int, int, str] | None = None) -> None:
-        self.label = "-"
-        self.provenance = (Provenance("-", raw=raw),)
+        self._raw = raw
         self._read_some = getattr(stream, "read1", stream.read)
         if raw is None:
             self._header = read_header(self._read_exactly)
@@ -191,7 +185,12 @@ class Pipe(Managed):
             return None
         return self._header.data_bytes // self._header.frame_bytes / self.rate
 
-    def __iter__(self) -> Iterator[Block | Gap]:
+    def provenance(self) -> tuple[Provenance, ...]:
+        """That it is standard input, which nobody can know again."""
+        return (Provenance("-", raw=self._raw),)
+
+    def items(self) -> Iterator[Block | Gap]:
+        """The blocks, as their bytes come."""
         header = self._header
         most = header.frame_bytes * min(self.rate, MOST_SAMPLES // self.channels)
         kept, heard = b"", 0

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from monitor.errors import SourceError
-from monitor.protocols import Source
+from monitor.protocols import Provenance
 from monitor.safe_text import file_name
 from monitor.sources.frames import header_of
 from monitor.sources.registry import is_frames
-
-# ------------------------------------------------------------------------------------ fingerprints
-# Hashes that recognise a recording again, also in another lossless format.
 
 HASHED_SECONDS = 30
 
@@ -94,29 +90,6 @@ def _audio_hash(path: Path) -> str | None:
     return digest.hexdigest()
 
 
-# -------------------------------------------------------------------------------------- provenance
-# What a stream was made of: which recordings, which part of each, and how to know them again.
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """A recording, or a part of one, that a stream is made of.
-
-    Attributes:
-        label: what to call it in front of a person.
-        hashes: its fingerprints (`recording_hashes`); sharing one is being the same recording.
-            Empty where it cannot be known again, such as standard input.
-        start_seconds, end_seconds: the part; None to its end.
-        raw: (rate, channels, encoding) of samples without a header.
-    """
-
-    label: str
-    hashes: tuple[str, ...] = ()
-    start_seconds: float = 0.0
-    end_seconds: float | None = None
-    raw: tuple[int, int, str] | None = None
-
-
 def provenance_of(
     path: str | os.PathLike[str], start_seconds: float = 0.0, end_seconds: float | None = None
 ) -> Provenance:
@@ -126,9 +99,3 @@ def provenance_of(
         SourceError: it cannot be read.
     """
     return Provenance(file_name(path), recording_hashes(path), start_seconds, end_seconds)
-
-
-def stated_provenance(source: Source) -> tuple[Provenance, ...] | None:
-    """What a source says that it is made of, in its ``provenance``; None where it does not."""
-    known: tuple[Provenance, ...] | None = getattr(source, "provenance", None)
-    return known

@@ -110,7 +110,10 @@ def open_live_source(name: str, **options: Any) -> LiveSource:
 
 def missing_members(
     source: object,
-    needs: Sequence[str] = ("label", "seconds", "stream_info", "__iter__", "__enter__"),
+    needs: Sequence[str] = (
+        *("label", "seconds", "stream_info", "labels", "transcripts", "provenance"),
+        *("__iter__", "__enter__"),
+    ),
 ) -> str:
     """What keeps an object from being a source, in one line; empty where nothing does.
 
@@ -126,8 +129,8 @@ def missing_members(
     if not missing:
         return ""
     cure = "monitor.protocols.Source says what one offers"
-    if "__enter__" in missing:
-        cure += "; monitor.managed.Managed gives __enter__ and __exit__"
+    if set(missing) & {"labels", "transcripts", "provenance", "__enter__"}:
+        cure += "; monitor.sources.BaseSource does most of it"
     return f"a {type(source).__name__} is no Source: it lacks {', '.join(missing)} ({cure})"
 
 

@@ -15,14 +15,11 @@ from monitor.features.framing import columns_of
 from monitor.features.landmarks import Landmarks
 from monitor.features.registry import make
 from monitor.jobs import GeneratorProcesses
-from monitor.managed import Managed
 from monitor.protocols import Feature, LiveSource, Source
+from monitor.sources.base import BaseSource, WrappedLiveSource, WrappedSource
 from monitor.sources.chain import Chain
 from monitor.sources.file import File
-from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track, Tracks, Words
-
-# --------------------------------------------------------------------------------- blocks to ticks
-# From blocks of audio to runs of ticks, with the place of every recording on the stream.
+from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Item, Track
 
 
 class BlocksToTicks:
@@ -99,41 +96,25 @@ class BlocksToTicks:
         return replace(frames, gaps=tuple(gaps))
 
 
-# ------------------------------------------------------------------------------------------- ahead
-# Recordings turned into frames by other processes, ahead of the monitor that learns them.
-#
-# What comes out is the same to the last bit as when the monitor hears the recordings itself.
-
-
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Some features of one recording, for one process to compute.
-
-    Attributes:
-        path: of the recording.
-        interval: seconds to begin and to stop at.
-        features: names.
-        channel: to hear, from 1, or None.
-        levels: whether to follow the channel as well.
-        landmarks: whether to take those as well.
-        skip: frames complete by this tick need not be computed.
-        conditions: whether to describe what it sounds like.
-    """
+    """Some features of one recording, for one process to compute."""
 
     path: Path
     interval: tuple[float, float | None]
     features: tuple[str, ...]
     channel: int | None
-    levels: bool
-    landmarks: bool
     skip: int
+    levels: bool
     conditions: bool
+    landmarks: bool
 
 
-class HeardAhead(Managed):
-    """The frames of recordings, one after the other, as a source.
+class HeardAhead(WrappedSource):
+    """The frames of recordings, computed by other processes ahead of the monitor that learns them.
 
-    With fewer recordings than processes the features of each are dealt out as well.
+    They are the same to the last bit as where the monitor hears the recordings itself. With fewer
+    recordings than processes the features of each are dealt out as well.
 
     Args:
         files: the recordings.
@@ -144,10 +125,9 @@ class HeardAhead(Managed):
         jobs: processes.
         placed: gives the source of a recording, by its place, from its frames: with the words that
             lie beside it, say.
-
-    Attributes:
-        label, seconds: as of a `Chain` of the recordings.
     """
+
+    repeatable = False
 
     def __init__(
         self,
@@ -167,41 +147,39 @@ class HeardAhead(Managed):
                 (file.start_seconds, file.end_seconds),
                 tuple(features[group::groups]),
                 channel,
-                levels and group == groups - 1,
-                group == 0,
                 0 if number else skip,  # where the others begin is not known yet
-                group == 0,
+                levels=levels and group == groups - 1,
+                conditions=group == 0,
+                landmarks=group == 0,
             )
             for number, file in enumerate(files)
             for group in range(groups)
         ]
         self._processes = GeneratorProcesses(_frames, tasks, jobs)
-        self._chain = Chain([
-            placed(
-                number,
-                _Recording(file, [self._processes.of(number * groups + g) for g in range(groups)]),
-            )
-            for number, file in enumerate(files)
-        ])  # fmt: skip
-        self.label, self.seconds = self._chain.label, self._chain.seconds
-        self.stream_info = self._chain.stream_info
+        recordings = []
+        for number, file in enumerate(files):
+            parts = [self._processes.of(number * groups + g) for g in range(groups)]
+            recordings.append(placed(number, _Recording(file, parts)))
+        super().__init__(Chain(recordings))
 
-    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
-        return iter(self._chain)
+    def items(self) -> Iterator[Item]:
+        """The frames of all recordings."""
+        return iter(self.source)
 
     def close(self) -> None:
         """End the processes."""
+        super().close()
         self._processes.close()
 
 
-class _Recording(Managed):
+class _Recording(BaseSource[Frames | Gap]):
     """A recording whose features come from several processes, all cut in the same places."""
 
     def __init__(self, file: Source, parts: Sequence[Iterator[Frames | Gap]]) -> None:
         self.label, self.seconds, self.stream_info = file.label, file.seconds, file.stream_info
         self._parts = parts
 
-    def __iter__(self) -> Iterator[Frames | Gap]:
+    def items(self) -> Iterator[Frames | Gap]:
         waiting = np.empty(0, np.bool_)  # decisions on ticks that other parts have not reached
         come = [0] * len(self._parts)
         gone = 0
@@ -242,9 +220,6 @@ def _frames(task: _Task) -> Iterator[Frames | Gap]:
     if hearing.ticks:
         yield hearing.flush()
 
-
-# ---------------------------------------------------------------------------------------- shedding
-# Load shedding: where the machine is too slow for a live source, a feature skips audio.
 
 LATE_SECONDS = 2.0
 """Audio that may wait before a feature is thinned."""
@@ -344,7 +319,7 @@ class OnBothSides:
             side.thin(seconds)
 
 
-class LoadShedding(Managed):
+class LoadShedding(WrappedLiveSource):
     """A live source; when the listener falls behind, the slowest feature is thinned.
 
     More than two seconds of audio that waits, for three seconds on end, are too much: the feature
@@ -365,31 +340,14 @@ class LoadShedding(Managed):
         features: Sequence[Timed | OnBothSides],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._source, self._features, self._clock = source, tuple(features), clock
+        super().__init__(source)
+        self._features, self._clock = tuple(features), clock
         self._late_since: float | None = None
-        self.label, self.stream_info = source.label, source.stream_info
 
-    @property
-    def seconds(self) -> float | None:
-        """Audio seconds promised."""
-        return self._source.seconds
-
-    @property
-    def waiting_seconds(self) -> float:
-        """Audio that was heard and not yet taken."""
-        return self._source.waiting_seconds
-
-    def behind_seconds(self, seconds: float) -> float:
-        """Wall seconds since that second of the stream was heard."""
-        return self._source.behind_seconds(seconds)
-
-    def stop(self) -> None:
-        """End the stream after what was heard so far."""
-        self._source.stop()
-
-    def __iter__(self) -> Iterator[Block | Frames | Gap | Words | Tracks]:
-        for item in self._source:
-            gap = self._thin(self._source.waiting_seconds)
+    def items(self) -> Iterator[Item]:
+        """The stream, with a gap where a feature is thinned."""
+        for item in self.source:
+            gap = self._thin(self.source.waiting_seconds)
             if gap is not None:
                 yield gap
             yield item
@@ -422,10 +380,6 @@ class LoadShedding(Managed):
         return (
             TOO_LATE_SECONDS if sum(feature.cost for feature in able) < BUSY else 2 * LATE_SECONDS
         )
-
-    def close(self) -> None:
-        """Close the source."""
-        self._source.__exit__(None, None, None)
 
 
 def timed(names: Iterable[str]) -> list[Timed]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -20,9 +21,8 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature, Source
 from monitor.records.keys import HEADLINES
-from monitor.sources.provenance import stated_provenance
+from monitor.sources.base import Samples
 from monitor.sources.registry import missing_members, open_source
-from monitor.sources.samples import Samples
 from monitor.stream.accumulator import FrameAccumulator, HeardTotals, Moments
 from monitor.stream.attacker import Attacker, choose_features
 from monitor.stream.copies import CopyFinder, RepeatFinder
@@ -39,7 +39,17 @@ from monitor.stream.notices import (
 )
 from monitor.stream.reading import Change, Reading, bystanders_of
 from monitor.stream.turns import ON_CHANGE, SpeakerTurns, ToldTurns, change_detector, unlike
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Notice, Tracks, Words
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    Block,
+    Frames,
+    Gap,
+    Item,
+    Notice,
+    Tracks,
+    Words,
+)
 
 if TYPE_CHECKING:
     from monitor.stream.blocks_to_ticks import BlocksToTicks
@@ -204,6 +214,8 @@ _TWO_CLOCKS = (
     "a stream is of audio or of ready-made frames, not of both, as each keeps the clock: give "
     "frames beside audio as Tracks (sources.Beside)"
 )
+_RUNNING = "this Monitor is in the middle of a stream: make another one, or end it by reset()"
+_ENDED = "this Monitor has heard its stream to the end: make another one, or reset() it"
 Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
 
 
@@ -453,7 +465,8 @@ class Monitor:
         self._turns = self._told or SpeakerTurns(detector, self.on_change)
         self._order = EventOrder()
         self.noticed: list[Notice] = []
-        self._over = self._logged = False
+        self._over = self._logged = self._of_source = False
+        self._in_use = Lock()
         self._hearing: BlocksToTicks | None = None
         self._copies = CopyFinder(self.population, self.watch)
         self._repeats = RepeatFinder(self._leaves_out)
@@ -543,8 +556,16 @@ class Monitor:
             log_notices(setup_notices(self))
 
     @property
+    def phase(self) -> str:
+        """``"opened"``; ``"running"`` from the first block on; ``"ended"`` after the last."""
+        if self._over:
+            return "ended"
+        return "running" if self._begun else "opened"
+
+    @property
     def _begun(self) -> bool:
-        return bool(self._accumulator.arrived or self._hearing is not None or self._beside.begun)
+        pushed = self._accumulator.arrived or self._hearing is not None or self._beside.begun
+        return self._of_source or bool(pushed)
 
     def count_repeats(self) -> None:
         """Count audio that was heard before in this stream: a protected side hears it as well."""
@@ -638,7 +659,7 @@ class Monitor:
             with open_source(source) as opened:
                 yield from self.events(opened, allow_overlap=allow_overlap)
             return
-        if lack := missing_members(source, ("label", "stream_info", "__iter__")):
+        if lack := missing_members(source):
             raise UsageError(lack)
         self.fit_to(source, allow_overlap=allow_overlap)
         self._log_setup()
@@ -658,7 +679,7 @@ class Monitor:
             UsageError: the source brings frames, and not those of the population; or it needs
                 another rank model than the stream began with.
         """
-        parts = [part for part in stated_provenance(source) or () if part.hashes]
+        parts = [part for part in source.provenance() or () if part.hashes]
         session = session_of(self.population, parts, allow_overlap=allow_overlap)
         if self._by_source and session == "same" != self.session:
             if self._begun or self._accumulator.tick:
@@ -673,18 +694,24 @@ class Monitor:
             if carried is not None:
                 self.begin_with(carried, peak)
         self.front_end.check(source)
-        self._labels = tuple(getattr(source, "labels", (source.label,)))
+        self._labels = source.labels
         self._words_come = source.stream_info.words
         self.coverage = WordCoverage() if self._words_come else None
         self.noise = source.stream_info.noise
         if self.noise:  # no two frames fit each other: each would seem to be another voice
             self._turns.rest()
 
-    def hear(self, source: Iterable[Block | Frames | Gap | Words | Tracks]) -> Iterator[Event]:
+    def hear(self, source: Iterable[Item]) -> Iterator[Event]:
         """As ``events``, of a source that `fit_to` was asked about."""
-        for block in source:
-            yield from self._take(block)
-        yield from self._end()
+        if self.phase != "opened":
+            raise UsageError(_ENDED if self._over else _RUNNING)
+        self._of_source = True
+        try:
+            for block in source:
+                yield from self._take(block)
+            yield from self._end()
+        finally:  # one that is left in the middle may be gone on with by `push`
+            self._of_source = False
 
     def push(self, block: Block | Frames | Words | Tracks) -> list[Reading]:
         """Hear one more block, of any length, or what lies beside it: in time, before it.
@@ -695,18 +722,34 @@ class Monitor:
         Raises:
             SourceError: the block makes no sense.
             UsageError: frames that do not fit the population, or both audio and frames that keep
-                the clock. Either way the stream stays as it was, and may go on.
+                the clock; or the stream is over, or is that of a source. In each case it stays as
+                it was.
         """
-        self._log_setup()
-        return [event for event in _logged(self._take(block)) if isinstance(event, Reading)]
+        return self._pushed(lambda: self._take(block))
 
     def finish(self) -> list[Reading]:
         """The stream is over: the reading for what came after the last one, if anything did."""
-        readings = [event for event in _logged(self._end()) if isinstance(event, Reading)]
+        if self._over:
+            return []
+        readings = self._pushed(self._end)
         log_notices(recording_notices(self, self._labels))
         return readings
 
-    def _take(self, block: Block | Frames | Gap | Words | Tracks) -> Iterator[Event]:
+    def _pushed(self, events: Callable[[], Iterator[Event]]) -> list[Reading]:
+        """The readings among what a push brings; one thread at a time, and no source meanwhile."""
+        if self._over or self._of_source:
+            raise UsageError(_ENDED if self._over else _RUNNING)
+        if not self._in_use.acquire(blocking=False):
+            raise UsageError(
+                "another thread pushes to this Monitor: give each a Monitor of its own"
+            )
+        try:
+            self._log_setup()
+            return [event for event in _logged(events()) if isinstance(event, Reading)]
+        finally:
+            self._in_use.release()
+
+    def _take(self, block: Item) -> Iterator[Event]:
         if isinstance(block, Gap):
             place = self._accumulator.arrived if self._hearing is None else self._hearing.ticks
             self._order.add(place, block)

@@ -13,8 +13,8 @@ from monitor.features.registry import caveats, takes
 from monitor.phrases import plural, weaker_together
 from monitor.population.interpolation import same_session_bias
 from monitor.population.population import Population, SourceNote, Speaker
+from monitor.protocols import Provenance
 from monitor.safe_text import printable
-from monitor.sources.provenance import Provenance
 from monitor.stream.turns import comparable, judged_by
 from monitor.types import TICKS_PER_SECOND, Gap, Notice
 

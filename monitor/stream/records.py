@@ -12,7 +12,6 @@ from typing import Any
 from monitor.population.rank_model import RankModel
 from monitor.protocols import Source
 from monitor.records.reading import SCHEMA_VERSION
-from monitor.sources.beside import stated_transcripts
 from monitor.stream.front_end import RecordingCoverage
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.notices import NoticeEvent, setup_notices
@@ -41,7 +40,7 @@ def transcripts_record(source: Source, labels: Sequence[str]) -> dict[str, Any]:
             "spread": each.spread,
             "speaker": each.speaker,
         }
-        for place, each in enumerate(stated_transcripts(source))
+        for place, each in enumerate(source.transcripts)
     ]
     return {"transcripts": known}
 

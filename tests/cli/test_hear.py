@@ -54,7 +54,7 @@ def test_a_corpus_is_heard_once_and_enrolled_from_its_frames(run, voices, tmp_pa
         File(voices / "ann" / "talk.wav") as talk,
         pytest.raises(OverlapError, match="were enrolled as ann"),
     ):
-        session_of(Population.load(tmp_path / "us.npz"), talk.provenance)
+        session_of(Population.load(tmp_path / "us.npz"), talk.provenance())
 
 
 def test_nothing_to_hear_is_said(run, voices, tmp_path):

@@ -18,9 +18,9 @@ from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.errors import StoreError
 from monitor.ledger import Ledger, LedgerSession
+from monitor.protocols import Provenance
 from monitor.run import LedgerFile, LogFile
 from monitor.sinks.console import RunBuffer
-from monitor.sources.provenance import Provenance
 from monitor.stream.checkpoint import state_path
 from monitor.stream.records import start_record
 from tests.stream.streams import WATCHED, Listed, reference, run_through, simulated

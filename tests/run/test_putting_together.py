@@ -17,12 +17,11 @@ from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.ledger import Ledger
 from monitor.population.false_alarms import FalseAlarms
-from monitor.protocols import LiveSource, Source
+from monitor.protocols import LiveSource, Provenance, Source
 from monitor.records.schema import read_run
 from monitor.run import LedgerFile, LogFile
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources import AudioQueue, Chain, File, Paced, Samples
-from monitor.sources.provenance import Provenance
 from monitor.stream.checkpoint import state_path
 from monitor.types import Frames
 from tests.sounds import RATE, synthetic

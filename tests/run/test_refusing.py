@@ -74,7 +74,7 @@ def test_what_lacks_something_of_a_source_says_what():
         def __iter__(self):
             return iter(())
 
-    words = "a Bare is no Source: it lacks __enter__ .*monitor.managed.Managed gives __enter__"
+    words = "a Bare is no Source: it lacks labels, .*, __enter__ .*monitor.sources.BaseSource does"
     for given in (Bare(), Bare):
         with pytest.raises(UsageError, match=words):
             Run(given, Monitor(reference())).__enter__()  # type: ignore[arg-type]

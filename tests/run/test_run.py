@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 
 from monitor import Monitor
 from monitor.alerts import Threshold
-from monitor.protocols import Source
+from monitor.protocols import Provenance, Source
 from monitor.records.schema import SCHEMA, read_run
 from monitor.run import LogFile, Run
 from monitor.sinks.console import RunBuffer
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources import Chain, File, FramesFile
 from monitor.sources.frames import write_frames
-from monitor.sources.provenance import Provenance
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.types import Frames, Gap
 from tests.stream.streams import (

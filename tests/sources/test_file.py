@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from monitor import lazy
 from monitor.errors import SourceError, UsageError
 from monitor.protocols import Source
 from monitor.sources import File
@@ -131,7 +132,8 @@ def test_hole_in_an_ogg_is_reported(recordings, listen, tmp_path, suffix):
     assert gaps[0].lost_seconds == pytest.approx(8.0 - len(samples) / RATE)
 
 
-def test_mp3_noise_does_not_reach_standard_error(recordings, listen, tmp_path, capfd):
+def test_mp3_noise_does_not_reach_standard_error(recordings, listen, tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(lazy, "own_process", True)  # as of the command line
     data = bytearray(recordings["mp3"].read_bytes())
     data[9000:9400] = os.urandom(400)
     path = tmp_path / "noisy.mp3"
@@ -141,12 +143,21 @@ def test_mp3_noise_does_not_reach_standard_error(recordings, listen, tmp_path, c
     assert capfd.readouterr().err == "still open"
 
 
+def test_in_another_program_standard_error_stays_as_it_is(recordings, listen, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "dup2", lambda *_: pytest.fail("a descriptor was changed"))
+        listen(File(recordings["mp3"]))
+
+
 def test_mp3s_that_are_read_at_once_leave_standard_error_as_it_was(recordings):
     code = """if True:
         import os, sys
         from concurrent.futures import ThreadPoolExecutor
         from pathlib import Path
+        from monitor import lazy
         from monitor.sources.file import Decoder
+
+        lazy.own_process = True
 
         def hear(path):
             for _ in range(20):
@@ -220,7 +231,8 @@ def test_stereo_and_not_finite_samples_are_passed_on(tmp_path, listen):
 def test_a_source_can_be_heard_twice(recordings, listen):
     source = File(recordings["ogg"], recording=2)
     np.testing.assert_array_equal(listen(source)[0], listen(source)[0])
-    assert {item.recording for item in source if isinstance(item, Block | Gap)} == {2}
+    with source:
+        assert {item.recording for item in source if isinstance(item, Block | Gap)} == {2}
 
 
 def _refused(tmp_path: Path, make) -> str:

@@ -143,7 +143,8 @@ def test_paced_gives_nothing_before_its_time(recordings, tmp_path, speed, kind):
             items.append(item)
     assert clock.now - 100.0 == pytest.approx(8.0 / speed, abs=1e-6)
     if kind == "audio":
-        whole = np.concatenate([block.samples for block in source])
+        with source:
+            whole = np.concatenate([block.samples for block in source])
         np.testing.assert_array_equal(np.concatenate([b.samples for b in items]), whole)
     else:
         values = np.concatenate([run.tracks["f0"].values for run in items])

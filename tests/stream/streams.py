@@ -15,30 +15,29 @@ from hypothesis import strategies as st
 from benchmarks.simulation import Simulation
 from monitor import Monitor, Population
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
-from monitor.managed import Managed
 from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.population import SourceNote, Speaker
 from monitor.population.rank_model import RankModel, RankModels
-from monitor.protocols import Source, StreamInfo
+from monitor.protocols import Provenance, Source, StreamInfo
 from monitor.run import Run
-from monitor.sources.provenance import Provenance
+from monitor.sources import BaseSource
 from monitor.stream.monitor import Event
 from monitor.stream.reading import Reading
 from monitor.stream.records import RunTotals, placed
-from monitor.types import Block, FloatArray, Frames, Gap, Track, Tracks, Words
+from monitor.types import Block, FloatArray, Frames, Item, Track
 from tests.contracts import voice
 from tests.population.rank_models import evidence_model
 
-Item = Block | Frames | Gap | Words | Tracks
 RATE = 16_000
 WATCHED = "19"
 sounds = cache(voice)
 
 
-class Listed(Managed):
+class Listed(BaseSource[Item]):
     """A source that gives what it was given, perhaps one that would be known again."""
 
     label = "listed"
+    labels: tuple[str, ...] = ()
     seconds: float | None = None
 
     def __init__(
@@ -47,13 +46,16 @@ class Listed(Managed):
         labels: Sequence[str] = ("listed",),
         provenance: tuple[Provenance, ...] | None = None,
     ) -> None:
-        self._items, self.labels, self.provenance = items, labels, provenance
+        self._items, self.labels, self._provenance = items, tuple(labels), provenance
         frames = isinstance(items, Sequence) and any(isinstance(each, Frames) for each in items)
         self.stream_info = (
             StreamInfo(audio=False, tracks=two_features().specs) if frames else StreamInfo()
         )
 
-    def __iter__(self) -> Iterator[Item]:
+    def provenance(self) -> tuple[Provenance, ...] | None:
+        return self._provenance
+
+    def items(self) -> Iterator[Item]:
         return iter(self._items)
 
 

@@ -90,7 +90,9 @@ def test_a_stream_does_not_change_its_rank_model_on_the_way(enrolled):
 
 
 def test_what_is_no_source_is_one_line():
-    with pytest.raises(UsageError, match="a list is no Source: it lacks label, stream_info "):
+    with pytest.raises(
+        UsageError, match="a list is no Source: it lacks label, seconds, stream_info, "
+    ):
         list(Monitor(reference()).stream([simulated(1.0)]))  # type: ignore[arg-type]
 
 

@@ -217,6 +217,7 @@ def test_leaving_a_stream_in_the_middle_of_a_block_loses_nothing():
 def test_reset_forgets_everything():
     monitor = Monitor(reference(), watch=WATCHED, step_seconds=0.5)
     expected = told(monitor.events(Listed(audio(sounds(1.3)))))
+    monitor.reset()
     monitor.push(Block(sounds(1.7)[::-1], RATE))
     list(monitor._take(BROKEN))
     monitor.reset()

@@ -21,13 +21,13 @@ import monitor
 from monitor import Monitor
 from monitor.plots.curve import caption, run_of
 from monitor.population.reference import demo_frames
+from monitor.protocols import Provenance
 from monitor.records.schema import SCHEMA, read_run
 from monitor.run import LogFile, Run
 from monitor.sinks.console import RunBuffer
 from monitor.sinks.summary import print_summary
 from monitor.sinks.terminal import ReplayProgress
 from monitor.sources.chain import Chain, cut_frames
-from monitor.sources.provenance import Provenance
 from monitor.types import NOTICE_KINDS, Frames, Notice
 from tests.stream.streams import WATCHED, Listed, frames, reference, simulated
 

@@ -12,11 +12,11 @@ import pytest
 from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.kinds import HISTOGRAM
+from monitor.protocols import Provenance
 from monitor.run import LogFile, Run
 from monitor.sinks.console import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
-from monitor.sources.provenance import Provenance
 from monitor.stream.accumulator import HeardTotals
 from monitor.stream.turns import alike, cohort, judged_by, unlike
 from monitor.types import Block, Frames, Track

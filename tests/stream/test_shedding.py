@@ -12,8 +12,8 @@ from monitor import Monitor
 from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from monitor.features.phones import Phones
-from monitor.managed import Managed
 from monitor.protocols import StreamInfo
+from monitor.sources import BaseSource
 from monitor.stream.blocks_to_ticks import LATE_SECONDS, LoadShedding, OnBothSides, Timed, timed
 from monitor.types import Block, Gap, Track
 from tests.contracts import babble, heard, voice
@@ -36,7 +36,7 @@ class Slow(F0):
         return super().process(samples)
 
 
-class Piling(Managed):
+class Piling(BaseSource[Block | Gap]):
     """A live source: audio gathers while the listener is busy."""
 
     label, stream_info = "piling", StreamInfo(live=True)
@@ -57,7 +57,7 @@ class Piling(Managed):
     def stop(self) -> None:
         self._seconds = self.given
 
-    def __iter__(self) -> Iterator[Block | Gap]:
+    def items(self) -> Iterator[Block | Gap]:
         while self.given < self._seconds:
             if self.waiting_seconds < 0.5:
                 self._now[0] += 0.5

@@ -1,0 +1,192 @@
+"""What sources share: their states, one around another, and samples that are in memory already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+
+from monitor.audio_limits import MOST_CHANNELS
+from monitor.errors import UsageError
+from monitor.managed import Managed
+from monitor.protocols import LiveSource, Provenance, Source, StreamInfo, TranscriptNote
+from monitor.types import AnyArray, Block, Item
+
+Given = TypeVar("Given", bound=Item, covariant=True)
+
+
+class BaseSource(Managed, Generic[Given]):
+    """A source whose subclass gives ``label``, ``stream_info``, ``seconds`` and `items`.
+
+    It is ``"opened"`` once it is made, ``"running"`` while it is heard, ``"ended"`` after its last
+    item, and ``"closed"`` at the end of its ``with`` block; entering it opens it again.
+
+    Attributes:
+        repeatable: whether it can be heard from its beginning again; else iterating it again goes
+            on with what comes, until it has ended.
+        phase: one of the four.
+
+    Raises:
+        UsageError: from iterating one that is closed, or was heard and is not ``repeatable``.
+
+    Example:
+        >>> source = Samples(np.zeros(8000), 8000)
+        >>> with source:
+        ...     before, _, after = source.phase, list(source), source.phase
+        >>> before, after, source.phase
+        ('opened', 'ended', 'closed')
+    """
+
+    label: str
+    stream_info: StreamInfo
+    repeatable: ClassVar[bool] = True
+    phase = "opened"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The label of each recording."""
+        return (self.label,)
+
+    @property
+    def transcripts(self) -> tuple[TranscriptNote, ...]:
+        """Notes on its words, one a recording; none unless it brings words."""
+        return ()
+
+    def provenance(self) -> tuple[Provenance, ...] | None:
+        """What it is made of; None where nobody knows."""
+        return None
+
+    def items(self) -> Iterator[Given]:
+        """The stream, from its first sample on."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Given]:
+        self._refuse_closed()
+        if self.phase == "ended" and not self.repeatable:
+            raise UsageError(f"{self.label} has ended, and comes once: open another source")
+        self.phase = "running"
+        for item in self.items():
+            yield item
+            self._refuse_closed()
+        if self.phase == "running":
+            self.phase = "ended"
+
+    def __enter__(self) -> Self:
+        if self.phase == "closed":
+            if not self.repeatable:
+                self._refuse_closed()
+            self.phase = "opened"
+        return self
+
+    def close(self) -> None:
+        """Let go of what is held; may be called twice."""
+        self.phase = "closed"
+
+    def _refuse_closed(self) -> None:
+        if self.phase == "closed":
+            raise UsageError(f"{self.label} is closed: open another source")
+
+
+class WrappedSource(BaseSource[Item]):
+    """A source around another one, which it closes; it says of itself what that one says.
+
+    Attributes:
+        source: the other one.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.label, self.stream_info = source.label, source.stream_info
+
+    @property
+    def seconds(self) -> float | None:
+        """Audio seconds promised."""
+        return self.source.seconds
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The label of each recording."""
+        return self.source.labels
+
+    @property
+    def transcripts(self) -> tuple[TranscriptNote, ...]:
+        """Notes on the words of the other source."""
+        return self.source.transcripts
+
+    def provenance(self) -> tuple[Provenance, ...] | None:
+        """What the other source is made of."""
+        return self.source.provenance()
+
+    def __enter__(self) -> Self:
+        self.source.__enter__()
+        self.label = self.source.label  # a microphone's is known once it is open
+        return super().__enter__()
+
+    def close(self) -> None:
+        """Close both."""
+        super().close()
+        self.source.__exit__(None, None, None)
+
+
+class WrappedLiveSource(WrappedSource):
+    """A live source around another one."""
+
+    source: LiveSource
+
+    @property
+    def waiting_seconds(self) -> float:
+        """Seconds of audio that were heard and not yet taken."""
+        return self.source.waiting_seconds
+
+    def behind_seconds(self, seconds: float) -> float:
+        """Wall seconds since that second of the stream was heard."""
+        return self.source.behind_seconds(seconds)
+
+    def stop(self) -> None:
+        """End the stream after what was heard so far; may be called from anywhere."""
+        self.source.stop()
+
+
+class Samples(BaseSource[Block]):
+    """An array of samples, in blocks of a second; enrolled audio is not recognised in it.
+
+    Args:
+        samples: shape (n,) or (n, channels): floats in [-1, 1], or signed integers at full scale.
+        rate: samples per second.
+        label: what to call them in front of a person.
+
+    Raises:
+        UsageError: the array is of another shape or type.
+
+    Example:
+        >>> [block.samples.max() for block in Samples(np.array([0, 16384], np.int16), 16_000)]
+        [np.float32(0.5)]
+    """
+
+    def __init__(self, samples: AnyArray, rate: int, label: str = "samples") -> None:
+        shape = samples.shape
+        if samples.ndim == 2 and shape[0] <= MOST_CHANNELS < shape[1]:
+            raise UsageError(
+                f"samples of shape {shape} have their channels first: give samples.T, (n, channels)"
+            )
+        if samples.ndim not in (1, 2) or (samples.ndim == 2 and not 1 <= shape[1] <= MOST_CHANNELS):
+            raise UsageError(
+                f"samples of shape {shape} must be (n,) or (n, channels), with at most "
+                f"{MOST_CHANNELS} channels"
+            )
+        if samples.dtype.kind not in "fi":
+            raise UsageError(
+                f"samples are {samples.dtype}: give floats from -1 to 1, or signed integers"
+            )
+        self._samples, self._rate, self.label = samples, rate, label
+        self.seconds = shape[0] / rate if rate > 0 else None  # a rate that is none is refused later
+        self.stream_info = StreamInfo(channels=1 if samples.ndim == 1 else shape[1])
+
+    def items(self) -> Iterator[Block]:
+        """Blocks of a second."""
+        samples = self._samples
+        scale = 1.0 if samples.dtype.kind == "f" else -float(np.iinfo(samples.dtype).min)
+        for start in range(0, len(samples), max(int(self._rate), 1)):
+            part = samples[start : start + max(int(self._rate), 1)]
+            yield Block(part if scale == 1.0 else (part / scale).astype(np.float32), self._rate)
