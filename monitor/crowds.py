@@ -1,4 +1,4 @@
-"""What bits of evidence mean among so many people, in words (those of the page: ``crowds.js``).
+"""What bits of evidence mean among so many people, in words.
 
 Bits of evidence hold in a crowd of any size: k bits leave one person in ``2^k``. So a voice with 11
 bits leaves some 500 people of a million, all of whom would fit as well as the one it is of.

@@ -1,4 +1,4 @@
-"""The wording of figures for people, one place for every view (the page's is ``words.js``)."""
+"""The wording of figures for people: one place for every view, the page in a browser included."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 __all__ = [
+    "AT_ALL",
     "CAVEAT",
+    "FEATURE_NAMES",
     "IGNORANT",
     "IMPOSTOR",
     "NO_MEASURE",
@@ -22,6 +24,7 @@ __all__ = [
     "composed_in_words",
     "condition_in_words",
     "crossing_in_words",
+    "crossing_words",
     "declared_in_words",
     "delay_cells",
     "delay_in_words",
@@ -41,18 +44,21 @@ __all__ = [
     "poor_in_words",
     "promise_now",
     "protected_figure",
+    "spread_in_words",
     "uninformed",
     "usable_in_words",
     "verdict",
     "voice_since",
     "weaker_together",
+    "whose_bits",
 ]
 
 
 # ----------------------------------------------------------------------------------------- phrases
-# The wording of figures for people, one place for every view (the page's is ``words.js``).
+# The wording of figures for people.
 
 IMPOSTOR = "probably nobody enrolled"
+AT_ALL = "Is the speaker enrolled at all?"
 NOBODY = 0.2
 """Below this probability of being enrolled the views say so: four to one against."""
 FEWEST = 1.95
@@ -275,12 +281,14 @@ def another_voice(reading: Mapping[str, Any], watch: str | None) -> str:
         ('another voice since 1:47: these bits may be of more than one', '')
     """
     change = reading.get("change")
-    if change is None:
-        return ""
+    return "" if change is None else f"{voice_since(change)}: {whose_bits(reading, watch)}"
+
+
+def whose_bits(reading: Mapping[str, Any], watch: str | None) -> str:
+    """Whose the bits of a reading are while a change is open."""
     if watch is not None and (left_out := reading.get("excluded_seconds")):
-        return f"{voice_since(change)}: {left_out:.0f} s of speech are left out of {watch}'s bits"
-    whose = "may be of more than one" if watch is None else f"may not be {watch}'s"
-    return f"{voice_since(change)}: these bits {whose}"
+        return f"{left_out:.0f} s of speech are left out of {watch}'s bits"
+    return f"these bits may not be {watch}'s" if watch else "these bits may be of more than one"
 
 
 def is_impostor(reading: Mapping[str, Any]) -> bool:
@@ -332,6 +340,15 @@ def _percent(share: float) -> str:
     return "over 99 %" if share > 0.995 else f"{100 * share:.0f} %"
 
 
+FEATURE_NAMES = {
+    "f0": "pitch",
+    "phones": "the sounds of the language",
+    "voice": "speaker embedding",
+    "identity": "larger speaker embedding",
+}
+"""What a feature hears, in plain words."""
+
+
 def usable_in_words(feature: str, seconds: float) -> str:
     """How much of the speech a feature could use, and what that is where it is much less.
 
@@ -341,6 +358,17 @@ def usable_in_words(feature: str, seconds: float) -> str:
     """
     length = f"{seconds:.1f}" if seconds < 9.95 else f"{seconds:.0f}"
     return f"{length} s {'voiced' if feature in VOICED else 'usable'}"
+
+
+def spread_in_words(reading: Mapping[str, Any]) -> str:
+    """How far other voices lie apart, which the limits do not say.
+
+    Example:
+        >>> spread_in_words({"spread_low": 3.04, "spread_high": 8.0})
+        '9 of 10 voices of this length read between 3.0 and 8.0 bits'
+    """
+    low, high = reading["spread_low"], reading["spread_high"]
+    return f"9 of 10 voices of this length read between {low:.1f} and {high:.1f} bits"
 
 
 def weaker_together(together: float, alone: Mapping[str, float], name: str = "joint") -> str:
@@ -686,13 +714,16 @@ def crossing_in_words(record: Mapping[str, Any]) -> str:
         >>> crossing_in_words({**later, "delay_seconds": 15.0})
         '3 bits were reached through the anonymiser at 0:19: 15 s bought'
     """
-    level = level_in_words(record.get("bits") or 0.0)
-    through = " through the anonymiser" if record.get("side") == "protected" else ""
-    disclosure_delay = record.get("delay_seconds")
-    more = "" if disclosure_delay is None else f": {disclosure_delay:.3g} s bought"
+    return f"{level_in_words(record.get('bits') or 0.0)} {crossing_words(record)}"
+
+
+def crossing_words(record: Mapping[str, Any]) -> str:
+    """The same without the level."""
     was = "was" if record.get("bits") == 1 else "were"
-    at = clock_time(record.get("since_seconds") or 0.0)
-    return f"{level} {was} reached{through} at {at}{more}"
+    through = " through the anonymiser" if record.get("side") == "protected" else ""
+    delay = record.get("delay_seconds")
+    more = "" if delay is None else f": {delay:.3g} s bought"
+    return f"{was} reached{through} at {clock_time(record.get('since_seconds') or 0.0)}{more}"
 
 
 def delay_in_words(row: Mapping[str, Any]) -> str:

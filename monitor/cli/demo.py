@@ -11,7 +11,7 @@ import click
 from monitor.cli.doctor import EXTRAS, extra, install
 from monitor.cli.options import among_option, say
 from monitor.crowds import bits_or_more, narrowed_sentence
-from monitor.phrases import plural, verdict
+from monitor.phrases import FEATURE_NAMES, plural, verdict
 
 EVIDENCE_RULE, CLOSED_RULE = "bits>6", "bits>2"
 """The second where the population knows of no evidence."""
@@ -75,12 +75,10 @@ def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
     return 0
 
 
-_PLAIN = {"f0": "pitch", "phones": "the sounds of the language", "voice": "speaker embedding"}
-
-
 def _what_is_shown(features: Iterable[str], reader: str) -> list[str]:
     """What is replayed, and what else there could be."""
-    names = ", ".join(f"{name} ({_PLAIN[name]})" if name in _PLAIN else name for name in features)
+    plain = {name: f"{name} ({words})" for name, words in FEATURE_NAMES.items()}
+    names = ", ".join(plain.get(name, name) for name in features)
     lines = [
         f"This replays ten minutes of reader {reader}, of which no audio is shipped but what was "
         f"computed from it, as this install does from a voice of your own: {names}.",
@@ -99,7 +97,7 @@ def _in_words(records: list[dict[str, Any]], reader: str, threshold: float) -> I
     last = readings[-1]
     ceiling = last["ceiling"]
     alone = ", ".join(
-        f"{_PLAIN.get(name, name)} {feature['local_bits']:.1f}"
+        f"{FEATURE_NAMES.get(name, name)} {feature['local_bits']:.1f}"
         for name, feature in last["features"].items()
     )
     length = plural(round(last["seconds"] / 60), "minute")

@@ -25,6 +25,7 @@ from monitor.crowds import (
 )
 from monitor.errors import UsageError
 from monitor.phrases import (
+    AT_ALL,
     STYLE_CAVEAT,
     another_voice,
     attacker_of,
@@ -389,7 +390,7 @@ def _enrolled(run: RunColumns) -> str:
     said = _sentence(run.enrolment)
     if is_impostor(run.last):
         return f" {said}."
-    return f" Is the speaker enrolled at all? {said}." if run.enrolment else ""
+    return f" {AT_ALL} {said}." if run.enrolment else ""
 
 
 def _sentence(words: str) -> str:

@@ -18,17 +18,20 @@ from monitor.phrases import (
     closed_set,
     composed_in_words,
     condition_in_words,
+    crossing_words,
     delay_cells,
     enrolment,
     fewer_in_words,
     is_impostor,
     length_in_words,
+    level_in_words,
     odds,
     of_evidence,
     one_in,
     plural,
     promise_now,
     protected_figure,
+    spread_in_words,
     uninformed,
     usable_in_words,
     voice_since,
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 # Readings, alerts and changes in the words of a terminal: one short line each.
 
 SHOWN_BYSTANDERS = 3
+LONGEST_NOTE = 500
 
 
 def alert_in_words(record: Mapping[str, Any]) -> str:
@@ -64,24 +68,52 @@ def alert_in_words(record: Mapping[str, Any]) -> str:
         >>> alert_in_words({**alert, **late})
         'alert at 0:41: bits>3 for 5 s (now 3.4; later than the 30 seconds this is known for)'
     """
-    at, rule = clock_time(record.get("seconds") or 0.0), clean(record.get("rule"), 60)
-    level = clean(record.get("level", "alert"), 10)
+    title, words = happened(record)
+    return f"{title} at {clock_time(record.get('seconds') or 0.0)}: {words}"
+
+
+ACTIONS = {
+    "note": "alerts rest, the evidence is of both",
+    "reset": "the evidence begins afresh",
+    "split": "another stream begins",
+}
+"""What is done at a change."""
+_GAPS = {"thinned": "heard less, to keep up", "words ended": "words ended"}
+
+
+def happened(record: Mapping[str, Any]) -> tuple[str, str]:
+    """An alert, gap, notice, change or crossing: a title, and what there is to say of it.
+
+    Examples:
+        >>> happened({"type": "gap", "seconds": 3.0, "reason": "dropped"})
+        ('audio lost', 'dropped')
+        >>> happened({"type": "change", "since_seconds": 107.0, "features": ["f0"], "back": True})
+        ('the first voice is back since 1:47', 'alerts go on')
+    """
+    kind = record["type"]
+    if kind == "gap":
+        reason = record.get("reason")
+        text = record.get("detail") if reason in _GAPS else reason
+        return _GAPS.get(str(reason), "audio lost"), clean(text, 100 if reason in _GAPS else 60)
+    if kind == "notice":
+        return "note", clean(record.get("text"), LONGEST_NOTE)
+    if kind == "change":
+        done = ACTIONS.get(str(record.get("action")), ACTIONS["note"])
+        return voice_since(record), "alerts go on" if record.get("back") else done
+    if kind == "crossing":
+        return level_in_words(record.get("bits") or 0.0), crossing_words(record)
+    rule, level = clean(record.get("rule"), 60), clean(record.get("level", "alert"), 10)
     if record.get("state") != "raised":
         why = f" ({voice_since(record['change'])})" if record.get("change") else ""
-        return f"{level} over at {at}: {rule}{why}"
+        return f"{level} over", f"{rule}{why}"
     now, left = number(record.get("value")), record.get("seconds_left")
-    if left is None:
-        return f"{level} at {at}: {rule} (now {now}{beyond_in_words(record)})"
-    soon = f"{record['threshold']:g} bits in about {max(1, round(left))} s"
-    return f"{level} at {at}: {soon} ({rule}, now {now})"
-
-
-def beyond_in_words(record: Mapping[str, Any]) -> str:
-    """That an alert came later than its false alarms are known for; empty where it did not."""
-    alarms = record.get("false_alarms") or {}
-    if not alarms.get("beyond"):
-        return ""
-    return f"; later than the {length_in_words(alarms['horizon_seconds'])} this is known for"
+    if left is not None:
+        soon = f"{record['threshold']:g} bits in about {max(1, round(left))} s"
+        return level, f"{soon} ({rule}, now {now})"
+    alarms, late = record.get("false_alarms") or {}, ""
+    if alarms.get("beyond"):
+        late = f"; later than the {length_in_words(alarms['horizon_seconds'])} this is known for"
+    return level, f"{rule} (now {now}{late})"
 
 
 def also_narrowed_down(bystanders: Sequence[Mapping[str, Any]] | None) -> str:
@@ -93,12 +125,18 @@ def also_narrowed_down(bystanders: Sequence[Mapping[str, Any]] | None) -> str:
         >>> also_narrowed_down([])
         ''
     """
+    return f"{NARROWED}: {narrowed_names(bystanders)}" if bystanders else ""
+
+
+NARROWED = "also narrowed down"
+
+
+def narrowed_names(bystanders: Sequence[Mapping[str, Any]] | None) -> str:
+    """Those who became more probable, the first few of them with how probable they are."""
     found = list(bystanders or ())
-    if not found:
-        return ""
     shown = [f"{clean(each['name'], 20)}, {one_in(each['probability'])}" for each in found]
     more = f"; and {len(found) - SHOWN_BYSTANDERS} more" if len(found) > SHOWN_BYSTANDERS else ""
-    return f"also narrowed down: {'; '.join(shown[:SHOWN_BYSTANDERS])}{more}"
+    return f"{'; '.join(shown[:SHOWN_BYSTANDERS])}{more}"
 
 
 def bits_now(reading: Mapping[str, Any]) -> str:
@@ -340,9 +378,8 @@ def _bits(
         rows.append((f"by {clean(name, 17)}", f"{usable_in_words(name, feature['usable'])}{rank}"))
     likely = ", ".join(f"{clean(name, 20)} {p:.0%}" for name, p in last["top"][:5])
     rows.append(("most probable", likely))
-    if others := also_narrowed_down(None if doubt else last.get("bystanders")):
-        label, _, who_else = others.partition(": ")
-        rows.append((label, who_else))
+    if others := narrowed_names(None if doubt else last.get("bystanders")):
+        rows.append((NARROWED, others))
     if enrolled := enrolment(last):
         rows.append(("one of them at all", clean(enrolled, 300)))
     return rows
@@ -352,8 +389,7 @@ def _spread(last: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How far other voices lie apart, which the limits do not say."""
     if last.get("spread_low") is None:
         return []
-    ends = f"{number(last['spread_low'])} and {number(last['spread_high'])}"
-    return [("spread", f"9 of 10 voices of this length read between {ends} bits")]
+    return [("spread", spread_in_words(last))]
 
 
 def _closed_set(last: Mapping[str, Any]) -> str:

@@ -20,7 +20,6 @@ from monitor.phrases import (
     promise_now,
     protected_figure,
     uninformed,
-    voice_since,
 )
 from monitor.sinks.summary import (
     alert_in_words,
@@ -28,6 +27,7 @@ from monitor.sinks.summary import (
     among_enrolled,
     bits_now,
     clean,
+    happened,
     in_a_crowd,
     limits_in_words,
     number,
@@ -215,12 +215,6 @@ LINE_SECONDS = 10.0
 SAME_SECONDS = 60.0
 """How often a line is said that says nothing new, so that people see that it goes on."""
 SHOWN_GAPS = 5
-LONGEST_NOTE = 500
-ACTIONS = {
-    "note": "alerts rest, the evidence is of both",
-    "reset": "the evidence begins afresh",
-    "split": "another stream begins",
-}
 
 
 class TerminalSink:
@@ -349,12 +343,12 @@ class TerminalSink:
         self._gaps += 1
         if self._gaps <= SHOWN_GAPS:
             more = " (further gaps are only counted)" if self._gaps == SHOWN_GAPS else ""
-            at = clock_time(record.get("seconds") or 0.0)
-            self._say(f"audio lost at {at}: {clean(record.get('reason'), 60)}{more}")
+            title, words = happened(record)
+            self._say(f"{title} at {clock_time(record.get('seconds') or 0.0)}: {words}{more}")
 
     def _notice(self, record: Mapping[str, Any]) -> None:
-        at = clock_time(record.get("seconds") or 0.0)
-        self._say(f"note at {at}: {clean(record.get('text'), LONGEST_NOTE)}")
+        title, words = happened(record)
+        self._say(f"{title} at {clock_time(record.get('seconds') or 0.0)}: {words}")
 
     def _change(self, record: Mapping[str, Any]) -> None:
         self._changes += 1
@@ -362,10 +356,7 @@ class TerminalSink:
             self._begun = f"voice since {clock_time(record.get('since_seconds') or 0.0)}"
         if self._changes <= SHOWN_GAPS:
             more = " (further ones are only counted)" if self._changes == SHOWN_GAPS else ""
-            done = ACTIONS.get(str(record.get("action")), "")
-            if record.get("back"):
-                done = "alerts go on"
-            self._say(f"{voice_since(record)}: {done}{more}")
+            self._say(f"{': '.join(happened(record))}{more}")
 
     def _crossing(self, record: Mapping[str, Any]) -> None:
         level = float(record.get("bits") or 0.0)

@@ -18,6 +18,136 @@ from typing import Any, NamedTuple
 import orjson
 
 from monitor.alerts.rules import Forecast
+from monitor.crowds import SCALE, left_of, people
+from monitor.phrases import (
+    AT_ALL,
+    FEATURE_NAMES,
+    IMPOSTOR,
+    another_voice,
+    attacker_of,
+    caveat_of,
+    clock_time,
+    closed_set,
+    composed_in_words,
+    delay_cells,
+    enrolment,
+    fewer_in_words,
+    is_impostor,
+    odds,
+    of_evidence,
+    promise_now,
+    spread_in_words,
+    uninformed,
+    usable_in_words,
+    verdict,
+    voice_since,
+    whose_bits,
+)
+from monitor.sinks.summary import NARROWED, bits_now, happened, in_a_crowd, narrowed_names
+
+# ------------------------------------------------------------------------------------------- words
+# What the page says of a record, in the words of all views: a browser makes no sentences of its own
+# that stand here already.
+
+_MOST_TICKS = 64
+_EVENTS = ("alert", "gap", "notice", "change", "crossing")
+
+
+def words_of(record: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
+    """What there is to say of a record; nothing of one that makes no sense.
+
+    Args:
+        record: of any type.
+        start: of its run, where that is known.
+
+    Examples:
+        >>> start = {"type": "start", "watch": "ann", "ceiling": 5.64}
+        >>> reading = {"type": "reading", "bits": 2.06, "ceiling": 5.64}
+        >>> said = words_of(reading, start)
+        >>> said["odds"], said["verdict"]
+        ('1 in 12', 'an attacker gives ann a chance of 1 in 12')
+        >>> words_of({"type": "change", "since_seconds": 9.0, "action": "reset"}, start)["words"]
+        'the evidence begins afresh'
+    """
+    kind = record["type"]
+    try:
+        if kind == "start":
+            said = _words_of_start(record)
+        elif kind == "reading":
+            said = _words_of_reading(record, start)
+        elif kind == "end":
+            said = {"delay": [delay_cells(row) for row in record.get("disclosure_delay") or ()]}
+        elif kind in _EVENTS:
+            title, words = happened(record)
+            said = {"title": title, "words": words}
+            if kind == "change":
+                said["voice"] = f"voice since {clock_time(record['since_seconds'])}"
+            elif kind == "crossing":
+                delay = record.get("delay_seconds")
+                said["delay"] = None if delay is None else f"{delay:.3g} s"
+        else:
+            said = {}
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return {}
+    return {key: value for key, value in said.items() if value}
+
+
+def level_meaning(bits: float, start: Mapping[str, Any]) -> str:
+    """What so many bits of the headline mean: of evidence one in 2^bits, whatever the crowd."""
+    if of_evidence(start):
+        return f"one person in {people(float(f'{2.0**bits:.2g}'))}"
+    ceiling = start.get("ceiling")
+    return "" if ceiling is None else odds(bits, ceiling, assumed=start.get("watch") is None)
+
+
+def _words_of_start(start: Mapping[str, Any]) -> dict[str, Any]:
+    ceiling, assumed = min(float(start["ceiling"]), _MOST_TICKS), start.get("watch") is None
+    ticks = range(-_MOST_TICKS, int(ceiling + 0.05) + 1)
+    return {
+        "ticks": {str(b): odds(b, ceiling, assumed=assumed).removesuffix(" sure") for b in ticks},
+        "chance": f"by guessing it would be {odds(0.0, ceiling)}",
+        "scale": [(crowd.bits, crowd.name) for crowd in SCALE],
+        "people": {str(count): people(count) for count in start.get("among") or ()},
+        "features": FEATURE_NAMES,
+        "asked": AT_ALL,
+    }
+
+
+def _words_of_reading(reading: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
+    watch, ceiling, closed = start.get("watch"), reading.get("ceiling"), closed_set(reading)
+    change, others = reading.get("change"), reading.get("bystanders")
+    withheld = reading.get("enrolled_withheld")
+    said = {
+        "now": bits_now(reading),
+        "left": left_of(reading) if of_evidence(reading) else "",
+        "crowd": in_a_crowd(reading, watch, start.get("speakers") or 0),
+        "care": caveat_of(reading),
+        "enrolled": enrolment(reading),
+        "nobody": IMPOSTOR if is_impostor(reading) else "",
+        "unknown": withheld.partition("; ")[0] if withheld else "",
+        "attacker": attacker_of(reading),
+        "fewer": fewer_in_words(reading),
+        "uninformed": uninformed(reading),
+        "promise": promise_now(reading),
+        "composed": composed_in_words(start, reading),
+        "usable": {
+            name: usable_in_words(name, each["usable"])
+            for name, each in (reading.get("features") or {}).items()
+        },
+    }
+    if closed is not None and ceiling is not None:
+        said["odds"] = odds(closed, ceiling, assumed=watch is None)
+        said["verdict"] = verdict(closed, ceiling, watch)
+    if change is not None:
+        said["voice"], said["whose"] = voice_since(change), whose_bits(reading, watch)
+        said["doubt"] = another_voice(reading, watch)
+    elif others:
+        among = f" (among {people(others[0]['people'])} people)"
+        said["others"] = [NARROWED, f"{narrowed_names(others)}{among}"]
+    if reading.get("spread_low") is not None:
+        said["spread"] = spread_in_words(reading)
+    return said
+
 
 # ------------------------------------------------------------------------------------------ wakeup
 # An event that another thread sets and coroutines of the server's loop wait for.
@@ -70,12 +200,13 @@ GROWTH = 1.01
 
 
 class NumberedRecord(NamedTuple):
-    """One record with its number, already written as JSON."""
+    """One record with its number, already written as JSON, and what the page says of it."""
 
     id: int
     kind: str
     seconds: float
     data: bytes
+    said: bytes = b"{}"
 
 
 class Hub:
@@ -126,22 +257,23 @@ class Hub:
         """Take one record: kept, and the readers told that there is one."""
         data = orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY)
         kind = str(record["type"])
+        said = orjson.dumps(words_of(record, self._latest.get("start", {})))
         with self._lock:
             self._last += 1
             at = record.get("seconds")  # of a type of a later version anything
             seconds = float(at) if isinstance(at, Real) else 0.0
-            self._entries.append(NumberedRecord(self._last, kind, seconds, data))
-            self._bytes += len(data)
+            self._entries.append(NumberedRecord(self._last, kind, seconds, data, said))
+            self._bytes += len(data) + len(said)
             if len(self._entries) > MOST:
                 self._entries = thinned(self._entries)
-                self._bytes = sum(len(entry.data) for entry in self._entries)
+                self._bytes = sum(len(entry.data) + len(entry.said) for entry in self._entries)
             while self._bytes > MOST_BYTES and len(self._entries) > 2 * NEWEST:
                 self._entries = [
                     entry
                     for i, entry in enumerate(self._entries)
                     if i % 2 or entry.kind == "start" or i >= len(self._entries) - NEWEST
                 ]
-                self._bytes = sum(len(entry.data) for entry in self._entries)
+                self._bytes = sum(len(entry.data) + len(entry.said) for entry in self._entries)
             self._note(kind, record)
             bells = tuple(self._bells)
         for bell in bells:
@@ -187,7 +319,7 @@ class Hub:
     def batch(self, since: int, most: int | None = None) -> list[NumberedRecord]:
         """The first of what `after` gives: so much as is written to a client at one go."""
         found = self.after(since, most)[:BATCH]
-        size = list(accumulate(len(entry.data) for entry in found))
+        size = list(accumulate(len(entry.data) + len(entry.said) for entry in found))
         return found[: max(1, bisect_right(size, BATCH_BYTES))]
 
     def state(self) -> dict[str, Any]:
@@ -205,7 +337,12 @@ class Hub:
             "lost_seconds": self._lost_seconds,
             "raised": dict(self._raised),
             "forecast": [
-                {"field": field, "threshold": bits, "seconds_left": forecast.seconds_left}
+                {
+                    "field": field,
+                    "threshold": bits,
+                    "seconds_left": forecast.seconds_left,
+                    "meaning": level_meaning(bits, self._latest.get("start", {})),
+                }
                 for (field, bits), forecast in sorted(self._forecasts.items())
             ],
         }

@@ -251,7 +251,8 @@ async def batches(hub: Hub, since: int, last: int) -> AsyncIterator[list[Numbere
 
 def _records(hub: Hub, part: list[NumberedRecord]) -> bytes:
     return b"".join(
-        b"id: %s-%d\nevent: record\ndata: %s\n\n" % (hub.run.encode(), each.id, each.data)
+        b'id: %s-%d\nevent: record\ndata: %s,"said":%s}\n\n'
+        % (hub.run.encode(), each.id, each.data[:-1], each.said)
         for each in part
     )
 

@@ -3,10 +3,8 @@ import { $, rememberResearching, text } from "./dom.js";
 import { Curve } from "./curve.js";
 import { Run } from "./run.js";
 import * as panels from "./panels.js";
-import { promised } from "./declared.js";
-import { protectedSide } from "./protected.js";
-import { atLeast, leftOf } from "./crowds.js";
-import { clock, fixed, known, NO_SAFETY, odds, ofEvidence, voiceSince, whoseBits } from "./words.js";
+import { promised, protectedSide } from "./protected.js";
+import { capital, clock, fixed, known } from "./words.js";
 
 const DRAW_MILLISECONDS = 120;
 const CURVE_MILLISECONDS = 400;
@@ -103,7 +101,7 @@ function slider(reading) {
   input.step = String(run.start.step_seconds || 1);
   if (document.activeElement !== input || run.following) input.value = String(reading.seconds);
   input.setAttribute("aria-valuetext",
-    `${clock(reading.seconds)}: ${inWords(reading)}`);
+    `${clock(reading.seconds)}: ${reading.said.doubt || reading.said.now}`);
   text("moment-text", `${clock(reading.seconds)} of ${clock(run.latest.seconds)}`);
   $("latest").hidden = run.following;
 }
@@ -120,17 +118,9 @@ function speak(reading) {
   if (!run.following || !reading || (spokenAt && now - spokenAt < SPEAK_MILLISECONDS)) return;
   spokenAt = now;
   const alerts = run.raised.map((alert) => `Alert: ${alert.rule}.`).join(" ");
-  text("spoken-summary", known(reading.bits) ? `${inWords(reading)}. ${(reading.differs || []).length ? `${NO_SAFETY} ` : ""}${alerts}` : "No figure yet.");
-}
-
-function inWords(reading) {
-  const { bits, ceiling, change } = reading;
-  const said = change ? `${voiceSince(change)}: ${whoseBits(run.start.watch)}`
-    : odds(bits, ceiling, !run.start.watch);
-  if (ofEvidence(reading)) {
-    return `${atLeast(reading, `${fixed(bits)} bits`)}, ${change ? said : leftOf(reading)}`;
-  }
-  return `${fixed(bits)} of ${fixed(ceiling)} bits, ${said}`;
+  const { now: figure, doubt, care } = reading.said;
+  const caution = care ? `${capital(care)}. ` : "";
+  text("spoken-summary", `${doubt ? capital(doubt) : capital(figure)}. ${caution}${alerts}`);
 }
 
 $("moment").addEventListener("input", (event) => look(Number(event.target.value)));

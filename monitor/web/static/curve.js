@@ -1,11 +1,11 @@
 // The curve: plotly on a log axis of speech seconds.
 import { $, make, researching } from "./dom.js";
-import { SCALE, atLeast, axisTop, leftOf } from "./crowds.js";
-import { fewerInWords, figureOf } from "./protected.js";
-import { closedSet, fixed, known, length, odds, ofEvidence, shortLength, voiceSince } from "./words.js";
+import { figureOf } from "./protected.js";
+import { closedSet, fixed, known, length, shortLength } from "./words.js";
 
 const TICKS = [0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400];
 const NARROW = 620;
+const NEAR_BITS = 2.5;
 const LINES = [
   ["bits", "This voice", "line"],
   ["limits", "95 % interval", "band"],
@@ -96,9 +96,7 @@ export class Curve {
     const bits = line("bits", (p) => run.own(p), { color: colour("accent"), width: 3 }, {
       name: "This voice", hovertemplate: "%{customdata[1]}",
     });
-    const inWords = (p) => (ofEvidence(p) ? `${atLeast(p, `${fixed(p.bits)} bits`)}, ${leftOf(p)}`
-      : `${fixed(p.bits, 2)} bits, ${odds(p.bits, p.ceiling, !run.start.watch)}`);
-    bits.customdata = points.map((p) => [p.seconds, inWords(p)]);
+    bits.customdata = points.map((p) => [p.seconds, p.said.now]);
     const closed = line("closed", closedSet, { color: colour("accent"), width: 1.4 },
       named(`Closed-set, among the ${run.start.speakers}`));
     const guides = run.start.protected || !researching() ? [] : [
@@ -145,7 +143,7 @@ export class Curve {
       { color: colour("protected"), width: 2.6, dash: "dash" },
       { name: "Through the anonymiser", hovertemplate: "%{customdata[1]}" });
     curve.customdata = points.map((p) => [p.seconds,
-      [`${fixed(get(p).bits)} bits`, fewerInWords(p)].filter(Boolean).join(", ")]);
+      [`${fixed(get(p).bits)} bits`, p.said.fewer].filter(Boolean).join(", ")]);
     return [...this.bands(points, (p) => [get(p).low, get(p).high], "protected-band"), curve];
   }
 
@@ -189,17 +187,17 @@ export class Curve {
     const narrow = this.element.clientWidth < NARROW;
     const ceiling = run.start.ceiling || (run.latest && run.latest.ceiling) || 1;
     const { evidence } = run;
-    const [low, high] = bounds(points, ceiling, evidence, evidence ? run.start.support_bits || 0 : 0);
+    const crowds = run.start.said.scale || [];
+    const [low, high] = bounds(points, ceiling, evidence && crowds, evidence ? run.start.support_bits || 0 : 0);
     const range = xRange(points, run.recorded || run.end, historyOf(run));
     const tall = Math.max(1, Math.round((high - low) / 7));
     const bits = [];
     for (let b = Math.ceil(low / tall) * tall; b <= high; b += tall) bits.push(b);
     const all = TICKS.filter((t) => t >= range[0] * 0.999 && t <= range[1] * 1.001);
     const ticks = narrow && all.length > 5 ? all.filter((t, i) => i % 2 === (all.length - 1) % 2) : all;
-    const scale = evidence
-      ? SCALE.map(([name, size]) => [Math.log2(size), name]).filter(([b]) => b <= high)
-      : bits.filter((b) => b <= ceiling + 0.05)
-        .map((b) => [b, odds(b, ceiling, !run.start.watch).replace(" sure", "")]);
+    const ticked = run.start.said.ticks || {};
+    const scale = evidence ? crowds.filter(([b]) => b <= high)
+      : bits.filter((b) => b <= ceiling + 0.05).map((b) => [b, ticked[b] || ""]);
     const shapes = [], labels = [];
     const level = (y, name, key, dash, place) => {
       shapes.push({
@@ -234,7 +232,7 @@ export class Curve {
       shapes.push(upright(event.x, "guide-sqrt", "dot"));
       labels.push({
         x: Math.log10(event.x), xanchor: "right", yref: "paper", y: 0.02, yanchor: "bottom", textangle: -90,
-        text: voiceSince(event), showarrow: false, font: { size: 12, color: colour("guide-sqrt") },
+        text: event.said.title || "", showarrow: false, font: { size: 12, color: colour("guide-sqrt") },
       });
     }
     if (moment && moment.x > 0 && moment !== run.latest) {
@@ -306,7 +304,8 @@ function plotted(readings) {
   return points;
 }
 
-function bounds(points, ceiling, evidence, support) {
+// Of evidence up to the next crowd, where it is near.
+function bounds(points, ceiling, crowds, support) {
   let low = 0;
   let high = Math.max(ceiling, support);
   for (const point of points) {
@@ -319,7 +318,8 @@ function bounds(points, ceiling, evidence, support) {
       }
     }
   }
-  if (evidence) high = axisTop(high);
+  const ahead = (crowds || []).map(([bits]) => bits).find((bits) => bits >= high) || high;
+  if (crowds && ahead - high <= NEAR_BITS) high = ahead;
   return [low - (low < 0 ? 0.06 : 0.02) * (high - low), high + 0.09 * (high - low)];
 }
 

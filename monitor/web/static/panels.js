@@ -1,19 +1,15 @@
 // Everything beside the curve, at one moment of the run.
 import { $, fill, make, researching, share, text } from "./dom.js";
-import { bestMatch, narrowedSentence, leftOf, people } from "./crowds.js";
-import { attackerOf, delayInWords, figureOf, levelInWords, uninformed } from "./protected.js";
+import { figureOf } from "./protected.js";
 import {
-  capital, clock, closedSet, count, featureName, fixed, isoTime, known, left, length, NO_SAFETY, odds, ofEvidence, oneIn, percent, plural,
-  upTo, verdict, voiceSince, whoseBits,
+  capital, clock, closedSet, fixed, isoTime, known, left, length, ofEvidence, percent, plural, upTo,
 } from "./words.js";
 
-const NOBODY = 0.2; // four to one against anybody enrolled
 const SOON_SECONDS = 30;
 const SILENT_SECONDS = 10; // that long without speech is no pause before the first word
 const BEFORE_SECONDS = 10;
 const SHOWN = 5; // candidates with a row of their own
 const MOST_PEOPLE = 120;
-const VOICED = new Set(["f0", "f0_robust"]); // of speech they can use what is voiced
 
 export function header(run, reading, status) {
   const names = run.start.recordings || [];
@@ -47,19 +43,16 @@ export function banners(run, reading) {
       made.push(banner("warn", "Soon:", `${warning.rule} (since ${clock(warning.seconds)})`));
     }
     if (reading.change) {
-      made.push(banner("warn", `${capital(voiceSince(reading.change))}.`,
-        `${capital(whoseBits(run.start.watch, reading.excluded_seconds))}` +
+      made.push(banner("warn", `${capital(reading.said.voice)}.`,
+        `${capital(reading.said.whose)}` +
         `${reading.excluded_seconds ? "" : ": what both said is in them"}. Alerts rest.`));
     }
-    const others = reading.change ? [] : reading.bystanders || [];
-    if (others.length) {
-      const shown = others.slice(0, 5).map((each) => `${each.name}, ${oneIn(each.probability)}`).join("; ");
-      const more = others.length > 5 ? `; and ${others.length - 5} more` : "";
-      made.push(banner("warn", "Also narrowed down:",
-        `${shown}${more} (among ${people(others[0].people)} people)`));
+    if (reading.said.others) {
+      const [title, names] = reading.said.others;
+      made.push(banner("warn", `${capital(title)}:`, names));
     }
-    if (known(reading.enrolled) && reading.enrolled < NOBODY) {
-      made.push(banner("warn", "Probably nobody enrolled.", `${likeness(reading)}.`));
+    if (reading.said.nobody) {
+      made.push(banner("warn", `${capital(reading.said.nobody)}.`, `${capital(reading.said.enrolled)}.`));
     }
     if (reading.withheld) made.push(banner("warn", "Withheld.", reading.withheld));
   }
@@ -104,14 +97,13 @@ export function hero(run, reading) {
   text("bits", fixed(bits));
   text("of", told ? `bits${reading.at_least ? ", at least" : ""}` : `of ${fixed(ceiling, 2)} bits`);
   const { bits_low: low, bits_high: high } = reading;
-  const spread = known(reading.spread_low)
-    ? `; 9 of 10 voices of this length read ${fixed(reading.spread_low)} to ${fixed(reading.spread_high)}` : "";
+  const spread = reading.said.spread ? `; ${reading.said.spread}` : "";
   text("limits", known(low) && reading.speech ? `95 % interval ${upTo(low, high, told && reading.at_least)}${spread}` : "");
   gauge(run, reading);
-  text("odds", change ? "?" : (told && capital(leftOf(reading))) || odds(bits, ceiling, !watch));
+  text("odds", change ? "?" : capital(reading.said.left) || reading.said.odds || "–");
   $("odds").dataset.long = String(told && !change);
-  fill("sentence", [...(told ? widely(run, reading) : sentence(run, reading)), ...careful(reading)]);
-  fill("closed", told || !reading.among ? closed(run, reading, told) : crowdOfNobody(run, reading));
+  fill("sentence", [told ? widely(run, reading) : sentence(run, reading), ...careful(reading)]);
+  text("closed", told || !reading.among ? closed(run, reading, told) : crowdOfNobody(reading));
   const among = closedSet(reading);
   crowd(run.start.speakers || 0, known(among) && !change ? left(among, ceiling) : NaN);
   $("hero").dataset.level = change ? "doubt" : run.raised.length ? "raised" : "calm";
@@ -119,45 +111,35 @@ export function hero(run, reading) {
 
 // Where the sound is not that of the templates, or is bad, nothing may comfort.
 function careful(reading) {
-  return (reading.differs || []).length ? [" ", make("strong", {}, NO_SAFETY)] : [];
+  return reading.said.care ? [" ", make("strong", {}, `${capital(reading.said.care)}.`)] : [];
 }
 
 // What the evidence means in a crowd.
 function widely(run, reading) {
-  const { watch } = run.start;
-  if (reading.change) return [`${capital(voiceSince(reading.change))}: ${whoseBits(watch, reading.excluded_seconds)}.`];
+  if (reading.change) return `${capital(reading.said.doubt)}.`;
   const begun = run.begun(reading);
-  const said = capital(narrowedSentence(reading, watch));
-  return [begun ? `Of the voice since ${clock(begun.since_seconds)}: ${said}.` : `${said}.`];
+  const said = capital(reading.said.crowd);
+  return begun ? `Of the ${begun.said.voice}: ${said}.` : `${said}.`;
 }
 
 // Second to it, what an attacker thinks who knows that it is one of the N.
 function closed(run, reading, told) {
-  if (!told || reading.change) return [];
+  if (!told || reading.change) return "";
   const among = `Closed-set, among the ${run.start.speakers} enrolled: ${fixed(closedSet(reading))} of ${fixed(reading.ceiling)} bits: `;
-  return [among, ...sentence(run, reading, false)];
+  return among + sentence(run, reading, false);
 }
 
 // Where nobody is watched: whom the voice fits best, with everybody who is not enrolled counted.
-function crowdOfNobody(run, reading) {
-  const said = reading.change ? "" : bestMatch(reading, run.start.speakers);
-  return said ? [`${capital(said)}.`] : [];
-}
+const crowdOfNobody = (reading) => (reading.said.crowd ? `${capital(reading.said.crowd)}.` : "");
 
 function sentence(run, reading, first = true) {
-  const { watch } = run.start;
-  const { ceiling } = reading;
-  const bits = closedSet(reading);
-  if (!known(bits)) return ["There is no figure at this moment."];
-  if (reading.change) return [`${capital(voiceSince(reading.change))}: ${whoseBits(watch, reading.excluded_seconds)}.`];
+  if (reading.change) return `${capital(reading.said.doubt)}.`;
+  const found = reading.said.verdict;
+  if (!found) return "There is no figure at this moment.";
   const begun = first && run.begun(reading);
-  const voice = begun ? `The voice since ${clock(begun.since_seconds)}: ` : "";
-  const found = verdict(bits, ceiling, watch);
-  const said = voice + (voice || !first ? found : capital(found));
-  if (!watch) return [`${said}.`];
-  const at = said.indexOf(watch, voice.length + "An attacker ".length);
-  const guessing = bits < 0 ? "" : `; by guessing it would be ${odds(0, ceiling)}`;
-  return [said.slice(0, at), make("strong", {}, watch), `${said.slice(at + watch.length)}${guessing}.`];
+  const said = begun ? `The ${begun.said.voice}: ${found}` : first ? capital(found) : found;
+  const guessing = run.start.watch && closedSet(reading) >= 0 ? `; ${run.start.said.chance}` : "";
+  return `${said}${guessing}.`;
 }
 
 function gauge(run, reading) {
@@ -232,7 +214,7 @@ export function threshold(run, reading) {
   }
   if (reading && reading.change) {
     say("none", "Resting", "Alerts rest: nobody knows whose bits these are.",
-      "They go on when the evidence begins afresh, or the first voice is back.");
+      "They go on when the evidence begins afresh, or the first voice returns.");
     return;
   }
   const now = reading && known(reading.bits) ? reading.bits : -Infinity;
@@ -247,7 +229,7 @@ export function threshold(run, reading) {
   const bits = next === undefined ? levels[levels.length - 1] : next;
   const over = raised.length
     ? `${fixed(raised[raised.length - 1].threshold)} bits were exceeded at ${clock(raised[raised.length - 1].seconds)}.`
-    : `The threshold is ${fixed(bits)} bits, ${meaning(run, reading, bits)}.`;
+    : `The threshold is ${fixed(bits)} bits, ${run.meaning(bits) || "no more"}.`;
   if (next === undefined) {
     say("soon", "Reached", "An alert follows if it lasts.", over, whatToDo(run, reading, bits));
     return;
@@ -304,20 +286,14 @@ function protection(run, reading, bits) {
   if (!side) {
     return "An anonymiser may help: --protect METHOD with --protected-population FILE shows how much less is told to an attacker who knows it.";
   }
-  if (uninformed(reading)) {
+  if (reading.said.uninformed) {
     return `Whether ${side.method} helps was not tried: add --protected-population.`;
   }
   const figure = figureOf(reading);
   if (!known(figure.bits)) return `What ${side.method} leaves is not known yet.`;
   return figure.bits < bits && !figure.cut
-    ? `Send the voice through ${side.method} alone: ${fixed(figure.bits)} bits to ${attackerOf(reading)}.`
-    : `${side.method} is no way out: ${fixed(figure.bits)} bits to ${attackerOf(reading)}.`;
-}
-
-// What so many bits mean: of evidence one in 2^bits, whatever the crowd.
-function meaning(run, reading, bits) {
-  if (run.evidence) return `one person in ${people(Number((2 ** bits).toPrecision(2)))}`;
-  return odds(bits, reading ? reading.ceiling : run.start.ceiling, !run.start.watch);
+    ? `Send the voice through ${side.method} alone: ${fixed(figure.bits)} bits to ${reading.said.attacker}.`
+    : `${side.method} is no way out: ${fixed(figure.bits)} bits to ${reading.said.attacker}.`;
 }
 
 function roughly(seconds) {
@@ -330,7 +306,8 @@ export function features(run, reading) {
   if (!reading || !reading.features) return;
   const figure = run.start.watch ? "local_bits" : "gain_bits";
   const rows = Object.entries(reading.features).map(([name, row]) => {
-    const [plain, code] = featureName(name);
+    const names = run.start.said.features || {};
+    const [plain, code] = Object.hasOwn(names, name) ? [capital(names[name]), name] : [name, ""];
     const bits = row[figure];
     const parts = [make("span", { class: "fill", vars: { to: share(bits || 0, reading.ceiling) } })];
     if (known(row[`${figure}_low`])) {
@@ -343,8 +320,8 @@ export function features(run, reading) {
       }));
     }
     parts.push(make("span", { class: "tick", vars: { at: share(row.expected_bits || 0, reading.ceiling) } }));
-    const facts = [`${length(row.usable)} ${VOICED.has(name) ? "voiced" : "usable"}`];
-    if (known(row.rank)) facts.push(`rank ${count(row.rank)} of ${run.start.speakers}`);
+    const facts = [(reading.said.usable || {})[name] || length(row.usable)];
+    if (known(row.rank)) facts.push(`rank ${Number(row.rank.toFixed(1))} of ${run.start.speakers}`);
     if (known(row.rank_bits)) facts.push(`rank alone ${fixed(row.rank_bits)} bits`);
     if (!row.usable) facts.splice(0, facts.length, "nothing heard yet");
     return make("div", { class: "feature" },
@@ -408,60 +385,30 @@ export function candidates(run, reading) {
   }
   fill("candidates", rows);
   strip(run, all, then);
-  fill("enrolled", enrolment(reading, run.start.enrolled_prior));
+  fill("enrolled", enrolment(reading, run.start));
 }
 
-// Whom the voice is most like if one of them speaks, beside how likely that is: monitor/phrases.py.
-function likeness(reading) {
-  const [name, share] = (reading.top || [])[0] || [];
-  const one = `${percent(reading.enrolled)} that it is one of them`;
-  if (!known(share)) return capital(one);
-  return `Of the ${people(Math.round(2 ** reading.ceiling))} enrolled it is most like ${name} ` +
-    `(${percent(share)} if it is one of them), but it is probably nobody enrolled (${one})`;
+function enrolment(reading, start) {
+  const prior = start.enrolled_prior ?? 0.5;
+  const { enrolled, nobody, unknown } = reading.said;
+  if (!enrolled) return [];
+  const asked = nobody ? "" : `${start.said.asked} `;
+  const before = `${percent(prior)} before anything was heard`;
+  const muted = unknown ? ` ${unknown}.` : nobody ? ` ${before}.` : ` (${before})`;
+  const said = `${capital(enrolled)}${nobody || unknown ? "." : ""}`;
+  return [make("p", { class: "small" }, asked, make("strong", {}, said),
+    make("span", { class: "muted" }, muted))];
 }
 
-function enrolment(reading, prior = 0.5) {
-  const asked = "Is the speaker enrolled at all? ";
-  if (known(reading.enrolled) && reading.enrolled < NOBODY) {
-    return [make("p", { class: "small" }, make("strong", {}, `${likeness(reading)}.`),
-      make("span", { class: "muted" }, ` ${percent(prior)} before anything was heard.`))];
+// How an event looks; what is said of it comes with it.
+function look(event) {
+  if (event.type === "alert") {
+    if (event.state !== "raised") return "ok";
+    return event.level === "warning" ? "warn" : "danger";
   }
-  if (known(reading.enrolled)) {
-    return [make("p", { class: "small" },
-      asked, make("strong", {}, percent(reading.enrolled)),
-      make("span", { class: "muted" }, ` (${percent(prior)} before anything was heard)`))];
-  }
-  if (!reading.enrolled_withheld) return [];
-  const [why, cure] = reading.enrolled_withheld.split("; ");
-  return [make("p", { class: "small" }, asked, make("strong", {}, "Not known"),
-    cure ? `: ${cure}. ` : ". ", make("span", { class: "muted" }, `${why}.`))];
+  if (event.type === "notice") return event.level === "info" ? "" : "warn";
+  return { gap: "warn", change: "change" }[event.type] || "";
 }
-
-const ACTIONS = new Map([
-  ["reset", "The evidence begins afresh."], ["split", "Another stream begins."],
-]);
-
-// Its false alarms are known of streams up to so long.
-const beyond = (alert) => (alert.false_alarms && alert.false_alarms.beyond
-  ? `; later than the ${length(alert.false_alarms.horizon_seconds)} this is known for` : "");
-
-const WORDS = {
-  alert: (e) => {
-    const what = e.level === "warning" ? "Warning" : "Alert";
-    return e.state === "raised"
-      ? [e.level === "warning" ? "warn" : "danger", what, `${e.rule} (${fixed(e.value)} bits${beyond(e)})`]
-      : ["ok", `${what} over`, e.change ? `${e.rule} (${voiceSince(e.change)})` : e.rule];
-  },
-  gap: (e) => (e.reason === "thinned" ? ["warn", "Heard less, to keep up:", e.detail]
-    : e.reason === "words ended" ? ["warn", "Words ended:", e.detail]
-    : ["warn", "Audio lost", [e.reason, known(e.lost_seconds) ? length(e.lost_seconds) : ""].filter(Boolean).join(", ")]),
-  notice: (e) => [e.level === "info" ? "" : "warn", "Note:", e.text],
-  crossing: (e) => ["", capital(levelInWords(e.bits)),
-    `reached ${e.side === "protected" ? "through the anonymiser " : ""}at ${clock(e.since_seconds)}` +
-    (known(e.delay_seconds) ? `: ${delayInWords(e.delay_seconds)} later` : "")],
-  change: (e) => ["change", capital(voiceSince(e)), e.back ? "Alerts go on."
-    : ACTIONS.get(e.action) || "What both say is heard as one."],
-};
 
 export function log(run, reading) {
   if (!reading) return;
@@ -470,8 +417,9 @@ export function log(run, reading) {
   $("log").dataset.key = key;
   const shown = run.happened.slice(-50).reverse();
   const rows = shown.map((event) => {
-    const [kind, title, words] = WORDS[event.type](event);
-    return make("li", { class: kind },
+    const lost = event.reason && !event.detail && event.lost_seconds ? `, ${length(event.lost_seconds)}` : "";
+    const [title, words] = [capital(event.said.title), `${event.said.words || ""}${lost}`];
+    return make("li", { class: look(event) },
       make("span", { class: "when" }, clock(event.seconds)),
       make("span", {}, make("strong", {}, title), words ? ` ${words}` : ""));
   });
@@ -505,7 +453,7 @@ export function numbers(run, reading) {
     [`Closed-set, among ${run.start.speakers}`, `${fixed(closedSet(reading))} bits`,
       both(ofEvidence(reading) ? "closed_set_bits" : "bits")],
     ...(reading.among || []).filter((each) => each.people !== run.start.speakers).map((each) => [
-      `Among ${people(each.people)}`, `${fixed(each.bits)} bits`,
+      `Among ${(run.start.said.people || {})[each.people] || each.people}`, `${fixed(each.bits)} bits`,
       known(each.bits_low) ? upTo(each.bits_low, each.bits_high, reading.at_least) : "",
     ]),
     known(reading.support_bits) && ["Supported", `${fixed(reading.support_bits)} bits`, "the most that calibration can tell at this length"],

@@ -1,13 +1,6 @@
-// The same voice through an anonymiser: monitor/phrases.py says the same words.
+// The same voice through an anonymiser, and what is promised of it.
 import { $, fill, make, text } from "./dom.js";
-import { capital, clock, fixed, known, ofEvidence, upTo } from "./words.js";
-
-const KNOWS = new Map([
-  ["ignorant", "an attacker who does not know the anonymiser"],
-  ["lazy-informed", "an attacker who has enrolled protected speech"],
-]);
-
-export const attackerInWords = (name) => KNOWS.get(name) || `the attacker ${name}`;
+import { capital, clock, fixed, known, upTo } from "./words.js";
 
 // That of the strongest attacker who was tried, in the unit of the headline.
 export function figureOf(reading) {
@@ -17,56 +10,28 @@ export function figureOf(reading) {
   };
 }
 
-const tried = (reading) => Object.keys((reading.protected || {}).attackers || {});
-
-// Whether nobody was tried but who does not know the anonymiser: no measure of protection.
-export const uninformed = (reading) =>
-  Boolean(reading.protected) && tried(reading).every((name) => name === "ignorant");
-
-export function attackerOf(reading) {
-  const { by } = figureOf(reading);
-  if (!by) return "";
-  if (uninformed(reading)) return `${attackerInWords(by)}: no measure of protection`;
-  if (tried(reading).length < 2) return attackerInWords(by);
-  return `the strongest attacker tried, ${attackerInWords(by).replace("an attacker ", "")}`;
-}
-
-// By how much less; where figures were cut to what can be supported no more is claimed.
-export function fewerInWords(reading) {
-  const { bits, cut } = figureOf(reading);
-  if (!known(bits) || !known(reading.bits) || cut || uninformed(reading)) return "";
-  const apart = reading.bits - bits;
-  const least = ofEvidence(reading) && reading.at_least && apart >= 0 ? "at least " : "";
-  return `${least}${fixed(Math.abs(apart))} ${apart >= 0 ? "fewer" : "more"}`;
-}
-
-export const levelInWords = (bits) => `${bits} bit${bits === 1 ? "" : "s"}`;
-
-export const delayInWords = (seconds) =>
-  `${Number(seconds.toPrecision(3))} s`.replace("-", "−");
-
 export function protectedSide(run, reading) {
   const side = run.start.protected;
   $("protected").hidden = !side;
   if (!side || !reading) return;
   const figure = figureOf(reading);
-  const unknowing = uninformed(reading);
+  const unknowing = Boolean(reading.said.uninformed);
   $("protected").dataset.measure = unknowing ? "none" : "strongest";
   const bits = `bits${figure.cut ? ", at least" : ""}`;
   text("protected-title", `Through the anonymiser ${side.method}`);
   text("protected-bits", fixed(figure.bits));
-  text("protected-unit", reading.change ? bits : [bits, fewerInWords(reading)].filter(Boolean).join(", "));
+  text("protected-unit", reading.change ? bits : [bits, reading.said.fewer].filter(Boolean).join(", "));
   text("protected-limits", known(figure.low) ? `95 % interval ${upTo(figure.low, figure.high, figure.cut)}` : "");
-  text("protected-whom", figure.by ? `${capital(attackerOf(reading))}.` : "–");
+  text("protected-whom", figure.by ? `${capital(reading.said.attacker)}.` : "–");
   text("protected-others", unknowing
-    ? "Whoever knows it learns more: --protected-population tries an attacker who has enrolled protected speech." : "");
+    ? "Whoever knows it learns more: try one who does with --protected-population." : "");
   disclosure_delay(run);
 }
 
 // What is known at the moment looked at; when it is over, also what was never reached.
 function disclosure_delay(run) {
   const rows = run.end && run.following && Array.isArray(run.end.disclosure_delay)
-    ? run.end.disclosure_delay.map(ofRow) : soFar(run);
+    ? (run.end.said || {}).delay || [] : soFar(run);
   const key = JSON.stringify([run.name, rows, Boolean(run.end)]);
   if ($("disclosure_delay").dataset.key === key) return;
   $("disclosure_delay").dataset.key = key;
@@ -83,23 +48,27 @@ function disclosure_delay(run) {
   ]);
 }
 
-function ofRow(row) {
-  const when = ({ seconds, crossed } = {}) => (crossed ? clock(seconds) : `not by ${clock(seconds)}`);
-  const told = known(row.delay_seconds)
-    ? `${row.at_least ? "at least " : ""}${delayInWords(row.delay_seconds)}` : "not known";
-  return [levelInWords(row.bits), when(row.clear), when(row.protected), told];
-}
-
 function soFar(run) {
   const levels = new Map();
   for (const event of run.happened) {
     if (event.type !== "crossing") continue;
     levels.set(event.bits, { ...levels.get(event.bits), [event.side]: event });
   }
-  return [...levels.entries()].sort(([a], [b]) => a - b).map(([bits, both]) => {
+  return [...levels.entries()].sort(([a], [b]) => a - b).map(([, both]) => {
     const since = (side) => (both[side] ? clock(both[side].since_seconds) : "not yet");
-    const second = both.clear && both.protected;
-    const seconds = second && both.protected.since_seconds - both.clear.since_seconds;
-    return [levelInWords(bits), since("clear"), since("protected"), second ? delayInWords(seconds) : "–"];
+    const [first, second] = [both.clear || both.protected, both.protected || both.clear];
+    return [first.said.title, since("clear"), since("protected"),
+      second.said.delay || first.said.delay || "–"];
   });
+}
+
+// A declared epsilon, beside what is measured.
+export function promised(run, reading) {
+  const start = run.start.declared;
+  const { promise, composed } = (reading && reading.said) || {};
+  $("promise").hidden = !start || !promise;
+  if (!start || !promise) return;
+  text("promise-title", `Promised by ${start.mechanism}, whoever attacks`);
+  text("promise-now", `${capital(promise)}. What is measured is of attackers that were tried, and no promise.`);
+  text("promise-sum", `${capital(composed)}.`);
 }

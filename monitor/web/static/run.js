@@ -12,7 +12,7 @@ export class Run {
     this.recorded = hello.recorded;
     this.named = { bits: new Set(), evidence_bits: new Set(), closed_set_bits: new Set() };
     hello.thresholds.forEach(([field, bits]) => this.stands(field, bits));
-    this.start = {};
+    this.start = { said: {} };
     this.end = null;
     this.readings = []; // each with x: speech seconds that never go back
     this.events = []; // alerts, gaps, notices, changes, crossings
@@ -71,7 +71,7 @@ export class Run {
     if (id <= this.last) return;
     this.last = id;
     if (record.type === "reading") this.takeReading(record);
-    else if (record.type === "start") this.start = record;
+    else if (record.type === "start") this.start = { ...record, said: record.said || {} };
     else if (record.type === "end") this.end = record;
     else if (Object.hasOwn(this.counts, record.type)) this.takeEvent(record);
   }
@@ -83,7 +83,7 @@ export class Run {
     if (fresh) this.afresh = Infinity;
     if (fresh) this.before += this.speech;
     this.speech = speech;
-    this.readings.push({ ...record, x: this.before + speech, fresh });
+    this.readings.push({ ...record, said: record.said || {}, x: this.before + speech, fresh });
     if (this.readings.length > MOST) this.readings = thin(this.readings);
   }
 
@@ -97,7 +97,7 @@ export class Run {
       if (record.action !== "note") this.afresh = record.seconds;
       x = (this.at(record.since_seconds) || { x }).x;
     }
-    this.events.push({ ...record, x });
+    this.events.push({ ...record, said: record.said || {}, x });
     if (this.events.length > MOST_EVENTS) this.events.shift();
   }
 
@@ -137,6 +137,11 @@ export class Run {
     const all = new Map(noticed.map(({ text, level }) => [text, level]));
     for (const text of this.start.notices || []) if (!all.has(text)) all.set(text, "info");
     return [...all];
+  }
+
+  // What so many bits mean, where an alert stands on them.
+  meaning(bits) {
+    return (this.forecast.find((each) => each.threshold === bits && this.isHeadline(each.field)) || {}).meaning;
   }
 
   // The change with which the evidence of a reading began, where it is not the first voice's.
