@@ -32,9 +32,6 @@ def guides(
         first_bits: D0, the rank model's expected bits at T0.
         ceiling: log2 N, in bits; neither guide exceeds it.
 
-    Returns:
-        linear and square-root guide, bits, shape (...); 0 at length 0.
-
     Raises:
         UsageError: T0 is not positive, or a length, D0 or the ceiling is negative or not finite.
 
@@ -55,11 +52,7 @@ def guides(
 
 
 def basic(epsilon: float, windows: int) -> float:
-    """Basic composition, ``k epsilon`` nats.
-
-    Args:
-        epsilon: of one window, nats.
-        windows: k.
+    """Basic composition of k windows, ``k epsilon`` nats.
 
     Raises:
         UsageError: a negative or infinite epsilon, or a negative k.
@@ -83,9 +76,6 @@ def advanced(epsilon: float, windows: int, delta: float) -> float:
         windows: k.
         delta: probability with which the bound may fail, in (0, 1).
 
-    Returns:
-        nats.
-
     Raises:
         UsageError: as `basic`, or delta outside (0, 1).
 
@@ -106,16 +96,7 @@ def optimal(epsilon: float, windows: int, delta: float) -> float:
     responses, which no (epsilon, 0)-private mechanisms exceed: a sum of straight lines in exp(x),
     so that the x at which it comes to ``delta`` has a formula.
 
-    Args:
-        epsilon: of one window, nats.
-        windows: k.
-        delta: probability with which the bound may fail, in (0, 1).
-
-    Returns:
-        nats, at least 0 and never above `basic`.
-
-    Raises:
-        UsageError: as `advanced`.
+    Arguments and errors as of `advanced`; at least 0 nats, and never above `basic`.
 
     Example:
         >>> round(optimal(0.05, 10, 1e-4), 3), round(optimal(0.5, 64, 1e-4), 3)
@@ -164,17 +145,10 @@ def _check(epsilon: float, windows: int, delta: float) -> None:
 
 
 def clopper_pearson(hits: int, trials: int, tail: float = 0.025) -> tuple[float, float]:
-    """Limits that a proportion passes with at most the given probability on each side.
+    """Limits that a proportion passes with at most probability `tail` on each side.
 
-    Clopper and Pearson (1934). Exact for independent trials only.
-
-    Args:
-        hits: 0 to `trials`.
-        trials: 1 or more.
-        tail: error of each side; each limit alone is one-sided at that level.
-
-    Returns:
-        lower and upper limit; 0 below no hit, 1 above nothing but hits.
+    Clopper and Pearson (1934). Exact for independent trials only; 0 below no hit, 1 above nothing
+    but hits.
 
     Raises:
         UsageError: counts that do not fit, or a tail outside (0, 0.5).
@@ -207,13 +181,8 @@ def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike) -> FloatArray:
     ``max(ln(TPR / FPR), ln((1 - FPR) / (1 - TPR)))``. A lower bound on the mechanism's epsilon, up
     to sampling error: use `epsilon_lower_nats` to claim one. (VoxGuard calls it an upper bound.)
 
-    Args:
-        tpr: shape (...).
-        fpr: shape (...).
-
-    Returns:
-        shape (...); infinite where nobody is accepted by mistake or missed, below 0 where the
-        attacker is worse than chance; ``0 / 0`` counts as no loss.
+    Rates of one shape; infinite where nobody is accepted by mistake or missed, below 0 where the
+    attacker is worse than chance; ``0 / 0`` counts as no loss.
 
     Raises:
         UsageError: a rate outside 0 to 1.
@@ -246,30 +215,17 @@ def finite_epsilon_nats(tpr: FloatArray, fpr: FloatArray) -> FloatArray:
 
 
 def epsilon_lower_nats(
-    hits: int,
-    mated: int,
-    false_alarms: int,
-    non_mated: int,
-    delta: float = DELTA,
-    *,
+    hits: int, mated: int, false_alarms: int, non_mated: int, delta: float = DELTA, *,
     tail: float = 0.025,
-) -> float:
+) -> float:  # fmt: skip
     """What the mechanism's epsilon is at least, with 95 % confidence.
 
     Each rate is moved against the attacker to its one-sided Clopper-Pearson limit, and delta is
     taken off, as (epsilon, delta)-privacy allows it. Valid for one threshold that was not searched
     for, and for independent trials.
 
-    Args:
-        hits: mated scores accepted.
-        mated: out of how many.
-        false_alarms: non-mated scores accepted.
-        non_mated: out of how many.
-        delta: of the (epsilon, delta)-privacy in question.
-        tail: error of each of the two limits.
-
-    Returns:
-        nats, at least 0.
+    Of mated scores, accepted and all, and of non-mated ones likewise; `tail` is the error of each
+    of the two limits. At least 0 nats.
 
     Raises:
         UsageError: counts that do not fit, or delta outside [0, 1).
@@ -294,11 +250,7 @@ def epsilon_lower_nats(
 
 
 def clipped(vectors: FloatArray, bound: float) -> FloatArray:
-    """Vectors whose L1 norm is above a bound, shortened to it; the others as they are.
-
-    Args:
-        vectors: shape (..., d).
-        bound: C, above 0.
+    """Vectors (..., d) whose L1 norm is above a bound C > 0, shortened to it; others as they are.
 
     Example:
         >>> clipped(np.array([[3.0, -1.0], [0.25, 0.5]]), 1.0).tolist()
@@ -311,21 +263,14 @@ def clipped(vectors: FloatArray, bound: float) -> FloatArray:
 
 
 def noise_scale(epsilon: float, bound: float) -> float:
-    """``2 C / epsilon``: two vectors clipped to C are at most 2 C apart.
-
-    Args:
-        epsilon: of one vector, nats.
-        bound: C.
-    """
+    """``2 C / epsilon``: two vectors clipped to C are at most 2 C apart; epsilon of one, nats."""
     return 2 * bound / epsilon
 
 
 def laplace(uniform: FloatArray, scale: float) -> FloatArray:
-    """Laplace noise from uniform numbers, by the inverse of its distribution function.
+    """Laplace noise from uniform numbers in (0, 1), by the inverse of its distribution function.
 
-    Args:
-        uniform: strictly between 0 and 1, shape (...).
-        scale: b of the density ``exp(-|x| / b) / (2 b)``; its standard deviation is sqrt(2) b.
+    `scale`: b of the density ``exp(-|x| / b) / (2 b)``; its standard deviation is sqrt(2) b.
 
     Example:
         >>> laplace(np.array([0.25, 0.5, 0.75]), 2.0).round(3).tolist()
@@ -338,11 +283,8 @@ def laplace(uniform: FloatArray, scale: float) -> FloatArray:
 def secret_uniform(count: int, *whose: object) -> FloatArray:
     """Numbers strictly between 0 and 1 that nobody can guess who lacks one of ``whose``.
 
-    A keyed hash in counter mode (SHAKE-256), 52 bits a number.
-
-    Args:
-        count: how many.
-        whose: a secret seed, and whatever else they are drawn by; compared by ``repr``.
+    A keyed hash in counter mode (SHAKE-256), 52 bits a number. Whose they are, such as a secret
+    seed, is compared by ``repr``.
 
     Example:
         >>> one, other = secret_uniform(3, 7, "ann"), secret_uniform(2, 7, "ann")

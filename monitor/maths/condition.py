@@ -70,15 +70,9 @@ _MOST = 1e6
 
 
 def describe_second(columns: FloatArray, mono: FloatArray, rate: int) -> IntArray:
-    """Count what is needed of one second.
+    """Counts of one second, shape (ROW,).
 
-    Args:
-        columns: shape (rate, channels), the samples as they were decoded.
-        mono: shape (rate,), their mean.
-        rate: samples per second.
-
-    Returns:
-        Shape (ROW,).
+    Of its samples as they were decoded, (rate, channels), and their mean, (rate,).
     """
     window, edges, last = _analysis(rate)
     pieces = mono[: _FRAMES * window.size].reshape(_FRAMES, window.size) * window
@@ -90,12 +84,8 @@ def describe_second(columns: FloatArray, mono: FloatArray, rate: int) -> IntArra
     bins = np.clip((by_band - _LEAST_BAND) / _BAND_STEP, 0, _BAND_LEVELS - 1).astype(np.intp)
     bins += np.arange(_BANDS) * _BAND_LEVELS
     levels = np.clip(10 * np.log10(bands.sum(axis=1)) - _LEAST, 0, _LEVELS - 1).astype(np.intp)
-    parts = (
-        np.bincount(bins.ravel(), minlength=_SIZES[0]),
-        np.bincount(levels, minlength=_LEVELS),
-        _decays(bands),
-        _flat_tops(columns),
-    )
+    counts = np.bincount(bins.ravel(), minlength=_SIZES[0]), np.bincount(levels, minlength=_LEVELS)
+    parts = (*counts, _decays(bands), _flat_tops(columns))
     return np.concatenate(parts, dtype=np.int32, casting="same_kind")
 
 
@@ -183,10 +173,7 @@ class Condition:
 
 
 def condition_of(total: AnyArray) -> Condition:
-    """What the seconds of which this is the sum sound like.
-
-    Args:
-        total: shape (ROW,), the sum of their rows.
+    """What the seconds sound like of whose rows this is the sum, shape (ROW,).
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -307,19 +294,17 @@ def mismatch(stream: Condition, templates: Condition) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _snr_apart(mine: float, theirs: float) -> bool:
-    return abs(min(mine, _LOUD_ENOUGH) - min(theirs, _LOUD_ENOUGH)) >= _SNR_APART
-
-
 def _ratio(a: float, b: float) -> float:
     return min(a, b) / max(a, b)
 
 
 _APART: Mapping[str, Callable[[float, float], bool]] = {
     "bandwidth_hz": lambda mine, theirs: _ratio(mine, theirs) < _BAND_RATIO,
-    "snr_db": _snr_apart,
-    "reverberation_seconds": (
-        lambda mine, theirs: _ratio(max(mine, _DRY), max(theirs, _DRY)) < 1 / _ECHO_RATIO
+    "snr_db": lambda mine, theirs: (
+        abs(min(mine, _LOUD_ENOUGH) - min(theirs, _LOUD_ENOUGH)) >= _SNR_APART
+    ),
+    "reverberation_seconds": lambda mine, theirs: (
+        _ratio(max(mine, _DRY), max(theirs, _DRY)) < 1 / _ECHO_RATIO
     ),
     "clipping": lambda mine, theirs: (mine >= _CLIPPED) != (theirs >= _CLIPPED),
 }

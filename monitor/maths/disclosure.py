@@ -54,14 +54,9 @@ class RankStatistics:
 def rank_statistics(
     histogram: FloatArray | IntArray, trials: float | None = None
 ) -> RankStatistics:
-    """Statistics of a rank histogram or of a rank model.
+    """Statistics of a rank histogram (N,) of counts, or of a rank model's probabilities.
 
-    Args:
-        histogram: shape (N,), index 0 is rank 1: counts, or probabilities that sum to one.
-        trials: n, where ``histogram`` holds the proportions of n trials.
-
-    Returns:
-        the statistics, in bits.
+    `trials` is n, where it holds the proportions of n trials.
 
     Raises:
         UsageError: nothing in it, a negative or infinite number, or fewer than two ranks.
@@ -106,12 +101,7 @@ def rank_statistics(
 def kl_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
     """Kullback-Leibler divergence of a rank model from a histogram: SRD's goodness of fit.
 
-    Args:
-        p: histogram, shape (N,); it is normalised.
-        gamma: probabilities of the rank model, shape (N,).
-
-    Returns:
-        bits, infinite where the rank model calls an observed rank impossible.
+    Infinite where the rank model calls an observed rank impossible.
 
     Raises:
         UsageError: shapes differ, or as `rank_statistics`.
@@ -130,12 +120,7 @@ def kl_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
 def rank1_match_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
     """``|log2(p_1 / gamma_1)|``: how well a rank model meets the most important rank.
 
-    Args:
-        p: histogram, shape (N,); it is normalised.
-        gamma: probabilities of the rank model, shape (N,).
-
-    Returns:
-        bits, infinite where only one of the two calls rank 1 impossible.
+    Infinite where only one of the two calls rank 1 impossible.
 
     Raises:
         UsageError: shapes differ, or as `rank_statistics`.

@@ -21,13 +21,7 @@ from monitor.types import FloatArray
 def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray) -> FloatArray:
     """``(a + sum_f b_f z_fj) / ln 2``.
 
-    Args:
-        z: scores normalised against a cohort, shape (..., F, N).
-        intercept: a, nats, shape (...).
-        slopes: b, nats, shape (..., F).
-
-    Returns:
-        bits, shape (..., N).
+    Of scores (..., F, N) normalised against a cohort, a (...) and b (..., F) in nats: (..., N).
 
     Example:
         >>> log2_ratios(np.array([[1.0, 5.0]]), -2.0, np.array([1.0])).round(2)
@@ -40,12 +34,8 @@ def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray
 def held_to(bits: FloatArray, most: FloatArray | float) -> FloatArray:
     """All ratios of a stream lowered alike until the best is at most so many bits.
 
-    Odds among the enrolled stay as they are: who fits best still does. It is against everybody else
-    that data can support no more.
-
-    Args:
-        bits: shape (..., N).
-        most: shape (...).
+    Of bits (..., N) and the most (...). Odds among the enrolled stay as they are: who fits best
+    still does. It is against everybody else that data can support no more.
 
     Example:
         >>> held_to(np.array([12.0, 3.0]), 10.0)
@@ -64,8 +54,7 @@ def levelled(bits: FloatArray) -> FloatArray:
     else of it. The best may be the speaker and counts as an other one would: a bit above the
     runner-up, the median of how far the best of many leads where a share 2^-k shows k bits.
 
-    Args:
-        bits: shape (..., N); -inf is nobody.
+    Bits are of shape (..., N); -inf is nobody.
 
     Example:
         >>> levelled(np.array([[9.0, 3.0, 3.0], [9.0, -2.0, -2.0]])).round(1)
@@ -84,9 +73,7 @@ def levelled(bits: FloatArray) -> FloatArray:
 def total_bits(bits: FloatArray, beside: FloatArray | float = 0.0) -> FloatArray:
     """``log2(sum_j 2^bits_j + beside)``: shape (..., N) to (...).
 
-    Args:
-        bits: shape (..., N).
-        beside: people with a ratio of 1, >= 0, shape (...).
+    `beside` are people with a ratio of 1, >= 0, shape (...).
 
     Example:
         >>> total_bits(np.array([2000.0, 2000.0])), total_bits(np.array([1.0, 1.0]), beside=4)
@@ -100,14 +87,7 @@ def total_bits(bits: FloatArray, beside: FloatArray | float = 0.0) -> FloatArray
 
 
 def posterior_among(bits: FloatArray, people: float) -> FloatArray:
-    """``p_j(M)`` of the N enrolled among M people; what is left to 1 is everybody else's.
-
-    Args:
-        bits: likelihood ratios, shape (R, N).
-        people: M, at least N.
-
-    Returns:
-        shape (R, N).
+    """``p_j(M)`` of N enrolled among M people, shape (R, N); what is left to 1 is everybody else's.
 
     Raises:
         UsageError: M is less than N.
@@ -123,15 +103,9 @@ def posterior_among(bits: FloatArray, people: float) -> FloatArray:
 def bits_among(bits: FloatArray, people: float, watched: int | None) -> FloatArray:
     """What the stream has given away among M people.
 
-    Args:
-        bits: likelihood ratios, shape (R, N).
-        people: M, at least N.
-        watched: whose ``log2(M p_w(M))`` is wanted: at most log2 M, negative where misled. None:
-            the relative entropy of the posterior over all M people to an even one, which does not
-            take the best of N for evidence.
-
-    Returns:
-        shape (R,).
+    Of likelihood ratios (R, N), bits (R,): of a watched speaker ``log2(M p_w(M))``, at most log2 M,
+    negative where misled. Of nobody, the relative entropy of the posterior over all M people to an
+    even one, which does not take the best of N for evidence.
 
     Raises:
         UsageError: M is less than N.
@@ -173,12 +147,7 @@ def crowd_bits(
 def enrolled_share(bits: FloatArray, prior: float = 0.5) -> FloatArray:
     """Probability that the speaker is one of the N: ``sum LR / (sum LR + N (1 - prior) / prior)``.
 
-    Args:
-        bits: likelihood ratios, shape (R, N).
-        prior: the same before anything was heard.
-
-    Returns:
-        shape (R,), in [0, 1].
+    `prior` is the same before anything was heard; (R, N) to (R,).
 
     Raises:
         UsageError: the prior does not lie between 0 and 1.

@@ -14,20 +14,6 @@ from monitor.maths.newton import descend
 from monitor.maths.rank_models import rise
 from monitor.types import FloatArray
 
-__all__ = [
-    "FORMS",
-    "Form",
-    "beta_binomial",
-    "beta_mass",
-    "fit_rates",
-    "logit",
-    "mean_bits",
-    "pitman_yor",
-    "probit",
-    "probit_mass",
-]
-
-
 # ---------------------------------------------------------------------------------- identification
 # The identification rate among ever more people: four parametric forms of it.
 #
@@ -52,12 +38,8 @@ def beta_binomial(points: FloatArray, sizes: FloatArray) -> _Doubles:
 
     ``rate(n) = B(alpha, n - 1 + beta) / B(alpha, beta)``: docs/method.md section 3 at j = 0.
 
-    Args:
-        points: shape (B, 2), ``(ln alpha, ln beta)``.
-        sizes: shape (K,), n, 1 or more.
-
-    Returns:
-        shape (B, K).
+    Each form takes points (B, 2), here ``(ln alpha, ln beta)``, and n of 1 or more, (K,), to rates
+    (B, K).
 
     Example:
         >>> beta_binomial(np.zeros((1, 2)), np.array([1.0, 2.0, 4.0])).round(6)
@@ -75,29 +57,18 @@ def probit(points: FloatArray, sizes: FloatArray) -> _Doubles:
     1966). With a deviation of its own it would have a third parameter, which few sizes cannot tell
     from the others.
 
-    Args:
-        points: shape (B, 2), ``(logit w, d')``.
-        sizes: shape (K,), n, 1 or more.
-
-    Returns:
-        shape (B, K).
+    Points are ``(logit w, d')``.
 
     Example:
         >>> probit(np.array([[40.0, 0.0]]), np.array([2.0, 10.0])).round(6)
         array([[0.5, 0.1]])
     """
-    from scipy.special import expit
+    from scipy.special import expit, log_ndtr
 
     share = np.exp(-0.5 * (_OWN - points[:, 1:]) ** 2)
     share /= share.sum(axis=1, keepdims=True)
-    return np.asarray(expit(points[:, :1]) * (share @ _best_of(sizes)))
-
-
-def _best_of(sizes: FloatArray) -> _Doubles:
-    """Chance that an own score is the highest of n: shape (Z, K)."""
-    from scipy.special import log_ndtr
-
-    return np.asarray(np.exp(log_ndtr(_OWN)[:, None] * (sizes - 1.0)))
+    best = np.exp(log_ndtr(_OWN)[:, None] * (sizes - 1.0))  # that an own score is highest of n
+    return np.asarray(expit(points[:, :1]) * (share @ np.asarray(best)))
 
 
 def logit(points: FloatArray, sizes: FloatArray) -> _Doubles:
@@ -106,12 +77,7 @@ def logit(points: FloatArray, sizes: FloatArray) -> _Doubles:
     ``rate(n) = 1 / (1 + c (n - 1)^b)``, 0 < b < 1. The impostors count, n - 1, so that nobody else
     is 1 and no evidence (c = b = 1) exactly 1 / n.
 
-    Args:
-        points: shape (B, 2), ``(ln c, logit b)``.
-        sizes: shape (K,), n, 1 or more.
-
-    Returns:
-        shape (B, K).
+    Points are ``(ln c, logit b)``.
 
     Example:
         >>> logit(np.array([[0.0, 40.0]]), np.array([1.0, 2.0, 10.0])).round(6)
@@ -137,12 +103,7 @@ def pitman_yor(points: FloatArray, sizes: FloatArray) -> _Doubles:
     Communications 16:347, 2025) carry it over to techniques that do not match exactly; as there, t
     is 0 or more. Where d and t go to 0 everybody has one value: 1 / n.
 
-    Args:
-        points: shape (B, 2), ``(logit d, ln t)``.
-        sizes: shape (K,), n, 1 or more.
-
-    Returns:
-        shape (B, K).
+    Points are ``(logit d, ln t)``.
 
     Example:
         >>> pitman_yor(np.array([[0.0, 0.0]]), np.array([1.0, 2.0, 3.0])).round(6)
@@ -201,11 +162,8 @@ def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = 
     Args:
         form: of `FORMS`.
         sizes: shape (K,), at least two different ones, each 2 or more.
-        rates: shape (..., K), 0 to 1, of as many curves as one likes.
+        rates: shape (..., K), 0 to 1, of as many curves as one likes; to parameters, (..., 2).
         near: where the search begins, shape (2,); from several places where not given.
-
-    Returns:
-        parameters, shape (..., 2).
 
     Raises:
         UsageError: fewer than two sizes, one below 2, or rates that are none.
@@ -269,13 +227,9 @@ the next."""
 
 
 def beta_mass(points: FloatArray) -> _Doubles:
-    """Share of the trials in each cell of p, by SRD's rank model.
+    """Share of trials in each cell of p, by SRD's rank model: `beta_binomial`'s points to (B, G).
 
-    Args:
-        points: shape (B, 2), as `monitor.maths.identification.beta_binomial`.
-
-    Returns:
-        shape (B, G). What lies below the lowest cell is left out.
+    What lies below the lowest cell is left out.
     """
     from scipy.special import gammaln
 
@@ -284,11 +238,7 @@ def beta_mass(points: FloatArray) -> _Doubles:
 
 
 def probit_mass(points: FloatArray) -> _Doubles:
-    """The same by normal scores with a share of misses; a miss tells nothing: p is uniform.
-
-    Args:
-        points: shape (B, 2), as `monitor.maths.identification.probit`.
-    """
+    """The same by `probit`'s normal scores; a miss tells nothing: p is uniform."""
     from scipy.special import expit, ndtri_exp
 
     w, d = expit(points[:, :1]), points[:, 1:]
@@ -297,14 +247,9 @@ def probit_mass(points: FloatArray) -> _Doubles:
 
 
 def mean_bits(mass: FloatArray, people: int) -> _Doubles:
-    """MeanD among M people.
+    """MeanD among M >= 2 people, bits (B,), within 0.002 where p spreads wider than a cell.
 
-    Args:
-        mass: shape (B, G), of `beta_mass` or `probit_mass`; what is missing from 1 stands at p = 0.
-        people: M, 2 or more.
-
-    Returns:
-        shape (B,), bits, from 0 to ``log2 M``, within 0.002 where p spreads wider than a cell.
+    Of `beta_mass` or `probit_mass`, (B, G); what is missing from 1 stands at p = 0.
 
     Example:
         >>> mean_bits(beta_mass(np.log([[0.6248, 1.7375]])), 11696).round(3)
@@ -328,10 +273,9 @@ def _times_log(share: _Doubles, ratio: _Doubles) -> _Doubles:
 
 def _ways(people: int) -> tuple[_Doubles, ...]:
     """Chance of each rank at either end, by cell: shape (J, G) each; of all ranks where few."""
+    few = people <= 2 * _EACH
     others = people - 1.0
-    j = np.arange(min(people, 2 * _EACH) if people <= 2 * _EACH else _EACH, dtype=np.float64)[
-        :, None
-    ]
+    j = np.arange(people if few else _EACH, dtype=np.float64)[:, None]
     choose = rise(others - j + 1.0, j) - rise(1.0, j)
     low = np.exp(choose + j * _LOG_P + (others - j) * _LOG_Q)
-    return (low,) if people <= 2 * _EACH else (low, low[:, ::-1])
+    return (low,) if few else (low, low[:, ::-1])

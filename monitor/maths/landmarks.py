@@ -97,13 +97,7 @@ _Run: TypeAlias = tuple[IntArray, FloatArray]
 
 
 class LandmarkPairs(NamedTuple):
-    """Pairs of P peaks.
-
-    Attributes:
-        first, second: shape (P,), pitches of the earlier and the later peak.
-        apart: shape (P,), frames between them.
-        times: shape (P,), frame of the earlier one.
-    """
+    """Pairs of peaks: pitches of earlier and later, frames between, frame of the earlier."""
 
     first: IntArray
     second: IntArray
@@ -119,12 +113,9 @@ class LandmarkPairs(NamedTuple):
 
 
 def pairs_of(times: IntArray, pitches: IntArray, *, backwards: bool = False) -> LandmarkPairs:
-    """Each peak with the next few.
+    """Each of K peaks, in order of time, with the next few.
 
-    Args:
-        times: shape (K,), frames, non-decreasing.
-        pitches: shape (K,), steps.
-        backwards: as of the same audio played backwards; times are negative then.
+    Backwards: as of the same audio played backwards; times are negative then.
 
     Example:
         >>> pairs = pairs_of(np.array([0, 4, 9]), np.array([10, 20, 30]))
@@ -199,17 +190,11 @@ class LandmarkIndex:
         self._starts = np.array(starts)
 
     def best(
-        self,
-        times: IntArray,
-        pitches: IntArray,
-        speeds: Sequence[float] = (1.0,),
+        self, times: IntArray, pitches: IntArray, speeds: Sequence[float] = (1.0,)
     ) -> LandmarkMatch | None:
         """Where most pairs of a stretch lie at one distance; None where there are none at all.
 
-        Args:
-            times: of peaks of the stretch, frames.
-            pitches: of the same.
-            speeds: how many times too fast it may be; negative: backwards.
+        Speeds are how many times too fast it may be; negative: backwards.
         """
         made = {back: pairs_of(times, pitches, backwards=back) for back in {s < 0 for s in speeds}}
         most, best = 0, None
@@ -265,11 +250,8 @@ class OwnLandmarks:
     def heard_before(self, times: IntArray, pitches: IntArray) -> BoolArray:
         """Which of further peaks of the stream were heard before, at another place in it.
 
+        Times are frames of the stream, in order, with all that came after the window before.
         Windows may overlap: what the one before had is not remembered twice.
-
-        Args:
-            times: frames of the stream, in order, with all that came after the window before.
-            pitches: of the same.
         """
         pairs = pairs_of(times, pitches)
         keys = pairs.keys().astype(np.int32)

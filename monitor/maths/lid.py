@@ -15,13 +15,7 @@ from monitor.types import AnyArray, FloatArray, IntArray
 
 
 def near_one(rows: AnyArray) -> _Doubles:
-    """Each row divided by a power of two, which changes no digit: its largest is below 1.
-
-    Args:
-        rows: shape (..., n), finite.
-
-    Returns:
-        shape (..., n).
+    """Each finite row (..., n) over a power of two, which changes no digit: its largest is below 1.
 
     Example:
         >>> near_one(np.array([[3e300, 0.0], [-6.0, 5.0]])).round(3).tolist()
@@ -45,12 +39,8 @@ _CONSTANT = 1e-12
 def normalise_rows(scores: FloatArray, ddof: int) -> _Doubles:
     """Row z-normalisation (T-norm): mean 0 and variance 1 over the N candidates.
 
-    Args:
-        scores: shape (..., N).
-        ddof: 0 reproduces the printed worked example, 1 the authors' later code.
-
-    Returns:
-        shape (..., N); a row without variance says nothing and becomes zeros.
+    Of (..., N); ddof 0 reproduces the printed worked example, 1 the authors' later code. A row
+    without variance says nothing and becomes zeros.
 
     Raises:
         UsageError: a score is not finite, fewer than two candidates, or another ddof.
@@ -75,24 +65,12 @@ def normalise_rows(scores: FloatArray, ddof: int) -> _Doubles:
 
 
 def log_likelihood_ratios(
-    scores: FloatArray,
-    weight: float,
-    bias: float,
-    prior_odds: float | None = None,
-    ddof: int = 0,
+    scores: FloatArray, weight: float, bias: float, prior_odds: float | None = None, ddof: int = 0
 ) -> _Doubles:
-    """Calibrated scores ``w z + b - ln(prior odds)``.
+    """Calibrated scores ``w z + b - ln(prior odds)``, nats, shape (..., N).
 
-    Args:
-        scores: shape (..., N).
-        weight: w of the logistic regression.
-        bias: b of the logistic regression.
-        prior_odds: target over non-target trials that it was fitted on; None where it was fitted
-            on balanced classes.
-        ddof: as `normalise_rows`.
-
-    Returns:
-        shape (..., N), nats.
+    Prior odds are target over non-target trials that the logistic regression was fitted on; None
+    where it was fitted on balanced classes.
 
     Raises:
         UsageError: as `normalise_rows`, or odds that are not positive.
@@ -104,28 +82,15 @@ def log_likelihood_ratios(
 
 
 def local_information_bits(
-    scores: FloatArray,
-    target: int | IntArray,
-    weight: float,
-    bias: float,
-    prior_odds: float | None = None,
-    ddof: int = 0,
-) -> _Doubles:
+    scores: FloatArray, target: int | IntArray, weight: float, bias: float,
+    prior_odds: float | None = None, ddof: int = 0,
+) -> _Doubles:  # fmt: skip
     """``log2(N p_target)`` under the softmax of the calibrated scores.
 
     Bias and prior cancel in the softmax; they are taken so that the paper's steps can be followed.
 
-    Args:
-        scores: shape (..., N).
-        target: column of the true speaker, a number or shape (...).
-        weight: w of the logistic regression.
-        bias: b of the logistic regression.
-        prior_odds: as `log_likelihood_ratios`.
-        ddof: as `normalise_rows`.
-
-    Returns:
-        shape (...), bits; negative where another candidate looks likelier than chance, 0 where the
-        scores do not differ.
+    Of scores (..., N) and the column of the true speaker, a number or (...), bits (...): negative
+    where another candidate looks likelier than chance, 0 where the scores do not differ.
 
     Raises:
         UsageError: as `log_likelihood_ratios`, or a target outside the columns.
@@ -145,14 +110,7 @@ def local_information_bits(
 
 
 def softmax_bits(ratios: FloatArray, target: IntArray) -> _Doubles:
-    """``log2(N p_target)`` under the softmax of log-likelihood ratios.
-
-    Args:
-        ratios: shape (..., N), nats.
-        target: column of the true speaker, broadcast with shape (...).
-
-    Returns:
-        shape (...), bits.
+    """``log2(N p_target)`` under the softmax of log-likelihood ratios, nats (..., N): bits (...).
 
     Example:
         >>> softmax_bits(np.log([[3.0, 1.0]]), np.array([0])).round(3)
@@ -170,14 +128,6 @@ def normalised_ceiling_bits(speakers: int, weight: float, ddof: int = 0) -> floa
 
     ``log2 N - log2(1 + (N - 1) exp(-w N / sqrt(N - 1)))``; with ddof = 1, ``sqrt(N)`` for
     ``N / sqrt(N - 1)``.
-
-    Args:
-        speakers: N >= 2.
-        weight: w of the logistic regression.
-        ddof: as `normalise_rows`.
-
-    Returns:
-        bits.
 
     Raises:
         UsageError: fewer than two speakers, or another ddof.

@@ -29,14 +29,8 @@ def fit_ridge(
     Scores are standardised first. Then the mean negative log-likelihood plus half of ``ridge``
     times the squared slopes is least.
 
-    Args:
-        scores: shape (n, F).
-        label: shape (n,).
-        weight: shape (n,), how much each row counts; only their proportions matter.
-        ridge: above 0.
-
-    Returns:
-        bias, and slopes of shape (F,).
+    Of scores (n, F), a label and a weight of each row (n,), of which only proportions matter, and a
+    ridge above 0: the bias, and slopes of shape (F,).
 
     Example:
         >>> scores = np.array([[-1.0], [0.0], [0.0], [1.0]])
@@ -84,8 +78,7 @@ class Platt:
     Attributes:
         weight: w.
         bias: b.
-        bounded: the classes separate and no penalty was asked for: w would be infinite, so the
-            penalty of C = 1 was taken.
+        bounded: classes separate and no penalty was asked for: that of C = 1 keeps w finite.
     """
 
     weight: float
@@ -112,9 +105,6 @@ def platt(
         strength: C, the inverse of the L2 penalty on w; infinite means none.
         start: where to begin.
         separable: whether one threshold tells the classes apart, where that is known.
-
-    Returns:
-        w to about 1e-10 of itself, and b.
 
     Raises:
         CalibrationError: a class is empty.
@@ -248,12 +238,9 @@ class TemplateComparisons:
     def weights(self, speakers: FloatArray | None = None) -> FloatArray:
         """How much each counts: in each class the shares of speakers and pairs, summing to 1.
 
-        Args:
-            speakers: how often each speaker is drawn, shape (B, V); a pair counts as often as the
-                product of its two. None: everybody once.
-
-        Returns:
-            shape (n,), or (B, n); a replicate without any comparison of a class counts everybody.
+        Shape (n,); or (B, n) where `speakers`, shape (B, V), says how often each speaker is drawn:
+        a pair then counts as often as the product of its two, and a replicate without any
+        comparison of a class counts everybody.
         """
         _, place, counts = np.unique(self.pair, return_inverse=True, return_counts=True)
         each = (1.0 / counts)[place]
@@ -287,12 +274,7 @@ class TemplateComparisons:
 
 @dataclass(frozen=True, slots=True)
 class PriorCoefficients:
-    """Another rank model's coefficients, and how many speakers it counts as.
-
-    Attributes:
-        coefficients: a and b of it, or of each of its resamples, shape (1, 1 + F) or (B, 1 + F).
-        worth: m.
-    """
+    """Another model's a and b, or its resamples', (1 or B, 1 + F); it counts as m people."""
 
     coefficients: FloatArray
     worth: float
@@ -314,7 +296,7 @@ def fit_each(
     Args:
         comparisons: of both classes, at least one each.
         speakers: how often each speaker is drawn, shape (B, V); None: the fit itself, B = 1.
-        told: another rank model.
+        told: another model.
         start: where to begin, shape (1 + F,).
 
     Returns:
@@ -414,11 +396,6 @@ def cross_fit(
 ) -> tuple[FloatArray, IntArray]:
     """Fits that leave out the people of two folds, or of one.
 
-    Args:
-        comparisons: of V people.
-        told: another rank model; its first row alone.
-        start: where to begin.
-
     Returns:
         coefficients, shape (K, K, 1 + F), of fold k and l both left out; and the fold of each
         person, shape (V,). A comparison of persons i and j is judged by
@@ -452,15 +429,7 @@ _WIDEST = 20.0
 
 
 def tempered_bits(ratios: FloatArray, target: IntArray, temperature: FloatArray) -> _Doubles:
-    """``log2(N p_target)`` under the softmax of ``ratios / temperature``.
-
-    Args:
-        ratios: summed log-likelihood ratios, shape (..., N).
-        target: column of the true speaker, broadcast with shape (...).
-        temperature: broadcast with shape (...).
-
-    Returns:
-        shape (...), bits.
+    """``log2(N p_target)`` under the softmax of ``ratios / temperature``: (..., N) to (...), bits.
 
     Example:
         >>> tempered_bits(np.log([[3.0, 1.0]]), np.array([0]), np.array([1.0])).round(3)
@@ -475,16 +444,8 @@ def fit_temperature(ratios: FloatArray, target: IntArray, trials: int = 1) -> fl
     The loss is convex in ``1 / T``: the one minimum between 0.05 and ``max(100, 4 trials)`` that
     a fine grid and a golden section would find, by Newton steps held inside a bracket.
 
-    Args:
-        ratios: sums of development speakers, shape (n, N).
-        target: shape (n,).
-        trials: the most that a sum holds.
-
-    Returns:
-        T > 0.
-
-    Raises:
-        UsageError: no sum to fit on.
+    Of sums (n, N) of development speakers, their columns (n,), and the most trials that a sum
+    holds. UsageError without a sum.
 
     Example:
         >>> ratios = 6 * np.eye(4) + 8 * np.eye(4)[[1, 1, 2, 3]]
@@ -524,18 +485,10 @@ def fit_temperature(ratios: FloatArray, target: IntArray, trials: int = 1) -> fl
 def fit_growing_temperature(
     ratios: FloatArray, target: IntArray, growth: FloatArray
 ) -> tuple[float, float]:
-    """Tau and rho of ``T = tau (1 + rho g)``.
+    """Tau > 0 and rho in [0, 1] of ``T = tau (1 + rho g)`` that make ``-log p_target`` least.
 
-    Args:
-        ratios: sums of development speakers after different numbers of trials, shape (n, N).
-        target: shape (n,).
-        growth: g of each, shape (n,): k - 1 after k trials, or what embeddings say.
-
-    Returns:
-        tau > 0 and rho in [0, 1], at which the mean of ``-log p_target`` is lowest.
-
-    Raises:
-        UsageError: no sum to fit on.
+    Of sums (n, N) of development speakers after different numbers of trials, their columns (n,),
+    and g of each, (n,): k - 1 after k trials, or what embeddings say. UsageError without a sum.
     """
     if not len(ratios):
         raise UsageError("a temperature is fitted on sums of development speakers: give some")
@@ -563,16 +516,9 @@ def fit_growing_temperature(
         c_vv = 2.0 * cold * (growth / q * turn) ** 2 + by_rho * turn * (1.0 - 2.0 * rho)
         slope = np.array([(first * c_u).mean(), (first * c_v).mean()])
         across = (spread * c_u * c_v - first * c_v).mean()
-        return (
-            float(loss.mean()),
-            slope,
-            np.array(
-                [
-                    [(spread * c_u**2 + first * cold).mean(), across],
-                    [across, (spread * c_v**2 + first * c_vv).mean()],
-                ]
-            ),
-        )
+        bend_u = (spread * c_u**2 + first * cold).mean()
+        bend_v = (spread * c_v**2 + first * c_vv).mean()
+        return float(loss.mean()), slope, np.array([[bend_u, across], [across, bend_v]])
 
     # sums that are all right have no best temperature: a few steps towards a sharper one will do
     found, _ = descend(objective, np.array([[0.0, -1.0]]), -_WIDEST, _WIDEST, _TEMPERING_STEPS)
@@ -616,15 +562,13 @@ class OpenSet:
 def fit_open_set(enrolled: FloatArray, impostors: FloatArray, speaker: IntArray) -> OpenSet:
     """Fit the open-set regression, and judge it on speakers left out of the fit.
 
-    Args:
-        enrolled: absolute scores of the favourite with everybody enrolled, shape (n, F).
-        impostors: the same with the true speaker left out, shape (n, F).
-        speaker: shape (n,), whom each trial is of; every speaker weighs the same.
+    Of absolute scores (n, F) of the favourite with everybody enrolled, of the same with the true
+    speaker left out, and whom each trial is of, (n,): every speaker weighs the same.
     """
     weight = 1.0 / np.bincount(speaker)[speaker]
+    weights = np.tile(weight, 2)
     scores = np.concatenate([enrolled, impostors])
     label = np.repeat([True, False], len(enrolled))
-    weights = np.tile(weight, 2)
     # folds of whole speakers
     fold = np.tile(np.unique(speaker, return_inverse=True)[1] % _OPENSET_FOLDS, 2)
     odds = np.empty(label.size)
@@ -643,10 +587,7 @@ def told_apart(
 ) -> tuple[float, float, float]:
     """Rates at even log odds (enrolled kept, impostors found), and the area under the ROC curve.
 
-    Args:
-        enrolled: log odds of enrolled trials, shape (n,).
-        impostors: of impostors, shape (n,).
-        weight: of each trial, shape (n,).
+    Of log odds of enrolled trials and of impostors, and the weight of each trial, all (n,).
 
     Example:
         >>> told_apart(np.array([2.0, -1.0]), np.array([-3.0, -2.0]), np.ones(2))
@@ -667,19 +608,14 @@ def told_apart(
 # -------------------------------------------------------------------------------------- calibrated
 # Checks of likelihood ratios on speakers not fitted on: are they as large as they claim?
 #
-# All with weights, so that every speaker and every pair of speakers counts the same. If the mean
-# ratio of other people is at most 1, then by Markov's inequality no more than a share 2^-k of them
-# shows k bits, for any k: what a ratio promises.
+# Ratios of mated comparisons and of other people are bits, (n,) and (m,), with weights `own` and
+# `theirs`, so that every speaker and every pair of speakers counts the same. If the mean ratio of
+# other people is at most 1, then by Markov's inequality no more than a share 2^-k of them shows k
+# bits, for any k: what a ratio promises.
 
 
 def cost_bits(mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray) -> float:
     """Cllr (Brummer and du Preez, 2006): 1 for ratios that say nothing, more where they mislead.
-
-    Args:
-        mated: bits, shape (n,).
-        others: bits, shape (m,).
-        own: weights of the former, shape (n,).
-        theirs: weights of the latter, shape (m,).
 
     Example:
         >>> one = np.ones(1)
@@ -712,23 +648,13 @@ def least_cost_bits(
 
 
 def mean_ratio(others: FloatArray, theirs: FloatArray) -> float:
-    """Mean likelihood ratio of other people: 1 is the most that is allowed.
-
-    Args:
-        others: bits, shape (m,).
-        theirs: weights, shape (m,).
-    """
+    """Mean likelihood ratio of other people: 1 is the most that is allowed."""
     top = float(others.max())
     return float(theirs @ np.exp2(others - top) / theirs.sum() * np.exp2(np.minimum(top, 1000.0)))
 
 
 def exceeding(others: FloatArray, theirs: FloatArray, bits: FloatArray) -> FloatArray:
-    """Share of other people who show so many bits or more; 2^-bits is the most that is allowed.
-
-    Args:
-        others: bits, shape (m,).
-        theirs: weights, shape (m,).
-        bits: k, shape (K,).
+    """Share of other people who show so many bits (K,) or more; 2^-bits is the most allowed.
 
     Example:
         >>> exceeding(np.array([0.0, 3.0]), np.ones(2), np.array([1.0, 4.0]))
@@ -741,13 +667,9 @@ def exceeding(others: FloatArray, theirs: FloatArray, bits: FloatArray) -> Float
 
 
 def upper_bound_bits(
-    mated: FloatArray,
-    others: FloatArray,
-    own: FloatArray,
-    theirs: FloatArray,
-    speakers: int,
-    pairs: int,
-) -> float:
+    mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray,
+    speakers: int, pairs: int,
+) -> float:  # fmt: skip
     """Empirical upper bound of likelihood ratios: beyond it they are extrapolation.
 
     Vergeer, van Es, de Jongh, Alberink and Stoel, "Numerical likelihood ratios outputted by LR
@@ -756,16 +678,8 @@ def upper_bound_bits(
     more than decisions without any, at every threshold up to the bound. Pairs of people are the
     observations here, not comparisons, which share them.
 
-    Args:
-        mated: bits of people left out of the fit, shape (n,).
-        others: likewise, shape (m,).
-        own: weights, shape (n,).
-        theirs: weights, shape (m,).
-        speakers: people behind the former.
-        pairs: pairs of people behind the latter.
-
-    Returns:
-        bits, between 0 and log2(1 + pairs).
+    The former come from so many speakers, the latter from so many pairs of people, all left out of
+    the fit. Between 0 and log2(1 + pairs) bits.
 
     Example:
         >>> mated, others, ones = np.full(30, 9.0), np.full(200, -5.0), np.ones(230)

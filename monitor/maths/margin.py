@@ -18,12 +18,9 @@ PSEUDO_FRAMES = 200.0
 
 
 def histogram_margin(
-    counts: AnyArray,
-    own: AnyArray,
-    log_templates: FloatArray,
-    average: FloatArray,
+    counts: AnyArray, own: AnyArray, log_templates: FloatArray, average: FloatArray,
     independent: float,
-) -> float:
+) -> float:  # fmt: skip
     """Nats a frame by which a voice's own histogram explains new frames better than others do.
 
     The voice's own distribution is its histogram drawn towards the population's average. The
@@ -62,13 +59,8 @@ def embedding_margin(new: AnyArray, own: AnyArray, others: FloatArray) -> float:
     embeddings count most, so that women are told from women. Whoever is most like the voice itself
     has no say, since that may be the same person, enrolled.
 
-    Args:
-        new: shape (d,), the sum of the new embeddings.
-        own: shape (d,), the sum of the earlier ones.
-        others: shape (N, d), of length 1 each; with fewer than two nobody is compared with.
-
-    Returns:
-        in [-2, 2].
+    Of the sum of the new embeddings and that of the earlier ones, (d,), and others of length 1,
+    (N, d); with fewer than two nobody is compared with. In [-2, 2].
 
     Example:
         >>> others = np.array([[0, 1.0], [0.8, 0.6], [-1, 0]])
@@ -87,14 +79,7 @@ def embedding_margin(new: AnyArray, own: AnyArray, others: FloatArray) -> float:
 
 
 def level_margin(new: AnyArray, own: AnyArray) -> float:
-    """How far new levels lie from a stream's own: their root mean square distance, negative.
-
-    Args:
-        new: shape (M,), in bels.
-        own: shape (M,), their mean so far.
-
-    Returns:
-        bels, 0 at the most.
+    """How far new levels lie from a stream's mean so far: root mean square in bels, negative.
 
     Example:
         >>> level_margin(np.array([-3.0, -5.0]), np.array([-3.0, -4.0]))
@@ -106,11 +91,7 @@ def level_margin(new: AnyArray, own: AnyArray) -> float:
 def split(margins: FloatArray) -> int:
     """Where two stretches of constant mean fit best, in the sense of least squares.
 
-    Args:
-        margins: shape (n,), at least two.
-
-    Returns:
-        how many of them stand before the change, 1 to n - 1.
+    How many of two margins or more stand before the change, 1 to n - 1.
 
     Example:
         >>> split(np.array([1.0, 1.2, 0.9, 0.2, 0.1]))
@@ -124,13 +105,9 @@ def split(margins: FloatArray) -> int:
 def page_cusum(rises: FloatArray) -> tuple[float, int]:
     """Page's cumulative sum ("Continuous inspection schemes", Biometrika 1954).
 
-    Args:
-        rises: shape (n,), evidence for a change in each observation: negative in the mean before
-            it, positive after it.
-
-    Returns:
-        the evidence that there has been one, 0 at the least; and how many observations stand
-        before it.
+    Rises, shape (n,), are the evidence for a change in each observation: negative in the mean
+    before it, positive after it. Gives the evidence that there has been one, 0 at the least, and
+    how many observations stand before it.
 
     Example:
         >>> page_cusum(np.array([-1.0, 0.5, -1.0, 2.0, 3.0])), page_cusum(np.array([-1.0, -1.0]))

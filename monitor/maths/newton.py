@@ -62,7 +62,7 @@ def descend(
         steps: at most so many.
 
     Returns:
-        the points, shape (B, 2), and their losses, shape (B,).
+        the points, and their losses.
 
     Example:
         >>> def bowl(x):

@@ -28,12 +28,8 @@ def score_posterior(evidence: FloatArray, floor: float | FloatArray) -> FloatArr
     Worked out in units of ``1 / N``, which a softmax of its own would not be: without any evidence,
     and at a floor of 1, all are even to the last bit.
 
-    Args:
-        evidence: tempered log-likelihood ratios, shape (..., N), nats, up to a constant.
-        floor: e, in [0, 1], shape (...).
-
-    Returns:
-        shape (..., N), rows sum to 1; a row does not depend on the others.
+    Of evidence (..., N) in nats, up to a constant, and e in [0, 1], (...); rows sum to 1, and none
+    depends on the others.
 
     Example:
         >>> score_posterior(np.array([0.0, np.log(3.0)]), 0.0)
@@ -97,10 +93,10 @@ class Candidates:
         Args:
             weights: lambda, shape (..., B, F).
             floors: e, shape (..., B).
-            target: raw scores of the watched speaker, shape (..., F), or None.
+            target: raw scores of the watched speaker, shape (..., F); without it local is None.
 
         Returns:
-            local bits, shape (..., B), or None; confidence bits, shape (..., B).
+            local and confidence bits, shape (..., B).
         """
         mass, top, confidence = self._under(weights, floors)
         local = None
@@ -164,9 +160,8 @@ class Candidates:
 def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
     """Group the candidates of one reading, or of several where they are few.
 
-    Args:
-        scores: raw scores, shape (F, N); shape (..., F, N) up to 256 candidates.
-        weights: lambda of the model and of every replicate asked for later, shape (..., 1 + B, F).
+    Of raw scores (F, N), or (..., F, N) up to 256 candidates, and lambda of the model and of every
+    replicate asked for later, (..., 1 + B, F).
     """
     speakers = scores.shape[-1]
     if scores.shape[-2] == 1:
@@ -209,14 +204,8 @@ def replicate_bits(
 ) -> tuple[FloatArray | None, FloatArray]:
     """Local and confidence bits of R readings under each replicate, reading by reading.
 
-    Args:
-        scores: raw scores, shape (R, F, N).
-        weights: lambda of the rank model and of every replicate, shape (R, 1 + B, F).
-        floors: e of every replicate, shape (R, B).
-        target: the watched speaker, or None.
-
-    Returns:
-        local bits, shape (R, B), or None; confidence bits, shape (R, B).
+    Of raw scores (R, F, N), lambda of the model and of every replicate (R, 1 + B, F), and e of
+    every replicate (R, B). Shape (R, B) each; local bits are None without a watched speaker.
     """
     own = None if target is None else scores[..., target]
     if scores.shape[2] <= EXACT_CANDIDATES:

@@ -26,11 +26,10 @@ from monitor.types import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A quadratic penalty around the parameters of another rank model.
+    """A quadratic penalty around another rank model's lambda and log e.
 
     Attributes:
-        centre: lambda and log e of that rank model, and of each of its resamples, shape (1 + B, F +
-            1); or of the rank model alone, shape (1, F + 1).
+        centre: of that rank model, and of each of its resamples if any, shape (1 + B, F + 1).
         precision: its bend, nats of one speaker's mean loss, shape (F + 1, F + 1).
     """
 
@@ -65,14 +64,9 @@ class Anchor:
 def information(behind: FloatArray, weights: FloatArray, floor: float) -> FloatArray:
     """Fisher information of one trial on lambda and log e, at a model that is taken to be true.
 
-    Args:
-        behind: shape (n, F, N), raw scores against any one of each trial's candidates.
-        weights: lambda, shape (F,).
-        floor: e.
-
-    Returns:
-        shape (F + 1, F + 1): the mean over the trials of ``sum_j p_j g_j g_j'``, with g the
-        gradient of ``log p_j``, ``p = (1 - e) softmax(sum_f lambda_f s_f) + e / N``.
+    Of raw scores (n, F, N) against any one of each trial's candidates: the mean over the trials of
+    ``sum_j p_j g_j g_j'``, shape (F + 1, F + 1), with g the gradient of ``log p_j``,
+    ``p = (1 - e) softmax(sum_f lambda_f s_f) + e / N``.
 
     Example:
         >>> information(np.array([[[0.0, 1.0]]]), np.array([0.0]), 1e-9).round(3)
@@ -129,12 +123,7 @@ class Trials:
         return int(np.unique(self.speaker).size)
 
     def posterior(self, weights: FloatArray, floor: FloatArray) -> FloatArray:
-        """Every candidate's probability in every trial, shape (n, N).
-
-        Args:
-            weights: lambda of each trial, shape (n, F).
-            floor: e of each trial, shape (n,).
-        """
+        """Each candidate's probability (n, N), under lambda (n, F) and e (n,) of each trial."""
         evidence = np.einsum("nf,nfj->nj", weights, self.behind)
         evidence -= evidence.max(axis=1, keepdims=True)
         np.exp(evidence, out=evidence)
@@ -152,13 +141,7 @@ class Trials:
 
 @dataclass(frozen=True, slots=True)
 class LogitFit:
-    """A fitted posterior: weights, floor and loss.
-
-    Attributes:
-        weights: lambda, shape (F,), >= 0.
-        floor: e.
-        loss: mean of -log p on the trials it was fitted on, nats.
-    """
+    """A fitted posterior: lambda >= 0, (F,), e, and the mean of -log p it was fitted to, nats."""
 
     weights: FloatArray
     floor: float
@@ -184,11 +167,7 @@ class _Table:
     """Every speaker's losses, summed over trials, on a grid of weights and floors."""
 
     def __init__(
-        self,
-        trials: Trials,
-        points: FloatArray,
-        speakers: int,
-        lowest_floor: float,
+        self, trials: Trials, points: FloatArray, speakers: int, lowest_floor: float
     ) -> None:
         self.floors = np.geomspace(lowest_floor, 1.0, _FLOORS)
         candidates = trials.behind.shape[2]
@@ -285,14 +264,9 @@ def prior_of(trials: Trials) -> FloatArray:
 def fit(trials: Trials, prior: FloatArray | None = None, anchor: Anchor | None = None) -> LogitFit:
     """Fit lambda and e on all trials.
 
-    Args:
-        trials: the calibration trials.
-        prior: shape (F,), from ``prior_of``; nothing where left out.
-        anchor: what another rank model knows, in the weight that it has.
-
-    Returns:
-        the optimum. Where the scores say nothing (or mislead) the floor goes to 1, or lambda to
-        almost nothing: no bits claimed.
+    `prior` is from ``prior_of``, `anchor` what another rank model knows, in the weight that it has.
+    Where the scores say nothing (or mislead) the floor goes to 1, or lambda to almost nothing: no
+    bits claimed.
     """
     lines = _start_lines(trials)
     points = lines.reshape(-1, lines.shape[2])
@@ -328,14 +302,10 @@ def _near_grid(centre: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _offsets(total: FloatArray, index: IntArray) -> FloatArray:
-    """Where between grid points the paraboloid through the neighbours has its minimum.
+    """Where between grid points the paraboloid through the neighbours has its minimum, in steps.
 
-    Args:
-        total: losses on the grid, shape (B, n1, ..., nd).
-        index: the best grid point, shape (d, B).
-
-    Returns:
-        shape (d, B), in grid steps; 0 along an axis where the best point is at its end.
+    Of losses (B, n1, ..., nd) and the best grid point (d, B), to (d, B); 0 along an axis where the
+    best point is at its end.
     """
     axes, replicates = index.shape
     rows, last = np.arange(replicates), np.array(total.shape[1:])[:, None] - 1
@@ -376,7 +346,7 @@ def fit_replicates(
     lowest_floor: float | None = None,
     anchor: Anchor | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Refit under resampled speakers.
+    """Lambda (B, F) and e (B,), refitted under resampled speakers.
 
     One table of every speaker's loss around the optimum serves all replicates; a paraboloid
     through the best grid point and its neighbours finds the place between them.
@@ -388,9 +358,6 @@ def fit_replicates(
         prior: that of the full fit.
         lowest_floor: what e may not fall below, where that is not ``smallest_floor`` of the trials.
         anchor: that of the full fit, with as many resamples of its own, or with none.
-
-    Returns:
-        lambda, shape (B, F), and e, shape (B,).
     """
     if lowest_floor is None:
         lowest_floor = smallest_floor(trials.speakers)
@@ -425,18 +392,11 @@ def held_out(
     prior: FloatArray | None = None,
     anchor: Anchor | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Lambda and e for every speaker, fitted without that speaker: cross-fitting.
+    """Lambda (S, F) and e (S,) for every speaker, fitted without that speaker: cross-fitting.
 
-    Args:
-        trials: the calibration trials.
-        centre: lambda of the full fit, shape (F,): where the refits look. It has seen everybody,
-            so that with few speakers, where one matters, the refits start from nothing instead.
-        speakers: S, with ``trials.speaker`` in 0..S-1.
-        prior: that of the full fit.
-        anchor: that of the full fit; its rank model alone counts.
-
-    Returns:
-        lambda, shape (S, F), and e, shape (S,).
+    Arguments as of `fit_replicates`, with ``trials.speaker`` in 0..S-1. The refits look around
+    lambda of the full fit, which has seen everybody: with few speakers, where one matters, they
+    start from nothing instead.
     """
     anchor = None if anchor is None else anchor.rank_model
     if trials.speakers > _FEW_SPEAKERS:
@@ -450,16 +410,7 @@ def held_out(
 
 
 def held_out_bits(trials: Trials, weights: FloatArray, floor: FloatArray) -> FloatArray:
-    """Mean local bits of each speaker.
-
-    Args:
-        trials: the calibration trials.
-        weights: lambda of each speaker, shape (S, F), from ``held_out``.
-        floor: e of each speaker, shape (S,).
-
-    Returns:
-        shape (S,): at most log2 N; negative where the fit misleads.
-    """
+    """Mean local bits (S,) under what `held_out` gave; at most log2 N, negative if it misleads."""
     candidates = trials.behind.shape[2]
     bits = []
     for speaker in np.unique(trials.speaker):

@@ -43,13 +43,9 @@ def nodes(count: int) -> _Doubles:
 
 
 def gather(weights: FloatArray) -> _Doubles:
-    """Move weights from all the ranks to the nodes: ``w @ f(ranks)`` is ``gather(w) @ f(nodes)``.
+    """Weights (..., count) of all ranks moved to the nodes, some of them then negative.
 
-    Args:
-        weights: shape (..., count).
-
-    Returns:
-        shape (..., len(nodes(count))); some may be negative.
+    ``w @ f(ranks)`` is ``gather(w) @ f(nodes)``.
 
     Example:
         >>> thinned = gather(np.ones(5000)) @ np.log1p(nodes(5000))
@@ -117,15 +113,12 @@ _CHUNK = 1 << 19
 
 
 def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
-    """Log-probability of every rank.
+    """Log-probability of every rank, shape (..., N), index 0 is rank 1.
 
     Args:
         alpha: first parameter, > 0, shape (...).
-        beta: second parameter, > 0, shape (...); broadcast with alpha.
+        beta: second parameter, > 0; broadcast with alpha.
         speakers: N >= 2.
-
-    Returns:
-        shape (..., N), index 0 is rank 1.
 
     Raises:
         UsageError: a parameter is not a positive number, or N < 2.
@@ -141,16 +134,7 @@ def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
 
 
 def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
-    """Log-probability of single ranks, without going through all N.
-
-    Args:
-        alpha: first parameter, > 0.
-        beta: second parameter, > 0.
-        speakers: N >= 2.
-        rank: 1 to N; broadcast with alpha and beta.
-
-    Returns:
-        the broadcast shape.
+    """`log_pmf` of single ranks, 1 to N, broadcast with the parameters.
 
     Raises:
         UsageError: as `log_pmf`, or a rank outside 1..N.
@@ -166,11 +150,7 @@ def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike
 
 
 def binomial_log_pmf(p: ArrayLike, speakers: int) -> _Doubles:
-    """Log-probability of every rank where each impostor wins with the same probability.
-
-    Args:
-        p: in [0, 1], shape (...); 0 puts everything on rank 1.
-        speakers: N >= 2.
+    """Log-probability of every rank where each impostor wins with probability p, shape (...).
 
     Returns:
         shape (..., N); minus infinity where a rank is impossible.
@@ -187,15 +167,7 @@ def binomial_log_pmf(p: ArrayLike, speakers: int) -> _Doubles:
 
 
 def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
-    """Log-probability of single ranks under the binomial rank model.
-
-    Args:
-        p: in [0, 1].
-        speakers: N >= 2.
-        rank: 1 to N; broadcast with p.
-
-    Returns:
-        the broadcast shape.
+    """`binomial_log_pmf` of single ranks, 1 to N, broadcast with p.
 
     Raises:
         UsageError: as `binomial_log_pmf`, or a rank outside 1..N.
@@ -216,16 +188,8 @@ def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Double
 def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
     """MeanD of the rank model, ``log2 N - H(gamma)``, in [0, log2 N].
 
-    Args:
-        alpha: first parameter, > 0, shape (...).
-        beta: second parameter, > 0; broadcast with alpha.
-        speakers: N >= 2. Above 2048 the sum runs over a few hundred nodes (error below 1e-6 bits).
-
-    Returns:
-        the broadcast shape of the parameters.
-
-    Raises:
-        UsageError: as `log_pmf`.
+    Parameters and errors as of `log_pmf`; above 2048 speakers the sum runs over a few hundred nodes
+    (error below 1e-6 bits).
 
     Example:
         >>> round(float(mean_disclosure_bits(0.6248, 1.7375, 11696)), 3)
@@ -249,23 +213,15 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _D
 
 
 def binomial_mean_disclosure_bits(p: ArrayLike, speakers: int) -> _Doubles:
-    """MeanD of the binomial rank model.
-
-    Args:
-        p: in [0, 1], shape (...).
-        speakers: N >= 2.
-
-    Returns:
-        shape (...).
-
-    Raises:
-        UsageError: as `binomial_log_pmf`.
+    """MeanD of the binomial rank model; p and errors as of `binomial_log_pmf`.
 
     Example:
         >>> binomial_mean_disclosure_bits(0.0, 8)
         array(3.)
     """
-    return _in_bits(_entropy(binomial_log_pmf(p, speakers)), speakers)
+    log = binomial_log_pmf(p, speakers)
+    entropy = -(np.exp(log) * np.where(np.isinf(log), 0.0, log)).sum(axis=-1)
+    return _in_bits(np.asarray(entropy), speakers)
 
 
 def _impostors(speakers: int) -> int:
@@ -290,18 +246,12 @@ def _beaten_by(rank: ArrayLike, speakers: int) -> _Doubles:
     return ranks.astype(np.float64) - 1.0
 
 
-def _ladder(last: int) -> tuple[_Doubles, _Doubles, _Doubles]:
-    """j, n - 1 - j and (n - j) / (j + 1) for j in 0..n - 1."""
-    j = np.arange(last, dtype=np.float64)
-    return j, last - 1 - j, (last - j) / (j + 1)
-
-
 def _relative(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
     """Log-probability of every rank against that of the likeliest, shape (..., N)."""
-    j, back, ways = _ladder(last)
+    j = np.arange(last, dtype=np.float64)
     # Neighbours differ by a simple factor: no special function, and nothing that cancels.
-    steps = (a[..., None] + j) / (b[..., None] + back)
-    steps *= ways
+    steps = (a[..., None] + j) / (b[..., None] + (last - 1 - j))
+    steps *= (last - j) / (j + 1)
     np.log(steps, out=steps)
     log = np.zeros((*steps.shape[:-1], last + 1))
     np.cumsum(steps, axis=-1, out=log[..., 1:])
@@ -331,13 +281,9 @@ def _log_choose(last: int, j: _Doubles) -> _Doubles:
 
 
 def rise(x: ArrayLike, m: ArrayLike) -> _Doubles:
-    """``log Gamma(x + m) - log Gamma(x)`` without the cancellation of two large log-gammas.
+    """``log Gamma(x + m) - log Gamma(x)``, x > 0, without two large log-gammas that cancel.
 
     Stirling's series of the difference; below 16 after ``Gamma(x + 16) = Gamma(x) x ... (x + 15)``.
-
-    Args:
-        x: > 0.
-        m: > -x; broadcast with x.
 
     Example:
         >>> round(float(np.exp(rise(3.0, 2.0))), 9)
@@ -370,10 +316,6 @@ def _times(count: _Doubles, log: _Doubles) -> _Doubles:
     return np.asarray(count * np.where((count == 0) & np.isinf(log), 0.0, log))
 
 
-def _entropy(log: _Doubles) -> _Doubles:
-    return np.asarray(-(np.exp(log) * np.where(np.isinf(log), 0.0, log)).sum(axis=-1))
-
-
 def _thinned_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
     """Entropies through nodes that are dense at both ends; NaN where a rank model is too narrow."""
     lower = (last + 2) // 2
@@ -402,17 +344,15 @@ def _in_bits(entropy: _Doubles, speakers: int) -> _Doubles:
 
 
 # -------------------------------------------------------------------------------------- likelihood
-# Maximum likelihood of many rank models at once.
+# Maximum likelihood of many rank models at once (docs/method.md section 3).
 #
 # In the corrected equation (3) log gamma_k is a sum of log(alpha + i) over i < j and of log(beta +
 # i) over i < n - j. A histogram therefore enters the likelihood only through how many of its trials
-# lie above each i and how many below, and those sums thin well (`monitor.maths.rank_models`): 11696
-# ranks cost about what 200 do.
-#
-# Source: docs/method.md section 3.
+# lie above each i and how many below, and those sums thin well: 11696 ranks cost about what 200 do.
 
 LOWEST, HIGHEST = 1e-9, 1e12
 """Where alpha and beta are held; a rank model that reaches either end has no finite optimum."""
+_ENDS = float(np.log(LOWEST)), float(np.log(HIGHEST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,6 +363,14 @@ class _Tails:
     below: _Doubles
     every: _Doubles
     at: _Doubles
+
+    @classmethod
+    def of(cls, shares: _Doubles) -> _Tails:
+        """Of histograms that each sum to one, shape (B, N)."""
+        above = np.cumsum(shares[:, :0:-1], axis=1)[:, ::-1]
+        below = np.cumsum(shares[:, :-1], axis=1)[:, ::-1]
+        last = above.shape[1]
+        return cls(gather(above), gather(below), gather(np.ones(last)), nodes(last))
 
     def __call__(self, logs: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]:
         """Loss (up to a constant), gradient and Hessian at (log alpha, log beta)."""
@@ -446,35 +394,6 @@ class _Tails:
         return loss, np.stack([slope_a, slope_b], axis=1), hessian
 
 
-def maximise(shares: FloatArray, start: FloatArray) -> FloatArray:
-    """The (alpha, beta) of each histogram, by damped Newton steps in their logarithms.
-
-    Args:
-        shares: histograms that each sum to one, shape (B, N). Each must be over-dispersed: its
-            variance of j above the binomial's, else there is no finite optimum.
-        start: first guesses of (alpha, beta), shape (B, 2).
-
-    Returns:
-        shape (B, 2), within [1e-9, 1e12].
-    """
-    tails = _tails(np.asarray(shares, dtype=np.float64))
-    low, high = float(np.log(LOWEST)), float(np.log(HIGHEST))
-    point, _ = descend(tails, np.log(start), low, high)
-    return np.asarray(np.exp(point))
-
-
-def _tails(shares: _Doubles) -> _Tails:
-    above = np.cumsum(shares[:, :0:-1], axis=1)[:, ::-1]
-    below = np.cumsum(shares[:, :-1], axis=1)[:, ::-1]
-    last = above.shape[1]
-    return _Tails(
-        gather(above),
-        gather(below),
-        gather(np.ones(last)),
-        nodes(last),
-    )
-
-
 def _dot(weights: _Doubles, values: _Doubles) -> _Doubles:
     return np.asarray(np.einsum("bk,bk->b", weights, values))
 
@@ -487,15 +406,12 @@ _HELD = 1e5
 
 
 def loss_values(shares: _Doubles, log: _Doubles, loss: str) -> _Doubles:
-    """The loss of each rank model.
+    """The loss of each rank model: nats for LL and CLL, squared probability for the others.
 
     Args:
         shares: histogram that sums to one, shape (N,).
         log: log-probabilities of the rank models, shape (..., N).
-        loss: ``"LL"``, ``"MS"``, ``"WMS"``, ``"RWMS"`` or ``"CLL"``.
-
-    Returns:
-        shape (...): nats for LL and CLL, squared probability for the others.
+        loss: of `LOSSES`.
 
     Example:
         >>> float(loss_values(np.array([1.0, 0.0]), np.log([0.5, 0.5]), "MS"))
@@ -518,13 +434,7 @@ def _weights(shares: _Doubles, loss: str) -> _Doubles:
 
 @dataclass(frozen=True, slots=True)
 class RankLoss:
-    """A loss at (log alpha, log beta), with slope and Hessian: an objective of `descend`.
-
-    Attributes:
-        shares: histogram that sums to one, shape (N,).
-        loss: ``"MS"``, ``"WMS"``, ``"RWMS"`` or ``"CLL"``.
-        unit: what the loss is divided by.
-    """
+    """A loss but LL at (log alpha, log beta), divided by a unit: an objective of `descend`."""
 
     shares: _Doubles
     loss: str
@@ -703,7 +613,9 @@ def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray,
         extra = spread[wide] - narrowest[wide]
         total = np.clip((last * narrowest[wide] - spread[wide]) / extra, 1e-2, 1e9)  # moments
         start = np.stack([alpha[wide] * total, beta[wide] * total], axis=1)
-        alpha[wide], beta[wide] = maximise(shares[wide], start).T
+        alpha[wide], beta[wide] = np.exp(
+            descend(_Tails.of(shares[wide]), np.log(start), *_ENDS)[0]
+        ).T
     return alpha, beta, binomial
 
 
@@ -778,10 +690,9 @@ def _search(shares: _Doubles, loss: str, likeliest: _Doubles) -> _Doubles:
     dips = np.flatnonzero(surface <= around.min(axis=(2, 3)))
     dips = dips[np.argsort(values[dips], kind="stable")][:_DIPS]
     starts = np.concatenate([np.log(likeliest)[None], _GRID[dips]])
-    low, high = float(np.log(LOWEST)), float(np.log(HIGHEST))
     objective = RankLoss(shares, loss, unit)
-    found, value = descend(objective, starts, low, high, _TRIED)
-    best, _ = descend(objective, found[[np.argmin(value)]], low, high)
+    found, value = descend(objective, starts, *_ENDS, _TRIED)
+    best, _ = descend(objective, found[[np.argmin(value)]], *_ENDS)
     return np.asarray(np.exp(best[0]))
 
 

@@ -13,9 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
-# ------------------------------------------------------------------------------------------- ranks
-# The rank of the true speaker, and histograms of it (docs/method.md section 3).
-
 TIE_RULES = ("spread", "optimistic", "pessimistic", "mid")
 """Where a trial whose score is shared by several templates is counted."""
 
@@ -26,14 +23,8 @@ _ROUNDING = 1e-12
 def score_gaps(scores: FloatArray, target: int | IntArray) -> FloatArray:
     """Scores minus the target's; what is no more than rounding is a tie.
 
-    A matrix product need not give equal templates equal scores to the last bit.
-
-    Args:
-        scores: shape (..., N), higher is more alike.
-        target: position of the target, broadcast with shape (...).
-
-    Returns:
-        shape (..., N), 0 where a template ties with the target.
+    A matrix product need not give equal templates equal scores to the last bit. Of scores (..., N),
+    higher is more alike, and the target's position.
 
     Example:
         >>> score_gaps(np.array([0.3, 0.1 + 0.2, 0.5]), 0)
@@ -47,14 +38,7 @@ def score_gaps(scores: FloatArray, target: int | IntArray) -> FloatArray:
 
 
 def rank_now(scores: FloatArray, target: int) -> tuple[IntArray, IntArray]:
-    """``rank_bounds`` of streams, with ``score_gaps``' rule that rounding is a tie.
-
-    Args:
-        scores: shape (..., N), higher is more alike.
-        target: position of the target.
-
-    Returns:
-        ``better`` and ``tied``, shape (...).
+    """``rank_bounds`` of streams (..., N), with ``score_gaps``' rule that rounding is a tie.
 
     Example:
         >>> better, tied = rank_now(np.array([0.3, 0.1 + 0.2, 0.5]), 0)
@@ -124,17 +108,14 @@ def placed(better: IntArray, tied: IntArray, ties: str) -> tuple[IntArray, IntAr
 
 
 def rank_histogram(
-    better: IntArray,
-    tied: IntArray,
-    speakers: int,
-    ties: str = "spread",
+    better: IntArray, tied: IntArray, speakers: int, ties: str = "spread",
     weights: FloatArray | None = None,
-) -> _Doubles:
+) -> _Doubles:  # fmt: skip
     """Count the ranks of n trials.
 
     Args:
         better: shape (n,), from `rank_bounds`.
-        tied: shape (n,), from `rank_bounds`.
+        tied: likewise.
         speakers: N, how many templates were ranked.
         ties: ``"spread"`` shares a trial equally among its tied ranks, ``"optimistic"`` takes the
             first (the attacker wins), ``"pessimistic"`` the last, ``"mid"`` the middle one (half
@@ -152,9 +133,7 @@ def rank_histogram(
         array([1. , 0.5, 0.5, 0. ])
     """
     better, tied = _checked(better, tied, speakers)
-    weight: _Doubles = (
-        np.ones((1, better.size)) if weights is None else _weighing(weights, better.size)
-    )
+    weight = np.ones((1, better.size)) if weights is None else _weighing(weights, better.size)
     if weight.shape[0] != 1:
         raise UsageError("one histogram takes one weight for each trial")
     return np.asarray(_spread(*placed(better, tied, ties), speakers, weight)[0])
@@ -163,16 +142,9 @@ def rank_histogram(
 def rank_histograms(
     better: IntArray, tied: IntArray, speakers: int, weights: FloatArray
 ) -> _Doubles:
-    """Many weightings of the same trials, ties spread: the histograms of a bootstrap.
+    """Weightings (B, n) of the same trials, ties spread: the histograms of a bootstrap.
 
-    Args:
-        better: shape (n,), from `rank_bounds`.
-        tied: shape (n,), from `rank_bounds`.
-        speakers: N.
-        weights: shape (B, n).
-
-    Returns:
-        shape (B, N); row b equals ``rank_histogram(better, tied, speakers, "spread", weights[b])``.
+    Row b of (B, N) is ``rank_histogram(better, tied, speakers, "spread", weights[b])``.
 
     Raises:
         UsageError: as `rank_histogram`.
@@ -228,11 +200,7 @@ def first_rank_bits(share: float, speakers: int) -> float:
     """What somebody learns on average who knows how often the first rank is right, and no more.
 
     The capacity of a symmetric channel, ``log2 N + p log2 p + (1 - p) log2((1 - p) / (N - 1))``
-    (Cover and Thomas, Elements of Information Theory, section 7.2).
-
-    Args:
-        share: p, of the trials whose speaker is ranked first.
-        speakers: N, two at least.
+    (Cover and Thomas, Elements of Information Theory, section 7.2), N >= 2.
 
     Example:
         >>> first_rank_bits(1.0, 16), first_rank_bits(1 / 16, 16), first_rank_bits(0.5, 2)
@@ -250,14 +218,10 @@ def first_rank_bits(share: float, speakers: int) -> float:
 
 
 def all_rank_bounds(scores: FloatArray) -> tuple[IntArray, IntArray]:
-    """`rank_bounds` of every column at once, by one sort of each row.
+    """`rank_bounds` of every column of (n, N) at once, by one sort of each row.
 
-    Args:
-        scores: shape (n, N), higher is more alike.
-
-    Returns:
-        ``better`` and ``tied``, each of shape (n, N): how many candidates score strictly higher
-        than this one, and how many share its score, itself included.
+    ``better`` and ``tied``, each (n, N): how many candidates score strictly higher than this one,
+    and how many share its score, itself included.
 
     Raises:
         UsageError: not a matrix, or a score is not a number.

@@ -41,10 +41,7 @@ class Reliability:
 def reliability(posterior: FloatArray, own: IntArray, weight: FloatArray) -> Reliability:
     """Compare probabilities with what came true.
 
-    Args:
-        posterior: shape (n, N), each row a trial.
-        own: shape (n,), position of the true speaker.
-        weight: shape (n,), weight of each trial.
+    Of posteriors (n, N), the position of the true speaker and the weight of each trial.
 
     Example:
         >>> even = np.full((4, 4), 0.25)
@@ -100,16 +97,9 @@ def conformal_threshold(maxima: FloatArray, share: float) -> float:
     stop at a common bound are ties, and compared by >= they would all cross. Marginally: over the
     draw of the n as well as of the one more.
 
-    Args:
-        maxima: shape (n,), the largest value of each stream, one stream a speaker; -inf where a
-            stream never had a value.
-        share: q, over 0 and under 1.
-
-    Returns:
-        the threshold, one of the maxima.
-
     Raises:
-        UsageError: fewer maxima than the share needs, or one that is no number.
+        UsageError: a share not over 0 and under 1, fewer maxima than it needs, or one that is no
+            number. A stream that never had a value counts as -inf.
 
     Examples:
         >>> conformal_threshold(np.arange(1.0, 20.0), 0.05)

@@ -12,8 +12,6 @@ from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
 # --------------------------------------------------------------------------------------------- roc
-# Counts of mated and non-mated scores, from which every figure of a ROC follows.
-#
 # All non-mated scores between two neighbouring mated ones move a threshold's false accepts and
 # nothing else. So every figure of a ROC needs only counts: at each distinct mated score, and
 # between.
@@ -47,26 +45,15 @@ class Counts:
 
 
 def cuts_around(levels: FloatArray) -> _Doubles:
-    """Cuts that give each level a cell of its own, and one to each gap between them.
+    """Cuts that give each of K ascending levels a cell of its own, and one to each gap between.
 
-    Args:
-        levels: shape (K,), different, ascending.
-
-    Returns:
-        shape (2 K,): cell 2 k + 1 holds exactly the scores equal to level k.
+    Shape (2 K,): cell 2 k + 1 holds exactly the scores equal to level k.
     """
     return np.stack([levels, np.nextafter(levels, np.inf)], axis=-1).ravel()
 
 
 def cell_counts(ordered: FloatArray, cuts: FloatArray) -> IntArray:
-    """How many scores lie in each cell.
-
-    Args:
-        ordered: shape (n,), ascending.
-        cuts: shape (G - 1,), ascending.
-
-    Returns:
-        shape (G,).
+    """How many of the ordered scores lie in each cell between ascending cuts, shape (G,).
 
     Example:
         >>> cell_counts(np.array([0.1, 0.2, 0.2, 0.9]), cuts_around(np.array([0.2]))).tolist()
@@ -79,11 +66,7 @@ def cell_counts(ordered: FloatArray, cuts: FloatArray) -> IntArray:
 
 
 def count_scores(mated: ArrayLike, non_mated: ArrayLike) -> Counts:
-    """Count non-mated scores at and between the mated ones.
-
-    Args:
-        mated: any shape, scores of the same speaker.
-        non_mated: any shape, scores of different speakers.
+    """Count non-mated scores at and between the mated ones, both of any shape.
 
     Raises:
         UsageError: one of the two is empty, or a score is not finite.
@@ -96,11 +79,7 @@ def count_scores(mated: ArrayLike, non_mated: ArrayLike) -> Counts:
     own, others = scores_of(mated, non_mated)
     own, others = np.sort(own), np.sort(others)
     cuts = cuts_around(own[np.concatenate([[True], own[1:] > own[:-1]])])
-    return Counts(
-        cuts,
-        cell_counts(own, cuts).astype(np.float64),
-        cell_counts(others, cuts).astype(np.float64),
-    )
+    return Counts(cuts, *(cell_counts(each, cuts).astype(np.float64) for each in (own, others)))
 
 
 def scores_of(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Doubles]:

@@ -9,9 +9,6 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.types import AnyArray, IntArray
 
-# ------------------------------------------------------------------------------------------ sketch
-# Running, mergeable summaries of one feature over a stream (docs/method.md section 1).
-
 
 class _Sum:
     """What the sketches share: a total, and how it adds up."""
@@ -35,14 +32,7 @@ class _Sum:
 
 
 class Histogram(_Sum):
-    """Counts of the bins heard so far.
-
-    Args:
-        size: number of bins M.
-
-    Attributes:
-        total: shape (M,), int64 counts.
-        frames: usable frames behind them.
+    """Counts, shape (M,), of the bins heard so far.
 
     Example:
         >>> first, second = Histogram(4), Histogram(4)
@@ -70,12 +60,7 @@ class Histogram(_Sum):
     def after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
         """What the sketch would hold after the first ``ends[r]`` of these values; it learns none.
 
-        Args:
-            values: shape (k,).
-            ends: shape (R,), non-decreasing, at most k.
-
-        Returns:
-            totals, shape (R, M), and frames, shape (R,).
+        Values (k,) and R ascending ends to totals (R, M) and frames (R,).
         """
         if values.shape[0]:
             self._check(values)
@@ -96,15 +81,7 @@ class Histogram(_Sum):
 
 
 class EmbeddingSum(_Sum):
-    """Sum of the length-normalised embeddings heard so far; its direction is their mean's.
-
-    Args:
-        size: dimensions d.
-
-    Attributes:
-        total: shape (d,), float64.
-        frames: embeddings behind it.
-    """
+    """Sum (d,) of the length-normalised embeddings heard so far; its direction is their mean's."""
 
     __slots__ = ()
     _type = np.float64

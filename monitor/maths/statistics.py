@@ -23,8 +23,7 @@ REPLICATES = 200
 def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
     """How often each speaker stands in each bootstrap replicate, drawn with replacement.
 
-    Returns:
-        shape (replicates, speakers), whole numbers as float64; every row sums to ``speakers``.
+    Shape (replicates, speakers), whole numbers as float64; every row sums to ``speakers``.
     """
     generator = np.random.default_rng(seed)
     picks = generator.integers(0, speakers, size=(replicates, speakers))
@@ -42,19 +41,16 @@ def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) 
 # since its publication does (`interpolated_quantile`): the lowest percentile of mean ranks, which
 # lies between the two lowest of fewer than a hundred speakers and would otherwise be the lowest
 # itself.
-#
-# Other things by nature, and apart: exact limits of a quantile of independent values
-# (`monitor.maths.statistics.quantile_limits`) and the finite-sample rank of a conformal threshold
-# (`monitor.maths.reliability`). Each takes another order statistic than a percentile would, on
-# purpose.
+# Other things by nature take another order statistic on purpose: exact limits of a quantile of
+# independent values (`quantile_limits`), and the finite-sample rank of a conformal threshold
+# (`monitor.maths.reliability`).
 
 
 def limits(values: FloatArray) -> tuple[float, float]:
-    """2.5 and 97.5 percentiles of a figure over its replicates, shape (B,).
+    """The order statistics nearest to the 2.5 and 97.5 percentiles of replicates, shape (B,).
 
-    The two order statistics nearest to the percentiles, without interpolation: one partition, no
-    sort, since this stands in every reading (``benchmarks/update.py``). The negative of the values
-    has the negative limits.
+    One partition, no sort, since this stands in every reading (``benchmarks/update.py``). The
+    negative of the values has the negative limits.
 
     Example:
         >>> limits(np.arange(200.0))
@@ -78,16 +74,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> 
     Exact where weights are whole numbers; of others, where a value holds the share to the last bit,
     their running sum decides as it was rounded.
 
-    Args:
-        values: shape (S,).
-        weights: shape (B, S), 0 or more.
-        share: 0 to 1.
-
-    Returns:
-        shape (B,), one of the values each.
-
-    Raises:
-        UsageError: as `interpolated_quantile`.
+    Values (S,) and weights (B, S), 0 or more, to shape (B,). Errors as of `interpolated_quantile`.
 
     Example:
         >>> weighted_quantile(np.array([3.0, 1.0]), np.array([[1, 1], [3, 0]]), 0.5).tolist()
@@ -99,17 +86,10 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> 
 
 
 def interpolated_quantile(values: FloatArray, weights: FloatArray, share: float) -> FloatArray:
-    """Quantile of many weightings of one sample, interpolated linearly as NumPy does.
+    """``np.quantile(np.repeat(values, weights[b]), share)`` of each row of weights, shape (B,).
 
-    Nothing is repeated: the two neighbours are found in the running sums of the weights.
-
-    Args:
-        values: shape (S,).
-        weights: shape (B, S), how often each value counts: whole numbers of 0 or more.
-        share: 0 to 1.
-
-    Returns:
-        shape (B,); element b is ``np.quantile(np.repeat(values, weights[b]), share)``.
+    Of values (S,), whole weights (B, S). Nothing is repeated: the two neighbours are found in the
+    running sums of the weights.
 
     Raises:
         UsageError: shapes that do not fit, a share out of range, or a row without any weight.
@@ -167,11 +147,8 @@ def freedom(left_out: FloatArray) -> float:
     stands out. The values are those that the figure takes with each unit left out (the jackknife),
     which are linear in the unit's influence.
 
-    Args:
-        left_out: shape (n,), NaN where the figure does not exist.
-
-    Returns:
-        1 to n - 1; n - 1 where no unit changes anything.
+    Of shape (n,), NaN where the figure does not exist: 1 to n - 1, which is where no unit changes
+    anything.
 
     Example:
         >>> freedom(np.linspace(0.0, 1.0, 30)), round(freedom(np.eye(30)[0]), 1)
@@ -212,9 +189,6 @@ def share_limits(
         trials: T, S or more.
         degrees: of freedom behind the variance, see `freedom`.
 
-    Returns:
-        lower and upper limit, 0 to 1, with the share between them.
-
     Raises:
         UsageError: a share outside [0, 1], or counts that do not fit.
 
@@ -240,23 +214,11 @@ def share_limits(
 
 
 def t_limits(
-    value: float,
-    replicates: FloatArray,
-    units: int,
-    degrees: float,
-    tail: float = TAIL,
+    value: float, replicates: FloatArray, units: int, degrees: float, tail: float = TAIL
 ) -> tuple[float, float]:
-    """Student's limits with the spread of the resamples.
+    """Student's limits with the spread of a figure on resamples of S >= 2 units, shape (B,).
 
-    Args:
-        value: the figure.
-        replicates: shape (B,), the figure on resamples of units, finite.
-        units: S, 2 or more: a resample spreads less than units drawn anew, by (S - 1) / S.
-        degrees: of freedom, see `freedom`.
-        tail: error on each side.
-
-    Returns:
-        lower and upper limit.
+    A resample spreads less than units drawn anew, by (S - 1) / S. `degrees`: see `freedom`.
 
     Example:
         >>> [round(limit, 2) for limit in t_limits(1.0, np.linspace(0.8, 1.2, 200), 30, 29.0)]
@@ -279,14 +241,7 @@ def quantile_limits(
     The number of values below a quantile is binomial (Thompson, 1936). Where even the lowest or the
     highest value is too near, the end of the range stands for it.
 
-    Args:
-        values: shape (n,), one of each unit.
-        share: of the quantile, in (0, 1).
-        least: the lowest that a value can be.
-        most: the highest.
-
-    Returns:
-        lower and upper limit.
+    Of values (n,), one of each unit, none below `least` or above `most`.
 
     Raises:
         UsageError: no value, or a share outside (0, 1).
@@ -361,21 +316,14 @@ class Estimate:
         return t_limits(self.value, self._seen, self.units, self.degrees)
 
     def reach(self, tail: float) -> float:
-        """How far Student's limits are from the value.
-
-        Args:
-            tail: error on each side.
-        """
+        """How far Student's limits, with that error on each side, are from the value."""
         low, high = t_limits(self.value, self._seen, self.units, self.degrees, tail=tail)
         return (high - low) / 2
 
     def share_limits(self, least: float, most: float, fitted: bool = False) -> tuple[float, float]:
         """As a share of the way from the least to the most that it can be; edges are exact.
 
-        Args:
-            least: the value cannot be lower.
-            most: or higher.
-            fitted: it is fitted to what it judges: its bias is taken off first.
+        Of a figure fitted to what it judges the bias is taken off first.
         """
         width = most - least
         value = self.value - (self.bias if fitted else 0.0)
@@ -403,13 +351,7 @@ class Estimate:
 def difference_reach(first: Estimate, other: Estimate, tail: float) -> float:
     """How far Student's limits of the difference of two independent estimates reach (Welch, 1947).
 
-    Args:
-        first: one.
-        other: the other.
-        tail: error on each side.
-
-    Returns:
-        0 where neither varies.
+    `tail` is the error on each side; 0 where neither varies.
     """
     from scipy.special import stdtrit
 
