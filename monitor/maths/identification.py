@@ -14,6 +14,19 @@ from monitor.maths.newton import descend
 from monitor.maths.rank_models import rise
 from monitor.types import FloatArray
 
+__all__ = [
+    "FORMS",
+    "Form",
+    "beta_binomial",
+    "beta_mass",
+    "fit_rates",
+    "logit",
+    "mean_bits",
+    "pitman_yor",
+    "probit",
+    "probit_mass",
+]
+
 # ---------------------------------------------------------------------------------- identification
 # The identification rate among ever more people: four parametric forms of it.
 #
