@@ -26,16 +26,15 @@ Enrol your people:
 
 >>> from monitor import corpus, enrol
 >>> recordings = corpus.find("voices")
->>> people = enrol(recordings, features=["f0"], seconds=30).population
->>> len(people), people.common_seconds
+>>> enrolled = enrol(recordings, features=["f0"], seconds=30)
+>>> len(enrolled.population), enrolled.population.common_seconds
 (12, 30.0)
 
 Calibrate: what a rank among people of yours means:
 
 >>> from monitor import calibrate
->>> asked = {"features": ["f0"], "lengths": [1, 10], "template_lengths": [30], "trials": 4}
->>> made = calibrate(recordings, **asked, alarms=people)
->>> people = people.calibrated(made)
+>>> made = calibrate(enrolled, lengths=[1, 10], template_lengths=[30], trials=4)
+>>> people = enrolled.population.calibrated(made)
 >>> people.save("us.npz")
 
 Evaluate an anonymiser: score recordings that it made against the people, by every metric. There is

@@ -38,7 +38,6 @@ __all__ = [
 
 
 # ------------------------------------------------------------------------------------------ labels
-# Attributes of speakers, as people ask for them: ``gender``, or ``age<16``.
 
 _MOST = 20
 
@@ -84,9 +83,10 @@ def attribute(
     column = parts.group(1) if parts else asked.strip()
     found = {name.lower(): values for name, values in said.items()}.get(column.lower())
     if found is None:
+        there = f" (there are {printable(', '.join(said))})" if said else ""
         raise UsageError(
             f"no table says the {printable(column)} of these speakers; a manifest.csv with a "
-            f"column {printable(column)} does" + _there(said)
+            f"column {printable(column)} does{there}"
         )
     held = {who: found[who] for who in speakers if who in found}
     try:
@@ -109,12 +109,7 @@ def attribute(
     return made
 
 
-def _there(said: Mapping[str, Mapping[str, str]]) -> str:
-    return f" (there are {printable(', '.join(said))})" if said else ""
-
-
 # ---------------------------------------------------------------------------------------- matching
-# Speakers who differ in one attribute and are matched in the others (VoxGuard's strict case).
 
 
 def matched(
@@ -160,12 +155,10 @@ def matched(
 
 
 # ---------------------------------------------------------------------------------------- attacker
-# The transparent attacker: a logistic regression on embeddings that tells an attribute.
 
 FOLDS = 5
 RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
-FEWEST = 2
-"""Speakers on either side that can be learnt from."""
+FEWEST = 2  # speakers on either side that can be learnt from
 
 
 @dataclass(frozen=True)
@@ -225,16 +218,16 @@ def log_odds(
 def _fitted(learnt: Excerpts, has: Mapping[str, bool], seed: int) -> tuple[float, FloatArray]:
     readers = sorted(set(learnt.whose))
     label = np.array([has[who] for who in learnt.whose], bool)
-    for group in (True, False):
-        count = sum(has[who] == group for who in readers)
+    having = sum(has[who] for who in readers)
+    counts = {"with": having, "without": len(readers) - having}
+    for which, count in counts.items():
         if count < FEWEST:
-            which = "with" if group else "without"
             raise UsageError(
                 f"{plural(count, 'reader')} {which} the attribute to learn from, and "
                 f"{FEWEST} are needed"
             )
     vectors, weight = _unit(learnt.vectors), _weights(learnt.whose, label)
-    fold_of = _dealt(readers, has, min(FOLDS, *(_counts(readers, has))), seed + 1)
+    fold_of = _dealt(readers, has, min(FOLDS, *counts.values()), seed + 1)
     fold = np.array([fold_of[who] for who in learnt.whose])
     ridge = min(RIDGES, key=lambda each: _loss(vectors, label, weight, fold, each))
     return fit_ridge(vectors, label, weight, ridge)
@@ -262,11 +255,6 @@ def _dealt(readers: list[str], has: Mapping[str, bool], folds: int, seed: int) -
     return {who: place % folds for place, who in enumerate(mixed)}
 
 
-def _counts(readers: list[str], has: Mapping[str, bool]) -> tuple[int, int]:
-    having = sum(has[who] for who in readers)
-    return having, len(readers) - having
-
-
 def _weights(whose: tuple[str, ...], label: BoolArray) -> FloatArray:
     """Every reader the same within a group, and both groups the same."""
     _, place = np.unique(np.asarray(whose), return_inverse=True)
@@ -282,7 +270,6 @@ def _unit(vectors: FloatArray) -> FloatArray:
 
 
 # ----------------------------------------------------------------------------------------- judging
-# How well an attribute is told at low false positive rates, with limits over speakers.
 
 RATES = (1e-2, 1e-3)
 """False positive rates that figures are given at."""
@@ -376,9 +363,18 @@ def judged(
             "each are needed to be judged"
         )
     pool = _Pool(scores, reader, having)
-    weights = np.concatenate([_drawn(having, replicates, seed), 1.0 - np.eye(readers.size)])
+    drawn_weights = np.zeros((replicates, having.size))  # both groups keep their size
+    for place, group in enumerate((having, ~having)):
+        drawn_weights[:, group] = speaker_weights(int(group.sum()), replicates, seed + place)
+    weights = np.concatenate([drawn_weights, 1.0 - np.eye(readers.size)])
     excerpts = int(having[reader].sum()), int((~having)[reader].sum())
-    rate, drawn = eer(pool.mated, pool.other), _eers(pool, weights)
+    rate = eer(pool.mated, pool.other)
+    drawn = np.array(
+        [
+            eer(np.repeat(pool.mated, n[pool.owner]), np.repeat(pool.other, n[pool.other_owner]))
+            for n in weights.astype(np.int64)
+        ]
+    )
     error = Estimate(
         rate, drawn[:replicates], drawn[replicates:], min(counts), min(excerpts)
     ).share_limits(0.0, 0.5)
@@ -388,11 +384,13 @@ def judged(
         told = _limits(pool.mated, pool.owner, point.threshold, weights, replicates)
         _, mistaken = _limits(pool.other, pool.other_owner, point.threshold, weights, replicates)
         loss = float(epsilon_nats(point.tpr, point.fpr))
+        # each rate at its limit against the attacker
+        ratios = (told[0] - delta) / mistaken, (1 - mistaken - delta) / (1 - told[0])
         at.append(
             AtRate(
                 asked, point.fpr, mistaken, point.tpr, *told,
                 max(loss, 0.0) if np.isfinite(loss) else None,
-                _epsilon_low(told[0], mistaken, delta),
+                float(np.log(max(1.0, *ratios))),
                 _note(asked, point, counts[1]),
             )
         )  # fmt: skip
@@ -406,33 +404,6 @@ class _Pool:
         has = having[reader]
         self.mated, self.owner = np.asarray(scores[has], np.float64), reader[has]
         self.other, self.other_owner = np.asarray(scores[~has], np.float64), reader[~has]
-
-
-def _drawn(having: BoolArray, replicates: int, seed: int) -> FloatArray:
-    """How often each reader counts: both groups keep their size."""
-    weights = np.zeros((replicates, having.size))
-    for group, place in ((having, 0), (~having, 1)):
-        weights[:, group] = speaker_weights(int(group.sum()), replicates, seed + place)
-    return weights
-
-
-def _eers(pool: _Pool, weights: FloatArray) -> FloatArray:
-    times = weights.astype(np.int64)
-    return np.array(
-        [
-            eer(
-                np.repeat(pool.mated, each[pool.owner]),
-                np.repeat(pool.other, each[pool.other_owner]),
-            )
-            for each in times
-        ]
-    )
-
-
-def _epsilon_low(accepted: float, mistaken: float, delta: float) -> float:
-    """Of each rate at its limit against the attacker."""
-    ratios = (accepted - delta) / mistaken, (1 - mistaken - delta) / (1 - accepted)
-    return float(np.log(max(1.0, *ratios)))
 
 
 def _limits(

@@ -8,19 +8,10 @@ from monitor.phrases import plural
 __all__ = ["LEAST_RATE", "MOST_CHANNELS", "MOST_RATE", "MOST_SAMPLES", "check_format"]
 
 
-# ------------------------------------------------------------------------------------ audio limits
-# The sample rates, numbers of channels and sizes of a block of audio that the program accepts.
-
 LEAST_RATE = 1_000
-MOST_RATE = 768_000
-"""Samples a second: twice the highest rate that sound cards have."""
+MOST_RATE = 768_000  # samples a second: twice the highest rate that sound cards have
 MOST_CHANNELS = 64
-MOST_SAMPLES = 1 << 22
-"""Of all channels, read at one go: 16 MB. A block of 30 s in stereo at 48 kHz fits."""
-
-
-# ------------------------------------------------------------------------------------ header check
-# Refuses audio whose header states a sample rate or number of channels that cannot be true.
+MOST_SAMPLES = 1 << 22  # of all channels, at one go: 16 MB. 30 s in stereo at 48 kHz fit
 
 
 def check_format(label: str, rate: int, channels: int) -> None:

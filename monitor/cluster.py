@@ -14,7 +14,6 @@ import pickle
 import threading
 import time
 from asyncio import CancelledError
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent import futures
 from contextlib import ExitStack, contextmanager
@@ -25,20 +24,24 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from monitor.errors import MonitorError, UsageError
-from monitor.jobs import ITEMS_AHEAD, Workers, cores, no_interrupt, one_thread, one_torch_thread
+from monitor.jobs import (
+    ITEMS_AHEAD,
+    Workers,
+    cores,
+    in_order,
+    no_interrupt,
+    one_thread,
+    one_torch_thread,
+)
 from monitor.managed import Managed
 
 __all__ = ["Cluster"]
 
-CONNECT_SECONDS = 4.0
-"""To reach a scheduler."""
+CONNECT_SECONDS = 4.0  # to reach a scheduler
 _SCHEDULER_SECONDS = 5.0
-_PATIENCE_SECONDS = 60.0
-"""For a scheduler that was there, and for what a worker says of itself: it may be very busy."""
-_LOOK_SECONDS = 5.0
-"""Between looks at whether there are any workers."""
-_NO_PAGE = "127.0.0.1:0"
-"""Where dask listens for a browser: without an address that is every interface."""
+_PATIENCE_SECONDS = 60.0  # for a scheduler that was there, or a worker: it may be very busy
+_LOOK_SECONDS = 5.0  # between looks at whether there are any workers
+_NO_PAGE = "127.0.0.1:0"  # where dask listens for a browser: else on every interface
 _ALONE: dict[str, object] = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
@@ -48,10 +51,10 @@ _ALONE: dict[str, object] = {
 """Of a local cluster: it shows nothing, and writes nothing that it holds to the disk."""
 _INSTALL = "pip install 'speaker-disclosure-monitor[cluster]'"
 _SAME = "install the same there"
+# on which the last bits of what is heard depend
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr", "webrtcvad-wheels")
-"""On which the last bits of what is heard depend."""
+# paths of networks, and of a list of words; a worker's own counts more
 _ENVIRONMENT = ("MONITOR_ECAPA", "MONITOR_OFFERED", "MONITOR_WORD_LIST")
-"""Paths of networks, and of a list of words; a worker's own counts more."""
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -136,38 +139,20 @@ class Cluster(Managed, Workers):
     ) -> Generator[_Result, None, None]:
         """``work(task)`` for every task, in order: see `monitor.jobs.each_in_order`."""
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-        terms = _Terms(_code(), _libraries(), alike(), environment)
+        libraries = {name: version(name) for name in _LIBRARIES}
+        terms = _Terms(_code(), libraries, alike(), environment)
         name = getattr(getattr(work, "func", work), "__name__", "work").strip("_")
-        waiting: deque[Any] = deque()
-        told: set[str] = set()
 
-        def tell() -> None:
-            if arrived is None:
-                return
-            for future in waiting:
-                if future.key not in told and future.done():
-                    arrived(self._result(future))
-                    told.add(future.key)
+        def submit(task: _Task) -> Any:
+            order = _Order(work, alike, task, terms, _sizes(reads(task)))
+            key = f"monitor-{name}-{os.urandom(16).hex()}"
+            with self._gone_is_told():
+                return self._client.submit(_do, order, key=key, pure=False)
 
-        def first() -> Any:
-            result = self._result(waiting[0], tell)
-            tell()
-            told.discard(waiting.popleft().key)
-            return result
+        def room() -> int:
+            return ITEMS_AHEAD * max(2, self._threads())
 
-        try:
-            for number, task in enumerate(tasks):
-                order = _Order(work, alike, task, terms, _sizes(reads(task)))
-                key = f"monitor-{name}-{os.urandom(8).hex()}-{number}"
-                with self._gone_is_told():
-                    waiting.append(self._client.submit(_do, order, key=key, pure=False))
-                if len(waiting) >= self._room():
-                    yield first()
-            while waiting:
-                yield first()
-        finally:
-            for future in waiting:
-                future.release()
+        yield from in_order(tasks, submit, self._result, room, arrived)
 
     def close(self) -> None:
         """Let go of the scheduler, and end a local cluster."""
@@ -254,10 +239,6 @@ class Cluster(Managed, Workers):
             if code != _code():
                 raise MonitorError(_unlike(place))
 
-    def _room(self) -> int:
-        """Tasks that may be out at once."""
-        return ITEMS_AHEAD * max(2, self._threads())
-
     def _threads(self) -> int:
         """What the workers have, once the scheduler has said so.
 
@@ -280,7 +261,7 @@ class Cluster(Managed, Workers):
                     if time.monotonic() > until:
                         raise
 
-    def _result(self, future: Any, meanwhile: Callable[[], None] = lambda: None) -> Any:
+    def _result(self, future: Any, meanwhile: Callable[[], None]) -> Any:
         """Of one order; ``meanwhile`` is called now and then while it is waited for."""
         from distributed import KilledWorker
 
@@ -359,10 +340,6 @@ def _code() -> str:
 
 def _unlike(place: str) -> str:
     return f"{place} has another version of the program or its networks than here; {_SAME}"
-
-
-def _libraries() -> dict[str, str]:
-    return {name: version(name) for name in _LIBRARIES}
 
 
 @contextmanager

@@ -32,12 +32,10 @@ __all__ = [
 
 FEWEST, MOST = 2, 10**10
 NOTHING_BITS = 0.05
-WIDE_BITS = 2.0
-"""Limits further apart are said as a range of people: one number would promise too much."""
+WIDE_BITS = 2.0  # limits further apart are a range of people: one number would promise too much
 NEARLY_ONE = 1.5
 NEAR_BITS = 2.5
-YOU = ("me", "myself")
-"""Who is watched by one of these names is the one who reads."""
+YOU = ("me", "myself")  # who is watched by one of these names is the one who reads
 
 
 class Crowd(NamedTuple):

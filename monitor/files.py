@@ -40,7 +40,6 @@ __all__ = [
 
 
 # ------------------------------------------------------------------------------------------- locks
-# One writer at a time: advisory locks on open files; they end with their process.
 
 try:
     import fcntl
@@ -98,11 +97,8 @@ def is_still_at(handle: int, path: str | os.PathLike[str]) -> bool:
 
 
 # ----------------------------------------------------------------------------------- private files
-# Files for one's own eyes that are written as they stand: ours and nobody else's, or refused.
-#
-# A file that grows (a run, a ledger, a journal) cannot be written beside its place and renamed.
-# Where another user has put one there first, whoever may read it would get all that is written to
-# it.
+# A file that grows (a run, a ledger, a journal) cannot be written beside its place and renamed:
+# where another user has put one there first, whoever may read it would get all that is written.
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
@@ -117,11 +113,9 @@ def is_ours(found: os.stat_result) -> bool:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """A descriptor of a plain file that is ours alone (mode 0600); it is made where there is none.
+    """A descriptor of a plain file that is ours alone (mode 0600), made where there is none.
 
-    Args:
-        path: of the file; a link is not followed.
-        flags: of `os.open`, O_CREAT and all.
+    A link is not followed; ``flags`` are of `os.open`, O_CREAT and all.
 
     Raises:
         OSError: it cannot be opened.
@@ -140,10 +134,6 @@ def keep_private(handle: int, name: str | os.PathLike[str]) -> None:
     """See to it that an open file is ours alone; what is no plain file is left as it is.
 
     One that others could read or write is made private (0600), where the file system can.
-
-    Args:
-        handle: its descriptor.
-        name: what to call it.
 
     Raises:
         StoreError: it is another user's, or has a second name elsewhere.
@@ -220,14 +210,11 @@ def _user(number: int) -> str:
 
 
 # ---------------------------------------------------------------------------------------- archives
-# Reads ``.npz`` files that anybody may have made: checked before anything is inflated.
 
 MOST_MEMBERS = 65_536
 MOST_BYTES = 4 << 30
-FREE_BYTES = 128 << 20
-"""So much a file may hold however small it is: a day of voice activity shrinks a thousand times."""
-MOST_RATIO = 50
-"""Beyond that, times the size of the file: histograms of ten thousand speakers shrink 24 times."""
+FREE_BYTES = 128 << 20  # however small a file is: a day of voice activity shrinks a thousand times
+MOST_RATIO = 50  # beyond that, of its size: histograms of ten thousand speakers shrink 24 times
 
 
 def read_arrays(
@@ -275,8 +262,8 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> AnyArray:
     """One array, once its header is known to promise what is there."""
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
-        first = version == (1, 0)
-        read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        one, two = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+        read = one if version == (1, 0) else two
         try:
             shape, _, kind = read(stream)
         except Exception as error:  # numpy reads it with Python's tokenizer, which has its own
@@ -292,16 +279,13 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> AnyArray:
 
 
 # ------------------------------------------------------------------------------------------ atomic
-# Atomic, private writes of files: written beside the target, mode 0600, renamed at the end.
-#
 # A writer that is killed leaves its part behind, which may be biometric. As long as it lives it
 # holds a lock on it, so that whoever next uses the target, or an hour later its folder, can tell
 # what nobody works on any more.
 
 _SUFFIX = ".unfinished"
 PATIENCE_SECONDS = 60.0
-OLD_SECONDS = 3600.0
-"""Who writes to one file for longer than that without ending is gone."""
+OLD_SECONDS = 3600.0  # who writes to one file for longer than that without ending is gone
 _LOOK_SECONDS = 0.02
 _PART = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_SUFFIX)}", re.DOTALL)
 _WIPED_BYTES = 1 << 20

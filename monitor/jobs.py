@@ -13,7 +13,7 @@ from _thread import interrupt_main
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -43,7 +43,6 @@ __all__ = [
 
 
 # ----------------------------------------------------------------------------------------- threads
-# Holds NumPy's matrix products to one thread.
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -71,13 +70,16 @@ def _libraries() -> Any:
 
 
 # ----------------------------------------------------------------------------------------- workers
-# Does the same work on many items with several processes, and gives the results in order.
 
-ITEMS_AHEAD = 4
-"""Results that may wait for an earlier one, and work that is handed out, for each process."""
+ITEMS_AHEAD = 4  # results that wait for an earlier one, and work handed out, for each process
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LOOK_SECONDS = 0.1
 _GRACE_SECONDS = 2.0
+
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+_Future = TypeVar("_Future", bound=Any)
 
 
 class Workers(ABC):
@@ -160,8 +162,8 @@ def each_in_order(
     Args:
         work: a function that another process can import; an exception of it is raised here.
         tasks: taken as they are needed; they and the results must be picklable.
-        jobs: processes; 1 works in this one. Python starts them afresh, so that a script must
-            begin its work under ``if __name__ == "__main__":``. Or a `monitor.cluster.Cluster`.
+        jobs: processes; 1 works in this one. Python starts them afresh, so that a script must begin
+            its work under ``if __name__ == "__main__":``. Or a `monitor.cluster.Cluster`.
         reads: files that a task needs, by absolute paths; a worker elsewhere that cannot read what
             can be read here is named, and nothing goes on.
         alike: says what the results depend on beside the task, such as marks of networks; a worker
@@ -192,16 +194,19 @@ def each_in_order(
     context = get_context("spawn")  # a fork could inherit a lock that nobody will release
     stop = context.RawValue(ctypes.c_bool, False)  # no lock: a worker may die at any moment
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(stop,))
-    waiting: deque[Future[_Result]] = deque()
-    told: set[Future[_Result]] = set()
+
+    def submit(task: _Task) -> Future[_Result]:
+        with no_interrupt():  # or a process that is just starting would complain of it
+            return pool.submit(_do, work, task)
+
+    def result(future: Future[_Result], meanwhile: Callable[[], None]) -> _Result:
+        while not future.done():
+            wait([future], None if arrived is None else _LOOK_SECONDS)
+            meanwhile()
+        return future.result()
+
     try:
-        for task in tasks:
-            with no_interrupt():  # or a process that is just starting would complain of it
-                waiting.append(pool.submit(_do, work, task))
-            if len(waiting) >= ITEMS_AHEAD * jobs:
-                yield _first(waiting, told, arrived)
-        while waiting:
-            yield _first(waiting, told, arrived)
+        yield from in_order(tasks, submit, result, lambda: ITEMS_AHEAD * jobs, arrived)
     except BrokenProcessPool:
         raise MonitorError(
             f"one of {jobs} processes has ended in the midst of its work (killed, or out of "
@@ -212,19 +217,45 @@ def each_in_order(
         pool.shutdown(cancel_futures=True)
 
 
-def _first(
-    waiting: deque[Future[_Result]],
-    told: set[Future[_Result]],
+def in_order(
+    tasks: Iterable[_Task],
+    submit: Callable[[_Task], _Future],
+    result: Callable[[_Future, Callable[[], None]], _Result],
+    room: Callable[[], int],
     arrived: Callable[[_Result], None] | None,
-) -> _Result:
-    """The result of the first, once it is there; of others that are, ``arrived`` is told too."""
-    while arrived is not None and waiting[0] not in told:
-        done, _ = wait([each for each in waiting if each not in told], None, FIRST_COMPLETED)
-        for future in done:
-            arrived(future.result())
-        told |= done
-    told.discard(waiting[0])
-    return waiting.popleft().result()
+) -> Generator[_Result, None, None]:
+    """The results of tasks that are handed out, in order, whoever works on them.
+
+    Args:
+        tasks: taken as there is room for them.
+        submit: hands one out; what it gives has ``done()``.
+        result: waits for one, and calls its second argument now and then meanwhile.
+        room: how many may be out at once.
+        arrived: as of `each_in_order`.
+    """
+    waiting: deque[_Future] = deque()
+    told: set[int] = set()
+
+    def tell() -> None:
+        if arrived is None:
+            return
+        for future in waiting:
+            if id(future) not in told and future.done():
+                told.add(id(future))
+                arrived(result(future, lambda: None))
+
+    def first() -> _Result:
+        found = result(waiting[0], tell)
+        tell()
+        told.discard(id(waiting.popleft()))
+        return found
+
+    for task in tasks:
+        waiting.append(submit(task))
+        if len(waiting) >= room():
+            yield first()
+    while waiting:
+        yield first()
 
 
 def _begin(stop: Any) -> None:
@@ -303,13 +334,8 @@ def no_interrupt() -> Iterator[None]:
 
 
 # --------------------------------------------------------------------------------------- processes
-# Several processes that run generators, each ahead of the program that takes its results.
 
-AHEAD = 120
-"""Results of one process that may wait to be taken."""
-
-_Task = TypeVar("_Task")
-_Result = TypeVar("_Result")
+AHEAD = 120  # results of one process that may wait to be taken
 
 
 class GeneratorProcesses(Managed, Generic[_Task, _Result]):
@@ -321,8 +347,7 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
     Args:
         work: a function that another process can import.
         tasks: they and what the generators yield must be picklable.
-        jobs: processes. Python starts them afresh, so that a script must begin its work under
-            ``if __name__ == "__main__":``.
+        jobs: processes, as of `each_in_order`.
 
     Example:
         >>> with GeneratorProcesses(iter, ["ab", "c"], jobs=2) as processes:

@@ -18,14 +18,11 @@ from monitor.managed import Managed
 
 __all__ = ["Ended", "StartedProgram", "run_program"]
 
-MARK = "MONITOR_STARTED_BY"
-"""In the environment of a program, so that what it starts is known wherever it goes."""
+MARK = "MONITOR_STARTED_BY"  # in the environment: what a program starts is known wherever it goes
 _KEPT_BYTES = 1 << 16
-MOST_SAID_BYTES = 256 << 20
-"""Of a program that does not stop to explain itself."""
+MOST_SAID_BYTES = 256 << 20  # of a program that does not stop to explain itself
 _PIECE = 1 << 16
-_QUIET_SECONDS = 1.0
-"""For the pipes of a program that has ended, where what it left behind holds them open."""
+_QUIET_SECONDS = 1.0  # for pipes of a program that has ended, held open by what it left behind
 _LOOK_SECONDS = 0.1
 _KILL_SECONDS = 5.0
 
@@ -59,9 +56,6 @@ class StartedProgram(Managed):
         command: words, or a line for the shell.
         environment: instead of this process's.
         stdout: as `subprocess.Popen` takes it; so is ``stderr``.
-
-    Attributes:
-        process: the program itself.
 
     Raises:
         OSError: it cannot be started.

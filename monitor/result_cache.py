@@ -118,23 +118,18 @@ def code_mark(*names: str) -> str:
     """
     made = hashlib.sha256()
     for name in names:
-        for place, file in sorted(_sources(name)):
+        spec = find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        first = Path(spec.origin)
+        sources = {name: first}
+        if spec.submodule_search_locations is not None:
+            below = first.parent.rglob("*.py")
+            sources = {f"{name}.{p.relative_to(first.parent).as_posix()}": p for p in below}
+        for place, path in sorted(sources.items()):
+            file = path.read_bytes()
             made.update(f"{place} {len(file)}\n".encode() + file)
     return made.hexdigest()
-
-
-def _sources(name: str) -> list[tuple[str, bytes]]:
-    spec = find_spec(name)
-    assert spec is not None
-    assert spec.origin is not None
-    first = Path(spec.origin)
-    if spec.submodule_search_locations is None:
-        return [(name, first.read_bytes())]
-    home = first.parent
-    return [
-        (f"{name}.{each.relative_to(home).as_posix()}", each.read_bytes())
-        for each in home.rglob("*.py")
-    ]
 
 
 def _mark(content: bytes) -> bytes:

@@ -27,7 +27,6 @@ __all__ = ["Column", "Readings"]
 
 
 # ----------------------------------------------------------------------------------------- columns
-# One column of a table: its name, what its cells are, and their unit.
 
 Kind: TypeAlias = Literal["number", "integer", "boolean", "text"]
 
@@ -71,7 +70,6 @@ def unit_of(name: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------- files
-# Tables written as CSV and Parquet, and made into data frames.
 
 SUFFIXES = (".csv", ".parquet")
 
@@ -119,12 +117,9 @@ def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow([column.name for column in columns])
     for row in rows:
-        lines.writerow([_cell(row.get(column.name)) for column in columns])
+        cells = (row.get(column.name) for column in columns)
+        lines.writerow([str(c).lower() if isinstance(c, bool) else c for c in cells])
     text.detach()
-
-
-def _cell(value: Any) -> Any:
-    return str(value).lower() if isinstance(value, bool) else value
 
 
 def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:
@@ -167,13 +162,8 @@ def read_parquet(path: Path, columns: Sequence[Column]) -> list[dict[str, Any]]:
 
 def _type(column: Column) -> Any:
     """Of Arrow."""
-    arrow = need("pyarrow")
-    return {
-        "number": arrow.float64(),
-        "integer": arrow.int64(),
-        "boolean": arrow.bool_(),
-        "text": arrow.string(),
-    }[column.kind]
+    names = {"number": "float64", "integer": "int64", "boolean": "bool_", "text": "string"}
+    return getattr(need("pyarrow"), names[column.kind])()
 
 
 def data_frame(columns: Sequence[Column], rows: Iterable[Row]) -> pandas.DataFrame:
@@ -200,7 +190,6 @@ def _cells(column: Column, rows: Sequence[Row]) -> list[Any]:
 
 
 # -------------------------------------------------------------------------------------------- flat
-# A reading as one row: what is nested in its record becomes columns named with dots.
 
 OF_THE_RUN = (
     Column("run", "text", "the file of the run"),
@@ -208,12 +197,7 @@ OF_THE_RUN = (
 )
 """Columns before those of the readings, where these were read from runs."""
 
-_KINDS: Mapping[str, Kind] = {
-    "number": "number",
-    "integer": "integer",
-    "boolean": "boolean",
-    "string": "text",
-}
+_KINDS: Mapping[str, Kind] = {"number": "number", "integer": "integer", "boolean": "boolean"}
 _ENDS = {"_low": ", lower limit", "_high": ", upper limit"}
 
 
@@ -244,7 +228,12 @@ def flat(reading: Mapping[str, Any]) -> dict[str, Any]:
                 row |= {f"{feature}.{part}": each for part, each in figures.items()}
         elif name == "among":
             for each in _with("people", value):
-                row |= _of_crowd(each)
+                under = f"among.{crowd(each['people'])}."
+                row |= {under + part: figure for part, figure in each.items() if part != "people"}
+                favourite = row.pop(f"{under}favourite", None)
+                if favourite is not None:
+                    name = f"{under}favourite"
+                    row[name], row[f"{name}_probability"] = favourite
         elif name == "top":
             row |= {f"posterior.{who}": each for who, each in value}
         elif name == "bystanders":
@@ -265,15 +254,6 @@ def _under(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
                 row |= _under(f"{name}.{who}", figures)
         else:
             row[f"{name}.{part}"] = "+".join(each) if isinstance(each, list) else each
-    return row
-
-
-def _of_crowd(among: Mapping[str, Any]) -> dict[str, Any]:
-    under = f"among.{crowd(among['people'])}."
-    row = {under + part: each for part, each in among.items() if part != "people"}
-    favourite = row.pop(f"{under}favourite", None)
-    if favourite is not None:
-        row[f"{under}favourite"], row[f"{under}favourite_probability"] = favourite
     return row
 
 
@@ -309,7 +289,9 @@ def columns_of(
             for people in crowds:
                 found += _columns(key, parts, f"among.{crowd(people)}.")
                 if posterior:
-                    found += _favourite(key, f"among.{crowd(people)}.")
+                    name = f"among.{crowd(people)}.favourite"
+                    found.append(Column(name, "text", key.meaning))
+                    found.append(Column(f"{name}_probability", "number", key.meaning))
         elif key.name in ("top", "bystanders"):
             under, who = ("posterior", named) if key.name == "top" else ("bystander", others)
             if posterior:
@@ -338,18 +320,9 @@ def _with(name: str, objects: Iterable[Any] | None) -> list[Mapping[str, Any]]:
 def _columns(key: Key, parts: Mapping[str, Any], under: str) -> Iterator[Column]:
     for name, schema in parts.items():
         end = next((said for end, said in _ENDS.items() if name.endswith(end)), "")
-        yield Column(under + name, _kind(schema), key.meaning + end)
-
-
-def _favourite(key: Key, under: str) -> Iterator[Column]:
-    yield Column(f"{under}favourite", "text", key.meaning)
-    yield Column(f"{under}favourite_probability", "number", key.meaning)
-
-
-def _kind(schema: Mapping[str, Any]) -> Kind:
-    kinds = schema.get("type", "string")  # one of a few words
-    first = kinds if isinstance(kinds, str) else kinds[0]
-    return _KINDS.get(first, "text")  # a list of names is joined
+        kinds = schema.get("type", "string")  # one of a few words
+        first = kinds if isinstance(kinds, str) else kinds[0]
+        yield Column(under + name, _KINDS.get(first, "text"), key.meaning + end)
 
 
 def _each(names: Iterable[str]) -> list[str]:
@@ -357,7 +330,6 @@ def _each(names: Iterable[str]) -> list[str]:
 
 
 # ---------------------------------------------------------------------------------------- readings
-# The readings of a stream, or of several runs, as one table: `Readings`.
 
 
 class Readings(Sequence[Mapping[str, Any]]):

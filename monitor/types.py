@@ -104,8 +104,8 @@ class Block:
     Attributes:
         samples: shape (n,) or (n, channels), floats in [-1, 1].
         rate: samples per second.
-        recording: which recording of the stream this is; another number starts resampling and
-            voice activity afresh.
+        recording: which recording of the stream this is; another number starts resampling and voice
+            activity afresh.
     """
 
     samples: FloatArray
@@ -271,8 +271,8 @@ class Track:
     """The usable frames of one feature.
 
     Attributes:
-        ticks: shape (k,), non-decreasing; the frame is complete once that many ticks of the
-            stream have been heard.
+        ticks: shape (k,), non-decreasing; the frame is complete once that many ticks of the stream
+            have been heard.
         values: shape (k,) integers (bins of a histogram) or (k, d) floats (embeddings).
         spans: shape (k, 2), the stretch of audio [begin, end) each frame was made of, in ticks of
             the stream; None where a frame stands for its feature's ``frame_seconds``, complete as

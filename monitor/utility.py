@@ -24,7 +24,6 @@ __all__ = ["Understood", "Utility", "compare", "figures", "understand"]
 
 
 # ------------------------------------------------------------------------------------------- edits
-# Edit distance: how many phones have to be changed to turn one sequence into another.
 
 
 def edits(found: Sequence[str], said: Sequence[str]) -> int:
@@ -48,7 +47,6 @@ def edits(found: Sequence[str], said: Sequence[str]) -> int:
 
 
 # ----------------------------------------------------------------------------------- understanding
-# What a listener gets out of a recording: the phones, the pitch and how loud it is.
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +54,6 @@ class Understood:
     """A recording as it is understood.
 
     Attributes:
-        seconds: its length.
         power: mean of the squared samples.
         phones: what the package's recogniser of English hears, in order, ARPAbet without stress.
         pitch_hertz: shape (ticks,), every 10 ms, by the feature ``f0_robust``; 0 where it is not
@@ -70,11 +67,7 @@ class Understood:
 
 
 def understand(samples: FloatArray, rate: int) -> Understood:
-    """Listen to one channel of a recording.
-
-    Args:
-        samples: shape (n,), in -1 to 1.
-        rate: samples a second.
+    """Listen to one channel of a recording: samples of shape (n,), in -1 to 1.
 
     Raises:
         UsageError: another shape, none, or not finite.
@@ -104,24 +97,17 @@ def pitch_of(samples: FloatArray, rate: int) -> FloatArray:
     samples = np.asarray(samples, np.float32)
     heard = np.concatenate([resampler.process(samples), resampler.flush()])
     track = RobustF0().process(heard)
-    pitch = np.zeros(max(-(-heard.size * TICKS_PER_SECOND // RATE), 1 + _last(track.ticks)))
+    last = int(track.ticks[-1]) if track.ticks.size else -1
+    pitch = np.zeros(max(-(-heard.size * TICKS_PER_SECOND // RATE), 1 + last))
     pitch[track.ticks] = RATE / (track.values + LOWEST_LAG)
     return pitch
 
 
-def _last(ticks: IntArray) -> int:
-    return int(ticks[-1]) if ticks.size else -1
-
-
 # --------------------------------------------------------------------------------------- comparing
-# How much of what a recording says is left in the protected one.
 
-LONGEST_LAG_SECONDS = 0.5
-"""By which a protected recording may come later, or earlier, than the clear one."""
-_FEWEST = 30
-"""Frames voiced in both, below which no correlation is given: 0.3 s."""
-_STILL = (0.05, 0.95)
-"""Shares of the frames between which a pitch moves by more than its resolution, or not at all."""
+LONGEST_LAG_SECONDS = 0.5  # by which a protected recording may come later, or earlier
+_FEWEST = 30  # frames voiced in both, below which no correlation is given: 0.3 s
+_STILL = (0.05, 0.95)  # of the frames: between them a pitch moves by more than its resolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +210,6 @@ def _correlation(here: FloatArray, there: FloatArray) -> tuple[float | None, str
 
 
 # ----------------------------------------------------------------------------------------- figures
-# Utility over many recordings, with limits over speakers.
 
 _REFERENCE = (
     "Against what the same recogniser hears in the clear recording, not against what was said."
@@ -250,8 +235,8 @@ def figures(
 
     Returns:
         ``utility.phone_error``, ``utility.voiced_in_both``, ``utility.pitch_correlation``,
-        ``utility.louder_db`` and ``utility.longer``; without a value, and with a note, where it
-        does not exist.
+            ``utility.louder_db`` and ``utility.longer``; without a value, and with a note, where it
+            does not exist.
 
     Raises:
         UsageError: no recording, or not a speaker for each.

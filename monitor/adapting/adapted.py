@@ -32,8 +32,6 @@ from monitor.sources.provenance import file_hash
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
 
 # ------------------------------------------------------------------------------------------ within
-# Embeddings turned so that what changes within a voice counts less: nothing is trained.
-#
 # Within-class covariance normalisation (A. Hatch, S. Kajarekar and A. Stolcke, Interspeech 2006),
 # with the mean over speakers taken away: both are linear, and go into the last layer of a network.
 
@@ -53,7 +51,7 @@ def within(
 
     Returns:
         shape (m, m), of which W = (turn turn^T)^-1 is the covariance within voices with a ridge,
-        scaled to leave lengths about as they are; shape (m,), the centre.
+            scaled to leave lengths about as they are; shape (m,), the centre.
     """
     counts = np.bincount(voices, minlength=len(corpora))
     sums = np.zeros((len(corpora), embeddings.shape[1]))
@@ -73,13 +71,7 @@ def within(
 def turned(
     weights: Mapping[str, FloatArray], turn: FloatArray, centre: FloatArray
 ) -> dict[str, FloatArray]:
-    """The folded weights of the voice network with its last layer turned.
-
-    Args:
-        weights: as `monitor.adapting.fine_tuning.folded` gives them.
-        turn: from `within`.
-        centre: likewise.
-    """
+    """The folded weights of the voice network with its last layer turned, as `within` says."""
     made = dict(weights)
     for name, each in (("embed", made["embed"]), ("embed.bias", made["embed.bias"] - centre)):
         made[name] = np.asarray(turn.T @ each, np.float32)
@@ -87,10 +79,8 @@ def turned(
 
 
 # ---------------------------------------------------------------------------------------- schedule
-# How long a training is, how fast it learns at each moment of it, and what keeps its state.
 
-FINE_TUNING_STEPS = 200
-"""Of a network that has learnt already, where nobody says."""
+FINE_TUNING_STEPS = 200  # of a network that has learnt already, where nobody says
 _WARM_UP = 0.05
 
 
@@ -132,12 +122,7 @@ class KeptTraining(ABC):
 
 
 def rate(done: float, highest: float, lowest: float) -> float:
-    """Of learning: a short rise, then half a cosine.
-
-    Args:
-        done: share of the training, 0 to 1.
-        highest: rate, after the rise.
-        lowest: rate, at the end.
+    """Of learning: a short rise, then half a cosine from ``highest`` to ``lowest``.
 
     Example:
         >>> [round(rate(done, 1.0, 0.0), 2) for done in (0, 0.05, 0.5, 1)]
@@ -150,7 +135,6 @@ def rate(done: float, highest: float, lowest: float) -> float:
 
 
 # -------------------------------------------------------------------------------- protected speech
-# Protected speech to train on: stretches of it, each protected with draws of its own.
 
 SPEEDS = (1.0, 0.9, 1.1)
 """A voice at another speed has another pitch and other formants: somebody else (Yamamoto et al.,
@@ -210,10 +194,10 @@ def draw_speech(
     progress: Callable[[str], None] = lambda _: None,
     jobs: Jobs = 1,
 ) -> ProtectedSpeech:
-    """Draw stretches of every speaker, and protect each by itself.
+    """Draw stretches of every speaker, and protect each by itself; no audio is written.
 
     What is drawn depends on the seed, the speaker and the recordings; neither on the others nor on
-    ``jobs``. No audio is written.
+    ``jobs``.
 
     Args:
         corpora: recordings of one or several; speakers of two are two, whatever their names.
@@ -311,8 +295,6 @@ def bands(sound: FloatArray) -> FloatArray:
 
 
 # ----------------------------------------------------------------------------------------- adapted
-# A network adapted to an anonymiser, made once: kept by a hash of everything that it depends on.
-#
 # It is no template, but has learnt from people's voices: what is kept is private (mode 0600).
 
 _CODE = ("monitor.adapting", "monitor.features", "monitor.networks", "monitor.anonymisers")

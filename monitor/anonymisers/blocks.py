@@ -20,7 +20,6 @@ from monitor.maths.composition import DELTA, advanced, basic, optimal
 from monitor.types import Block, FloatArray
 
 # ----------------------------------------------------------------------------------------- promise
-# What an epsilon for each frame comes to over all frames of a speaker.
 
 EVERYBODY_BITS = 33.0
 """Enough to tell one person from all others alive: 2 ** 33 is more than 8 billion."""
@@ -31,7 +30,6 @@ class Promise:
     """How much all frames of one speaker can give away together.
 
     Attributes:
-        speaker: who.
         epsilon: of one frame, nats.
         delta: with which probability the advanced and the optimal bound may fail.
         seconds: of speech that the frames stand for.
@@ -105,12 +103,9 @@ def empty_after(epsilon: float) -> int:
 
 
 # ---------------------------------------------------------------------------------------- declared
-# What an anonymiser declares itself to be: an epsilon for each window of what it lets through.
 
-_MECHANISMS = ("laplace", "tokens")
-"""Whose setting begins with an epsilon for each frame."""
-_EXACT = 1000
-"""Windows up to which the optimal composition is worked out anew for each number of them."""
+_MECHANISMS = ("laplace", "tokens")  # whose setting begins with an epsilon for each frame
+_EXACT = 1000  # windows up to which the optimal composition is worked out for each number of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +188,9 @@ def _after(declared: Declared, windows: int) -> Promise:
 
 
 # ------------------------------------------------------------------------------------------ blocks
-# Protects a stream as it is heard: blocks of audio in, as much protected audio out.
 
 _ANY_RATE = 16_000
-_LONGER_SECONDS = 0.1
-"""By how much a program's output may be longer: the rest is left out."""
+_LONGER_SECONDS = 0.1  # by which a program's output may be longer: the rest is left out
 
 
 class ProtectedBlocks:
@@ -218,8 +211,7 @@ class ProtectedBlocks:
     Attributes:
         latency_seconds: by how much what comes out may lag behind; None where nothing comes before
             a recording is over.
-        declared: what the method promises of each window (`monitor.anonymisers.blocks`); None
-            where it promises nothing.
+        declared: what the method promises of each window; None where it promises nothing.
         channels_heard: how many channels are protected, as far as anything was heard.
 
     Raises:
@@ -266,9 +258,9 @@ class ProtectedBlocks:
             if current is None or current.key != key:
                 if current is not None:
                     yield current.end()
-                current = _Recording(key, [self._utterance(key[1], key[0], i) for i in
-                                           range(key[2])], self._method)  # fmt: skip
-            yield current.take(columns)
+                channels = [self._utterance(key[1], key[0], i) for i in range(key[2])]
+                current = _Recording(key, channels, self._method)
+            yield current.process(columns)
         if current is not None:
             yield current.end()
 
@@ -304,7 +296,7 @@ class _Recording:
         self._sound = BadSamples(key[1], key[0], 0)
         self._given = self._made = 0
 
-    def take(self, columns: FloatArray) -> Block:
+    def process(self, columns: FloatArray) -> Block:
         """What is whole after these samples, shape (n, channels)."""
         columns = self._sound.silence(columns)
         self._given += len(columns)

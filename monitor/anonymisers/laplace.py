@@ -69,21 +69,16 @@ class Laplace:
         return noise_scale(self.epsilon, self.clip)
 
     def noisy(self, values: FloatArray, *whose: object) -> FloatArray:
-        """Embeddings with noise.
+        """Embeddings, shape (k, d), with noise, float32.
 
         Args:
-            values: shape (k, d).
+            values: the embeddings.
             whose: the seed, and whatever else the noise is to be drawn by.
-
-        Returns:
-            float32 of the same shape.
         """
         uniform = secret_uniform(values.size, "laplace", *whose).reshape(values.shape)
         noise = laplace(uniform, self.scale)
-        noisy: FloatArray = (clipped(values.astype(np.float64), self.clip) + noise).astype(
-            np.float32
-        )
-        return noisy
+        noisy = clipped(values.astype(np.float64), self.clip) + noise
+        return np.asarray(noisy, np.float32)
 
     def protect(
         self, frames: Frames, tracks: Mapping[str, FeatureSpec], *, name: str, seed: int

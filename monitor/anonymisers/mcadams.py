@@ -14,7 +14,6 @@ from monitor.errors import UsageError
 from monitor.types import FloatArray
 
 # ------------------------------------------------------------------------------------- overlapping
-# Streams frames through a function: half-overlapping, windowed, added up again.
 
 
 class OverlapAdd:
@@ -76,37 +75,32 @@ class OverlapAdd:
 
 
 # ----------------------------------------------------------------------------------------- mcadams
-# The McAdams coefficient: formants moved by raising the angles of LPC poles to a power.
-#
 # Patino, Tomashenko, Todisco, Nautsch and Evans, Speaker anonymisation using the McAdams
 # coefficient, Interspeech 2021; baseline B2 of the VoicePrivacy challenges. Written from that
 # description.
 
-DRAWN = (0.5, 0.9)
-"""Between which coefficients are drawn."""
+DRAWN = (0.5, 0.9)  # between which coefficients are drawn
 ORDER = 20
 FRAME_SECONDS = 0.02
 REFERENCE_RATE = 16_000
 LEAST, MOST = 0.1, 2.0
-_CORRECTION = 1e-9
-"""Of a frame's power, as white noise: a pure tone has a prediction, too."""
+_CORRECTION = 1e-9  # of a frame's power, as white noise: a pure tone has a prediction, too
 
 
 class McAdams:
     """Moves the formants of a voice, and leaves pitch and timing.
 
     Frames of 20 ms, half overlapping, are split by linear prediction of order 20 into poles and a
-    residual. The angle of each pole that is not real, in radians at 16 kHz whatever the rate,
-    is raised to the power alpha: below 1 what lies under 2546 Hz (one radian) moves up and
-    what lies above it down. The residual is filtered by the moved poles, and each frame keeps the
-    energy that it had, where the published system scales the whole recording to its peak.
+    residual. The angle of each pole that is not real, in radians at 16 kHz whatever the rate, is
+    raised to the power alpha: below 1 what lies under 2546 Hz (one radian) moves up and what lies
+    above it down. The residual is filtered by the moved poles, and each frame keeps the energy that
+    it had, where the published system scales the whole recording to its peak.
 
     Args:
         alpha: the coefficient, 0.1 to 2; 1 changes nothing.
         rate: samples per second.
 
     Attributes:
-        alpha, rate: as given.
         latency_samples: one less than a frame.
 
     Raises:
@@ -155,15 +149,9 @@ class McAdams:
 
 
 def moved_poles(predictor: FloatArray, alpha: float, rate: int) -> FloatArray:
-    """The prediction polynomial with the angles of its roots raised to a power.
+    """The prediction polynomial, shape (order + 1,), with its roots' angles at 16 kHz to a power.
 
-    Args:
-        predictor: shape (order + 1,), beginning with 1.
-        alpha: the power.
-        rate: samples per second; angles are those at 16 kHz.
-
-    Returns:
-        A polynomial of the same order; radii are kept, but none lies outside of the unit circle.
+    Radii are kept, but none lies outside of the unit circle.
     """
     roots = np.roots(predictor)
     pole, real = roots[roots.imag > 0], roots[roots.imag == 0]

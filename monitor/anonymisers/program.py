@@ -16,22 +16,21 @@ from monitor.safe_text import file_name, printable
 from monitor.sources.pipe import Pipe
 from monitor.types import Block, FloatArray
 
-START_SECONDS = 60.0
-"""For a program to load what it needs."""
+START_SECONDS = 60.0  # for a program to load what it needs
 TIMES_REAL_TIME = 60.0
 _LAST_WORDS = 200
+# what it may print: floats, of a recording so much longer than the one it was given
 _BYTES, _TIMES_LONGER, _MORE_SECONDS = 4, 4, 60.0
-"""Of what it may print: floats, of a recording so much longer than the one it was given."""
 
 
 class Program:
     """Runs a command line for each recording, once it has been heard to its end.
 
-    It is given one channel as a 16-bit WAV and must print a WAV of one channel and of the same
-    rate (16, 24 or 32 bits, or floats); the length may be another, up to four times as long and a
+    It is given one channel as a 16-bit WAV and must print a WAV of one channel and of the same rate
+    (16, 24 or 32 bits, or floats); the length may be another, up to four times as long and a
     minute. No shell is asked: write ``sh -c '...'`` for a pipeline. It is killed with all that it
-    started where it takes too long, prints without end, or nobody waits any more (Ctrl-C):
-    `monitor.programs` says how.
+    started (`monitor.programs`) where it takes too long, prints without end, or nobody waits any
+    more.
 
     Args:
         command: the command line.
@@ -39,7 +38,6 @@ class Program:
         timeout_seconds: how long it may take; None for a minute and 60 times the recording.
 
     Attributes:
-        rate: as given.
         latency_samples: None, since nothing comes before the end.
 
     Raises:
@@ -100,9 +98,8 @@ class Program:
                 f"{_last_words(ended.said)}"
             )
         if ended.status:
-            how = f"failed with exit status {ended.status}"
-            if ended.status < 0:
-                how = f"was killed by signal {-ended.status}"
+            failed, killed = "failed with exit status", "was killed by signal"
+            how = f"{failed if ended.status > 0 else killed} {abs(ended.status)}"
             raise SourceError(f"{name} {how}{_last_words(ended.said)}")
         try:
             made = self._understood(ended.printed, name)

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,14 +32,12 @@ from monitor.types import Block, FloatArray
 from monitor.version import __version__
 
 # ----------------------------------------------------------------------------------------- journal
-# What an unfinished run of many recordings has done so far, so that the next one goes on.
 
-NAME = ".unfinished-protect"
-"""The file, within the folder that is written."""
+NAME = ".unfinished-protect"  # within the folder that is written
 
 
 class Journal(Managed):
-    """A private file (mode 0600) beside what is made, until all of it is made.
+    """What an unfinished run of many recordings has done, in a private file beside what is made.
 
     It holds the seed, since a run that goes on must draw as the one before did; whoever has it can
     draw the same, so it goes when the work is done. One run at a time writes into a folder.
@@ -80,12 +78,12 @@ class Journal(Managed):
         except OSError as error:
             raise not_written(self.path, error) from None
         try:
-            self._take(asked.hexdigest(), seed)
+            self._begin(asked.hexdigest(), seed)
         except BaseException:
             self._file.close()
             raise
 
-    def _take(self, asked: str, seed: int | None) -> None:
+    def _begin(self, asked: str, seed: int | None) -> None:
         """Read what is there, or begin."""
         folder = file_name(self.path.parent)
         try:
@@ -122,12 +120,7 @@ class Journal(Managed):
 
 
 def note(journal: Path, target: str, hashes: tuple[str, str]) -> None:
-    """Write down that one more is made; any process of the run may.
-
-    Args:
-        journal: the file of a `Journal` that is open.
-        target: what was made, by its name within the folder.
-        hashes: of the source and of the target.
+    """Write down that one more is made, with hashes of source and target; any process may.
 
     Raises:
         StoreError: it cannot be written.
@@ -148,10 +141,8 @@ def _append(journal: Path, line: dict[str, str]) -> None:
 
 
 # --------------------------------------------------------------------------------------- recording
-# Protects one recording: from a file to a file.
 
-FORMATS = {".wav": "WAV", ".flac": "FLAC"}
-"""What can be written, by the suffix."""
+FORMATS = {".wav": "WAV", ".flac": "FLAC"}  # what can be written, by the suffix
 _KEPT = ("PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE")
 
 
@@ -180,8 +171,8 @@ def protect(
 ) -> Protected:
     """Protect each channel of a recording by itself, and write it as WAV or FLAC.
 
-    The rate stays, and so do bits a sample where both formats have them; else they are 16. The
-    file is private to the user (mode 0600) and appears whole or not at all; folders to it are made.
+    The rate stays, and so do bits a sample where both formats have them; else they are 16. The file
+    is private to the user (mode 0600) and appears whole or not at all; folders to it are made.
 
     Args:
         source: the recording.
@@ -212,7 +203,9 @@ def protect(
         make(method, Utterance(heard.rate, name, speaker, channel, seed, timeout_seconds))
         for channel in range(heard.channels)
     ]
-    subtype = _subtype(source, form)
+    subtype: str = soundfile.info(os.fsencode(source)).subtype  # a name need not be UTF-8
+    if subtype not in _KEPT or not soundfile.check_format(form, subtype):
+        subtype = "PCM_16"
     frames = clipped = 0
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -254,14 +247,7 @@ def _joined(heard: File, columns: list[FloatArray]) -> FloatArray:
     return np.stack(columns, axis=1)
 
 
-def _subtype(source: Path, form: str) -> str:
-    """Bits a sample, as in the source where that can be."""
-    kept: str = soundfile.info(os.fsencode(source)).subtype  # a name need not be UTF-8
-    return kept if kept in _KEPT and soundfile.check_format(form, kept) else "PCM_16"
-
-
 # ----------------------------------------------------------------------------------------- targets
-# Which recordings are protected, and where each of them goes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +255,6 @@ class Order:
     """One recording.
 
     Attributes:
-        source, target: files.
         name: of the source within its folder, with slashes.
         speaker: who speaks; None where nobody said.
     """
@@ -317,7 +302,10 @@ def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
         raise UsageError(f"of a folder -o is a folder; {file_name(output)} is a file")
     if Path(os.path.realpath(output)).is_relative_to(os.path.realpath(root)):
         raise UsageError("-o lies within the folder that is protected; name one outside of it")
-    speakers = {} if speaker is not None else _speakers(root)
+    speakers = {}
+    if speaker is None:
+        with suppress(CorpusError):  # the folder does not say
+            speakers = {recording.path: recording.speaker for recording in find(root)}
     wanted: dict[Path, Order] = {}
     for path in recordings_below(root):
         if is_frames(path):  # they hold no sound
@@ -340,16 +328,7 @@ def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
     return list(wanted.values())
 
 
-def _speakers(root: Path) -> dict[Path, str]:
-    """Who speaks in each recording, where the folder says so."""
-    try:
-        return {recording.path: recording.speaker for recording in find(root)}
-    except CorpusError:
-        return {}
-
-
 # ------------------------------------------------------------------------------------------- batch
-# Protects many recordings, by one process or several.
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +353,6 @@ class Done:
     """What became of one recording.
 
     Attributes:
-        order: which one.
         there: whether an earlier run had made it.
         seconds: of audio written now.
         clipped: samples that were louder than the file can hold.
@@ -417,7 +395,8 @@ def _protected(manner: Manner, task: tuple[Order, tuple[str, str] | None]) -> Do
     order, before = task
     try:
         source = file_hash(order.source)
-        if before == (source, _hash_of_target(order)):
+        there = file_hash(order.target) if order.target.is_file() else None
+        if before == (source, there):
             return Done(order, there=True)
         made = protect(
             order.source, order.target, manner.method, name=order.name, speaker=order.speaker,
@@ -428,7 +407,3 @@ def _protected(manner: Manner, task: tuple[Order, tuple[str, str] | None]) -> Do
         return Done(order, seconds=made.seconds, clipped=made.clipped)
     except SourceError as error:
         return Done(order, problem=str(error))
-
-
-def _hash_of_target(order: Order) -> str | None:
-    return file_hash(order.target) if order.target.is_file() else None

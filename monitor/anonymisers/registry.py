@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from monitor.anonymisers.utterance import Utterance
+from monitor.anonymisers.utterance import Noise, Unchanged, Utterance
 from monitor.errors import UsageError
 from monitor.protocols import Anonymiser
 
@@ -43,11 +43,7 @@ def register(name: str, makes: Callable[[str, Utterance], Anonymiser]) -> None:
 
 
 def make(method: str, utterance: Utterance) -> Anonymiser:
-    """The anonymiser of that name for a recording.
-
-    Args:
-        method: ``NAME`` or ``NAME:SETTING``.
-        utterance: what it is for.
+    """The anonymiser ``NAME`` or ``NAME:SETTING`` for a recording.
 
     Raises:
         UsageError: there is none of that name, or it does not take the setting.
@@ -73,17 +69,17 @@ def make(method: str, utterance: Utterance) -> Anonymiser:
     return made
 
 
-def _none(setting: str, utterance: Utterance) -> Anonymiser:
-    from monitor.anonymisers.utterance import Unchanged
-
+def _unset(name: str, setting: str) -> None:
     if setting:
-        raise UsageError("none takes no setting")
+        raise UsageError(f"{name} takes no setting")
+
+
+def _none(setting: str, utterance: Utterance) -> Anonymiser:
+    _unset("none", setting)
     return Unchanged(utterance.rate)
 
 
 def _noise(setting: str, utterance: Utterance) -> Anonymiser:
-    from monitor.anonymisers.utterance import Noise
-
     return Noise(_number(setting, "noise:10 (dB)"), utterance)
 
 
@@ -128,8 +124,7 @@ def _voice(setting: str, utterance: Utterance, *, name: str = "voice") -> Anonym
 def _whisper(setting: str, utterance: Utterance) -> Anonymiser:
     from monitor.anonymisers.vocoder import Vocoder
 
-    if setting:
-        raise UsageError("whisper takes no setting")
+    _unset("whisper", setting)
     return Vocoder(None, 1.0, utterance)
 
 
@@ -168,12 +163,14 @@ def _number(text: str, example: str, *, of: str | None = None) -> float:
         raise UsageError(f"{setting!r} is not a setting such as {example}") from None
 
 
-register("none", _none)
-register("mcadams", _mcadams)
-register("pitch", partial(_voice, name="pitch"))
-register("formant", partial(_voice, name="formant"))
-register("voice", _voice)
-register("whisper", _whisper)
-register("noise", _noise)
-register("usc", _usc)
-register("command", _command)
+ANONYMISERS |= {
+    "none": _none,
+    "mcadams": _mcadams,
+    "pitch": partial(_voice, name="pitch"),
+    "formant": partial(_voice, name="formant"),
+    "voice": _voice,
+    "whisper": _whisper,
+    "noise": _noise,
+    "usc": _usc,
+    "command": _command,
+}

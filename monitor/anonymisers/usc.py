@@ -17,16 +17,12 @@ from monitor.networks.usc import BLOCK, DECODER_BANDS, FRAME, TokenStream, UscNe
 from monitor.types import AnyArray, FloatArray
 
 # ------------------------------------------------------------------------------------- griffin lim
-# Sound from log mel energies, as they come: Griffin-Lim's algorithm on a stream.
-#
 # Griffin and Lim, IEEE TASSP 1984; with momentum, Perraudin, Balazs and Soendergaard, WASPAA 2013;
 # on a stream with frames to come, Zhu, Beauregard and Wyse, IEEE TASLP 2007; begun from the phases
 # of peaks that go on, Beauregard, Harish and Wyse, DSP 2015.
 
-SOUND_BLOCK = 4
-"""Frames that are made final together, however a stream is cut: 40 ms."""
-AHEAD = 8
-"""Frames that are heard before one is final: 80 ms."""
+SOUND_BLOCK = 4  # frames that are made final together, however a stream is cut: 40 ms
+AHEAD = 8  # frames that are heard before one is final: 80 ms
 _FRAMES = SOUND_BLOCK + AHEAD
 _SPAN = (_FRAMES - 1) * HOP + WIDTH
 _ROUNDS = 8
@@ -106,10 +102,7 @@ class GriffinLim:
         self._taken, self._unborn = 0, AHEAD // SOUND_BLOCK
 
     def push(self, bands: FloatArray) -> FloatArray:
-        """What is final after these further frames.
-
-        Args:
-            bands: shape (t, bands).
+        """What is final after these further frames, shape (t, bands).
 
         Returns:
             shape (n,), float32; frame i begins at sample 160 i.
@@ -174,11 +167,9 @@ class GriffinLim:
 
 
 def _going_on(asked: FloatArray, phases: FloatArray) -> AnyArray:
-    """Phases of frames whose spectral peaks go on as tones, each with the bins around it.
+    """Phases of frames, magnitudes of shape (k, 257), whose spectral peaks go on as tones.
 
-    Args:
-        asked: magnitudes of the frames, shape (k, 257).
-        phases: of the frame before them, radians, shape (257,).
+    ``phases`` are those of the frame before them, radians, shape (257,).
     """
     bins = np.arange(asked.shape[1])
     logs = np.log(np.maximum(asked, _TINY))
@@ -197,15 +188,12 @@ def _going_on(asked: FloatArray, phases: FloatArray) -> AnyArray:
 
 
 # --------------------------------------------------------------------------------------------- usc
-# A voice made anew from its private tokens: what the codec's first codebook says, and no more.
-#
 # Tura-Vecino et al., Universal semantic disentangled privacy-preserving speech representation
 # learning, sections 2.1 to 2.5; the network is `monitor.networks.usc`, a small one of our own.
 
 _TOKENS = BLOCK // FRAME
 _USC_FRAMES = FRAME // HOP
-_RESAMPLING_SECONDS = 0.24
-"""That two resamplers hold back together, at 8 kHz and above; below it longer."""
+_RESAMPLING_SECONDS = 0.24  # that two resamplers hold back, at 8 kHz and above; below it longer
 _LOW_RATE = 8000
 
 
@@ -222,8 +210,6 @@ class Usc:
         network: the codec.
 
     Attributes:
-        epsilon: as given.
-        rate: samples per second.
         latency_samples: of some three quarters of a second.
         declares: what is promised of each token; None without noise.
 

@@ -13,10 +13,8 @@ from monitor.errors import UsageError
 from monitor.types import FloatArray
 
 # ----------------------------------------------------------------------------------------- samples
-# The samples that every anonymiser accepts: one channel of numbers.
 
-_LARGEST = 1e12
-"""Larger samples come from broken memory, and their squares would leave float32."""
+_LARGEST = 1e12  # larger ones come from broken memory, and their squares would leave float32
 
 
 def checked(samples: FloatArray) -> FloatArray:
@@ -34,7 +32,6 @@ def checked(samples: FloatArray) -> FloatArray:
 
 
 # --------------------------------------------------------------------------------------- utterance
-# What an anonymiser is told of the recording that it is made for, and what it draws from that.
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +69,10 @@ class Utterance:
 
 
 # --------------------------------------------------------------------------------------- unchanged
-# The anonymiser that does nothing: the baseline of every comparison.
 
 
 class Unchanged:
     """Gives the samples back as they are.
-
-    Args:
-        rate: samples per second.
 
     Example:
         >>> Unchanged(16000).process(np.array([0.5, -0.5]))
@@ -104,7 +97,6 @@ class Unchanged:
 
 
 # ------------------------------------------------------------------------------------------- noise
-# White noise beside the voice, at a signal-to-noise ratio.
 
 MEMORY_SECONDS = 0.5
 MOST_DECIBELS = 120.0
@@ -120,9 +112,6 @@ class Noise:
     Args:
         snr: signal-to-noise ratio in dB, -120 to 120.
         utterance: its rate, and what the noise is drawn by: seed, name and channel.
-
-    Attributes:
-        rate: samples per second.
 
     Raises:
         UsageError: the ratio is none.
@@ -165,7 +154,6 @@ class Noise:
 
     def reset(self) -> None:
         """Begin again, with the same noise."""
-        self._random = self._utterance.random(
-            "noise", self._utterance.name, self._utterance.channel
-        )
+        own = self._utterance
+        self._random = own.random("noise", own.name, own.channel)
         self._power = np.zeros(1)

@@ -17,13 +17,10 @@ from monitor.errors import UsageError
 from monitor.types import FloatArray
 
 # ------------------------------------------------------------------------------------------- world
-# WORLD's analysis of a voice, frame by frame: pitch, spectral envelope, aperiodicity (pyworld).
-#
 # Morise, Yokomori and Ozawa, WORLD: a vocoder-based high-quality speech synthesis system for
 # real-time applications, IEICE Transactions E99-D, 2016.
 
-_LEAST_RATE = 16_000
-"""D4C looks up to 7.9 kHz, also where there is nothing: slower audio is resampled for it."""
+_LEAST_RATE = 16_000  # D4C looks up to 7.9 kHz whatever there is: slower audio is resampled for it
 _DIO_RATE = 12_000
 _LEAST_PEAK = 1e-30
 
@@ -109,10 +106,8 @@ def normalised(envelope: FloatArray) -> FloatArray:
 
 
 # -------------------------------------------------------------------------------------- excitation
-# What a vocoder's filters are driven by: a train of pulses for the voice, noise for the breath.
 
-_UNVOICED_HERTZ = 100.0
-"""Until the first voice is heard; nobody hears it."""
+_UNVOICED_HERTZ = 100.0  # until the first voice is heard; nobody hears it
 
 
 class Pulses:
@@ -135,13 +130,10 @@ class Pulses:
         self._phase, self._last = 0.0, _UNVOICED_HERTZ
 
     def next(self, f0: FloatArray) -> FloatArray:
-        """The next samples.
+        """The next samples, shape (steps * step,).
 
         Args:
             f0: Hz at the ends of each step, 0 where there is no voice, shape (steps + 1,).
-
-        Returns:
-            Shape (steps * step,).
         """
         begin = np.where(f0[:-1] > 0, f0[:-1], f0[1:])
         end = np.where(f0[1:] > 0, f0[1:], f0[:-1])
@@ -166,10 +158,7 @@ def minimum_phase(power: FloatArray) -> FloatArray:
     """The causal filters with these power spectra whose energy comes soonest, by the cepstrum.
 
     Args:
-        power: above 0, shape (n, fft / 2 + 1).
-
-    Returns:
-        Complex responses of the same shape.
+        power: above 0, shape (n, fft / 2 + 1); so are the complex responses.
 
     Example:
         >>> late = np.abs(np.fft.rfft([[0.5, 1.0]], 64)) ** 2
@@ -184,22 +173,16 @@ def minimum_phase(power: FloatArray) -> FloatArray:
 
 
 # ----------------------------------------------------------------------------------------- vocoder
-# A voice taken apart by WORLD and put together with another pitch, other formants, or no voice.
 
-DRAWN_SEMITONES = (2.0, 6.0)
-"""How far a drawn pitch moves, up or down."""
-DRAWN_RATIOS = (1.08, 1.25)
-"""By which drawn formants are multiplied or divided."""
-
+DRAWN_SEMITONES = (2.0, 6.0)  # how far a drawn pitch moves, up or down
+DRAWN_RATIOS = (1.08, 1.25)  # by which drawn formants are multiplied or divided
 MOST_SEMITONES = 24.0
 LEAST_RATIO, MOST_RATIO = 0.5, 2.0
 STEP_SECONDS = 0.005
 BLOCK_STEPS = 20
-AROUND_STEPS = 20
-"""How much is heard on both sides of a block to find its pitch."""
+AROUND_STEPS = 20  # heard on both sides of a block to find its pitch
 _LOUDNESS_STEPS = 4
-_FLOOR = 1e-10
-"""Of the loudest part of an envelope; a filter has no logarithm of zero."""
+_FLOOR = 1e-10  # of the loudest part of an envelope; a filter has no logarithm of zero
 
 
 class Vocoder:
@@ -217,8 +200,6 @@ class Vocoder:
         utterance: its rate, and what the noise is drawn by: seed, name and channel.
 
     Attributes:
-        semitones, ratio: as given.
-        rate: samples per second.
         latency_samples: of some 205 ms.
 
     Raises:

@@ -59,8 +59,6 @@ from monitor.types import (
 )
 
 # --------------------------------------------------------------------------------------- attackers
-# Who attacks: what each attacker knows of the anonymiser, and does about it.
-#
 # The hierarchy is that of the VoicePrivacy challenges, as in LID section 3.2.3, USC and VoxGuard.
 
 
@@ -69,15 +67,14 @@ class ThreatModel:
     """What one attacker knows and does; what a trial is does not depend on it.
 
     Attributes:
-        name: how it is called everywhere.
         knows: in a sentence, for people.
         protects: whether enrolled speech, and the background that rank models are learnt on, are
             protected by the method too, with draws of the attacker's own.
         needs_background: whether it cannot work without speech of other readers.
         trains: whether it trains on a part of that speech; models are then learnt on the rest
             alone.
-        features: from the bench and the method to what it hears with, by the name under
-            which it is shown; None: with the features that were asked for.
+        features: from the bench and the method to what it hears with, by the name under which it is
+            shown; None: with the features that were asked for.
     """
 
     name: str
@@ -138,14 +135,13 @@ def attacker_named(name: str) -> ThreatModel:
 
 
 # ---------------------------------------------------------------------------------------- measures
-# What is measured of a protected voice beside who it is, such as how well it is still understood.
-#
-# A measure hears each trial piece twice, clear and protected, while the attackers' features hear
-# it: nothing is decoded or protected again.
 
 
 class Measure(ABC):
     """Compares clear with protected audio, piece by piece.
+
+    Each trial piece is heard twice, clear and protected, while the attackers' features hear it:
+    nothing is decoded or protected again.
 
     Attributes:
         name: how it is called in tables.
@@ -185,8 +181,6 @@ MEASURES: dict[str, Callable[[], Measure]] = {"utility": _utility}
 
 
 # ------------------------------------------------------------------------------------------- heard
-# What one protected piece of speech gives: frames of features, and what was measured beside them.
-#
 # The clock is the clear recording's speech, so that a trial is the same stretch of talk whatever a
 # anonymiser did to it; that it fell silent is then no trial less, but a trial without evidence.
 
@@ -197,7 +191,7 @@ class HeardPiece:
 
     Attributes:
         frames: on the clock of the clear speech.
-        measured: by measure (`monitor.attacks.attackers`), what it noted of this piece.
+        measured: by measure, what it noted of this piece.
     """
 
     frames: SpeechFrames
@@ -255,16 +249,11 @@ def unpack(data: bytes) -> HeardPiece:
 
 
 # ----------------------------------------------------------------------------------------- readers
-# Whose speech an attack is tried on: what each reader's templates are made of, and the trials.
-#
 # Templates and trials are of different sessions wherever there are two; nobody's trial is enrolled.
 
-SEGMENT_SECONDS = 6.0
-"""Speech seconds of one segment of enrolment: a window of the voice network lies in each."""
+SEGMENT_SECONDS = 6.0  # of speech, of enrolment: a window of the voice network lies in each
 PARTS = ("enrolment", "trials")
-"""What a reader's speech is parted into."""
-_MARGIN_SECONDS = 1.0
-"""Heard beyond what is needed: a part heard by itself is cut into speech a little differently."""
+_MARGIN_SECONDS = 1.0  # beyond what is needed: a part heard by itself is cut a little differently
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +283,7 @@ class Piece:
     """A part of one recording, protected and heard by itself.
 
     Attributes:
-        path: the recording.
         name: of the part, the same in every run: what an anonymiser draws by.
-        speaker: who speaks.
         start_seconds, end_seconds: of audio.
     """
 
@@ -317,7 +304,6 @@ class Reader:
     """What is used of one person's speech.
 
     Attributes:
-        name: who it is.
         enrolment: the pieces of each session that segments are taken from.
         segments: of each segment the session (place in ``enrolment``) and the place in it; sessions
             take turns.
@@ -397,9 +383,10 @@ def readers_of(
         if len(found) > 1:
             break
     if len(found) < 2:
+        apart = " in two sessions" if session == "cross" else ""
         raise CorpusError(
             f"fewer than two readers have {amounts.template_seconds:g} s of speech for a template "
-            f"and {amounts.seconds:g} s for a trial{_apart(session)}: add speech or ask for less"
+            f"and {amounts.seconds:g} s for a trial{apart}: add speech or ask for less"
         )
     chosen = {reader.name for reader in found}
     if left := [name for name in spoken if name not in chosen]:
@@ -429,10 +416,6 @@ def _sessions(
     problems: list[str] = []
     heard = [_speech(paths, root, name, amounts, problems) for paths in sessions]
     return [session for session in heard if session], problems
-
-
-def _apart(session: str | None) -> str:
-    return "" if session != "cross" else " in two sessions"
 
 
 def _speech(
@@ -552,16 +535,12 @@ def _units(seconds: float) -> int:
 
 
 # ----------------------------------------------------------------------------------------- hearing
-# Protects and hears pieces of recordings in one pass; no audio is ever written.
-#
 # What was heard is kept by a hash of everything that it depends on, so that long work goes on where
 # it was interrupted.
 
-CLEAR = "none"
-"""The method that changes nothing."""
+CLEAR = "none"  # the method that changes nothing
 _CODE = ("monitor.anonymisers", "monitor.features", "monitor.networks")
-_VERSION = 1
-"""Of what this file and `monitor.attacks.attackers` make of these: another one hears anew."""
+_VERSION = 1  # of what this file makes of these: another one hears anew
 _BLOCK_SECONDS = 30.0
 
 
@@ -596,14 +575,14 @@ class Hearing:
             method: of `monitor.anonymisers.registry`.
             seed: of what the anonymiser draws.
             features: names, or features that other processes can be given.
-            measures: of `monitor.attacks.attackers`.
+            measures: of `MEASURES`.
 
         Raises:
             UsageError: the method or a feature makes no sense.
             MonitorError: a process was ended from outside.
         """
         made_here = make_features(features)
-        noted = [_noted(each.spec) for each in made_here]
+        noted = [[each.spec.name, each.spec.plain()] for each in made_here]
         words = bool(of_words(made_here))
         versions = {name: MEASURES[name]().version for name in measures}
         found: dict[Piece, HeardPiece] = {}
@@ -621,13 +600,8 @@ class Hearing:
                 found[piece] = unpack(kept)
                 self.progress(piece.seconds)
         work = partial(_hear, method, seed, tuple(features), tuple(measures))
-        results = each_in_order(
-            work,
-            [piece for piece, _ in todo],
-            self.jobs,
-            reads=partial(_read, words),
-            alike=_code,
-        )
+        waiting = [piece for piece, _ in todo]
+        results = each_in_order(work, waiting, self.jobs, reads=partial(_read, words), alike=_code)
         with closing(results):
             for (piece, key), made in zip(todo, results, strict=True):
                 self.progress(piece.seconds)
@@ -641,12 +615,9 @@ class Hearing:
 
 
 def hear_protected(
-    piece: Piece,
-    method: str,
-    seed: int,
-    features: Sequence[str | Feature],
-    measures: Sequence[str] = (),
-) -> HeardPiece:
+    piece: Piece, method: str, seed: int,
+    features: Sequence[str | Feature], measures: Sequence[str] = (),
+) -> HeardPiece:  # fmt: skip
     """Protect one piece, and hear it, in memory.
 
     Channels are averaged before: an anonymiser hears what the attacker hears.
@@ -665,13 +636,10 @@ def hear_protected(
     made = make_features(features)
     beside = of_words(made)
     clock, extractor = Extractor([]), Extractor([each for each in made if each not in beside])
-    said: list[Frames] = []
-    clear_runs: list[Frames] = []
-    runs: list[Frames] = []
-    clear: list[FloatArray] = []
-    protected: list[FloatArray] = []
+    said, clear_runs, runs = list[Frames](), list[Frames](), list[Frames]()
+    clear, protected = list[FloatArray](), list[FloatArray]()
 
-    def take(samples: FloatArray) -> None:
+    def listen(samples: FloatArray) -> None:
         runs.append(extractor.process(Block(samples, source.rate)))
         protected.append(samples)
 
@@ -688,10 +656,10 @@ def hear_protected(
         clear_runs.append(clock.process(Block(samples, source.rate)))
         clear.append(samples)
         try:
-            take(anonymiser.process(samples))
+            listen(anonymiser.process(samples))
         except UsageError as error:  # a sample is no number
             raise SourceError(f"{source.label}: {error}") from None
-    take(anonymiser.flush())
+    listen(anonymiser.flush())
     speech = join_runs([*clear_runs, clock.flush()]).speech
     frames = join_runs([*runs, extractor.flush()])
     measured: dict[str, Mapping[str, Any]] = {}
@@ -708,11 +676,7 @@ def hear_protected(
 
 
 def _hear(
-    method: str,
-    seed: int,
-    features: Sequence[str | Feature],
-    measures: Sequence[str],
-    piece: Piece,
+    method: str, seed: int, features: Sequence[str | Feature], measures: Sequence[str], piece: Piece
 ) -> bytes | str:
     """A piece as bytes, or why not."""
     try:
@@ -728,14 +692,9 @@ def _read(words: bool, piece: Piece) -> list[Path]:
 
 
 def _key(
-    piece: Piece,
-    method: str,
-    seed: int,
-    noted: Sequence[Any],
-    versions: Mapping[str, str],
-    *,
-    words: bool,
-) -> str:
+    piece: Piece, method: str, seed: int, noted: Sequence[Any], versions: Mapping[str, str],
+    *, words: bool,
+) -> str:  # fmt: skip
     transcript = LIES_BESIDE.read(piece.path, own=piece.speaker) if words else None
     drawn = None if method == CLEAR else [piece.name, piece.speaker, seed]
     return result_key(
@@ -758,10 +717,6 @@ def _code() -> str:
     return code_mark(*_CODE)
 
 
-def _noted(spec: FeatureSpec) -> list[Any]:
-    return [spec.name, spec.plain()]
-
-
 def program_of(method: str) -> list[str]:
     """What a command consists of, as far as it is files: another program, another result."""
     kind, _, command = method.partition(":")
@@ -776,7 +731,6 @@ def program_of(method: str) -> list[str]:
 
 
 # ------------------------------------------------------------------------------------------- bench
-# What every attacker works with: the judged readers, readers of its own, and ears.
 
 _MOST_APART = 50
 
@@ -800,8 +754,8 @@ def apart(background: Background) -> tuple[Readers | None, tuple[tuple[Recording
     """Who says which network is used and teaches rank models, and whose speech it is trained on.
 
     Returns:
-        a third of the readers, at most fifty, of those who say enough (None where nobody does);
-        and by corpus the recordings of all others.
+        a third of the readers, at most fifty, of those who say enough (None where nobody does); and
+            by corpus the recordings of all others.
     """
     enough = background.readers.everybody if background.readers else ()
     speakers = sum(len(corpus.speakers) for corpus, _ in background.corpora)
@@ -825,7 +779,7 @@ class Bench:
         judged: whose trials are attacked.
         background: None where none was given.
         features: that attackers hear with, where they have none of their own.
-        measures: of `monitor.attacks.attackers`, made of the trials when these features hear them.
+        measures: of `MEASURES`, made of the trials when these features hear them.
         amounts: how much speech.
         hearing: hears protected speech; keeps what it heard.
         seed: of the user's draws; the attacker's own follow from it and are others.
@@ -856,6 +810,12 @@ class Bench:
             return None if self.background is None else self.background.readers
         return apart(self.background)[0]
 
+    def heard_with(self, attacker: ThreatModel, method: str) -> Mapping[str, str | Feature]:
+        """What an attacker hears with, by the name under which it is shown."""
+        if attacker.features is not None:
+            return attacker.features(self, method)
+        return {name: name for name in self.features}
+
     @property
     def attacker_seed(self) -> int:
         """Of the attacker's draws: the method is known, the user's draws are not."""
@@ -874,20 +834,15 @@ class Bench:
         return self.own(self.judged.pieces("enrolment"), attacker, method, features)
 
     def own(
-        self,
-        pieces: Sequence[Piece],
-        attacker: ThreatModel,
-        method: str,
+        self, pieces: Sequence[Piece], attacker: ThreatModel, method: str,
         features: Sequence[str | Feature],
-    ) -> dict[Piece, HeardPiece]:
+    ) -> dict[Piece, HeardPiece]:  # fmt: skip
         """Any speech that an attacker has in the clear, as it would use it."""
         used = method if attacker.protects else CLEAR
         return self.hearing.hear(pieces, used, self.attacker_seed, features)
 
 
 # --------------------------------------------------------------------------------------- templates
-# Segments, templates and trials of heard readers, and the scores of all trials against all.
-#
 # VoxGuard section 4.2: a template is the mean of L segments (average scoring), or each of them by
 # itself, of which the nearest counts (max scoring).
 
@@ -897,20 +852,16 @@ class Segments:
     """Enrolled segments of N readers.
 
     Attributes:
-        names: of the readers.
         totals: by feature, of each reader, shape (segments, M).
     """
 
     names: tuple[str, ...]
     totals: Mapping[str, tuple[AnyArray, ...]]
 
-    def most(self) -> int:
-        """Segments of the reader who has most."""
-        return max(len(each) for each in next(iter(self.totals.values())))
-
-    def with_all(self, count: int) -> int:
-        """How many readers have so many."""
-        return sum(len(each) >= count for each in next(iter(self.totals.values())))
+    @property
+    def counts(self) -> list[int]:
+        """How many segments each reader has."""
+        return [len(each) for each in next(iter(self.totals.values()))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -965,11 +916,9 @@ def segments_of(
 
 
 def trials_of(
-    reader: Reader,
-    heard: Mapping[Piece, HeardPiece],
-    specs: Mapping[str, FeatureSpec],
+    reader: Reader, heard: Mapping[Piece, HeardPiece], specs: Mapping[str, FeatureSpec],
     amounts: Amounts,
-) -> dict[str, AnyArray] | None:
+) -> dict[str, AnyArray] | None:  # fmt: skip
     """A reader's trials by feature, shape (trials, M); None where a piece is missing."""
     session = speech(reader.trials, heard, specs)
     if session is None:

@@ -42,7 +42,6 @@ from monitor.types import FloatArray
 from monitor.utility import Utility, compare, figures, understand
 
 # ---------------------------------------------------------------------------------------- weighing
-# What weighs the features for a joint score: a rank model learnt on speech as the attacker has it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,16 @@ def weighing(
         voices = _background(bench, attacker, method, heard_with, specs)
         if len(voices) >= FEWEST_SPEAKERS:
             try:
-                rank_models = _learnt(bench, voices, specs)
+                rank_models = calibrate(
+                    voices,
+                    specs,
+                    lengths=[bench.amounts.seconds],
+                    template_lengths=[bench.amounts.template_seconds],
+                    replicates=2,  # limits come from the judged readers
+                    seed=bench.seed,
+                    prior=None,  # the shipped rank models know of no protection
+                    cohort=None,
+                ).rank_models
             except CalibrationError as error:
                 why = str(error)
             else:
@@ -133,32 +141,11 @@ def _background(
     return voices
 
 
-def _learnt(
-    bench: Bench, voices: list[SpeakerSpeech], specs: Mapping[str, FeatureSpec]
-) -> RankModels:
-    amounts = bench.amounts
-    return calibrate(
-        voices,
-        specs,
-        lengths=[amounts.seconds],
-        template_lengths=[amounts.template_seconds],
-        replicates=2,  # limits come from the judged readers
-        seed=bench.seed,
-        prior=None,  # the shipped rank models know of no protection
-        cohort=None,
-    ).rank_models
-
-
 # -------------------------------------------------------------------------------------- usefulness
-# The measure of utility: what a protected voice is still good for (`monitor.utility`).
 
 
 class Usefulness(Measure):
-    """Phone error, pitch correlation, voiced frames, loudness and length of protected pieces.
-
-    Attributes:
-        name: how it is called in tables.
-        version: of the code.
+    """The measure of utility (`monitor.utility`): phone error, pitch, loudness, length.
 
     Example:
         >>> import numpy as np
@@ -185,7 +172,6 @@ class Usefulness(Measure):
 
 
 # --------------------------------------------------------------------------------------- attacking
-# Tries every attacker on every method of protection, and says what each learns.
 
 
 def worth_trying(attackers: Sequence[ThreatModel], method: str) -> list[ThreatModel]:
@@ -218,9 +204,7 @@ def attack(
     Raises:
         CorpusError: fewer than two readers are left under this method.
     """
-    heard_with: Mapping[str, str | Feature] = dict(zip(bench.features, bench.features, strict=True))
-    if attacker.features is not None:
-        heard_with = attacker.features(bench, method)
+    heard_with = bench.heard_with(attacker, method)
     made = make(heard_with.values())
     shown = dict(zip((each.spec.name for each in made), heard_with, strict=True))
     specs = {each.spec.name: each.spec for each in made}
@@ -238,23 +222,24 @@ def attack(
         rank_model: str = "",
     ) -> AttackRow:
         matrix = ScoreMatrix(found, trials.target, enrolled.names, feature, trials.names)
+        report = evaluate(matrix, replicates=replicates, seed=bench.seed)
         return AttackRow(
             method,
             attacker.name,
             feature,
             count,
             scoring,
-            _figures(matrix, replicates, bench.seed),
+            {key: report.figures[key] for key in FIGURES if key in report.figures},
             matrix.population,
             matrix.trials,
-            enrolled.with_all(count),
+            sum(each >= count for each in enrolled.counts),
             unheard,
             rank_model,
         )
 
     main = bench.amounts.least_segments
     for count in sorted({main, *counts}):
-        if count > enrolled.most():
+        if count > max(enrolled.counts):
             continue
         for scoring in ("average", "max") if count > 1 else ("average",):
             ways = scored_by(specs, scoring)
@@ -306,8 +291,3 @@ def heard_speech(
             ),
         ),
     )
-
-
-def _figures(matrix: ScoreMatrix, replicates: int, seed: int) -> dict[str, Figure]:
-    report = evaluate(matrix, replicates=replicates, seed=seed)
-    return {key: report.figures[key] for key in FIGURES if key in report.figures}

@@ -33,14 +33,11 @@ from monitor.errors import CorpusError, UsageError
 from monitor.features.registry import make
 from monitor.kinds import FeatureSpec
 from monitor.maths.statistics import REPLICATES
-from monitor.protocols import Feature
 from monitor.safe_text import file_name
 from monitor.sources.provenance import file_hash
 
-LEARNT_SECONDS = 5.0
-"""Speech seconds of an excerpt of a background: its readers may say little."""
-LEARNT_EXCERPTS = 4
-"""Of each of them, at most."""
+LEARNT_SECONDS = 5.0  # of speech, of an excerpt of a background: its readers may say little
+LEARNT_EXCERPTS = 4  # of each of them, at most
 _LEARNT = Amounts(LEARNT_SECONDS, LEARNT_EXCERPTS, 0, 0)
 
 
@@ -148,14 +145,12 @@ def attribute_rows(
 
     Returns:
         the attribute's name, and a row that goes into JSON; what cannot be told of so few readers
-        is left out and noted.
+            is left out and noted.
 
     Raises:
         CorpusError: nobody could be heard.
     """
-    heard_with: Mapping[str, str | Feature] = dict(zip(bench.features, bench.features, strict=True))
-    if attacker.features is not None:
-        heard_with = attacker.features(bench, method)
+    heard_with = bench.heard_with(attacker, method)
     made = [(name, make((each,))[0].spec) for name, each in heard_with.items()]
     for name, spec in made:
         if not spec.kind.pointed:
@@ -179,29 +174,22 @@ def attribute_rows(
                     except UsageError as error:  # so few are no reason to lose all else
                         bench.notes.append(f"{value}, {version}, is not told: {error}")
                         continue
-                    yield (
-                        asked.name,
-                        {
-                            "method": method,
-                            "attacker": attacker.name,
-                            "feature": name,
-                            "value": value,
-                            "version": version,
-                            "readers_apart": which.learnt is not None,
-                            "seconds": which.amounts.seconds,
-                            **row,
-                        },
-                    )
+                    told = {
+                        "method": method,
+                        "attacker": attacker.name,
+                        "feature": name,
+                        "value": value,
+                        "version": version,
+                        "readers_apart": which.learnt is not None,
+                        "seconds": which.amounts.seconds,
+                    }
+                    yield asked.name, told | row
 
 
 def _row(
-    learnt: Excerpts,
-    of: Excerpts,
-    has: Mapping[str, bool],
-    others: Sequence[Mapping[str, str]] | None,
-    seed: int,
-    replicates: int,
-) -> dict[str, Any]:
+    learnt: Excerpts, of: Excerpts, has: Mapping[str, bool],
+    others: Sequence[Mapping[str, str]] | None, seed: int, replicates: int,
+) -> dict[str, Any]:  # fmt: skip
     def known(excerpts: Excerpts) -> Excerpts:
         readers = sorted(set(excerpts.whose) & has.keys())
         if others is not None:

@@ -36,7 +36,6 @@ from monitor.plots.curve import short_name
 from monitor.safe_text import file_name
 
 # ----------------------------------------------------------------------------------------- results
-# What an attack found: one row for each way to attack, every figure with N, trials and limits.
 
 BITS = "srd.mean_bits_model"
 """The figure by which attacks are compared: MeanD of the fitted rank model, whose limits hold."""
@@ -65,8 +64,7 @@ class AttackRow:
 
     Attributes:
         method: of protection; ``"none"`` is the baseline.
-        attacker: who.
-        feature: what it hears; ``"joint"`` is all of them, weighed.
+        feature: what the attacker hears; ``"joint"`` is all of them, weighed.
         segments: L, of which a template is made.
         scoring: ``"average"`` or ``"max"``.
         figures: by key, those of `FIGURES`.
@@ -102,7 +100,6 @@ class Settings:
 
     Attributes:
         corpus: name of the folder.
-        methods, attackers, features: names.
         seconds: T.
         template_seconds: D of the main rows.
         main_segments: L of them.
@@ -149,23 +146,12 @@ class AttackResults:
 
     def main(self, method: str) -> list[AttackRow]:
         """The rows of a method with the template that everybody has, average scoring."""
-        length = self.settings.main_segments
-        return [
-            row
-            for row in self.rows
-            if (row.method, row.segments, row.scoring) == (method, length, "average")
-        ]
+        wanted = method, self.settings.main_segments, "average"
+        return [row for row in self.rows if (row.method, row.segments, row.scoring) == wanted]
 
     def strongest(self, method: str, attacker: str | None = None) -> AttackRow | None:
-        """The attack that learns most of a method, whatever it took; None where none worked.
-
-        Args:
-            method: of protection.
-            attacker: whose; None for anybody's.
-        """
-        found = (
-            row for row in self.rows if row.method == method and attacker in (None, row.attacker)
-        )
+        """The attack of an attacker, or of anybody, that learns most; None where none worked."""
+        found = (r for r in self.rows if r.method == method and attacker in (None, r.attacker))
         return max(found, key=lambda row: row.bits, default=None)
 
     def ranking(self) -> list[AttackRow]:
@@ -175,11 +161,9 @@ class AttackResults:
 
 
 # ----------------------------------------------------------------------------------------- wording
-# What an attack came to, in words: the strongest attacker's figure first.
 
 _MANY_UNHEARD = 0.05
-# Of log2 N; as the experiments' (monitor.experiment.findings).
-_FULL = 0.95
+_FULL = 0.95  # of log2 N; as the experiments' (monitor.experiment.findings)
 _ENOUGH = 10
 _MOST_NAMED, _WORTH_BITS = 3, 0.3
 
@@ -215,40 +199,31 @@ def headline(results: AttackResults) -> list[str]:
 
     Every figure is that of the strongest attack that was tried, whatever it took.
     """
-    baseline = results.strongest(CLEAR)
+    baseline, ranking = results.strongest(CLEAR), results.ranking()
+    # what nobody who knows of the protection tried is no measure of it
+    informed = any(attacker_named(name).protects for name in results.settings.attackers)
     lines = []
-    for row in results.ranking():
+    for row in ranking:
         if row.method == CLEAR and len(results.settings.methods) > 1:
             continue
         said = f"{method_name(row.method)}: {said_bits(row)} of {math.log2(row.speakers):.2f} "
-        if row.method == CLEAR or _informed(results):
+        if row.method == CLEAR or informed:
             said += f"to the strongest attacker tried ({way_of(row)}){_no_evidence(row)}."
         else:
             said += f"to {attacker_in_words(IGNORANT)} ({way_of(row)}): {NO_MEASURE}; try others."
         lines.append(said)
     if baseline is not None and len(results.settings.methods) > 1:
         lines.append(f"Unprotected: {said_bits(baseline)} ({way_of(baseline)}).")
-    return lines + _at_the_ceiling(results.ranking())
-
-
-def _informed(results: AttackResults) -> bool:
-    """Whether anybody was tried who knows what protects: it is worth no more than that."""
-    return any(attacker_named(name).protects for name in results.settings.attackers)
-
-
-def _at_the_ceiling(strongest: Sequence[AttackRow]) -> list[str]:
-    """That some figures are as high as they can be: of more readers they would be higher."""
-    full = [row for row in strongest if row.bits >= _FULL * math.log2(row.speakers)]
-    if not full:
-        return []
-    names = ", ".join(method_name(row.method) for row in full)
-    readers = min(row.speakers for row in full)
-    wanted = "ten readers or more" if readers < _ENOUGH else "more readers"
-    return [
-        f"At the ceiling: {names}. Among {plural(readers, 'reader')} no more than "
-        f"{math.log2(readers):.2f} bits can be shown, and methods that stand there cannot be told "
-        f"apart; test with {wanted}."
-    ]
+    if full := [row for row in ranking if row.bits >= _FULL * math.log2(row.speakers)]:
+        names = ", ".join(method_name(row.method) for row in full)
+        readers = min(row.speakers for row in full)
+        wanted = "ten readers or more" if readers < _ENOUGH else "more readers"
+        lines.append(
+            f"At the ceiling: {names}. Among {plural(readers, 'reader')} no more than "
+            f"{math.log2(readers):.2f} bits can be shown, and methods that stand there cannot be "
+            f"told apart; test with {wanted}."
+        )
+    return lines
 
 
 def _no_evidence(row: AttackRow) -> str:
@@ -259,17 +234,17 @@ def _no_evidence(row: AttackRow) -> str:
     return f": no more than chance reads ({null.high:.2f} bits)"
 
 
-def _weaker_joints(results: AttackResults) -> dict[tuple[str, str], str]:
-    """By method and attacker, where features weighed together learn less than one of them."""
-    found = {}
+def _weaker_joints(results: AttackResults) -> list[str]:
+    """A line where features weighed together learn less than one of them."""
+    lines = []
     for method in results.settings.methods:
         rows = results.main(method)
         for attacker in dict.fromkeys(row.attacker for row in rows):
             bits = {row.feature: row.bits for row in rows if row.attacker == attacker}
             joint = bits.pop("joint", None)
             if joint is not None and (told := weaker_together(joint, bits)):
-                found[method, attacker] = told
-    return found
+                lines.append(f"{method_name(method)}, {attacker}: {told}.")
+    return lines
 
 
 def _denied(row: AttackRow) -> bool:
@@ -302,10 +277,7 @@ def caveats(results: AttackResults) -> list[str]:
             "model of "
             "clear speech: an attacker with a background of protected speech weighs them better."
         )
-    said += [
-        f"{method_name(method)}, {attacker}: {told}."
-        for (method, attacker), told in _weaker_joints(results).items()
-    ]
+    said += _weaker_joints(results)
     denied = [row for row in rows if _denied(row)]
     if denied:
         whose = dict.fromkeys(f"{method_name(r.method)}, {r.attacker}, {r.feature}" for r in denied)
@@ -348,7 +320,6 @@ def caveats(results: AttackResults) -> list[str]:
 
 
 # ------------------------------------------------------------------------------------------ tables
-# The tables of an attack, as text: by attacker and feature, and VoxGuard's Table 1.
 
 _COLUMNS = (
     BITS,
@@ -386,29 +357,24 @@ def main_table(results: AttackResults) -> list[list[str]]:
     for method in results.settings.methods:
         for row in results.main(method):
             cells = [cell(row.figures.get(key)) for key in _COLUMNS]
-            last = cell(row.figures.get("membership.realised_fpr_at_1e-2"))
-            lines.append(
-                [method_name(method), row.attacker, row.feature, *cells, _epsilon(row), last,
-                 str(row.speakers), str(row.trials)]
-            )  # fmt: skip
+            value, least, reached = (
+                cell(row.figures.get(f"membership.{name}_at_1e-2"))
+                for name in ("epsilon_nats", "epsilon_lower_nats", "realised_fpr")
+            )
+            epsilon = f"{value.partition(chr(10))[0]}\n\N{GREATER-THAN OR EQUAL TO} {least}"
+            counts = str(row.speakers), str(row.trials)
+            names = method_name(method), row.attacker, row.feature
+            lines.append([*names, *cells, epsilon, reached, *counts])
     return lines
 
 
-def _epsilon(row: AttackRow) -> str:
-    """Epsilon at FPR 1e-2, and its lower bound in a second line."""
-    value, least = (
-        row.figures.get(f"membership.epsilon_{name}_at_1e-2") for name in ("nats", "lower_nats")
-    )
-    return f"{cell(value).partition(chr(10))[0]}\n\N{GREATER-THAN OR EQUAL TO} {cell(least)}"
-
-
 def enrolment_table(results: AttackResults) -> tuple[list[str], list[list[str]]]:
-    """EER, epsilon and TPR at two FPRs by segments enrolled: VoxGuard's Table 1, of each feature.
+    """Head and lines of VoxGuard's Table 1 for each feature that the nearest segment can score.
 
-    Returns:
-        the head, and the lines; of features that can be scored by the nearest segment.
+    EER, epsilon and TPR at two FPRs, by segments enrolled.
     """
-    counts = [count for count in results.settings.segments if _having(results, count)]
+    there = {row.segments for row in results.rows}
+    counts = [count for count in results.settings.segments if count in there]
     searched = {row.feature for row in results.rows if row.scoring == "max"}
     head = ["method", "attacker", "feature", "scoring", *(f"L = {count}" for count in counts)]
     lines = []
@@ -428,10 +394,6 @@ def enrolment_table(results: AttackResults) -> tuple[list[str], list[list[str]]]
         cells = [_operating(found[count]) if count in found else "-" for count in counts]
         lines.append([method_name(method), attacker, feature, scoring, *cells])
     return head, lines
-
-
-def _having(results: AttackResults, count: int) -> bool:
-    return any(row.segments == count for row in results.rows)
 
 
 def _operating(row: AttackRow) -> str:
@@ -513,7 +475,6 @@ def measured_table(results: AttackResults) -> tuple[list[str], list[list[str]]]:
 
 
 # -------------------------------------------------------------------------------------------- page
-# The page of an attack: what was tested, the worst case first, tables, what it does not say.
 
 _LONGEST_NAME = 20
 _FOOT = (
@@ -535,17 +496,34 @@ def page(results: AttackResults) -> str:
     settings = results.settings
     methods = [method for method in settings.methods if method != CLEAR]
     tested = ", ".join(map(method_name, methods)) or "unprotected speech"
+    apart = plural(settings.background, "reader")
+    learnt = f", and learnt from {apart} apart" if settings.background else ""
     facts = [
         f"{settings.corpus}: {plural(settings.readers, 'reader')}, trials of "
         f"{settings.seconds:g} s of speech, templates of {settings.template_seconds:g} s "
         f"({'another session' if settings.session == 'cross' else 'the same session'}).",
         f"Attackers: {', '.join(settings.attackers)}; they hear {', '.join(settings.features)}"
-        f"{_learnt(settings.background)}.",
+        f"{learnt}.",
     ]  # fmt: skip
+    shown = picture(
+        "Bits by method and attacker",
+        attacks_svg(*pictured(results)),
+        "Of each attacker what it learnt by the best of its ways. 0 is no disclosure; the dashed "
+        "line is everything. A method is as good as its rightmost mark.",
+    )
+    tried = [f"{n}: {ATTACKERS[n].knows}." for n in settings.attackers if n in ATTACKERS]
+    who = section("Who attacks", bullet_list(tried))
+    head, lines = measured_table(results)
+    use = [section("What is left of use", table(head, lines, wide=True))] if lines else []
+    joint = dict.fromkeys(
+        f"Joint score of {method_name(row.method)}, {row.attacker}: {row.rank_model}."
+        for row in results.rows
+        if row.rank_model
+    )
     parts = [
         section("What is left for an attacker", paragraphs(*headline(results))),
-        f'<div class="pictures">{"".join(_beside(results))}</div>',
-        *_use(results),
+        f'<div class="pictures">{shown}{who}</div>',
+        *use,
         section(
             "Every attacker and feature",
             paragraphs(
@@ -556,7 +534,7 @@ def page(results: AttackResults) -> str:
                 "most exposed 1 %. TPR, and epsilon (nats) with what it is at least, at FPR 1e-2."
             ),
             table(MAIN_HEAD, main_table(results), names=3, wide=True),
-            bullet_list(_rank_models(results)),
+            bullet_list(list(joint)),
         ),
     ]
     head, lines = enrolment_table(results)
@@ -586,27 +564,6 @@ def page(results: AttackResults) -> str:
     return document(f"Attacks on {tested}", facts, parts, _FOOT)
 
 
-def _beside(results: AttackResults) -> list[str]:
-    """The picture, and beside it who attacks."""
-    shown = picture(
-        "Bits by method and attacker",
-        attacks_svg(*pictured(results)),
-        "Of each attacker what it learnt by the best of its ways. 0 is no disclosure; the dashed "
-        "line is everything. A method is as good as its rightmost mark.",
-    )
-    return [shown, section("Who attacks", bullet_list(_attackers(results)))]
-
-
-def _use(results: AttackResults) -> list[str]:
-    """What is left of use, where it was measured."""
-    head, lines = measured_table(results)
-    return [section("What is left of use", table(head, lines, wide=True))] if lines else []
-
-
-def _learnt(readers: int) -> str:
-    return f", and learnt from {plural(readers, 'reader')} apart" if readers else ""
-
-
 def pictured(results: AttackResults) -> tuple[list[MethodBits], tuple[str, ...], float]:
     """What a picture of all this shows: methods with bits, names of attackers, log2 N."""
     attackers = results.settings.attackers
@@ -628,26 +585,9 @@ def _bits(row: AttackRow | None) -> tuple[float, float, float] | None:
     return row.bits, row.bits if low is None else low, row.bits if high is None else high
 
 
-def _attackers(results: AttackResults) -> list[str]:
-    tried = results.settings.attackers
-    return [f"{name}: {ATTACKERS[name].knows}." for name in tried if name in ATTACKERS]
-
-
-def _rank_models(results: AttackResults) -> list[str]:
-    """Where the weights of joint scores come from, each once."""
-    said = dict.fromkeys(
-        f"Joint score of {method_name(row.method)}, {row.attacker}: {row.rank_model}."
-        for row in results.rows
-        if row.rank_model
-    )
-    return list(said)
-
-
 # ----------------------------------------------------------------------------------------- writing
-# Writes what an attack found into a folder: a page, pictures, and files for other programs.
 
-KEPT = "kept"
-"""The folder, within that of the results, of what long work goes on from: private."""
+KEPT = "kept"  # the private folder, within that of the results, of what long work goes on from
 FILES = ("index.html", "results.json", "results.csv", "bits.svg", "bits.png")
 SCHEMA = 1
 
@@ -696,7 +636,11 @@ def results_json(results: AttackResults) -> str:
         "schema": SCHEMA,
         "headline": headline(results),
         "settings": asdict(results.settings),
-        "rows": [_row(row) for row in results.rows],
+        "rows": [
+            {key: getattr(row, key) for key in AttackRow.__slots__ if key != "figures"}
+            | {"figures": _figures(row.figures)}
+            for row in results.rows
+        ],
         "measured": {m: _figures({f.key: f for f in fs}) for m, fs in results.measured.items()},
         "attributes": {name: list(rows) for name, rows in results.attributes.items()},
         "notes": [*results.notes, *caveats(results)],
@@ -713,25 +657,16 @@ def results_csv(results: AttackResults) -> str:
     parts = ("", ".low", ".high")
     table.writerow([*plain, *(f"{key}{part}" for key in FIGURES for part in parts)])
     for row in results.rows:
-        numbers = [
-            "" if value is None else repr(float(value))
-            for key in FIGURES
-            for value in _numbers(row.figures.get(key))
-        ]
-        table.writerow([*(getattr(row, key) for key in plain), *numbers])
+        numbers: list[float | None] = []
+        for figure in map(row.figures.get, FIGURES):
+            if figure is None:
+                numbers += [None, None, None]
+            else:
+                value = float("inf") if figure.text == "infinite" else figure.value
+                numbers += [value, *figure.limits]
+        cells = ("" if number is None else repr(float(number)) for number in numbers)
+        table.writerow([*(getattr(row, key) for key in plain), *cells])
     return text.getvalue()
-
-
-def _numbers(figure: Figure | None) -> tuple[float | None, ...]:
-    if figure is None:
-        return None, None, None
-    value = float("inf") if figure.text == "infinite" else figure.value
-    return value, *figure.limits
-
-
-def _row(row: AttackRow) -> dict[str, Any]:
-    plain = {key: getattr(row, key) for key in AttackRow.__slots__ if key != "figures"}
-    return {**plain, "figures": _figures(row.figures)}
 
 
 def _figures(figures: Mapping[str, Figure]) -> dict[str, Any]:

@@ -38,10 +38,8 @@ from monitor.protocols import Feature
 from monitor.result_cache import ResultCache
 from monitor.training.calibrating import FEWEST_SPEAKERS
 
-FEWEST_TRAINING = 10
-"""Readers to train on; of fewer there is nothing to learn about others."""
-NETWORKS = "networks"
-"""The folder in which they are kept, private."""
+FEWEST_TRAINING = 10  # readers; of fewer there is nothing to learn about others
+NETWORKS = "networks"  # the private folder in which they are kept
 _TELL_SECONDS = 5.0
 _REPLICATES = 20
 _LEAST_SPREAD = 1e-9
@@ -49,12 +47,7 @@ _LEAST_SPREAD = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class ProtectStretch:
-    """Protects stretches of speech by a method, in memory.
-
-    Attributes:
-        method: of `monitor.anonymisers.registry`.
-        seed: of what is drawn.
-    """
+    """Protects stretches of speech by a method, in memory; what is drawn depends on the seed."""
 
     method: str
     seed: int

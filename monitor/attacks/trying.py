@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -20,7 +20,6 @@ from monitor.attacks.attackers import (
     Background,
     Bench,
     Hearing,
-    Piece,
     Reader,
     Readers,
     ThreatModel,
@@ -48,8 +47,7 @@ from monitor.sources.provenance import file_hash
 _ANY_RATE = 16_000
 MOST_READERS = 30
 """Of a background that models are learnt on, the corpora in turn: more weigh features no better."""
-LEARNING = Amounts(trials=2)
-"""Trials of each reader of a background: with the template's length, what a model is learnt on."""
+LEARNING = Amounts(trials=2)  # of each reader of a background, that models are learnt on
 
 
 @dataclass(frozen=True)
@@ -92,8 +90,6 @@ class Preparation:
     Attributes:
         corpus: its name.
         config: as asked, with every method once and ``none`` first.
-        bench: what attackers work with.
-        attackers: who.
         attributed: whose attributes are told; None where nobody asked.
         problems: one line for everything that was left out.
     """
@@ -178,45 +174,27 @@ def prepare(
     attackers, unable = _able(chosen, behind)
     problems = (*judged.problems, *(behind.problems if behind else ()), *unable)
     for method in config.methods:
-        _probe(method, judged.everybody[0].trials[0], config.seed)
+        if method.startswith("command:"):  # find out that it works before hours are spent
+            piece = judged.everybody[0].trials[0]
+            end = min(piece.end_seconds, piece.start_seconds + 1.0)
+            hear_protected(replace(piece, end_seconds=end), method, config.seed, [])
     which = None
     if config.attributes:
-        which = attributed(
-            found,
-            corpus,
-            behind.corpora if behind else (),
-            config.attributes,
-            config.amounts,
-            config.attribute_table,
-        )
-    bench = Bench(
-        judged,
-        behind,
-        features,
-        tuple(MEASURES),
-        config.amounts,
-        Hearing(_kept(folder, fresh), config.jobs),
-        config.seed,
-        folder,
-        config.training,
-    )
-    return Preparation(corpus.resolve().name, config, bench, attackers, which, problems)
-
-
-def _kept(folder: Path, fresh: bool) -> ResultCache:
-    """What was heard; the folder is made, private, once nothing is left to refuse.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
-    try:
+        corpora, asked = behind.corpora if behind else (), config.attributes
+        which = attributed(found, corpus, corpora, asked, config.amounts, config.attribute_table)
+    try:  # the folder is made, private, once nothing is left to refuse
         for each in (folder.parent, folder):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise not_written(folder, error) from error
     if fresh:
         ResultCache(folder / NETWORKS, fresh=True)
-    return ResultCache(folder / "heard", fresh=fresh)
+    hearing = Hearing(ResultCache(folder / "heard", fresh=fresh), config.jobs)
+    amounts, measures = config.amounts, tuple(MEASURES)
+    bench = Bench(
+        judged, behind, features, measures, amounts, hearing, config.seed, folder, config.training
+    )
+    return Preparation(corpus.resolve().name, config, bench, attackers, which, problems)
 
 
 def try_methods(
@@ -256,8 +234,11 @@ def try_methods(
                 rows += attack(
                     bench, method, attacker, config.segments, replicates=config.replicates
                 )
-                for name, row in _told(quiet, method, attacker, prepared):
-                    told_of.setdefault(name, []).append(row)
+                if prepared.attributed is not None:
+                    for name, row in attribute_rows(
+                        quiet, method, attacker, prepared.attributed, replicates=config.replicates
+                    ):
+                        told_of.setdefault(name, []).append(row)
             measured[method] = _measured(quiet, method)
         except CorpusError as error:
             problems.append(f"{method_name(method)}: {error}")
@@ -292,17 +273,6 @@ def try_methods(
     )
 
 
-def _probe(method: str, piece: Piece, seed: int) -> None:
-    """Find out that a program works before hours are spent on what needs none.
-
-    Raises:
-        SourceError: it does not.
-    """
-    if method.startswith("command:"):
-        few = replace(piece, end_seconds=min(piece.end_seconds, piece.start_seconds + 1.0))
-        hear_protected(few, method, seed, [])
-
-
 def _able(
     chosen: Sequence[ThreatModel], background: Background | None
 ) -> tuple[tuple[ThreatModel, ...], list[str]]:
@@ -321,17 +291,6 @@ def _able(
             continue
         able.append(each)
     return tuple(able), unable
-
-
-def _told(
-    bench: Bench, method: str, attacker: ThreatModel, prepared: Preparation
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """What an attacker tells of attributes, where anybody asked."""
-    if prepared.attributed is not None:
-        replicates = prepared.config.replicates
-        yield from attribute_rows(
-            bench, method, attacker, prepared.attributed, replicates=replicates
-        )
 
 
 def _measured(bench: Bench, method: str) -> list[Figure]:
@@ -370,12 +329,8 @@ def _background(
             )
         kept = tuple(r for r in found.recordings if r.speaker not in known)
         corpora.append((Corpus(kept, found.problems), folder))
-    amounts = Amounts(
-        config.amounts.seconds,
-        LEARNING.trials,
-        config.amounts.least_segments,
-        config.amounts.least_segments,
-    )
+    least = config.amounts.least_segments
+    amounts = Amounts(config.amounts.seconds, LEARNING.trials, least, least)
     able: list[tuple[Reader, ...]] = []
     for corpus, folder in corpora:
         try:

@@ -18,7 +18,6 @@ from monitor.phrases import plural
 from monitor.sources.registry import recording_suffixes
 
 # ----------------------------------------------------------------------------------------- folders
-# Corpora laid out in folders: LibriSpeech, or a folder a speaker.
 
 LAYOUTS = (
     "manifest.csv with the columns path and speaker; wav.scp with utt2spk; LibriSpeech's "
@@ -86,12 +85,10 @@ def recordings_below(root: Path) -> list[Path]:
 
 
 # ------------------------------------------------------------------------------------------ tables
-# Corpora described by a table: a manifest, or a Kaldi data folder.
 
 _OF_RECORDINGS = {"path", "speaker", "session", "chapter"}
 _FLAC = {"--stdout": "c", "--decode": "d", "--silent": "s", "--totally-silent": "s"}
-_LONGEST = 40
-"""Characters of what is said of a speaker; more is a text that was read."""
+_LONGEST = 40  # characters of what is said of a speaker; more is a text that was read
 
 
 def table_of(path: Path) -> Path | None:
@@ -142,12 +139,9 @@ def from_manifest(path: Path) -> Corpus:
 def said_of_speakers(corpus: Path) -> dict[str, dict[str, str]]:
     """What a corpus' table says of its speakers beside their names, such as gender and age.
 
-    Args:
-        corpus: the folder or manifest.
-
     Returns:
         by column, then by speaker: the columns of a manifest that never say two things of one
-        speaker, or the gender of a Kaldi folder with ``spk2gender``. What is empty is left out.
+            speaker, or the gender of a Kaldi folder with ``spk2gender``. What is empty is left out.
 
     Raises:
         CorpusError: the table cannot be read.
@@ -269,7 +263,6 @@ def _text(path: Path, encoding: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------ person
-# Recordings of one person, whatever their folders are called.
 
 
 def from_person(paths: Sequence[Path], speaker: str) -> Corpus:
@@ -307,19 +300,18 @@ def from_person(paths: Sequence[Path], speaker: str) -> Corpus:
 
 
 # ----------------------------------------------------------------------------------------- finding
-# Finds the speech below a folder, whatever its layout.
 
 
 def find(*paths: str | os.PathLike[str], speaker: str | None = None) -> Corpus:
     """Find the recordings of a corpus, and who speaks in them.
 
     Understood, in this order: a manifest (``.csv`` or ``.tsv``, itself or in the folder as
-    ``manifest.csv``), a Kaldi data folder (``wav.scp``), LibriSpeech, a folder a speaker. With
-    ``speaker`` everything is that speaker's, and a sub-folder or else a file is a session.
+    ``manifest.csv``), a Kaldi data folder (``wav.scp``), LibriSpeech, a folder a speaker.
 
     Args:
         paths: the folder or the manifest; of one speaker any number of recordings and folders.
-        speaker: who speaks in all of it; None where the corpus says so.
+        speaker: who speaks in all of it, a sub-folder or else a file being a session; None where
+            the corpus says so.
 
     Raises:
         CorpusError: nothing is there.
@@ -345,29 +337,23 @@ def find(*paths: str | os.PathLike[str], speaker: str | None = None) -> Corpus:
         if len(named) != 1:
             what = f"{len(named)} paths do not say whose recordings they are"
             raise UnnamedSpeakerError(what, f"a corpus is {LAYOUTS}")
-        return _corpus(named[0])
+        path = named[0]
+        table = table_of(path)
+        if table is not None:
+            return from_kaldi(path) if table.name == "wav.scp" else from_manifest(table)
+        if path.is_file():
+            what = f"{path.name} is one file and does not say whose"
+            raise UnnamedSpeakerError(what, f"a corpus is {LAYOUTS}")
+        if not path.is_dir():
+            raise CorpusError(f"{path.name or path} does not exist; check the name")
+        return from_folders(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         label = ", ".join(path.name for path in found)
         raise CorpusError(f"cannot look into {label}: {reason}; check the name") from None
 
 
-def _corpus(path: Path) -> Corpus:
-    """What lies there, where it says itself who speaks."""
-    table = table_of(path)
-    if table is not None:
-        return from_kaldi(path) if table.name == "wav.scp" else from_manifest(table)
-    if path.is_file():
-        what = f"{path.name} is one file and does not say whose"
-        raise UnnamedSpeakerError(what, f"a corpus is {LAYOUTS}")
-    if not path.is_dir():
-        raise CorpusError(f"{path.name or path} does not exist; check the name")
-    return from_folders(path)
-
-
 # ------------------------------------------------------------------------------------------ trials
-# The lists of VoicePrivacy's data folders: which utterances enrol, and which are trials of whom.
-#
 # Beside Kaldi's ``wav.scp`` and ``utt2spk`` stand ``enrolls`` (an utterance a line) and ``trials``
 # (``SPEAKER UTTERANCE target|nontarget`` a line), in one folder (``libri_dev``, with ``trials_f``
 # and ``trials_m``) or in folders of their own (``libri_dev_enrolls``, ``libri_dev_trials_f``), as
@@ -427,9 +413,11 @@ class TrialLists:
         here = {each.session: each.speaker for each in corpus.recordings}
         strange = sorted({here[u] for u in self.impostors & here.keys()})
         if strange:
+            some = f"{', '.join(strange[:5])}{', ...' if strange[5:] else ''}"
             yield (
-                f"{plural(len(self.impostors), 'utterance')} of {_some(strange)}: without a target "
-                f"in {', '.join(self.names)}, so that nobody compared with has said them: left out "
+                f"{plural(len(self.impostors), 'utterance')} of "
+                f"{plural(len(strange), 'speaker')} ({some}): without a target in "
+                f"{', '.join(self.names)}, so that nobody compared with has said them: left out "
                 "of the matrix (impostors, who have no rank)"
             )
         listed = len(self.spoken_by) + len(self.impostors)
@@ -440,10 +428,8 @@ class TrialLists:
                 f"compared with all {len(self.speakers)} nevertheless, as ranks take it; to keep "
                 "the sexes apart, `monitor evaluate --group-by gender`"
             )
-        others = {
-            each.session for each in corpus.recordings
-        } - self.spoken_by.keys() - self.impostors - (self.enrolment or frozenset())  # fmt: skip
-        if others:
+        others = here.keys() - self.spoken_by.keys() - self.impostors
+        if others := others - (self.enrolment or frozenset()):
             yield f"{plural(len(others), 'recording')} in no list: left out"
 
 
@@ -529,21 +515,9 @@ def enrolment_beside(folder: Path) -> Path | None:
 
 def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
     """The lists of a folder, in the order of their names."""
-    if not folder.is_dir():
-        return []
-    return sorted(
-        path for path in folder.iterdir() if pattern.fullmatch(path.name) and path.is_file()
-    )
+    there = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in there if pattern.fullmatch(path.name) and path.is_file()]
 
 
 def _lines(path: Path) -> list[str]:
-    try:
-        return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except OSError as error:
-        raise CorpusError(f"cannot open {path.name}: {error.strerror}; check the name") from None
-    except UnicodeDecodeError:
-        raise CorpusError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
-
-
-def _some(names: list[str]) -> str:
-    return f"{plural(len(names), 'speaker')} ({', '.join(names[:5])}{', ...' if names[5:] else ''})"
+    return [line for line in _text(path, "utf-8").splitlines() if line.strip()]

@@ -14,7 +14,6 @@ from monitor.safe_text import LONGEST_NAME, as_wav, file_name, is_name
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
 
 # -------------------------------------------------------------------------------------- recordings
-# Recordings, and who speaks in them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +21,7 @@ class Recording:
     """One file of one speaker.
 
     Attributes:
-        speaker: who speaks.
         session: occasion on which it was recorded; only compared within a speaker.
-        path: the file.
         words: which transcript goes with it, for features that are made of words.
     """
 
@@ -89,12 +86,10 @@ class Corpus:
 
 
 # --------------------------------------------------------------------------------------- gathering
-# Collects recordings one by one, and the problems that were found with each.
 
-CONTAINERS = frozenset(
+CONTAINERS = frozenset(  # what holds audio too, but has to be converted
     ".m4a .m4b .mp4 .aac .mov .mkv .mka .webm .wma .amr .3gp .avi .ape .wv".split()  # noqa: SIM905
 )
-"""What holds audio too, but has to be converted."""
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
@@ -112,11 +107,7 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 class Gathering:
-    """Collects recordings, and the problems found with each.
-
-    Args:
-        root: folder that messages name files relative to.
-    """
+    """Collects recordings, and the problems found with each, named relative to a root folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -129,14 +120,7 @@ class Gathering:
         self.problems.append("".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
 
     def add(self, speaker: str, session: str, path: Path, where: str = "") -> None:
-        """Take a recording, unless something speaks against it.
-
-        Args:
-            speaker: who speaks.
-            session: on which occasion.
-            path: the file.
-            where: how to begin a message, such as ``"row 3: "``.
-        """
+        """Take a recording, unless something speaks against it; messages begin with ``where``."""
         name = self.name(path)
         for what, called in (("speaker", speaker), ("session", session)):
             if not is_name(called):  # nor would the store be read again
@@ -175,11 +159,7 @@ class Gathering:
             return path.name
 
     def corpus(self, layout: str, told_by: str = "") -> Corpus:
-        """Everything, in natural order.
-
-        Args:
-            layout: what names the recordings.
-            told_by: as in ``Corpus``.
+        """Everything, in natural order; ``layout`` is what names the recordings.
 
         Raises:
             CorpusError: nothing is left.

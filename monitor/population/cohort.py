@@ -23,8 +23,8 @@ from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray, FloatArray
 
 # ----------------------------------------------------------------------------------------- storing
-# One file format for populations and rank models: npz without pickle, with a JSON header.
-#
+# Written whole, private to its owner (0600): a reader sees the old file or the new one, never half.
+
 # Written whole, private to its owner (0600): a reader sees the old file or the new one, never half.
 
 SCHEMA = 1
@@ -58,7 +58,7 @@ def write_store(
         kind: of store.
         header: JSON-able.
         arrays: by name.
-        tidy: look first for what killed writers have left; takes a look at the whole folder.
+        tidy: look first, through the whole folder, for what killed writers have left.
 
     Raises:
         StoreError: the file cannot be written; what was there before is untouched.
@@ -82,15 +82,7 @@ def write_store(
 def read_store(
     path: Path, kind: str, *, without: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """Read a store.
-
-    Args:
-        path: the file.
-        kind: of store.
-        without: what the names of arrays begin with that are not wanted now.
-
-    Returns:
-        the header and the arrays by name.
+    """The header of a store, and its arrays by name but those that begin as ``without`` says.
 
     Raises:
         StoreError: missing, damaged, or of another kind.
@@ -141,7 +133,6 @@ def store_kind(path: Path) -> str | None:
 
 
 # --------------------------------------------------------------------------------------- templates
-# The templates of one feature.
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +140,6 @@ class FeatureTemplates:
     """The templates of one feature, in slices of 5 speech seconds.
 
     Attributes:
-        spec: of the feature.
         slices: shape (S, M): the sketch of each slice, speaker after speaker.
     """
 
@@ -158,20 +148,13 @@ class FeatureTemplates:
 
 
 # ------------------------------------------------------------------------------------------ cohort
-# The cohort: background speakers, enrolled nowhere, whom scores are normalised against.
-#
-# A score says little by itself; how far it stands out from those of people who certainly are not
-# the speaker says more (docs/method.md section 10). Of each of them there is one short sketch a
-# feature and no audio; a name only where the cohort was made of a corpus of one's own.
-
-COHORT = "cohort/"
-"""What the names of its arrays in a store begin with."""
+COHORT = "cohort/"  # what the names of its arrays in a store begin with
 _SECONDS = f"{COHORT}seconds"
 
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """C speakers to compare with, one sketch of each.
+    """C speakers to compare with, one short sketch of each (docs/method.md section 10).
 
     Attributes:
         seconds: speech seconds behind each, shape (C,); mostly far fewer than a template has.
@@ -252,12 +235,7 @@ def pack_cohort(cohort: Cohort) -> tuple[dict[str, Any], dict[str, AnyArray]]:
 def noted_cohort(
     path: Path, note: Mapping[str, Any], templates: Mapping[str, FeatureTemplates]
 ) -> partial[Cohort]:
-    """The cohort that a store's header notes, to be read when it is asked for.
-
-    Args:
-        path: the store.
-        note: from ``pack_cohort``.
-        templates: of the population, by feature.
+    """What reads the cohort that a store's header notes (``pack_cohort``), once it is asked for.
 
     Raises:
         StoreError: it was made by other networks than the templates: it cannot be compared.
@@ -272,28 +250,17 @@ def noted_cohort(
 def load_cohort(path: Path, digest: str) -> Cohort:
     """Read a cohort from a store.
 
-    Args:
-        path: of the store.
-        digest: of the cohort, from the store's header when it was first read.
-
     Raises:
-        StoreError: the store holds another one by now, none, or one that no voices give.
+        StoreError: the store holds another one than of that digest by now, none, or no voices.
     """
-    return unpack_cohort(
-        path, digest, *read_store(path, "population", without=("slices/", "rank_model/", "people/"))
-    )
+    without = ("slices/", "rank_model/", "people/")
+    return unpack_cohort(path, digest, *read_store(path, "population", without=without))
 
 
 def unpack_cohort(
     path: Path, digest: str, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 ) -> Cohort:
-    """The reverse of ``pack_cohort``.
-
-    Args:
-        path: what was read.
-        digest: of the cohort.
-        header: of the store.
-        arrays: of the store, others among them.
+    """The reverse of ``pack_cohort``, from a store that was read, others' arrays among them.
 
     Raises:
         StoreError: as `load_cohort`.
@@ -328,11 +295,10 @@ def _digest(arrays: Mapping[str, AnyArray]) -> str:
 
 
 # ------------------------------------------------------------------------------------- normalising
-# Normalisation of scores by those of the cohort, who are certainly not the speaker.
-#
 # Source: docs/method.md section 10.
 #
-# A log-likelihood grows with what was heard and has no scale but its spread over the cohort in this
+# Source: docs/method.md section 10. A log-likelihood grows with what was heard and has no scale but
+# its spread over the cohort in this
 # very stream. A cosine has one: of embeddings only the mean is the stream's own, and the spread is
 # that of the cohort among itself. Where the cohort trained the network, as it did that of voice,
 # how much its cosines differ in a stream is the network's memory of them and noise otherwise:
@@ -343,12 +309,8 @@ class CohortScoring:
     """The cohort's sketches of one feature, ready to be scored by streams.
 
     They are short, an utterance each, where templates have minutes: what that does to scores is
-    part of the rank model that was learnt against them.
-
-    Args:
-        cohort: background speakers; those of whom nothing was heard of this feature are left out.
-        name: of the feature.
-        similarity: that of the rank model.
+    part of the rank model that was learnt against them. Those of whom nothing was heard of this
+    feature are left out.
     """
 
     def __init__(self, cohort: Cohort, name: str, similarity: Similarity) -> None:
@@ -357,7 +319,10 @@ class CohortScoring:
         wide: AnyArray = heard.astype(cohort.features[name].spec.kind.wide)
         self._similarity = similarity
         self._prepared = similarity.prepare(wide[:, None] if similarity.by_slice else wide)
-        self._spread = self._inner(wide) if similarity.own_scale else None
+        self._spread: float | None = None
+        if similarity.own_scale:  # of the cohort's scores with each other, but with oneself
+            scores = np.stack([similarity.score(self._prepared, each) for each in wide])
+            self._spread = float(scores[~np.eye(len(scores), dtype=bool)].std())
 
     def __len__(self) -> int:
         return len(self._prepared)
@@ -380,11 +345,6 @@ class CohortScoring:
         if self._spread is not None:
             spread = np.where(spread > 0, self._spread, 0.0)
         return scores.mean(axis=1), spread
-
-    def _inner(self, sketches: AnyArray) -> float:
-        """Spread of the cohort's scores with each other, each one's with itself left out."""
-        scores = np.stack([self._similarity.score(self._prepared, each) for each in sketches])
-        return float(scores[~np.eye(len(scores), dtype=bool)].std())
 
 
 def normalised(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:

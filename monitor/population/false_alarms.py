@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from monitor.errors import Argument, Message, UsageError
 from monitor.maths.reliability import conformal_threshold, fewest_maxima, smallest_share
@@ -40,7 +40,7 @@ class FalseAlarms:
     template_seconds: float
     most_bits: float = math.inf
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> FalseAlarmsRecord:
         """What an alert quotes of it, JSON-able."""
         return {
             "share": self.share,
@@ -49,6 +49,16 @@ class FalseAlarms:
             "repeated": self.repeated,
             "session": self.session,
         }
+
+
+class FalseAlarmsRecord(TypedDict):
+    """The key ``false_alarms`` of an alert's record."""
+
+    share: float
+    horizon_seconds: float
+    speakers: int
+    repeated: int
+    session: str
 
 
 def false_alarms(
@@ -72,8 +82,7 @@ def false_alarms(
         field: as of an alert; a feature's (``f0.local_bits``) is that of a stream in which this
             feature alone is listened for.
         share: q, over 0 and under 1.
-        horizon_seconds: H; between two lengths of the grid the longer one counts, over which
-            maxima are no smaller.
+        horizon_seconds: H; between two lengths of the grid the longer one counts.
         watch: the watched speaker; None where nobody is.
         headline: what ``bits`` are, ``"evidence"`` or ``"closed-set"``.
         most_bits: what no reading exceeds.
@@ -98,9 +107,13 @@ def false_alarms(
             )
         )
     if own not in maxima.fields:
+        of_all = rank_models.find(features, session)
+        there = () if of_all is None or of_all.maxima is None else of_all.maxima.fields
+        known = [f for f in there if f != "rank_bits" and (watch is not None or f in _OF_NOBODY)]
+        known = [*(["bits"] if known else []), *known, f"{features[0]}.gain_bits"]
         raise UsageError(
             f"nothing is known of how high {field} gets in other people's streams: use one of "
-            f"{', '.join(_known(rank_models, features, session, watch))}"
+            f"{', '.join(known)}"
         )
     if maxima.horizon(horizon_seconds) is None:
         longest = length_in_words(float(maxima.horizons[-1]))
@@ -159,17 +172,6 @@ def _rank_model_of(
 
 _OF_NOBODY = ("bits", "closed_set_bits", "gain_bits")
 _OTHER = {"same": "cross", "cross": "same"}
-
-
-def _known(
-    rank_models: RankModels, features: tuple[str, ...], session: str, watch: str | None
-) -> list[str]:
-    """Fields that there are maxima of."""
-    rank_model = rank_models.find(features, session)
-    fields = () if rank_model is None or rank_model.maxima is None else rank_model.maxima.fields
-    own = [field for field in fields if watch is not None or field in _OF_NOBODY]
-    known = [field for field in own if field != "rank_bits"]
-    return [*(["bits"] if known else []), *known, f"{features[0]}.gain_bits"]
 
 
 def _too_few(

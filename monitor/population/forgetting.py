@@ -8,7 +8,6 @@ many together, as a rank model, cannot be parted again; it is marked, and is lea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,12 @@ from typing import Any
 from monitor.errors import UsageError
 from monitor.phrases import plural
 from monitor.population.cohort import Cohort, store_kind
-from monitor.population.population import Population, load_rank_models, save_rank_models
+from monitor.population.population import (
+    Population,
+    load_rank_models,
+    nearest_spelling,
+    save_rank_models,
+)
 from monitor.population.rank_model import RankModel, RankModels
 
 
@@ -30,8 +34,7 @@ class Forgotten:
         maxima: rank models that knew how high the person's stream got.
         background: whether the person was one of the cohort.
         marked: rank models that were learnt from the person among others.
-        mute: models that said something of evidence and do not any more, since their cohort
-            changed.
+        mute: models that say nothing of evidence any more, since their cohort changed.
         left: how many are still enrolled; None of rank models without a population.
     """
 
@@ -96,19 +99,17 @@ def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
         rank_models, cohort, found = _without(rank_models, cohort, name)
         save_rank_models(target, rank_models, cohort)
         return found
-    before = Population.load(path)
-    _check_known(name, named_in(before), path)
-    found = Forgotten()
-    population = before
-    if name in before.names:
-        if len(before) == 1:
+    population = Population.load(path)
+    _check_known(name, named_in(population), path)
+    seconds, recordings = 0.0, 0
+    if name in population.names:
+        if len(population) == 1:
             raise UsageError(f"{name} is the only one in {path}: delete the file instead")
-        place = before.index(name)
-        found = Forgotten(
-            float(before.template_seconds[place]), len(before.speakers[place].sources)
-        )
-        population = before.without(name)
-    rank_models, cohort, more = _without(population.rank_models, population.cohort, name)
+        place = population.index(name)
+        seconds = float(population.template_seconds[place])
+        recordings = len(population.speakers[place].sources)
+        population = population.without(name)
+    rank_models, cohort, found = _without(population.rank_models, population.cohort, name)
     Population(
         population.speakers,
         population.offsets,
@@ -118,24 +119,15 @@ def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
         about=population.about,
         cohort=cohort,
     ).save(target)
-    return replace(
-        more,
-        template_seconds=found.template_seconds,
-        recordings=found.recordings,
-        left=len(population),
-    )
+    return replace(found, template_seconds=seconds, recordings=recordings, left=len(population))
 
 
-def _check_known(name: str, known: Iterable[str], path: Path) -> None:
+def _check_known(name: str, known: set[str], path: Path) -> None:
     """Refuse a name that is nowhere in a file; the nearest spelling is told."""
-    from difflib import get_close_matches
-
-    everybody = sorted(known)
-    if name in everybody:
-        return
-    near = get_close_matches(name, everybody, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"it names {plural(len(everybody), 'person')}"
-    raise UsageError(f"nobody called {name!r} is in {path}; {hint}")
+    if name not in known:
+        names = f"it names {plural(len(known), 'person')}"
+        hint = nearest_spelling(name, sorted(known)) or names
+        raise UsageError(f"nobody called {name!r} is in {path}; {hint}")
 
 
 def _named(rank_models: RankModels, cohort: Cohort | None) -> set[str]:

@@ -15,10 +15,8 @@ from monitor.population.rank_model import RankModel, neighbours
 from monitor.types import BoolArray, FloatArray, IntArray
 
 # ----------------------------------------------------------------------------------- interpolation
-# A rank model between the lengths it was learnt at (docs/method.md section 4).
 
-_CHUNK = 1 << 19
-"""Most numbers worked on at once, so that memory stays small."""
+_CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +54,15 @@ class RankModelPoint:
         for c in range(self.share.shape[0]):
             alpha, beta, binomial = self.alpha[c, row], self.beta[c, row], self.binomial[c, row]
             if binomial.any():
+                p, a, b = (
+                    np.where(binomial, alpha, 0.5),
+                    np.where(binomial, 1.0, alpha),
+                    np.where(binomial, 1.0, beta),
+                )
                 logs = np.where(
                     binomial,
-                    betabinomial.binomial_log_pmf_at(
-                        np.where(binomial, alpha, 0.5), speakers, ranks
-                    ),
-                    betabinomial.log_pmf_at(
-                        np.where(binomial, 1.0, alpha),
-                        np.where(binomial, 1.0, beta),
-                        speakers,
-                        ranks,
-                    ),
+                    betabinomial.binomial_log_pmf_at(p, speakers, ranks),
+                    betabinomial.log_pmf_at(a, b, speakers, ranks),
                 )
             else:
                 logs = betabinomial.log_pmf_at(alpha, beta, speakers, ranks)
@@ -76,7 +72,7 @@ class RankModelPoint:
         return np.asarray(((1.0 - spread) * (speakers * gamma) + spread) / speakers)
 
     def rank_bits(self, speakers: int, better: int, tied: int) -> FloatArray:
-        """``log2(N x mean gamma over the tied ranks)``: the model's and its replicates', (1 + B,).
+        """``log2(N x mean gamma over the tied ranks)`` of model and resamples, shape (1 + B,).
 
         Exactly 0 where every template ties: no evidence.
         """
@@ -253,19 +249,13 @@ def at_template(rank_model: RankModel, seconds: float, additive: BoolArray) -> L
         left, right, w = neighbours(rank_model.template_lengths, reached[t], seconds)
         nearest = right if w > 0.5 else left
         stiff = rank_model.binomial[:, t, left] | rank_model.binomial[:, t, right]
-        mixed = [
+        alpha, beta, weights, floor = (
             _mixed(values[:, t, left], values[:, t, right], w)
             for values in (rank_model.alpha, rank_model.beta, rank_model.weights, rank_model.floor)
-        ]
-        parts.append(
-            (
-                np.where(stiff, rank_model.alpha[:, t, nearest], mixed[0]),
-                np.where(stiff, rank_model.beta[:, t, nearest], mixed[1]),
-                rank_model.binomial[:, t, nearest],
-                mixed[2],
-                mixed[3],
-            )
         )
+        alpha = np.where(stiff, rank_model.alpha[:, t, nearest], alpha)
+        beta = np.where(stiff, rank_model.beta[:, t, nearest], beta)
+        parts.append((alpha, beta, rank_model.binomial[:, t, nearest], weights, floor))
     alpha, beta, binomial, weights, floor = (
         np.stack(values, axis=1) for values in zip(*parts, strict=True)
     )
@@ -283,17 +273,9 @@ def _mixed(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
 
 
 # ------------------------------------------------------------------------------------------ spread
-# How much the evidence of different voices varies at a length: what its limits do not say.
-#
 # Limits of a figure say how much it depends on the people that it was learnt from; readings of
-# different voices of the same length, each watched by its own name, lie much further apart. The
-# spread says how far, of calibration's speakers whom the fit had not seen (docs/method.md section
-# 10).
-
-_LOW, _HIGH = "evidence_low_twentieth", "evidence_high_twentieth"
-_OTHERS = "others_high_twentieth"
-_TENTH, _MOST = "evidence_low_tenth", "support_bits"
-"""What tables have that know no twentieths: as many voices lie between these."""
+# different voices of the same length, each watched by its own name, lie much further apart: as the
+# spread says, of calibration's speakers whom the fit had not seen (docs/method.md section 10).
 
 
 class Spread(NamedTuple):
@@ -325,14 +307,11 @@ class EvidenceSpread:
     def of(
         cls, rows: Sequence[Mapping[str, Any]], template_seconds: float
     ) -> EvidenceSpread | None:
-        """What a rank model's calibration table says of it, for templates of D speech seconds.
+        """What a rank model's calibration table says of it; None where it says nothing.
 
         Args:
             rows: of the rank model of some features together, a cell each.
             template_seconds: D; the nearest that was calibrated holds.
-
-        Returns:
-            None where the table says nothing of it.
         """
         told = [(row["T"], row["D"], found) for row in rows if (found := _found(row)) is not None]
         if not told:
@@ -358,17 +337,17 @@ class EvidenceSpread:
 
 
 def _found(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
-    """Low, high and others of a cell."""
-    for low, high in ((row.get(_LOW), row.get(_HIGH)), (row.get(_TENTH), row.get(_MOST))):
+    """Low, high and others of a cell; tables that know no twentieths have others as far apart."""
+    twentieths = "evidence_low_twentieth", "evidence_high_twentieth"
+    for names in (twentieths, ("evidence_low_tenth", "support_bits")):
+        low, high = (row.get(name) for name in names)
         if low is not None and high is not None:
-            others = row.get(_OTHERS)
+            others = row.get("others_high_twentieth")
             return float(low), float(high), float("nan") if others is None else float(others)
     return None
 
 
 # ---------------------------------------------------------------------------- enrolled probability
-# The probability that the speaker of a stream is enrolled at all, by length of speech.
-#
 # Source: docs/method.md section 5.
 
 GOOD_AREA = 0.8
@@ -378,7 +357,7 @@ voice 0.83 at 3 s and 0.93 at 10 s, identity 0.93 and more."""
 
 
 class EnrolledProbability:
-    """The probability that the speaker is enrolled at all, at even odds before hearing anything.
+    """The probability that the speaker is enrolled at all, at even odds before (method section 5).
 
     Between calibrated lengths the coefficients are interpolated in log T; below the shortest the
     odds fade to even, beyond the longest the last hold. Of template lengths the nearest counts.
@@ -436,15 +415,9 @@ class EnrolledProbability:
 
 
 # -------------------------------------------------------------------------------------- favourable
-# How much higher same-session figures are than cross-session ones, and for whom it matters.
-#
-# Measured on the shipped readers, who have models of both kinds: what a voice discloses on average
-# to a template of the same recording, less what it does to one of another.
-#
-# Source: docs/method.md section 4.
+# How much higher same-session figures are than cross-session ones (docs/method.md section 4).
 
-_SHOWN = (10.0, 60.0)
-"""Speech seconds at which the difference is told."""
+_SHOWN = (10.0, 60.0)  # speech seconds at which the difference is told
 
 
 def same_session_bias_bits(
@@ -452,34 +425,21 @@ def same_session_bias_bits(
 ) -> dict[float, float] | None:
     """Expected bits of the shipped same-session model less those of the cross-session rank model.
 
-    Args:
-        features: what is listened for, all of them together.
-        speakers: N.
-        template_seconds: D.
-
     Returns:
         bits by speech seconds; None where the shipped readers have no models of these features.
     """
     reference = Population.reference()
-    rank_models = [
-        reference.rank_models.find(tuple(features), session) for session in ("same", "cross")
-    ]
-    if len(comparable_features(features, reference.specs)) < len(features) or None in rank_models:
+    same, cross = (reference.rank_models.find(tuple(features), s) for s in ("same", "cross"))
+    alike = len(comparable_features(features, reference.specs)) == len(features)
+    if not alike or same is None or cross is None:
         return None
     still = np.zeros(len(features), dtype=bool)
-    same, cross = (
-        at_template(rank_model, template_seconds, still)
-        for rank_model in rank_models
-        if rank_model is not None
-    )
-    row = slice(0, 1)
-    return {
-        at: float(
-            same.at(at).expected_bits(speakers, row)[0]
-            - cross.at(at).expected_bits(speakers, row)[0]
-        )
-        for at in _SHOWN
-    }
+    models = [at_template(each, template_seconds, still) for each in (same, cross)]
+    bits = {}
+    for seconds in _SHOWN:
+        mine, other = (m.at(seconds).expected_bits(speakers, slice(0, 1))[0] for m in models)
+        bits[seconds] = float(mine - other)
+    return bits
 
 
 def same_session_bias(

@@ -6,6 +6,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import partial
 from operator import add
@@ -40,12 +41,11 @@ from monitor.safe_text import printable
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 # ------------------------------------------------------------------------------------- calibration
-# What calibration brings a population: rank models, and what these cannot do without.
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Rank models, and the rows of the table that explain them.
+    """What calibration brings a population: rank models, and the table that explains them.
 
     Attributes:
         rank_models: of every set of features and kind of session; a cross-session rank model that
@@ -61,8 +61,7 @@ class Calibration:
     cohort: Cohort | None = None
 
 
-# ----------------------------------------------------------------------------------------- lawfile
-# Rank models in a file of their own, to be used with any population of the same features.
+# ------------------------------------------------------------------------------- rank models alone
 
 
 def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None = None) -> None:
@@ -70,7 +69,7 @@ def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None 
 
     Args:
         path: of the file.
-        rank_models: any.
+        rank_models: any, to be used with any population of the same features.
         cohort: that their evidence was learnt against; it means nothing without.
     """
     packed, arrays = rank_models.pack()
@@ -89,25 +88,24 @@ def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
         SchemaError: a newer version wrote it.
     """
     header, arrays = read_store(path, "rank_model")
-    rank_models, note = _unpacked(path, header, arrays), header.get("cohort")
-    if note is None:
-        return rank_models, None
-    try:
-        return rank_models, unpack_cohort(path, str(note["sha256"]), header, arrays)
-    except (KeyError, TypeError) as error:
-        raise StoreError(f"{path}: is incomplete ({printable(error)}); make it again") from error
+    with _refusing_incomplete(path):
+        rank_models, note = RankModels.unpack(header["rank_models"], arrays), header.get("cohort")
+        if note is None:
+            return rank_models, None
+        digest = str(note["sha256"])
+    return rank_models, unpack_cohort(path, digest, header, arrays)
 
 
-def _unpacked(path: Path, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> RankModels:
+@contextmanager
+def _refusing_incomplete(path: Path) -> Iterator[None]:
+    """Say in one line that a store lacks something."""
     try:
-        return RankModels.unpack(header["rank_models"], arrays)
+        yield
     except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
         raise StoreError(f"{path}: is incomplete ({printable(error)}); make it again") from error
 
 
 # ------------------------------------------------------------------------------------------ people
-# Who is enrolled: whatever a population keeps of one person beside the slices of the template.
-#
 # Everything that belongs to one person is a field of `Speaker` or `SourceNote`, declared once here.
 # Storing, joining, adding a session and forgetting follow from the declaration: `monitor forget`
 # leaves nothing behind because there is no second place where something could be.
@@ -118,19 +116,14 @@ _OF_SPEAKERS, _OF_SOURCES, _ROWS = "people/speaker/", "people/source/", "/rows"
 
 
 def merged_by(rule: Callable[[Any, Any], Any]) -> dict[str, Any]:
-    """Metadata of a field of `Speaker`: what becomes of it when a further session is added.
-
-    Args:
-        rule: of what was there and what the new session has. Notes of recordings are never merged.
-    """
+    """Metadata of a field of `Speaker`: what was there and a further session, merged."""
     return {_MERGE: rule}
 
 
 def stored_as(dtype: str) -> dict[str, Any]:
-    """Metadata of a field of `Speaker` or `SourceNote` that is one array, any number of rows.
+    """Metadata of a field that a store keeps as one array of this type, any number of rows.
 
-    Args:
-        dtype: as a store keeps it. The field is best empty by default, and ``compare=False``.
+    The field is best empty by default, and ``compare=False``.
     """
     return {_DTYPE: dtype}
 
@@ -141,7 +134,6 @@ class SourceNote:
 
     Attributes:
         label: the file's name.
-        session: the session it belongs to.
         hashes: fingerprints of the recording.
         start_seconds, end_seconds: the interval used, audio seconds.
         landmarks: peaks of the spectrogram of that interval, by which a copy of it is known again
@@ -154,11 +146,9 @@ class SourceNote:
     start_seconds: float
     end_seconds: float
     landmarks: AnyArray = field(
-        default_factory=partial(np.empty, 0, "<u2"),
-        metadata=stored_as("<u2"),
-        compare=False,
-        repr=False,
-    )
+        default_factory=partial(np.empty, 0, "<u2"), metadata=stored_as("<u2"),
+        compare=False, repr=False,
+    )  # fmt: skip
 
     @property
     def used(self) -> bool:
@@ -216,6 +206,14 @@ class Speaker:
         return Condition.of(dict(zip(_SOUND, figures, strict=True)))
 
 
+def nearest_spelling(name: str, known: Iterable[str]) -> str:
+    """Asks whether another name was meant; empty where none is alike."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
 _S = TypeVar("_S", bound=Speaker)
 
 
@@ -266,11 +264,9 @@ def unpack_people(
     notes = [note for entry in entries for note in entry["sources"]]
     of_notes = _rows(_OF_SOURCES, source, arrays, len(notes))
     of_people = _rows(_OF_SPEAKERS, speaker, arrays, len(entries))
-    made = iter(
-        [
-            source(**{**note, "hashes": tuple(note["hashes"])}, **more)
-            for note, more in zip(notes, of_notes, strict=True)
-        ]
+    made = (
+        source(**{**note, "hashes": tuple(note["hashes"])}, **more)
+        for note, more in zip(notes, of_notes, strict=True)
     )
     people = [
         speaker(**{**entry, "sources": tuple(next(made) for _ in entry["sources"])}, **more)
@@ -318,20 +314,14 @@ def _rows(
 
 
 # -------------------------------------------------------------------------------------- population
-# The N enrolled speakers an attacker could compare a voice with, and their templates.
 
 SLICE_SECONDS = 5.0
 """Templates are kept in slices of so many speech seconds, so that they can be cut to one length."""
-
 MISMATCH = 0.8
 """A template under this share of the others' length breaks the model (docs/method.md section 4)."""
-
 USEFUL_SECONDS = 30.0
 """Templates are all cut to the shortest, unless that has less: then it is left out, and told."""
-
-
-_BLOCK = 2048
-"""Members whose slices are made wide at once."""
+_BLOCK = 2048  # members whose slices are made wide at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,8 +330,8 @@ class Scoring:
 
     Attributes:
         seconds: D, speech seconds; every template is cut to it.
-        members: shape (N,), False where a template is shorter: nobody's is, but where it is too
-            short to cut the others to, where D was asked for, or is that of the watched speaker.
+        members: shape (N,), False where a template is shorter: too short to cut the others to, or
+            than the D that was asked for, or that of the watched speaker.
     """
 
     seconds: float
@@ -355,7 +345,7 @@ class Population:
         speakers: names must be unique.
         offsets: shape (N + 1,): speaker j owns slices ``offsets[j]:offsets[j + 1]``.
         features: templates by feature name.
-        rank_models: rank models; may be empty.
+        rank_models: may be empty.
         mismatched: True where the rank models were learnt without some of the speakers. Rank models
             that say whom they were learnt from know better.
         about: whose voices these are: attribution, one paragraph.
@@ -417,10 +407,7 @@ class Population:
         """Position of a speaker; a UsageError names the nearest spelling."""
         if name in self.names:
             return self.names.index(name)
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, self.names, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"enrolled: {plural(len(self), 'speaker')}"
+        hint = nearest_spelling(name, self.names) or f"enrolled: {plural(len(self), 'speaker')}"
         raise UsageError(f"nobody called {name!r} is enrolled; {hint}")
 
     def empty(self, feature: str) -> tuple[str, ...]:
@@ -445,8 +432,8 @@ class Population:
     def cohort(self) -> Cohort | None:
         """Background speakers who are nobody's template, made as the templates are; None without.
 
-        Read from the store at first use. They are for comparison: nobody of them is a candidate,
-        and nothing of theirs leaves the store.
+        Read from the store at first use. Nobody of them is a candidate, and nothing of theirs
+        leaves the store.
 
         Raises:
             StoreError: the store has gone or changed meanwhile, or what it holds is no cohort.
@@ -569,21 +556,24 @@ class Population:
         twice = sorted(set(self.names) & set(other.names))
         if twice:
             raise UsageError(f"{', '.join(twice[:3])} enrolled already; choose another name")
-        return Population(
-            self.speakers + other.speakers,
-            np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
-            self._stacked(other),
-            self.rank_models,
+        return self._with(
+            speakers=self.speakers + other.speakers,
+            offsets=np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
+            features=self._stacked(other),
             mismatched=self._mismatched or len(self.rank_models) > 0,
-            about=self.about,
-            cohort=self._cohort,
         )
+
+    def _with(self, **changes: Any) -> Population:
+        """The same but for some of the arguments."""
+        kept = ("speakers", "offsets", "features", "rank_models", "about")
+        more = {"mismatched": self._mismatched, "cohort": self._cohort}
+        return Population(**({name: getattr(self, name) for name in kept} | more | changes))
 
     def extended(self, other: Population) -> Population:
         """This population with further speech of speakers who are there, and further speakers.
 
-        Slices of a further session stand behind those that are there, and sources behind sources.
-        Rank models stay; of further speakers they are mismatched.
+        Slices and sources of a further session stand behind those that are there. Rank models stay;
+        of further speakers they are mismatched.
 
         Raises:
             UsageError: some of the audio is enrolled already, or the features do not match.
@@ -602,17 +592,12 @@ class Population:
         owner = np.repeat([place[name] for name in (*self.names, *other.names)], counts)
         order = np.argsort(owner, kind="stable")
         totals = np.bincount(owner, minlength=len(people))
-        return Population(
-            tuple(people.values()),
-            np.concatenate(([0], np.cumsum(totals))),
-            {
-                name: replace(each, slices=each.slices[order])
-                for name, each in self._stacked(other).items()
-            },
-            self.rank_models,
+        features = self._stacked(other).items()
+        return self._with(
+            speakers=tuple(people.values()),
+            offsets=np.concatenate(([0], np.cumsum(totals))),
+            features={name: replace(each, slices=each.slices[order]) for name, each in features},
             mismatched=self._mismatched or (len(self.rank_models) > 0 and len(people) > len(self)),
-            about=self.about,
-            cohort=self._cohort,
         )
 
     def _stacked(self, other: Population) -> dict[str, FeatureTemplates]:
@@ -648,18 +633,9 @@ class Population:
             raise UsageError(
                 f"the population has no {', '.join(missing)}; it has {', '.join(self.features)}"
             )
-        return Population(
-            self.speakers,
-            self.offsets,
-            {name: self.features[name] for name in self.features if name in kept},
-            RankModels(
-                rank_model
-                for rank_model in self.rank_models
-                if set(rank_model.features) <= set(kept)
-            ),
-            mismatched=self._mismatched,
-            about=self.about,
-            cohort=self._cohort,
+        return self._with(
+            features={name: self.features[name] for name in self.features if name in kept},
+            rank_models=RankModels(r for r in self.rank_models if set(r.features) <= set(kept)),
         )
 
     def without(self, name: str) -> Population:
@@ -681,17 +657,11 @@ class Population:
         kept[[self.index(name) for name in names]] = True
         counts = np.diff(self.offsets)
         slices = np.repeat(kept, counts)
-        return Population(
-            [each for each, keep in zip(self.speakers, kept.tolist(), strict=True) if keep],
-            np.concatenate(([0], np.cumsum(counts[kept]))),
-            {
-                name: replace(each, slices=each.slices[slices])
-                for name, each in self.features.items()
-            },
-            self.rank_models,
-            mismatched=self._mismatched,
-            about=self.about,
-            cohort=self._cohort,
+        features = self.features.items()
+        return self._with(
+            speakers=[s for s, keep in zip(self.speakers, kept.tolist(), strict=True) if keep],
+            offsets=np.concatenate(([0], np.cumsum(counts[kept]))),
+            features={name: replace(each, slices=each.slices[slices]) for name, each in features},
         )
 
     def calibrated(self, made: Calibration) -> Population:
@@ -699,8 +669,8 @@ class Population:
 
         Example::
 
-            made = calibrate(*collect(recordings)[:2], alarms=people)
-            people.calibrated(made).save("us.npz")
+            people = enrol(recordings)
+            people.population.calibrated(calibrate(people)).save("us.npz")
         """
         return self.with_rank_models(made.rank_models, made.cohort)
 
@@ -724,16 +694,8 @@ class Population:
                 "evidence, nor of other crowds: use calibrated(calibration), or give the cohort",
                 stacklevel=2,
             )
-        return Population(
-            self.speakers,
-            self.offsets,
-            self.features,
-            rank_models,
-            # counts only where the rank models do not say whom they know
-            mismatched=self._mismatched,
-            about=self.about,
-            cohort=self._cohort if cohort is None else cohort,
-        )
+        kept = self._cohort if cohort is None else cohort
+        return self._with(rank_models=rank_models, cohort=kept)
 
     def save(self, path: Path | str) -> None:
         """Write the store: npz without pickle, mode 0600, atomically.
@@ -771,7 +733,7 @@ class Population:
         """
         path = Path(path)
         header, arrays = read_store(path, "population", without=(COHORT,))
-        try:
+        with _refusing_incomplete(path):
             if header["slice_seconds"] != SLICE_SECONDS:
                 raise StoreError(f"slices of {header['slice_seconds']} s, not {SLICE_SECONDS:g}")
             if arrays["offsets"].dtype.kind not in "iu":
@@ -780,6 +742,7 @@ class Population:
                 name: FeatureTemplates(spec_from(name, each), arrays[f"slices/{name}"])
                 for name, each in header["features"].items()
             }
+            note = header.get("cohort")
             made = cls(
                 unpack_people(header["speakers"], arrays),
                 arrays["offsets"],
@@ -787,7 +750,7 @@ class Population:
                 RankModels.unpack(header["rank_models"], arrays),
                 mismatched=bool(header["mismatched"]),
                 about=str(header["about"]),
-                cohort=_cohort_of(path, header, features),
+                cohort=None if note is None else noted_cohort(path, note, features),
             )
             check_speakers(made.speakers)
             for templates in made.features.values():
@@ -795,11 +758,7 @@ class Population:
             empty = set.intersection(*(set(made.empty(name)) for name in made.features))
             if empty:
                 raise StoreError(f"the template of {min(empty)} has nothing in it")
-            return made
-        except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
-            raise StoreError(
-                f"{path}: is incomplete ({printable(error)}); make it again"
-            ) from error
+        return made
 
     @classmethod
     def reference(cls) -> Self:
@@ -808,14 +767,6 @@ class Population:
         LibriVox volunteers, from LibriSpeech (Panayotov et al., 2015, CC BY 4.0); see ``about``.
         """
         return cls.load(Path(__file__).parent / "reference" / "population.npz")
-
-
-def _cohort_of(
-    path: Path, header: Mapping[str, Any], features: Mapping[str, FeatureTemplates]
-) -> Callable[[], Cohort] | None:
-    """What reads the cohort that a header notes; None where it notes none."""
-    note = header.get("cohort")
-    return None if note is None else noted_cohort(path, note, features)
 
 
 def _joined(blocks: Iterator[AnyArray], scoring: Scoring) -> AnyArray:

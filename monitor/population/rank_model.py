@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from monitor.population.population import Speaker
 
 # ---------------------------------------------------------------------------------------- checking
-# What a population or a rank model from a file must be before anything is computed with it.
-#
-# A store is private, but it may come from an impostor, or from a disk that fails: one number that
-# is none would end a run in the middle, one that is far too large would read as nothing disclosed.
+# A store may come from an impostor, or from a disk that fails: one number that is none would end a
+# run in the middle, one that is far too large would read as nothing disclosed.
 
 SESSIONS = ("same", "cross")
 ORIGINS = ("own", "shipped")
@@ -56,11 +54,7 @@ def check_speakers(speakers: Sequence[Speaker]) -> None:
 
 
 def spec_from(name: str, header: Mapping[str, Any]) -> FeatureSpec:
-    """What the header of a store says of a feature.
-
-    Args:
-        name: of the feature.
-        header: as `FeatureSpec.plain` makes it.
+    """What the header of a store, as `FeatureSpec.plain` makes it, says of a feature.
 
     Raises:
         StoreError: no such feature was ever enrolled.
@@ -160,28 +154,25 @@ def _is_number(value: object) -> bool:
 
 
 def _is_row(row: object) -> bool:
-    """One cell of the calibration's table: figures, words, and lists of them."""
-    if not isinstance(row, dict) or not all(map(is_name, row)):
-        return False
-    area = row.get("open_set_area")
-    if not (_is_number(row.get("T")) and _is_number(row.get("D"))):
-        return False
-    if area is not None and not _is_number(area):
-        return False
-    return _is_told(row)
+    """Whether it is a cell of the calibration's table: figures, words, and lists of them."""
+    return (
+        isinstance(row, dict)
+        and all(map(is_name, row))
+        and all(map(_is_number, (row.get("T"), row.get("D"))))
+        and (row.get("open_set_area") is None or _is_number(row["open_set_area"]))
+        and _is_told(row)
+    )
 
 
 def _is_told(value: object) -> bool:
     """Figures, words, and lists and objects of them."""
-    if type(value) is float or type(value) is int:  # nearly all of them
+    if isinstance(value, (int, float)):  # nearly all of them
         return not abs(value) > MOST_PARAMETER
     if isinstance(value, dict):
         return all(map(is_name, value)) and all(map(_is_told, value.values()))
     if isinstance(value, list):
         return all(map(_is_told, value))
-    if isinstance(value, str):
-        return value.isprintable()
-    return value is None or (isinstance(value, int | float) and not abs(value) > MOST_PARAMETER)
+    return value is None or (isinstance(value, str) and value.isprintable())
 
 
 def _check_parameter(
@@ -200,8 +191,6 @@ def _check_parameter(
 
 
 # -------------------------------------------------------------------------------------- neighbours
-# The two lengths of a rank model's grid between which a length lies.
-#
 # Source: docs/method.md section 4.
 
 
@@ -230,18 +219,13 @@ def neighbours(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple
 
 
 # ------------------------------------------------------------------------------------------ maxima
-# Maxima of other people's streams, which thresholds against false alarms are made of.
-#
 # Streams of calibration speakers who are not the watched one, each watched as somebody else and
-# with the speaker's own template taken out (docs/method.md section 11). Maxima alone: no audio, no
-# templates.
+# with the speaker's own template taken out (docs/method.md section 11).
 
-HORIZONS = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-"""Lengths of streams, audio seconds."""
+HORIZONS = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0)  # lengths of streams, audio seconds
 MOST_BITS = 1e6
 MOST_SECONDS = 1e9
-_OLD_NAMES = {"bits": "closed_set_bits"}
-"""Populations of before the headline was the evidence say so."""
+_OLD_NAMES = {"bits": "closed_set_bits"}  # of before the headline was the evidence
 _ARRAYS = ("horizons", "values", "seconds")
 
 
@@ -251,7 +235,6 @@ class FieldMaxima:
 
     Attributes:
         values: shape (n,), one a speaker.
-        horizon_seconds: what they are over.
         repeated: of the n, how many streams had less audio and were heard again from their
             beginning.
     """
@@ -266,8 +249,8 @@ class Maxima:
     """The largest values of some fields over streams of S speakers, one stream each.
 
     A stream that had less audio than a horizon, but half of it, was heard again from its beginning
-    up to there: then chance that favoured somebody in it counts twice, which more speech would
-    have levelled out. ``seconds`` says which these are.
+    up to there: then chance that favoured somebody in it counts twice, which more speech would have
+    levelled out. ``seconds`` says which these are.
 
     Attributes:
         fields: of a reading (``closed_set_bits``, ``gain_bits``, ``evidence_bits`` ...), as with
@@ -276,7 +259,6 @@ class Maxima:
         values: shape (len(fields), S, nH), half precision, rounded up; NaN where the stream is
             shorter than half of the horizon, or never had a figure.
         seconds: audio seconds of each stream, shape (S,).
-        speakers: their names.
         template_seconds: D, to which the templates were cut.
     """
 
@@ -300,8 +282,8 @@ class Maxima:
         Args:
             field: one of ``fields``.
             seconds: audio seconds, at most the longest horizon.
-            needed: how many speakers it takes; where fewer had so much audio, those who had half
-                of it count too.
+            needed: how many speakers it takes; where fewer had so much audio, those who had half of
+                it count too.
             watch: who is no other.
         """
         place = int(np.searchsorted(self.horizons, seconds - 1e-9))
@@ -343,11 +325,10 @@ def pack_maxima(maxima: Maxima) -> tuple[dict[str, Any], dict[str, AnyArray]]:
 
 
 def unpack_maxima(plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Maxima:
-    """The reverse of ``pack_maxima``.
+    """The reverse of ``pack_maxima``; a KeyError where an array is missing.
 
     Raises:
         StoreError: they are none.
-        KeyError: an array is missing.
     """
     made = Maxima(
         tuple(_OLD_NAMES.get(name, name) for name in plain["fields"]),
@@ -395,24 +376,21 @@ def check_maxima(maxima: Maxima) -> None:
 
 
 # ---------------------------------------------------------------------------------------- evidence
-# The part of a rank model that turns normalised scores into likelihood ratios, by length of speech.
-#
 # Source: docs/method.md section 10.
 
-_MOST = 1e4
-"""Nats of a coefficient, or bits of support, that no calibration reaches."""
+_MOST = 1e4  # nats of a coefficient, or bits of support, that no calibration reaches
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceModel:
-    """``log LR_j = a + sum_f b_f z_fj`` on a grid of test lengths T and template lengths D.
+    """``log LR_j = a + sum_f b_f z_fj`` on a grid of T and D (docs/method.md section 10).
 
-    Row 0 of ``intercept`` and ``slopes`` is the rank model; rows 1..B are its resamples. A cell
-    that the corpus could not reach is NaN.
+    Row 0 of ``intercept`` and ``slopes`` is the model; rows 1..B are its resamples. A cell that the
+    corpus could not reach is NaN.
 
     Attributes:
         lengths: T, speech seconds, shape (nT,), increasing.
-        template_lengths: D, speech seconds, shape (nD,), increasing.
+        template_lengths: D, likewise, shape (nD,).
         intercept: a, nats, shape (1 + B, nT, nD).
         slopes: b >= 0, nats, shape (1 + B, nT, nD, F), in the order of the rank model's features.
         support: the most bits that the calibration's people can support, each length by itself,
@@ -450,7 +428,9 @@ class EvidenceModel:
             raise StoreError(
                 "an evidence rank model needs a cell, a resample, and coefficients in range"
             )
-        if (told[1] < 0).any() or (told[2] < 0).any() or not _is_share(self.area[reached]):
+        area = self.area[reached]
+        shares = ((area >= 0) & (area <= 1)).all()
+        if (told[1] < 0).any() or (told[2] < 0).any() or not shares:
             raise StoreError(
                 "an evidence rank model has negative slopes or support, or areas beyond 1"
             )
@@ -508,7 +488,7 @@ class EvidenceModel:
         )
 
     def at_template(self, seconds: float) -> LengthEvidence:
-        """The rank model for templates of D speech seconds.
+        """The model for templates of D speech seconds.
 
         Between two template lengths it is interpolated in log D; outside them, or where only one
         was reached, the nearest holds. What shorter speech supports, longer speech supports: the
@@ -536,7 +516,7 @@ class EvidenceModel:
 
 @dataclass(frozen=True, slots=True)
 class EvidencePoint:
-    """The rank model at R test lengths; row 0 the rank model, rows 1..B its resamples.
+    """The model at R test lengths; row 0 the model, rows 1..B its resamples.
 
     Attributes:
         intercept: a, nats, shape (R, 1 + B).
@@ -605,13 +585,7 @@ class LengthEvidence:
         return EvidencePoint(table[..., 0], table[..., 1:], bounds[:, 0], bounds[:, 1])
 
 
-def _is_share(values: FloatArray) -> bool:
-    return bool(((values >= 0) & (values <= 1)).all())
-
-
-# ---------------------------------------------------------------------------------------------
-# model A rank model: what calibration learnt about one set of features.
-#
+# --------------------------------------------------------------------------------------- rank model
 # Source: docs/method.md sections 3 to 5.
 
 _RANK_MODEL_ARRAYS = (
@@ -620,23 +594,22 @@ _RANK_MODEL_ARRAYS = (
 )
 _MAXIMA = "rank_model/{}/maxima/"
 _EVIDENCE = "evidence"
-_SHORTEST, _LONGEST = 1e-3, 1e9
-"""Seconds."""
+_SHORTEST, _LONGEST = 1e-3, 1e9  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class RankModel:
-    """Parameters on a grid of test lengths T and template lengths D, with their resamples.
+    """Parameters on a grid of T and D, with their resamples (docs/method.md sections 3 to 5).
 
     Row 0 of every parameter array is the rank model; rows 1..B are its resamples. A cell the corpus
     could not reach is NaN. Parameters are stored, never gamma: they are evaluated at the live N.
 
     Attributes:
-        features: names of the features it is about, in order; one name, or several for their joint.
+        features: names, in order; one, or several for their joint.
         session: ``"same"`` or ``"cross"``: where template and test came from.
         similarities: name of each feature's similarity.
         lengths: T, speech seconds, shape (nT,), increasing.
-        template_lengths: D, speech seconds, shape (nD,), increasing.
+        template_lengths: D, likewise, shape (nD,).
         alpha: shape (1 + B, nT, nD); p of the binomial where ``binomial``.
         beta: shape (1 + B, nT, nD); 1 - p where ``binomial``.
         binomial: shape (1 + B, nT, nD), the degenerate (under-dispersed) cells.
@@ -648,8 +621,8 @@ class RankModel:
         speakers: mated speakers behind the rank model.
         candidates: N of the calibration.
         prior_speakers: how many speakers the prior, another rank model, counted as in the fit.
-        origin: ``"own"``; or ``"shipped"`` where it is the shipped readers' as it stands, since
-            none could be learnt.
+        origin: ``"own"``; or ``"shipped"`` where it is the shipped readers', since none could be
+            learnt.
         left_out: names of candidates whose tests taught it nothing, since one of its features'
             networks was trained on their speech.
         networks: sha256 of the network that made each feature, None where none did; empty where
@@ -779,12 +752,10 @@ class RankModels:
         """The reverse of ``pack``."""
         rank_models = []
         for i, entry in enumerate(header):
-            values: dict[str, Any] = {
-                name: arrays[f"rank_model/{i}/{name}"] for name in _RANK_MODEL_ARRAYS
-            }
-            values = {
-                n: v.astype(np.float64) if v.dtype.kind == "f" else v for n, v in values.items()
-            }
+            values: dict[str, Any] = {}
+            for name in _RANK_MODEL_ARRAYS:
+                value = arrays[f"rank_model/{i}/{name}"]
+                values[name] = value.astype(np.float64) if value.dtype.kind == "f" else value
             plain: dict[str, Any] = {
                 key: tuple(value) if isinstance(value, list) else value
                 for key, value in entry.items()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import combinations, compress
-from typing import Any, Literal, TypeAlias
+from itertools import combinations
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,8 +33,10 @@ from monitor.population.rank_model import (
     RankModels,
     rounded_up,
 )
+from monitor.protocols import Feature
 from monitor.stream.monitor import Monitor
 from monitor.training.cells import Cell, Plan, plans
+from monitor.training.enrolling import Enrolment
 from monitor.training.fitted import (
     ROW,
     FittedCell,
@@ -48,59 +50,49 @@ from monitor.training.fitted import (
 )
 from monitor.training.voices import (
     UNITS_PER_SECOND,
-    SessionFrames,
     SpeakerSpeech,
     collect,
     units_of,
 )
-from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, FloatArray, Frames, IntArray, Track
+from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames, Track
 
 # ----------------------------------------------------------------------------------------- streams
-# What a calibration speaker said as one stream, as the monitor would have heard it.
 
 _UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND
 
 
 def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float) -> Frames:
-    """A stream of a speaker: the session with most speech, then the others.
+    """A speaker as one stream, as the monitor would have heard it: the longest session first.
 
-    Frames come with the tenth of a second of speech in which they were complete.
+    Frames come with the tenth of a second of speech in which they were complete; a voice without
+    speech decisions has no pauses.
 
     Args:
-        voice: with its speech decisions; without them there are no pauses.
+        voice: of the speaker.
         features: which frames.
         most_seconds: audio seconds after which it ends.
     """
     order = sorted(range(len(voice.sessions)), key=lambda s: (-voice.length(s), s))
     most = round(most_seconds * TICKS_PER_SECOND)
-    decisions = [_decisions(voice, session) for session in order]
+    decisions = [
+        voice.speech[s] if voice.speech else np.ones(voice.length(s) * _UNIT_TICKS, np.bool_)
+        for s in order
+    ]
     starts = np.cumsum([0] + [each.size for each in decisions])
     tracks = {}
     for name in features:
         parts = [voice.sessions[session][name] for session in order]
-        placed = zip(parts, decisions, starts, strict=False)
-        ticks = np.concatenate([_ticks(*each) for each in placed])
+        ticks = []
+        for part, speech, start in zip(parts, decisions, starts, strict=False):
+            spoken = (part.units.astype(np.int64) + 1) * _UNIT_TICKS
+            ticks.append(np.searchsorted(np.cumsum(speech), spoken) + 1 + start)
+        placed = np.concatenate(ticks)
         values = np.concatenate([part.values for part in parts])
-        tracks[name] = Track(ticks[ticks <= most], values[ticks <= most])
+        tracks[name] = Track(placed[placed <= most], values[placed <= most])
     return Frames(np.concatenate(decisions)[:most], tracks)
 
 
-def _decisions(voice: SpeakerSpeech, session: int) -> BoolArray:
-    if voice.speech:
-        return voice.speech[session]
-    return np.ones(voice.length(session) * _UNIT_TICKS, np.bool_)
-
-
-def _ticks(session: SessionFrames, decisions: BoolArray, start: int) -> IntArray:
-    """When each frame was complete, on the clock of the audio."""
-    spoken = (session.units.astype(np.int64) + 1) * _UNIT_TICKS
-    ticks: AnyArray = np.searchsorted(np.cumsum(decisions), spoken) + 1
-    return ticks + start
-
-
 # ----------------------------------------------------------------------------- false alarm streams
-# How high the figures of a stream rise when somebody else than the watched speaker speaks.
-#
 # Every calibration speaker is heard as a stream that is watched as another one; the maxima of these
 # streams, kept in the rank models, say how often a rule raises a false alarm.
 #
@@ -108,26 +100,21 @@ def _ticks(session: SessionFrames, decisions: BoolArray, start: int) -> IntArray
 
 FIELDS = ("closed_set_bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
 """Of a reading; ``rank_bits`` of the one feature of a rank model of one."""
-MOST_STREAMS = 100
-"""Speakers of whom a stream is heard: enough for one false alarm in a hundred streams."""
-
-FEWEST_TEMPLATES = 3
-"""Two are left to choose from when the speaker's own is taken out."""
+MOST_STREAMS = 100  # enough for one false alarm in a hundred streams
+FEWEST_TEMPLATES = 3  # two are left to choose from when the speaker's own is taken out
 
 
-@dataclass(frozen=True, slots=True)
-class _Stream:
-    """One speaker's stream, and whom it is watched as.
-
-    Attributes:
-        speaker: whose it is.
-        watch: another one's template.
-        frames: of all features, no longer than the longest horizon.
-    """
+class _Stream(NamedTuple):
+    """One speaker's stream, no longer than the longest horizon, watched as somebody else."""
 
     speaker: str
     watch: str
     frames: Frames
+
+    @property
+    def seconds(self) -> float:
+        """Of audio."""
+        return self.frames.speech.size / TICKS_PER_SECOND
 
 
 def with_maxima(
@@ -182,16 +169,16 @@ def with_maxima(
     template_seconds = population.scoring().seconds
     rank_models = []
     for i, rank_model in enumerate(population.rank_models):
-        mine = [i in each for each in found]
-        if any(mine):
-            values = np.stack([each[i] for each in compress(found, mine)], axis=1)
+        mine = [(each[i], stream) for each, stream in zip(found, streams, strict=True) if i in each]
+        if mine:
+            values = np.stack([each for each, _ in mine], axis=1)
             some = np.flatnonzero((~np.isnan(values)).any(axis=(1, 2)))
             maxima = Maxima(
                 tuple(FIELDS[f] for f in some),
                 np.array(horizons, dtype=np.float64),
                 rounded_up(values[some]),
-                np.array([_seconds(each.frames) for each in compress(streams, mine)]),
-                tuple(each.speaker for each in compress(streams, mine)),
+                np.array([stream.seconds for _, stream in mine]),
+                tuple(stream.speaker for _, stream in mine),
                 template_seconds,
             )
             rank_model = replace(rank_model, maxima=maxima)
@@ -230,30 +217,26 @@ def _heard(
             )
         except StoreError:  # one of its features has no rank model of its own
             continue
-        made[i] = _maxima(_readings(monitor, stream.frames, horizons), rank_model, stream, horizons)
+        made[i] = _maxima(_readings(monitor, stream, horizons), rank_model, stream, horizons)
     return made
 
 
 def _readings(
-    monitor: Monitor, frames: Frames, horizons: Sequence[float]
+    monitor: Monitor, stream: _Stream, horizons: Sequence[float]
 ) -> Iterator[Mapping[str, Any]]:
-    """Of the stream up to the longest horizon that is at most twice as long."""
-    own = frames.speech.size
-    reach = max((h for h in horizons if h <= 2 * _seconds(frames)), default=0.0)
-    again = max(0, round(reach * TICKS_PER_SECOND) - own)
-    for part in (frames, *([_part(frames, own, again)] if again else [])):
+    """Of the stream, and of its beginning again up to the longest horizon within twice of it."""
+    frames, own = stream.frames, stream.frames.speech.size
+    reach = max((h for h in horizons if h <= 2 * stream.seconds), default=0.0)
+    parts = [frames]
+    if (again := round(reach * TICKS_PER_SECOND) - own) > 0:
+        tracks = {}
+        for name, track in frames.tracks.items():
+            first = track.ticks <= again
+            tracks[name] = Track(track.ticks[first] + own, track.values[first])
+        parts.append(Frames(frames.speech[:again], tracks))
+    for part in parts:
         for reading in monitor.push(part):
             yield reading.record()
-
-
-def _part(frames: Frames, start: int, ticks: int) -> Frames:
-    """The first ticks of it once more, after ``start`` ticks of the stream."""
-    tracks = {
-        name: Track(track.ticks[first] + start, track.values[first])
-        for name, track in frames.tracks.items()
-        if (first := track.ticks <= ticks) is not None
-    }
-    return Frames(frames.speech[:ticks], tracks)
 
 
 def _maxima(
@@ -263,35 +246,27 @@ def _maxima(
     horizons: Sequence[float],
 ) -> FloatArray:
     """Shape (fields, horizons); NaN where there was no figure, or not half of the audio."""
-    wanted = [
-        f"{rank_model.features[0]}.rank_bits" if name == "rank_bits" else name for name in FIELDS
-    ]
-    if len(rank_model.features) > 1:
-        wanted[FIELDS.index("rank_bits")] = ""
+    wanted = list(FIELDS)
+    one = rank_model.features[0] if len(rank_model.features) == 1 else None
+    wanted[FIELDS.index("rank_bits")] = f"{one}.rank_bits" if one else ""
     rows = [
         [r["seconds"], *(figure(name, r) if name else None for name in wanted)] for r in readings
     ]
     table = np.array(rows, dtype=np.float64)
     made = np.full((len(FIELDS), len(horizons)), np.nan)
     for h, horizon in enumerate(horizons):
-        if horizon <= 2 * _seconds(stream.frames):
+        if horizon <= 2 * stream.seconds:
             some = table[table[:, 0] <= horizon + 1e-9, 1:]
             made[:, h] = np.fmax.reduce(some, axis=0, initial=np.nan)
     return made
 
 
-def _seconds(frames: Frames) -> float:
-    return frames.speech.size / TICKS_PER_SECOND
-
-
 # ------------------------------------------------------------------------------------------- prior
-# The prior of a calibration: the shipped rank model, which was learnt on other speakers.
-#
 # Source: docs/method.md section 3.
 
 
 class Prior:
-    """What a population's rank models say of the cells of a calibration.
+    """What a population's rank models say of the cells of a calibration (docs/method.md section 3).
 
     Args:
         population: whose rank models; the shipped one.
@@ -309,12 +284,8 @@ class Prior:
         replicates: int,
         cohort: Cohort | None = None,
     ) -> None:
-        self._cohort = cohort
-        self._rank_models, self._scorers, self._replicates = (
-            population.rank_models,
-            scorers,
-            replicates,
-        )
+        self._cohort, self._rank_models = cohort, population.rank_models
+        self._scorers, self._replicates = scorers, replicates
         self._alike = comparable_features(specs, population.specs)
         self._made: dict[tuple[tuple[str, ...], str, float], LengthModel] = {}
 
@@ -332,10 +303,9 @@ class Prior:
         self, features: tuple[str, ...], session: str, test: float, template: float, candidates: int
     ) -> KnownModel | None:
         """What it says of one cell, T and D in speech seconds; None where it has no such model."""
-        if not self.has(features, session):
-            return None
         rank_model = self._rank_models.find(features, session)
-        assert rank_model is not None
+        if rank_model is None or not self.has(features, session):
+            return None
         place = features, session, template
         if place not in self._made:
             additive = np.array([self._scorers[name].additive for name in rank_model.features])
@@ -368,30 +338,23 @@ class Prior:
 
 
 # ------------------------------------------------------------------------------------- calibrating
-# Learn rank models from a corpus (docs/method.md sections 3 to 5).
 
-LENGTHS = (0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
-"""Test lengths T, speech seconds."""
-TEMPLATE_LENGTHS = (10.0, 30.0, 60.0, 120.0, 300.0)
-"""Template lengths D, speech seconds."""
+LENGTHS = (0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)  # T, speech seconds
+TEMPLATE_LENGTHS = (10.0, 30.0, 60.0, 120.0, 300.0)  # D, speech seconds
 FEWEST_SPEAKERS = 10
-TRIALS = 20
-"""Tests of each speaker in a cell; fewer where the speakers are thousands."""
+TRIALS = 20  # of each speaker in a cell; fewer where the speakers are thousands
 _MOST_TRIALS = 30_000
-_MOST_SETS = 3
-"""Features of which every set gets a rank model; of more there would be too many."""
-_PROBES = 6
-"""Cells of a kind of session that say how far to trust the prior."""
-_MANY = 1000
-"""Speakers beside whom it hardly counts, whatever it is worth."""
+_MOST_SETS = 3  # features of which every set gets a rank model; of more there would be too many
+_PROBES = 6  # cells of a kind of session that say how far to trust the prior
+_MANY = 1000  # speakers beside whom it hardly counts, whatever it is worth
 _Place: TypeAlias = tuple[str, int, int, Plan]
 
 
 def calibrate(
-    voices: Corpus | Sequence[SpeakerSpeech],
+    voices: Enrolment | Corpus | Sequence[SpeakerSpeech],
     specs: Mapping[str, FeatureSpec] | None = None,
     *,
-    features: Sequence[str] | None = None,
+    features: Sequence[str | Feature] | None = None,
     lengths: Sequence[float] = LENGTHS,
     template_lengths: Sequence[float] = TEMPLATE_LENGTHS,
     similarities: Mapping[str, str] | None = None,
@@ -410,9 +373,11 @@ def calibrate(
     In a joint rank model a feature that brings nothing new at a length has no say there.
 
     Args:
-        voices: a corpus, which is heard here, or calibration speech, from ``collect``: that says
-            what of the corpus could not be used.
-        specs: what the features' frames look like, from ``collect``; of a corpus None.
+        voices: what ``enrol`` gave: its corpus is heard again, with the same features, and the rank
+            models know how high streams of others get among those enrolled. Or a corpus, which is
+            heard here. Or calibration speech, from ``collect``, which says what of the corpus could
+            not be used.
+        specs: what the features' frames look like, from ``collect``; else None.
         features: of a corpus, names; None takes what ``collect`` does.
         lengths: T, speech seconds.
         template_lengths: D, speech seconds.
@@ -420,7 +385,7 @@ def calibrate(
         sets: of features that get a rank model. None: of up to three features every set, of more
             each and all.
         trained: by feature, names of those on whose speech its network was trained. It knows their
-            voices better than others', so that no test of theirs counts in a rank model with that
+            voices better than others', so no test of theirs counts in a rank model with that
             feature; their templates are candidates there like all others.
         replicates: resamples of speakers kept with the rank model.
         trials: tests of each speaker in each cell.
@@ -432,7 +397,7 @@ def calibrate(
             features that both have, made by the same networks. None: no likelihood ratios.
         alarms: who is enrolled. The rank models then know how high the streams of other people get
             among them, which `Monitor.false_alarms` goes by: each of at most 100 of the voices is
-            heard as somebody else (docs/alarms.md). None: they do not.
+            heard as somebody else (docs/alarms.md). None: those of an enrolment, else they do not.
         progress: called with cells done and cells in all.
 
     Returns:
@@ -445,6 +410,9 @@ def calibrate(
             ``specs`` and ``features`` do not go with what is given.
     """
     lengths, template_lengths = _grid(lengths), _grid(template_lengths)
+    if isinstance(voices, Enrolment):
+        alarms, features = alarms or voices.population, features or voices.features
+        voices = voices.corpus
     if isinstance(voices, Corpus):
         if specs is not None:
             raise UsageError("specs are those of voices: calibrate a corpus without, by features=")
@@ -497,8 +465,10 @@ def calibrate(
         for features, axis in zip(chosen_sets, axes, strict=True):
             told = known(features, place, whole.candidates)
             cell = whole.tested_on(testers[features])
-            few = told is None or np.unique(cell.behind_speaker).size < FEWEST_SPEAKERS
-            losses.append({} if told is None or few else held_out_nats(cell, axis, told))
+            if told is None or np.unique(cell.behind_speaker).size < FEWEST_SPEAKERS:
+                losses.append({})
+            else:
+                losses.append(held_out_nats(cell, axis, told))
         return losses
 
     def work(place: _Place) -> list[FittedCell | None]:
@@ -550,13 +520,12 @@ def calibrate(
     common = max(fit.row["candidates"] for fits in found.values() for fit in fits.values())
     for (features, session), fits in found.items():
         names = tuple(scorers[name].name for name in features)
-        rank_model = _assemble(
-            features, session, names, lengths, template_lengths, fits, replicates, common
-        )
         out = [v.name for v, may in zip(voices, testers[features], strict=True) if not may]
         marks = tuple(specs[name].network for name in features)
         rank_model = replace(
-            rank_model,
+            _assemble(
+                features, session, names, lengths, template_lengths, fits, replicates, common
+            ),
             left_out=tuple(out),
             networks=marks if any(marks) else (),
             learnt_from=tuple(voices[i].name for i in sorted(heard_in[features, session])),
@@ -568,14 +537,11 @@ def calibrate(
         rank_models.append(rank_model)
         rows.extend(rank_model.rows)
     if prior is not None and before is not None:
-        learnt = set(found)
-        lacking = [s for s in chosen_sets if (s, "cross") not in learnt and before.has(s, "cross")]
-        stand_ins = [prior.rank_models.find(s, "cross") for s in lacking]
-        rank_models.extend(
-            replace(rank_model, origin="shipped")
-            for rank_model in stand_ins
-            if rank_model is not None
-        )
+        for features in chosen_sets:
+            if (features, "cross") not in found and before.has(features, "cross"):
+                known_one = prior.rank_models.find(features, "cross")
+                assert known_one is not None
+                rank_models.append(replace(known_one, origin="shipped"))
     several = sum(len(voice.sessions) > 1 for voice in voices)
     made = Calibration(RankModels(rank_models), tuple(rows), several, cohort)
     if alarms is None:
@@ -707,17 +673,23 @@ def _assemble(
             values[:, used_t.index(t), used_d.index(d)] = pick(fitted)
         return values
 
-    rows = tuple(
-        {
-            "feature": "+".join(features),
-            "session": session,
-            "T": lengths[t],
-            "D": template_lengths[d],
-            **fitted.row,
-            **_bits_among(fitted, common),
-        }
-        for (t, d), fitted in sorted(fits.items(), key=lambda item: (item[0][1], item[0][0]))
-    )
+    rows = []
+    for (t, d), fitted in sorted(fits.items(), key=lambda item: (item[0][1], item[0][0])):
+        bits = mean_bits_of(fitted.alpha, fitted.beta, fitted.binomial, common)
+        low, high = limits(bits[1:])
+        rows.append(
+            {
+                "feature": "+".join(features),
+                "session": session,
+                "T": lengths[t],
+                "D": template_lengths[d],
+                **fitted.row,
+                "common_candidates": common,
+                "common_bits": float(bits[0]),
+                "common_bits_low": low,
+                "common_bits_high": high,
+            }
+        )
     return RankModel(
         features,
         session,
@@ -730,23 +702,11 @@ def _assemble(
         _calibrating_heard(arrange(lambda cell: cell.weights, len(features))),
         arrange(lambda cell: cell.floor),
         arrange(lambda cell: cell.open_set[None], 1 + len(features))[0],
-        rows,
+        tuple(rows),
         max(int(row["speakers"]) for row in rows),
         max(int(row["candidates"]) for row in rows),
         float(rows[0]["prior_speakers"]),
     )
-
-
-def _bits_among(fitted: FittedCell, candidates: int) -> dict[str, float]:
-    """The model's MeanD with its limits, among so many candidates."""
-    bits = mean_bits_of(fitted.alpha, fitted.beta, fitted.binomial, candidates)
-    low, high = limits(bits[1:])
-    return {
-        "common_candidates": candidates,
-        "common_bits": float(bits[0]),
-        "common_bits_low": low,
-        "common_bits_high": high,
-    }
 
 
 def _calibrating_heard(weights: FloatArray) -> FloatArray:
@@ -762,73 +722,58 @@ def _calibrating_heard(weights: FloatArray) -> FloatArray:
 
 
 # ------------------------------------------------------------------------------------------ advice
-# Sentences on what a calibration can say and what it cannot.
 
-_COMFORTABLE = 30
-"""Speakers beside whom a prior of twenty is the smaller part."""
+_COMFORTABLE = 30  # speakers beside whom a prior of twenty is the smaller part
 
 
 def advice(made: Calibration, specs: Mapping[str, FeatureSpec]) -> list[str]:
-    """One line each: the prior's part, the want of a cross-session rank model, what favours.
+    """One line each: the prior's part, the want of a cross-session rank model, what favours."""
 
-    Args:
-        made: what was learnt.
-        specs: of the features it was learnt of.
-    """
-    learnt = [rank_model for rank_model in made.rank_models if rank_model.origin == "own"]
+    def joined(rank_models: Iterable[RankModel]) -> str:
+        return ", ".join(dict.fromkeys("+".join(each.features) for each in rank_models))
+
+    learnt = [each for each in made.rank_models if each.origin == "own"]
     lines = []
     shares = [
-        f"{100 * rank_model.prior_share:.0f} % of {'+'.join(rank_model.features)} "
-        f"{rank_model.session}-session ({plural(rank_model.speakers, 'speaker')})"
-        for rank_model in learnt
-        if rank_model.prior_speakers
+        f"{100 * each.prior_share:.0f} % of {'+'.join(each.features)} "
+        f"{each.session}-session ({plural(each.speakers, 'speaker')})"
+        for each in learnt
+        if each.prior_speakers
     ]
     if shares:
         lines.append(f"the shipped readers' rank model is the prior: {', '.join(shares)}")
-    alone = [
-        "+".join(rank_model.features) for rank_model in learnt if not rank_model.prior_speakers
-    ]
-    if alone:
+    if alone := [each for each in learnt if not each.prior_speakers]:
         lines.append(
-            f"no prior for {', '.join(dict.fromkeys(alone))}: these rank models rest on your "
+            f"no prior for {joined(alone)}: these rank models rest on your "
             f"speakers alone, and on few of them they can claim far too much"
         )
-    for out in dict.fromkeys(rank_model.left_out for rank_model in learnt if rank_model.left_out):
-        apart = [rank_model for rank_model in learnt if rank_model.left_out == out]
-        names = dict.fromkeys("+".join(rank_model.features) for rank_model in apart)
-        most = max(rank_model.speakers for rank_model in apart)
+    for out in dict.fromkeys(each.left_out for each in learnt if each.left_out):
+        apart = [each for each in learnt if each.left_out == out]
+        most = max(each.speakers for each in apart)
         lines.append(
-            f"{', '.join(names)}: no test of the {len(out)} who trained a network of it; "
+            f"{joined(apart)}: no test of the {len(out)} who trained a network of it; "
             f"{plural(most, 'speaker')} taught its rank model"
         )
-    mute = [rank_model for rank_model in learnt if rank_model.evidence is None]
-    if mute:
-        names = dict.fromkeys("+".join(rank_model.features) for rank_model in mute)
+    if mute := [each for each in learnt if each.evidence is None]:
         lines.append(
-            f"no likelihood ratios of {', '.join(names)}: the cohort has nothing like it, or fewer "
+            f"no likelihood ratios of {joined(mute)}: the cohort has nothing like it, or fewer "
             f"than {FEWEST_SPEAKERS} people were heard of it; give a cohort with --cohort"
         )
-    crossed = {
-        rank_model.features for rank_model in made.rank_models if rank_model.session == "cross"
-    }
-    stand_ins = [rank_model for rank_model in made.rank_models if rank_model.origin == "shipped"]
-    lacking = [rank_model.features for rank_model in learnt if rank_model.features not in crossed]
-    if stand_ins or lacking:
+    crossed = {each.features for each in made.rank_models if each.session == "cross"}
+    stand_in = any(each.origin == "shipped" for each in made.rank_models)
+    if stand_in or any(each.features not in crossed for each in learnt):
+        which = "shipped readers'" if stand_in else "same-session rank model"
         lines.append(
-            f"speakers with two sessions or more: {made.several_sessions}. A cross-session rank "
-            f"model needs {FEWEST_SPEAKERS}, better {_COMFORTABLE}; until then "
-            + (
-                "the shipped readers' stands in"
-                if stand_ins
-                else "the same-session rank model stands in"
-            )
+            f"speakers with two sessions or more: {made.several_sessions}. A cross-session "
+            f"rank model needs {FEWEST_SPEAKERS}, better {_COMFORTABLE}; until then the {which} "
+            "stands in"
         )
     lines += weaker_joints(made)
-    rank_model = max(learnt, key=lambda rank_model: len(rank_model.features))
+    largest = max(learnt, key=lambda each: len(each.features))
     told = same_session_bias(
-        {name: specs[name] for name in rank_model.features},
-        rank_model.candidates,
-        float(rank_model.template_lengths[-1]),
+        {name: specs[name] for name in largest.features},
+        largest.candidates,
+        float(largest.template_lengths[-1]),
     )
     lines.append(f"a same-session figure favours an attacker who comes another day, {told}")
     return lines

@@ -13,10 +13,9 @@ from monitor.maths.sketch import window_starts
 from monitor.population.cohort import CohortScoring, normalised
 from monitor.population.population import SLICE_SECONDS
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, join
-from monitor.types import BoolArray, FloatArray, IntArray
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-MOST_SCORES = 4_000_000
-"""Raw scores kept for the conditional logit and the null band; ranks use every trial."""
+MOST_SCORES = 4_000_000  # kept for the conditional logit and the null band; ranks use every trial
 _CHUNK = 256
 _SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
 
@@ -92,8 +91,7 @@ class Plan:
         candidates: indices of the voices that provide a template, shape (N,).
         mated: positions among the candidates of those that provide tests too.
         shifts: how many tests each mated speaker provides.
-        strays: indices of further voices, whose streams can be compared with other people's
-            templates alone.
+        strays: indices of further voices, only compared with other people's templates.
     """
 
     def __init__(
@@ -131,18 +129,34 @@ class Plan:
         Args:
             similarities: by feature, in the order of the axis F.
             test_units: T in units of speech.
-            template_units: D in units of speech.
-            cohort: by feature, what streams are set against; what it lacks gives no comparisons.
+            template_units: D, likewise.
+            cohort: by feature, what streams are normalised against; without it there are no
+                comparisons.
         """
         trials = self.mated.size * self.shifts
         stride = max(1, -(-trials * self.candidates.size * len(similarities) // MOST_SCORES))
-        speaker, better, tied, behind, kept, own = [], [], [], [], [], []
-        mated, frames = [], []
-        compared = _Comparing(similarities, cohort or {}, self.candidates)
+        parts: list[tuple[AnyArray, ...]] = []
+        compared: list[tuple[AnyArray, ...]] = []
+
+        def compare(
+            scores: FloatArray, tests: Mapping[str, FloatArray], tester: IntArray, own: IntArray
+        ) -> None:
+            """Set streams against the cohort: scores (F, n, N), totals by feature (n, M)."""
+            if not cohort or not tester.size:
+                return
+            z = np.zeros((tester.size, len(scores), scores.shape[2]), np.float32)
+            heard = np.zeros((tester.size, len(scores)), bool)
+            for f, name in enumerate(similarities):
+                if name in cohort:
+                    mean, spread = cohort[name].levels(tests[name])
+                    z[:, f] = normalised(scores[f], mean, spread)
+                    heard[:, f] = tests[name].any(axis=1) & (spread > 0)
+            compared.append((z, heard, tester, own))
+
+        sliced = {f: s.by_slice for f, s in similarities.items()}
+        whole = dict.fromkeys(similarities, False)
         for shift in range(self.shifts):
-            sliced = {f: s.by_slice for f, s in similarities.items()}
             templates = self.windows(self.template, self.candidates, shift, template_units, sliced)
-            whole = dict.fromkeys(similarities, False)
             tests = self.windows(self.test, self.candidates[self.mated], shift, test_units, whole)
             prepared = {f: s.prepare(templates[f]) for f, s in similarities.items()}
             for start in range(0, self.mated.size, _CHUNK):
@@ -153,34 +167,47 @@ class Plan:
                 )
                 gaps = score_gaps(scores, target)
                 bounds = [rank_bounds(each, target) for each in gaps]
-                better.append(np.stack([b for b, _ in bounds]))
-                tied.append(np.stack([t for _, t in bounds]))
-                speaker.append(self.candidates[target])
                 some = (rows + shift) % stride == 0
-                behind.append(np.moveaxis(gaps, 0, 1)[some])
-                kept.append(self.candidates[target[some]])
-                own.append(target[some])
-                mated.append(scores[:, some, target[some]].T)
-                heard = [np.abs(tests[f][rows]).sum(axis=1) for f in similarities]
-                frames.append(np.stack(heard, axis=1)[some])
-                streams = {f: tests[f][rows[some]] for f in similarities} if some.any() else {}
-                compared.add(scores[:, some], streams, kept[-1], own[-1])
+                own = target[some]
+                counts = [np.abs(tests[f][rows]).sum(axis=1) for f in similarities]
+                parts.append(
+                    (
+                        self.candidates[target],
+                        np.stack([better for better, _ in bounds], axis=1),
+                        np.stack([tied for _, tied in bounds], axis=1),
+                        np.moveaxis(gaps, 0, 1)[some],
+                        self.candidates[own],
+                        own,
+                        scores[:, some, own].T,
+                        np.stack(counts, axis=1)[some],
+                    )
+                )
+                streams = {f: tests[f][rows[some]] for f in similarities}
+                compare(scores[:, some], streams, self.candidates[own], own)
             few = self.strays[shift % stride :: stride]
             if cohort and few.size:
                 tests = self.windows(self.stray, few, shift, test_units, whole)
                 scores = np.stack([s.score(prepared[f], tests[f]) for f, s in similarities.items()])
-                compared.add(scores, tests, few, np.full(few.size, -1))
+                compare(scores, tests, few, np.full(few.size, -1))
+        comparisons = None
+        if compared:
+            z, there, tester, place = (np.concatenate(each) for each in zip(*compared, strict=True))
+            comparisons = CellComparisons(z, there, tester, place, self.candidates)
+        speaker, better, tied, behind, behind_speaker, truth, mated, frames = (
+            np.concatenate(each) for each in zip(*parts, strict=True)
+        )
+        count = self.candidates.size
         return Cell(
-            np.concatenate(speaker),
-            np.concatenate(better, axis=1),
-            np.concatenate(tied, axis=1),
-            self.candidates.size,
-            np.concatenate(behind),
-            np.concatenate(kept),
-            np.concatenate(own),
-            np.concatenate(mated),
-            np.concatenate(frames),
-            compared.done(),
+            speaker,
+            better.T,
+            tied.T,
+            count,
+            behind,
+            behind_speaker,
+            truth,
+            mated,
+            frames,
+            comparisons,
         )
 
     @staticmethod
@@ -203,52 +230,6 @@ class Plan:
                 else:
                     made.append(session[feature].total(start, units))
         return {feature: np.stack(made) for feature, made in rows.items()}
-
-
-class _Comparing:
-    """Gathers streams that are set against a cohort."""
-
-    def __init__(
-        self,
-        similarities: Mapping[str, Similarity],
-        cohort: Mapping[str, CohortScoring],
-        owner: IntArray,
-    ) -> None:
-        self._features, self._cohort, self._owner = list(similarities), cohort, owner
-        self._z: list[FloatArray] = []
-        self._heard: list[BoolArray] = []
-        self._tester: list[IntArray] = []
-        self._mated: list[IntArray] = []
-
-    def add(
-        self, scores: FloatArray, tests: Mapping[str, FloatArray], tester: IntArray, mated: IntArray
-    ) -> None:
-        """Some streams: raw scores, shape (F, n, N), and totals by feature, shape (n, M)."""
-        if not self._cohort or not tester.size:
-            return
-        z = np.zeros((tester.size, len(scores), scores.shape[2]), np.float32)
-        heard = np.zeros((tester.size, len(scores)), bool)
-        for f, name in enumerate(self._features):
-            if name in self._cohort:
-                mean, spread = self._cohort[name].levels(tests[name])
-                z[:, f] = normalised(scores[f], mean, spread)
-                heard[:, f] = tests[name].any(axis=1) & (spread > 0)
-        self._z.append(z)
-        self._heard.append(heard)
-        self._tester.append(tester)
-        self._mated.append(mated)
-
-    def done(self) -> CellComparisons | None:
-        """All of them; None without a cohort."""
-        if not self._z:
-            return None
-        return CellComparisons(
-            np.concatenate(self._z),
-            np.concatenate(self._heard),
-            np.concatenate(self._tester),
-            np.concatenate(self._mated),
-            self._owner,
-        )
 
 
 class _Same(Plan):
@@ -347,14 +328,5 @@ def plans(
     for session, plan in (("same", _Same), ("cross", _Cross)):
         for d, template in enumerate(template_lengths):
             for t, test in enumerate(lengths):
-                yield (
-                    session,
-                    t,
-                    d,
-                    plan(
-                        voices,
-                        round(test * UNITS_PER_SECOND),
-                        round(template * UNITS_PER_SECOND),
-                        shifts,
-                    ),
-                )
+                units = round(test * UNITS_PER_SECOND), round(template * UNITS_PER_SECOND)
+                yield session, t, d, plan(voices, *units, shifts)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -40,17 +41,13 @@ from monitor.training.listening import (
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, IntArray
 
 # ----------------------------------------------------------------------------------- session check
-# A check of enrolled sessions: do those of one speaker sound like one person?
-#
 # Each session is heard as a stream whose template is made of the others, among people who are
 # somebody else, and the other way round. Where that leaves an attacker further from the speaker
 # than no evidence would, two people may have been enrolled as one. Pitch and phones can only tell
 # some: benchmarks/results/sessions.md has the rates.
 
-LEAST_SECONDS = 30.0
-"""Speech of a session, and of the others together, that is worth comparing."""
-UNLIKE_BITS = -1.0
-"""Local bits, the mean of both directions, below which two sessions are of two people."""
+LEAST_SECONDS = 30.0  # speech of a session, and of the others together, worth comparing
+UNLIKE_BITS = -1.0  # mean local bits of both directions: below, they are of two people
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +55,6 @@ class UnlikeSession:
     """A session that does not sound like the speaker's others.
 
     Attributes:
-        speaker: whose it is said to be.
-        session: its name.
         bits: local bits of the speaker, mean of both directions.
     """
 
@@ -76,7 +71,7 @@ def unlike_sessions(
     Args:
         made: the speakers, freshly enrolled.
         sessions: names and slices of each speaker's sessions, in the order of the slices.
-        others: people to compare with, with rank models for the features of ``made``. Speakers who
+        others: people to compare with, with rank models for the features of ``made``; speakers who
             are among them are left to `unlike_additions`.
 
     Returns:
@@ -173,26 +168,30 @@ def _bits(
 
 
 # --------------------------------------------------------------------------------------- enrolling
-# Make templates: one pass over the enrolment speech of each speaker.
+
+
+Sessions: TypeAlias = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """What enrolment made, and what it could not use: one line for each file.
+    """What enrolment made, and what it could not use; `calibrate` takes it as it is.
 
     Attributes:
         population: the speakers, without rank models.
-        problems: a line each.
+        problems: a line for each file that could not be used.
         sessions: names and slices of each speaker's sessions, in the order of the slices.
+        corpus: what was enrolled.
     """
 
     population: Population
     problems: tuple[str, ...]
-    sessions: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    sessions: Mapping[str, Sessions] = field(default_factory=dict)
+    corpus: Corpus = field(default=Corpus((), ()), kw_only=True)
+    features: tuple[str | Feature, ...] | None = field(default=None, kw_only=True)
 
 
-MOST_SECONDS = 1e9
-"""Thirty years: what is longer is no length of a template."""
+MOST_SECONDS = 1e9  # thirty years: what is longer is no length of a template
 
 
 def enrol(
@@ -212,14 +211,13 @@ def enrol(
 
     Args:
         corpus: recordings by speaker and session.
-        features: names, or features; None takes the defaults for audio, and what is there
-            for ready-made frames.
+        features: names, or features; None takes the defaults for audio, and what is there for
+            ready-made frames.
         seconds: D, speech seconds, rounded down to whole slices.
         channel: of audio, counted from 1; None mixes all of them.
         progress: called after each recording.
         jobs: processes that listen, or a cluster; the result does not depend on it.
-        told: called with a line for people: a transcript seems to be of another recording, or two
-            channels that are mixed hold different speech, say.
+        told: called with a line for people: a transcript seems to be of another recording, say.
 
     Raises:
         CorpusError: nobody could be enrolled.
@@ -233,26 +231,29 @@ def enrol(
     speakers: list[Speaker] = []
     offsets = [0]
     slices: dict[str, list[AnyArray]] = {}
-    sessions: dict[str, tuple[tuple[str, int], ...]] = {}
+    sessions: dict[str, Sessions] = {}
     made = speakers_in_order(
         corpus.recordings, listener, partial(_summed, wanted), slices=wanted, jobs=jobs
     )
     with closing(made) as results:
         for recordings, each in results:
-            name = recordings[0].speaker
-            problems += each.problems
-            for line in each.told:
+            speaker, own, rows, unusable, lines = each
+            problems += unusable
+            for line in lines:
                 told(line)
             for recording in recordings:
                 progress(recording)
-            if each.count == 0:
-                problems.append(f"{name}: less than {SLICE_SECONDS:g} s of speech, not enrolled")
+            count = sum(whole for _, whole in own)
+            if count == 0:
+                problems.append(
+                    f"{speaker.name}: less than {SLICE_SECONDS:g} s of speech, not enrolled"
+                )
                 continue
-            speakers.append(Speaker(name, each.notes, each.sound))
-            sessions[name] = each.sessions
-            offsets.append(offsets[-1] + each.count)
-            for feature, rows in each.slices.items():
-                slices.setdefault(feature, []).extend(rows)
+            speakers.append(speaker)
+            sessions[speaker.name] = own
+            offsets.append(offsets[-1] + count)
+            for feature, some in rows.items():
+                slices.setdefault(feature, []).extend(some)
     if not speakers:
         raise CorpusError("nobody could be enrolled: " + "; ".join(problems[:3]))
     templates = {
@@ -260,81 +261,45 @@ def enrol(
         for feature, spec in listener.specs.items()
     }
     population = Population(speakers, np.asarray(offsets), templates)
-    return Enrolment(population, tuple(problems), sessions)
-
-
-@dataclass(frozen=True, slots=True)
-class _Summed:
-    """What is left of a speaker's enrolment speech where it was heard.
-
-    Attributes:
-        slices: sketches of 5 s each, by feature.
-        notes: what they came from.
-        sessions: names and slices of the sessions.
-        problems: a line each.
-        told: what is to be said of their transcripts, a line each.
-        sound: what the speech sounds like, as a `Speaker` keeps it.
-    """
-
-    slices: Mapping[str, list[AnyArray]]
-    notes: tuple[SourceNote, ...]
-    sessions: tuple[tuple[str, int], ...]
-    problems: tuple[str, ...]
-    told: tuple[str, ...]
-    sound: AnyArray
-
-    @property
-    def count(self) -> int:
-        """Slices, over all sessions."""
-        return sum(whole for _, whole in self.sessions)
+    chosen = None if features is None else tuple(features)
+    return Enrolment(population, tuple(problems), sessions, corpus=corpus, features=chosen)
 
 
 def _summed(
     wanted: int, outcomes: Sequence[HearingOutcome], specs: Mapping[str, FeatureSpec]
-) -> _Summed:
-    """At most so many slices of one speaker."""
+) -> tuple[Speaker, Sessions, dict[str, list[AnyArray]], list[str], list[str]]:
+    """Of one speaker at most so many slices: notes, sessions, slices, problems, lines to tell."""
     notes: list[SourceNote] = []
     rows: dict[str, list[AnyArray]] = {}
     count = 0
-    counts: list[tuple[str, int]] = []
+    sessions: list[tuple[str, int]] = []
+    total, seconds = np.zeros(ROW, np.int64), 0.0
     for session, group in groupby(outcomes, key=lambda o: o.recording.session):
         used = [(o, o.heard) for o in group if o.heard is not None]
         heard = [each for _, each in used]
-        found = [(file_name(o.recording.path)[:LONGEST_NAME], o.hashes) for o, _ in used]
-        ticks = sum(each.speech_ticks for each in heard)
-        whole = min(ticks // SLICE_TICKS, wanted - count)
-        notes += _notes(session, found, heard, whole * SLICE_TICKS)
+        whole = min(sum(each.speech_ticks for each in heard) // SLICE_TICKS, wanted - count)
+        left = whole * SLICE_TICKS
+        for outcome, each in used:
+            mine = min(each.speech_ticks, left)
+            left -= mine
+            end = each.audio_seconds_at(mine) if mine else 0.0  # nothing of it: an empty interval
+            label = file_name(outcome.recording.path)[:LONGEST_NAME]
+            notes.append(
+                SourceNote(label, session, outcome.hashes, 0.0, end, _landmarks(each, end))
+            )
+            if each.sound is not None:
+                total += each.sound
+                seconds += each.speech.size / TICKS_PER_SECOND
         for feature, spec in specs.items():
             if whole:
                 rows.setdefault(feature, []).extend(_slices(heard, spec, whole))
         count += whole
-        counts.append((session, whole))
-    problems = tuple(o.problem for o in outcomes if o.problem)
-    told = tuple(line for o in outcomes if o.heard is not None for line in o.heard.told)
-    return _Summed(rows, tuple(notes), tuple(counts), problems, told, _sound(outcomes))
-
-
-def _sound(outcomes: Sequence[HearingOutcome]) -> AnyArray:
-    """What all that was heard sounds like; empty where it was no audio."""
-    total, seconds = np.zeros(ROW, np.int64), 0.0
-    for each in (o.heard for o in outcomes):
-        if each is not None and each.sound is not None:
-            total += each.sound
-            seconds += each.speech.size / TICKS_PER_SECOND
-    return sound_of(condition_of(total), seconds) if seconds else np.zeros(0, "<f4")
-
-
-def _notes(
-    session: str, found: list[tuple[str, tuple[str, ...]]], heard: list[SpeechFrames], used: int
-) -> list[SourceNote]:
-    """What the first ``used`` ticks of speech came from; nothing of a file is an empty interval."""
-    notes = []
-    for (label, hashes), each in zip(found, heard, strict=True):
-        mine = min(each.speech_ticks, used)
-        used -= mine
-        end = each.audio_seconds_at(mine) if mine else 0.0
-        notes.append(SourceNote(label, session, hashes, 0.0, end, _landmarks(each, end)))
-    return notes
+        sessions.append((session, whole))
+    sound = sound_of(condition_of(total), seconds) if seconds else np.zeros(0, "<f4")
+    problems = [o.problem for o in outcomes if o.problem]
+    lines = [line for o in outcomes if o.heard is not None for line in o.heard.told]
+    speaker = Speaker(outcomes[0].recording.speaker, tuple(notes), sound)
+    return speaker, tuple(sessions), rows, problems, lines
 
 
 def landmarks_of(path: Path, end_seconds: float) -> AnyArray:
@@ -365,10 +330,8 @@ def _slices(heard: list[SpeechFrames], spec: FeatureSpec, count: int) -> list[An
 
 
 # ---------------------------------------------------------------------------------- live enrolment
-# Enrolment speech from a live source: frames and levels are kept, never the audio.
 
-RECENT_SECONDS = 5.0
-"""Trouble is looked for in so much of what was heard last."""
+RECENT_SECONDS = 5.0  # trouble is looked for in so much of what was heard last
 CLIPPED_SHARE = 1e-3
 QUIET_DECIBELS = -45.0
 SPEECH_SHARE = 0.3
@@ -383,7 +346,6 @@ class Quality:
     """How good a stretch of audio is for enrolment.
 
     Attributes:
-        seconds: of audio.
         speech_share: of it, by voice activity.
         level_decibels: of its loudest fifth, relative to full scale.
         clipped_share: samples at full scale.

@@ -31,8 +31,6 @@ from monitor.training.cells import Cell, CellComparisons
 from monitor.types import BoolArray, FloatArray, IntArray
 
 # --------------------------------------------------------------------------------------- shrinking
-# Shrinkage of a fit on few speakers towards another rank model (docs/method.md sections 3 and 5).
-#
 # The other model counts as m further speakers, beside S of one's own: m / (S + m), which fades as
 # own speakers grow. Its rank pmf is mixed into the own histogram of ranks in that proportion, and
 # its lambda and e hold those of the fit (see ``monitor.maths.posterior_fit``). How many speakers it
@@ -40,11 +38,9 @@ from monitor.types import BoolArray, FloatArray, IntArray
 # stable. It is twenty at least: a dozen who are all told apart easily leave nobody out who could
 # speak for others.
 
-WORTHS = (20.0, 50.0, 100.0)
-"""Speakers that another rank model may be worth."""
+WORTHS = (20.0, 50.0, 100.0)  # speakers that another rank model may be worth
 _FOLDS = 20
-_MOST_SCORES = 200_000
-"""Scores behind the information of a trial."""
+_MOST_SCORES = 200_000  # behind the information of a trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +122,7 @@ def held_out_nats(
 
     Returns:
         by voice, shape (M,): nats of its score posterior and of its rank; nothing where no score
-        ever differed.
+            ever differed.
     """
     made = trials_of(cell, axis)
     if made is None:
@@ -161,12 +157,7 @@ def held_out_nats(
 def choose_worth(
     losses: Sequence[Mapping[int, FloatArray]], worths: Sequence[float] = WORTHS
 ) -> float:
-    """The worth under which speakers who were left out lose least.
-
-    Args:
-        losses: of some cells, from ``held_out_nats``; every speaker counts once.
-        worths: m, of each.
-    """
+    """The worth under which speakers who were left out lose least, of what `held_out_nats` says."""
     voices = {voice for cell in losses for voice in cell}
     if not voices:
         return float(worths[0])
@@ -175,7 +166,6 @@ def choose_worth(
 
 
 # ---------------------------------------------------------------------------------------- open set
-# Calibration trials with the true speaker's template left out, as an impostor would meet them.
 
 
 def learn_impostors(
@@ -201,8 +191,6 @@ def learn_impostors(
 
 
 # ---------------------------------------------------------------------------------------- evidence
-# Fits and judges the likelihood ratios of one cell of the calibration grid.
-#
 # Source: docs/method.md section 10.
 #
 # The streams are of people who trained none of the networks, and nobody in the cohort is compared,
@@ -220,12 +208,9 @@ ROW = (
 )
 """What a cell's line in the calibration table says of it, all null without a cohort."""
 
-_FLAT = 1e-6
-"""Bits between the best and the worst that tell nobody from anybody."""
-_MOST = 200_000
-"""Comparisons behind the fit, evenly of all pairs; of more, those left out say the same."""
-_MOST_DRAWN = 6_000
-"""Those behind the resamples, and behind the fits that leave people out."""
+_FLAT = 1e-6  # bits between the best and the worst that tell nobody from anybody
+_MOST = 200_000  # comparisons behind the fit, evenly of all pairs; more would say the same
+_MOST_DRAWN = 6_000  # those behind the resamples, and behind the fits that leave people out
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,8 +417,6 @@ def _among(
 
 
 # ------------------------------------------------------------------------------------------ fitted
-# Fits one cell of the calibration grid: rank model, posterior, limits, null band.
-#
 # Source: docs/method.md sections 3 to 5.
 
 PERMUTATIONS = 200

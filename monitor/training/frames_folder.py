@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -21,7 +20,6 @@ from monitor.features.framing import join_runs
 from monitor.features.registry import FEATURES, make, marks_of, takes
 from monitor.files import atomic_write, not_written, sweep
 from monitor.jobs import Jobs, absolute, each_in_order
-from monitor.kinds import FeatureSpec
 from monitor.protocols import Feature
 from monitor.safe_text import file_name
 from monitor.sources.file import File
@@ -55,7 +53,7 @@ class HearingOptions:
         """What a file of frames notes of it; another note, and it has to be made again."""
         return {
             "version": __version__,
-            "features": {each.spec.name: _noted(each.spec) for each in made},
+            "features": {each.spec.name: list(each.spec.plain().values()) for each in made},
             "seconds": self.seconds,
             "channel": self.channel,
         }
@@ -66,10 +64,7 @@ class HearingOrder:
     """One recording to be heard.
 
     Attributes:
-        source: the recording.
         target: where its frames go.
-        speaker: who speaks.
-        session: on which occasion.
         words: which transcript goes with it, for features that are made of words.
     """
 
@@ -85,7 +80,6 @@ class OrderOutcome:
     """What became of a `HearingOrder`.
 
     Attributes:
-        order: which one.
         seconds: of audio heard now; 0 where the frames were there.
         whole: whether the frames are there now.
         problem: a line on what could not be used; empty where there is nothing to tell.
@@ -110,9 +104,9 @@ def orders(corpus: Corpus, root: Path, folder: Path) -> list[HearingOrder]:
     _check_folder(folder)
     made: list[HearingOrder] = []
     taken: set[Path] = set()
-    base = Path(os.path.abspath(root if root.is_dir() else root.parent))  # noqa: PTH100
+    base = absolute(root if root.is_dir() else root.parent)
     for each in corpus.recordings:
-        place = Path(os.path.abspath(each.path))  # noqa: PTH100  links stay where they are
+        place = absolute(each.path)
         inside = place.is_relative_to(base)
         parts = (
             place.relative_to(base).parts if inside else (each.speaker, each.session, place.name)
@@ -170,7 +164,7 @@ def keep(
 ) -> Generator[OrderOutcome, None, None]:
     """Hear what is not there yet, in order; what is there, whole and as it would be made, stays.
 
-    Features that are there and not wanted stay too; where the recording or the manner has changed
+    Features that are there and not wanted stay too; where the recording or the options have changed
     they are heard anew with the others. Files are private (mode 0600) and whole or absent; an
     interrupted call is taken up by the next.
 
@@ -188,7 +182,6 @@ def keep(
     made_here = make(manner.features)
     note = manner.noted(made_here)
     words = bool(of_words(made_here))
-    work = partial(_keep, manner, note)
     beside = () if folder is None else (absolute(folder / MANIFEST),)
     tasks = [
         replace(
@@ -206,7 +199,7 @@ def keep(
             yield place
 
     made = each_in_order(
-        work,
+        partial(_keep, manner, note),
         tasks,
         jobs,
         reads=read,
@@ -229,14 +222,7 @@ def hear(
     words: TranscriptChoice = LIES_BESIDE,
     speaker: str | None = None,
 ) -> Frames:
-    """The frames of one recording.
-
-    Args:
-        path: of the recording.
-        features: what hears it.
-        manner: how far, and which channel.
-        words: which transcript goes with it, where a feature is made of words.
-        speaker: who is heard.
+    """The frames of one recording, with its words where a feature is made of them.
 
     Raises:
         SourceError: it cannot be read, or breaks off, or has no words.
@@ -336,7 +322,7 @@ def _held(path: Path) -> FramesFile | None:
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
-    """One order, so that it does not matter which was heard first."""
+    """The same order, whichever was heard first."""
     return sorted(names, key=lambda name: ([*FEATURES, name].index(name), name))
 
 
@@ -349,11 +335,6 @@ def _goes_on(held: FramesFile, note: Mapping[str, Any], order: HearingOrder) -> 
         return file_hash(order.source) in held.header.hashes
     except SourceError:
         return False
-
-
-def _noted(spec: FeatureSpec) -> list[Any]:
-    """What a note says of a feature; of its network where there is one."""
-    return list(spec.plain().values())
 
 
 def _safe(part: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -43,7 +43,6 @@ from monitor.types import (
 )
 
 # ------------------------------------------------------------------------------------ hearing runs
-# Hears one recording of audio, with the words that lie beside it, run by run.
 
 
 def of_words(features: Sequence[Feature]) -> list[Feature]:
@@ -145,7 +144,6 @@ def frames_of_recording(features: Sequence[Feature], tracks: Sequence[Track]) ->
 
 
 # --------------------------------------------------------------------------------------- listening
-# Hear one recording to its end (or as far as needed) and keep the frames on the speech clock.
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +153,7 @@ class SpeechTrack:
     Attributes:
         values: as in ``Track``.
         at: ticks of speech that had been heard when each was complete.
-        since: ticks of speech that had been heard when its audio began; None where it is heard at
-            once.
+        since: likewise when its audio began; None where it is heard at once.
     """
 
     values: AnyArray
@@ -172,7 +169,7 @@ class SpeechFrames:
         speech: shape (ticks,), the voice activity decisions.
         tracks: the usable frames by feature.
         lost: what could not be used of it, for people; mostly empty.
-        told: what is to be said of it and of its transcript, a line each; mostly none.
+        told: what is to be said of it and of its transcript, a line each.
         sound: shape (ROW,), what was heard of it for a template sounds like, as counts
             (`monitor.maths.condition`); None of ready-made frames, and of other speech.
         landmarks: peaks of its spectrogram, times and pitches (`monitor.maths.landmarks`), where
@@ -372,7 +369,6 @@ def _completed(source: FramesFile, spec: FeatureSpec) -> FeatureSpec:
 
 
 # ----------------------------------------------------------------------------------------- hearing
-# Hear the recordings of a corpus, each once, by one process or several.
 
 SLICE_TICKS = round(SLICE_SECONDS * TICKS_PER_SECOND)
 
@@ -384,7 +380,6 @@ class HearingOutcome:
     """What became of one recording.
 
     Attributes:
-        recording: which one.
         heard: its frames; None where it was not needed, or could not be heard.
         hashes: its fingerprints, where it was heard for a template.
         problem: a line on what could not be used; empty where there is nothing to tell.
@@ -394,6 +389,9 @@ class HearingOutcome:
     heard: SpeechFrames | None = None
     hashes: tuple[str, ...] = ()
     problem: str = ""
+
+
+_Summary: TypeAlias = Callable[[Sequence[HearingOutcome], Mapping[str, FeatureSpec]], _Result]
 
 
 def hear_in_order(
@@ -420,7 +418,7 @@ def hear_in_order(
 def speakers_in_order(
     recordings: Sequence[Recording],
     listener: Listener,
-    summed: Callable[[Sequence[HearingOutcome], Mapping[str, FeatureSpec]], _Result],
+    summed: _Summary[_Result],
     *,
     slices: int | None = None,
     jobs: Jobs = 1,
@@ -430,9 +428,9 @@ def speakers_in_order(
     Args:
         recordings: by speaker and session.
         listener: as of `hear_in_order`.
-        summed: makes the sketches of one speaker's outcomes, which are in the order of the
-            recordings, and of what the frames look like; a function that another process can
-            import. The recordings of the outcomes have absolute paths.
+        summed: makes the sketches of one speaker's outcomes, in the order of the recordings, whose
+            paths are absolute, and of what the frames look like; a function that another process
+            can import.
         slices: for templates: of each speaker only as much is heard as so many slices take, which
             no two sessions share. None hears everything.
         jobs: as of `hear_in_order`.
@@ -449,11 +447,14 @@ def _each(
     groups: Sequence[tuple[Recording, ...]],
     listener: Listener,
     slices: int | None,
-    summed: Callable[[Sequence[HearingOutcome], Mapping[str, FeatureSpec]], _Result],
+    summed: _Summary[_Result],
     jobs: Jobs,
 ) -> Generator[_Result, None, None]:
     """What comes of each group of recordings of one speaker."""
-    tasks = [tuple(map(_absolute, group)) for group in groups]
+    tasks = [  # as they are found from any working folder
+        tuple(replace(r, path=absolute(r.path), words=r.words.made_absolute()) for r in group)
+        for group in groups
+    ]
     names = listener.names
     given = any(is_frames(recording.path) for group in groups for recording in group)
     if names is None or given or here(jobs, tasks):
@@ -471,11 +472,6 @@ def _each(
         for specs, result in results:
             listener.specs = listener.specs or specs
             yield result
-
-
-def _absolute(recording: Recording) -> Recording:
-    """As it is found from any working folder."""
-    return replace(recording, path=absolute(recording.path), words=recording.words.made_absolute())
 
 
 def _read(words: bool, recordings: Sequence[Recording]) -> list[Path]:
@@ -496,7 +492,7 @@ def _hear_apart(
     names: tuple[str, ...],
     channel: int | None,
     slices: int | None,
-    summed: Callable[[Sequence[HearingOutcome], Mapping[str, FeatureSpec]], _Result],
+    summed: _Summary[_Result],
     recordings: Sequence[Recording],
 ) -> tuple[dict[str, FeatureSpec], _Result]:
     """As `_hear`, in another process, with what the frames look like."""

@@ -30,7 +30,6 @@ from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, un
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 # ------------------------------------------------------------------------------------------ groups
-# What a corpus says about its speakers beside their names, such as their gender.
 
 _USUAL = ("gender", "sex")
 _KALDI = "spk2gender"
@@ -60,7 +59,10 @@ def groups_of(
         beside = table.parent / _KALDI
         table = beside if beside.is_file() else None
     if file is None and table is not None and table.name != _KALDI and column is None:
-        column = _usual(table)
+        with table.open(encoding="utf-8-sig") as lines:
+            first = lines.readline()
+        head = fields(first, separator_of(first))
+        column = next((name for name in head if name.lower() in _USUAL), None)
         table = table if column else None
     if table is None and column is not None:
         raise UsageError(f"no table of {corpus.name} says who is of which {column}: give --groups")
@@ -72,16 +74,7 @@ def groups_of(
     return Attribute(found.label, named, {name: said[name] for name in speakers if name in said})
 
 
-def _usual(table: Path) -> str | None:
-    """The column of a manifest that says it."""
-    with table.open(encoding="utf-8-sig") as lines:
-        first = lines.readline()
-    head = fields(first, separator_of(first))
-    return next((name for name in head if name.lower() in _USUAL), None)
-
-
 # ------------------------------------------------------------------------------------------- joint
-# The joint score of several features: their sum, as rank models weigh them at T and D.
 
 
 class JointScores:
@@ -160,7 +153,6 @@ class JointScores:
 
 
 # ----------------------------------------------------------------------------------------- scoring
-# Scores of a corpus against enrolled speakers: trials x speakers matrices for `evaluate`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +160,8 @@ class CorpusScores:
     """Scores of a corpus: trials x speakers, and whose each trial is.
 
     Attributes:
-        matrices: trials x speakers, one a feature and, of several features, ``"joint"``: their sum
-            as the attacker weighs them. All have the same trials and speakers.
+        matrices: one a feature and, of several features, ``"joint"``: their sum as the attacker
+            weighs them. All have the same trials and speakers.
         session: ``"same"`` where a recording of the corpus had been enrolled, else ``"cross"``:
             which rank model weighed the features.
         problems: a line for everything that was left out.
@@ -202,7 +194,7 @@ def score(
         features: names; None takes all of which the population has rank models and templates and
             the corpus frames.
         seconds: T, a multiple of 0.1.
-        rank_models: rank models to use instead of the population's own.
+        rank_models: to use instead of the population's own.
         allow_overlap: score recordings that were enrolled, too.
         jobs: processes that listen; the result does not depend on it.
 
@@ -280,53 +272,51 @@ def stretches(
     index = {name: i for i, name in enumerate(enrolled)}
     problems: list[str] = []
     totals: dict[str, list[AnyArray]] = {name: [] for name in features}
-    target: list[int] = []
-    names: list[str] = []
-    sessions: list[str] = []
-    starts: list[int] = []
-    lengths: list[int] = []
+    trials: list[tuple[int, str, str, int, int]] = []
     for voice in voices:
         if voice.name not in index:
             problems.append(f"{voice.name}: not among the speakers compared with, left out")
             continue
-        before = len(target)
+        before = len(trials)
         for place, heard in enumerate(voice.sessions):
             units = fixed or max(voice.length(place), 1)
             count = voice.length(place) // units
             for name, found in totals.items():
                 found += [heard[name].total(i * units, units) for i in range(count)]
-            target += [index[voice.name]] * count
-            names += [f"{voice.name} {place + 1} {i + 1}" for i in range(count)]
-            sessions += [voice.session_name(place)] * count
-            starts += [i * units for i in range(count)]
-            lengths += [units] * count
-        if len(target) == before:
-            longest = max(map(voice.length, range(len(voice.sessions)))) / UNITS_PER_SECOND
+            for i in range(count):
+                called = f"{voice.name} {place + 1} {i + 1}", voice.session_name(place)
+                trials.append((index[voice.name], *called, i * units, units))
+        if len(trials) == before:
             problems.append(
-                f"{voice.name}: {longest:g} s of speech in the longest session, less than "
-                f"T={seconds or 1 / UNITS_PER_SECOND:g}: no trial"
+                f"{voice.name}: {_longest_seconds(voice):g} s of speech in the longest session, "
+                f"less than T={seconds or 1 / UNITS_PER_SECOND:g}: no trial"
             )
-    if not target:
+    if not trials:
         if problems and not any(voice.name in index for voice in voices):
             raise CorpusError(f"nobody who speaks there is enrolled: {problems[0]}")
         said = "anything" if seconds is None else f"as much as {seconds:g} s"
         raise CorpusError(f"nobody enrolled says {said} in one session")
+    target, names, sessions, starts, lengths = zip(*trials, strict=True)
     return Stretches(
         {name: np.stack(each) for name, each in totals.items()},
         np.array(target),
-        tuple(names),
-        tuple(sessions),
+        names,
+        sessions,
         np.array(starts) / UNITS_PER_SECOND,
         tuple(problems),
         np.array(lengths) / UNITS_PER_SECOND,
     )
 
 
+def _longest_seconds(voice: SpeakerSpeech) -> float:
+    """Speech seconds of the longest session."""
+    return max(map(voice.length, range(len(voice.sessions)))) / UNITS_PER_SECOND
+
+
 def largest(rank_models: RankModels, there: Iterable[str]) -> tuple[str, ...]:
     """The largest set of features that there is a rank model for and that was heard.
 
-    Of two as large the one without what another feature does better; all features where no model
-    is.
+    Of two as large the one without what another feature does better; all where no model is.
     """
     have = set(there)
     sets = [rank_model.features for rank_model in rank_models if have >= set(rank_model.features)]
@@ -338,25 +328,18 @@ def largest(rank_models: RankModels, there: Iterable[str]) -> tuple[str, ...]:
 
 
 # -------------------------------------------------------------------------------------- score grid
-# Scores of a corpus against itself, at every length of test and template: SRD eq. (6).
-#
 # Source: docs/method.md section 4.
 
 _MOST_NAMED = 5
-MOST_BYTES = 2 << 30
-"""Of scores in one file."""
+MOST_BYTES = 2 << 30  # of scores in one file
 
 
 def scored_by(specs: Mapping[str, FeatureSpec], scoring: str) -> dict[str, Similarity]:
     """How each feature is compared by average or by max scoring, if that is something else.
 
-    Args:
-        specs: of the features.
-        scoring: ``"average"``, each kind's usual similarity, or ``"max"``, the nearest slice of a
-            template.
-
     Returns:
-        by feature; for ``"max"`` those that have it.
+        by feature: for ``"average"`` each kind's usual similarity; for ``"max"``, by the nearest
+            slice of a template, those that have it.
     """
     if scoring == "average":
         return {n: spec.kind.similarity() for n, spec in specs.items() if spec.kind.similarities}
@@ -378,11 +361,7 @@ def systems_by(specs: Mapping[str, FeatureSpec], scorings: Sequence[str]) -> dic
 
 
 def check_size(scores: int) -> None:
-    """See to it that so many scores go into one file.
-
-    Raises:
-        UsageError: they do not.
-    """
+    """Raise a UsageError where so many scores do not go into one file."""
     if 8 * scores > MOST_BYTES:
         raise UsageError(
             f"{8 * scores / 2**30:.1f} GB of scores, more than {MOST_BYTES / 2**30:g} GB: give "
@@ -392,11 +371,10 @@ def check_size(scores: int) -> None:
 
 @dataclass(frozen=True)
 class ScoreGrid:
-    """Every cell that a corpus has trials for.
+    """Scores of a corpus against itself at every T and D: SRD eq. (6), docs/method.md section 4.
 
     Attributes:
         voices: the speech, as `collect` gives it.
-        specs: of the features.
         rank_models: that weigh the features for their joint score.
         lengths: T, speech seconds.
         template_lengths: D, likewise.
@@ -457,29 +435,25 @@ class ScoreGrid:
     def _left_out(self, session: str, test: float, template: float, plan: Plan) -> list[str]:
         """Who has no trial in a cell, or is not even compared with, and why: a line each sort."""
         where = f"T={test:g} D={template:g} {session}"
-        longest = {
-            voice.name: max(map(voice.length, range(len(voice.sessions)))) / UNITS_PER_SECOND
-            for voice in self.voices
-        }
-        out = [v.name for i, v in enumerate(self.voices) if i not in plan.candidates]
+        out = [
+            f"{v.name} ({_longest_seconds(v):g} s)"
+            for i, v in enumerate(self.voices)
+            if i not in plan.candidates
+        ]
         tested = set(plan.candidates[plan.mated].tolist())
         mute = [self.voices[i].name for i in plan.candidates.tolist() if i not in tested]
+        needed = template if session == "cross" else test + template
         lines = []
-        if out:
-            some = ", ".join(f"{name} ({longest[name]:g} s)" for name in out[:_MOST_NAMED])
-            more = f" and {len(out) - _MOST_NAMED} more" if len(out) > _MOST_NAMED else ""
-            needed = template if session == "cross" else test + template
-            lines.append(
-                f"{where}: left out, with less than {needed:g} s of speech in the longest session: "
-                f"{some}{more}"
-            )
-        if mute:
-            some = ", ".join(mute[:_MOST_NAMED])
-            more = f" and {len(mute) - _MOST_NAMED} more" if len(mute) > _MOST_NAMED else ""
-            lines.append(
-                f"{where}: compared with, but without a trial, for want of a second session with "
-                f"{test:g} s: {some}{more}"
-            )
+        for names, why in (
+            (out, f"left out, with less than {needed:g} s of speech in the longest session"),
+            (
+                mute,
+                f"compared with, but without a trial, for want of a second session with {test:g} s",
+            ),
+        ):
+            if names:
+                more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+                lines.append(f"{where}: {why}: {', '.join(names[:_MOST_NAMED])}{more}")
         return lines
 
     def score(self, session: str, test: float, template: float, plan: Plan) -> ScoreCell:
@@ -563,7 +537,6 @@ class ScoreGrid:
 
 
 # ----------------------------------------------------------------------------------- enrolled grid
-# Scores of a corpus against enrolled speakers, at every length of test and template.
 
 
 @dataclass(frozen=True)
@@ -572,7 +545,6 @@ class EnrolledGrid:
 
     Attributes:
         voices: the speech, as `collect` gives it.
-        population: the templates.
         features: that are scored.
         rank_models: that weigh them for their joint score.
         lengths: T, speech seconds; None makes one trial of each session.

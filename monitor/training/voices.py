@@ -17,6 +17,7 @@ from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.population.cohort import Cohort, FeatureTemplates, store_kind
 from monitor.population.population import Population
+from monitor.protocols import Feature
 from monitor.training.listening import (
     HearingOutcome,
     Listener,
@@ -27,7 +28,6 @@ from monitor.training.listening import (
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray
 
 # ---------------------------------------------------------------------------------- session frames
-# The frames of one feature in one calibration session, and what any window of it adds up to.
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,10 @@ class SessionFrames:
         values: shape (k,) bins or (k, d) embeddings, in order.
         units: shape (k,), the unit of speech in which each frame was complete, non-decreasing.
         length: units of speech in the session.
-        spec: of the feature.
-        begins: shape (k,), the unit of speech in which each frame's audio begins; None where a
-            frame is heard at once.
-        span: units of speech one frame takes, where that is longer than a unit: whoever hears so
-            many units has at most one frame.
+        begins: shape (k,), the unit in which each frame's audio begins; None where a frame is heard
+            at once.
+        span: units of speech one frame takes, where that is longer than a unit: who hears that many
+            has at most one frame.
     """
 
     values: AnyArray
@@ -57,7 +56,7 @@ class SessionFrames:
 
         What somebody has who begins to listen at ``start``: frames that were complete in time and
         had not begun before. Long frames (``span``) lie where the session has them, not where the
-        listener would, so that as many are taken as the listener would have.
+        listener would, so as many are taken as the listener would have.
 
         Returns:
             shape (M,), int64 counts or float64 sums.
@@ -82,13 +81,11 @@ class SessionFrames:
 
 
 # ------------------------------------------------------------------------------------------ voices
-# The calibration speech of each speaker, session by session, on the speech clock.
 
 UNITS_PER_SECOND = 10
 """Calibration windows begin and end on tenths of a speech second."""
 _UNIT_TICKS = 10
-_MOST_UNITS = 1e10
-"""Thirty years: what is longer is a mistake."""
+_MOST_UNITS = 1e10  # thirty years: what is longer is a mistake
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +93,10 @@ class SpeakerSpeech:
     """What one calibration speaker said, session by session.
 
     Attributes:
-        name: the speaker.
         sessions: for each session the frames of every feature, all of the same length in units.
         speech: for each session the decisions on its audio, one a tick; empty where nobody kept
             them.
-        session_names: what the sessions are called; empty where nobody said.
+        session_names: empty where nobody said.
     """
 
     name: str
@@ -136,23 +132,23 @@ def units_of(seconds: float) -> int:
 def collect(
     corpus: Corpus,
     *,
-    features: Sequence[str] | None = None,
+    features: Sequence[str | Feature] | None = None,
     progress: Callable[[Recording], None] = lambda _: None,
     jobs: Jobs = 1,
     told: Callable[[str], object] = lambda _: None,
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
-    """Hear a whole corpus, by processes or a cluster; what is heard does not depend on ``jobs``.
+    """Listen to a whole corpus; the result does not depend on ``jobs``.
 
     Args:
         corpus: recordings by speaker and session.
-        features: names; None takes the defaults for audio, and what ready-made frames hold.
+        features: names, or features; None takes the defaults for audio, and what frames hold.
         progress: called after each recording.
         jobs: processes that listen, or a cluster.
         told: called with a line for people: a transcript seems to be of another recording, say.
 
     Returns:
-        the voices, the spec of each feature, and one line for each file that was skipped or
-        has unusable parts.
+        the voices, the spec of each feature, and a line for each file that was skipped or has
+            unusable parts.
 
     Raises:
         UsageError: there is no such feature.
@@ -170,7 +166,8 @@ def collect(
                         heard.append(outcome.heard)
                         for line in outcome.heard.told:
                             told(line)
-                    problems += [outcome.problem] if outcome.problem else []
+                    if outcome.problem:
+                        problems.append(outcome.problem)
                     progress(outcome.recording)
                 session = {f: session_frames(heard, spec) for f, spec in listener.specs.items()}
                 if heard and next(iter(session.values())).length > 0:
@@ -198,21 +195,15 @@ def session_frames(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> SessionF
         return SessionFrames(spec.kind.none(spec.size), np.zeros(0, dtype=np.int64), 0, spec)
     all_units = np.concatenate(units)
     keep = slice(0, int(np.searchsorted(all_units, length)))
-    all_values = np.concatenate(values)[keep]
+    span = round(spec.kind.span_seconds(spec.frame_seconds) * UNITS_PER_SECOND)
     return SessionFrames(
-        spec.kind.narrow(all_values, spec.size),
+        spec.kind.narrow(np.concatenate(values)[keep], spec.size),
         all_units[keep].astype(np.int32),
         length,
         spec,
         np.concatenate(begins)[keep].astype(np.int32) if len(begins) == len(values) else None,
-        _span(spec),
+        span if span > 1 else 0,
     )
-
-
-def _span(spec: FeatureSpec) -> int:
-    """Units that one frame takes to hear; 0 where it is no longer than a unit."""
-    units = round(spec.kind.span_seconds(spec.frame_seconds) * UNITS_PER_SECOND)
-    return units if units > 1 else 0
 
 
 def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
@@ -233,10 +224,8 @@ def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
 
 
 # ------------------------------------------------------------------------------------------ cohort
-# A cohort of the people of a corpus: one short sketch of each.
 
-FEWEST = 10
-"""People of a cohort."""
+FEWEST = 10  # people of a cohort
 
 
 def cohort_from(
@@ -247,12 +236,11 @@ def cohort_from(
     Args:
         path: a population, or a corpus or frames.
         specs: of the features that are calibrated; all of them must be made alike.
-        known: names of people who are enrolled or calibrate: they are left out. Of a
-            population's cohort nobody is.
+        known: names of people who are enrolled or calibrate, who are left out of a corpus.
         jobs: processes that listen, or a cluster.
 
     Returns:
-        the cohort; names of those left out; and one line for each file that was skipped.
+        the cohort; names of those left out; and a line for each file that was skipped.
 
     Raises:
         UsageError: a feature is missing or made by another network, or hardly anybody is left.
@@ -295,7 +283,8 @@ def cohort_of(
 
     Returns:
         counts in as few bytes as hold them, and means of embeddings in half precision (a cosine
-        moves by less than 1e-4); and one line for each file that was skipped or has unusable parts.
+            moves by less than 1e-4); and a line for each file that was skipped or has unusable
+            parts.
 
     Raises:
         UsageError: there is no such feature.
@@ -305,12 +294,12 @@ def cohort_of(
     problems = list(corpus.problems)
     seconds, rows, names = [], [], []
     with closing(speakers_in_order(corpus.recordings, listener, _summed, jobs=jobs)) as results:
-        for recordings, each in results:
-            problems += each.problems
-            if each.ticks is not None:
+        for recordings, (sketches, ticks, unusable) in results:
+            problems += unusable
+            if ticks is not None:
                 names.append(recordings[0].speaker)
-                seconds.append(each.ticks / TICKS_PER_SECOND)
-                rows.append(each.rows)
+                seconds.append(ticks / TICKS_PER_SECOND)
+                rows.append(sketches)
     made = {
         name: FeatureTemplates(
             spec, spec.kind.packed_background(np.stack([row[name] for row in rows]))
@@ -320,33 +309,18 @@ def cohort_of(
     return Cohort(np.array(seconds), made, about, tuple(names)), tuple(problems)
 
 
-@dataclass(frozen=True, slots=True)
-class _Summed:
-    """What is left of a speaker's speech where it was heard.
-
-    Attributes:
-        rows: by feature, one sketch.
-        ticks: of speech; None where nothing could be heard.
-        problems: a line each.
-    """
-
-    rows: Mapping[str, AnyArray]
-    ticks: int | None
-    problems: tuple[str, ...]
-
-
-def _summed(outcomes: Sequence[HearingOutcome], specs: Mapping[str, FeatureSpec]) -> _Summed:
-    problems = tuple(o.problem for o in outcomes if o.problem)
+def _summed(
+    outcomes: Sequence[HearingOutcome], specs: Mapping[str, FeatureSpec]
+) -> tuple[dict[str, AnyArray], int | None, list[str]]:
+    """A speaker's sketch of each feature, ticks of speech (None: unusable), and problems."""
+    problems = [o.problem for o in outcomes if o.problem]
     heard = [o.heard for o in outcomes if o.heard is not None]
     if not heard:
-        return _Summed({}, None, problems)
-    rows = {name: _sketched(heard, spec) for name, spec in specs.items()}
-    return _Summed(rows, sum(each.speech_ticks for each in heard), problems)
-
-
-def _sketched(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> AnyArray:
-    """Counts, or the mean of embeddings."""
-    sketch = spec.sketch()
-    for each in heard:
-        sketch.learn_many(each.tracks[spec.name].values)
-    return spec.kind.background_row(sketch)
+        return {}, None, problems
+    rows = {}
+    for name, spec in specs.items():
+        sketch = spec.sketch()
+        for each in heard:
+            sketch.learn_many(each.tracks[name].values)
+        rows[name] = spec.kind.background_row(sketch)
+    return rows, sum(each.speech_ticks for each in heard), problems

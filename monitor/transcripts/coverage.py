@@ -106,5 +106,4 @@ def _share(part: BoolArray, whole: BoolArray) -> float:
 
 def _binned(mask: BoolArray) -> FloatArray:
     whole = mask.size // _BIN_TICKS
-    made: FloatArray = mask[: whole * _BIN_TICKS].reshape(whole, _BIN_TICKS).mean(axis=1)
-    return made
+    return np.asarray(mask[: whole * _BIN_TICKS].reshape(whole, _BIN_TICKS).mean(axis=1))

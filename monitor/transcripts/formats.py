@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from webvtt import Caption
 
 # ---------------------------------------------------------------------------------------- captions
-# Transcripts as captions: WebVTT and SubRip, by webvtt-py (`.vtt`, `.srt`).
 
 _TIMING = re.compile(r"\s*[\d:.,]+\s*-->")
 _TAG = re.compile(r"(<[^<>]*>|\{\\[^{}]*\})")  # {\an8}: where SubRip shows it
@@ -233,7 +232,6 @@ def _plain(line: str) -> str:
 
 
 # ------------------------------------------------------------------------------------- whisper cpp
-# The segments and tokens of whisper.cpp, whose tokens are pieces of words and of letters.
 
 _MARKS = ("[_", "<|")  # tokens that are no text: [_BEG_], [_TT_50], <|endoftext|>
 
@@ -295,8 +293,6 @@ def _whisper_cpp_letters(pieces: Sequence[dict[str, Any]]) -> str:
 
 
 # ----------------------------------------------------------------------------------------- whisper
-# Transcripts as the JSON of Whisper and of the programs around it (`.json`).
-#
 # Known are openai-whisper and faster-whisper, ``verbose_json`` and ``diarized_json`` of OpenAI's
 # API, whisper.cpp (milliseconds, and tokens that are pieces of words), WhisperX (speakers), and the
 # chunks of Hugging Face's pipelines, of insanely-fast-whisper too.
@@ -359,7 +355,6 @@ def _says_more(segments: list[Any], words: list[Any]) -> bool:
 
 
 # --------------------------------------------------------------------------------------------- ctm
-# Transcripts as CTM, the time-marked words of NIST's scoring tools and of Kaldi (`.ctm`).
 
 _NO_WORD = frozenset({"non-lex", "misc", "noise", "other"})  # types; lex, fp and frag are words
 _NO_TEXT = frozenset({"<eps>", "SIL", "<sil>", "@"})
@@ -411,7 +406,6 @@ def _cue(cells: list[str], begin: float, end: float, many: bool) -> Cue:
 
 
 # ------------------------------------------------------------------------------------------ tables
-# Transcripts as tables: a line a stretch of text, tabs between its columns (`.tsv`).
 
 _COLUMNS = ("start", "end", "text")
 
@@ -456,7 +450,6 @@ def _tables_cue(where: str, cells: dict[str, str], a_second: int) -> Cue:
 
 
 # -------------------------------------------------------------------------------------- word lines
-# Transcripts as JSON lines: one word a line (`.words`), also while they are said.
 
 
 def read_word_lines(label: str, text: str) -> Transcript:
@@ -535,7 +528,6 @@ def _segments(where: str, found: dict[str, Any]) -> list[SaidWord]:
 
 
 # ----------------------------------------------------------------------------------------- reading
-# Reads the transcript of a recording, in any of the formats in which people have them.
 
 _READERS: Mapping[str, Callable[[str, str], Transcript]] = {
     ".words": read_word_lines,
@@ -590,7 +582,6 @@ def read_transcript(path: str | os.PathLike[str], *, speaker: str | None = None)
 
 
 # ------------------------------------------------------------------------------------------ choice
-# Which transcript goes with a recording: one that is named, or the one that lies beside it.
 
 _CAPTIONS = (".vtt", ".srt")
 _LANGUAGE = re.compile(r"\.[a-z]{2,3}(-[A-Za-z0-9]+)*", re.ASCII)

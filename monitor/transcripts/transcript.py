@@ -18,7 +18,6 @@ from monitor.safe_text import file_name, printable
 from monitor.types import TICKS_PER_SECOND, Words
 
 # --------------------------------------------------------------------------------------- json rows
-# The fields of one row of a recogniser's JSON, a segment, a word or a token, in any dialect.
 
 _NOBODY = ("", "?", "None", "UNKNOWN")
 
@@ -68,7 +67,6 @@ def _number(value: object) -> float:
 
 
 # -------------------------------------------------------------------------------------------- text
-# The text of a file that somebody says is a transcript.
 
 MOST_BYTES = 20_000_000  # a day and a half of words, with a time each, are half of it
 _MARKS = {
@@ -85,7 +83,7 @@ def read_text(path: Path, *, most: int = MOST_BYTES, mends: bool = False) -> str
         path: the file; ``-`` is standard input, to its end.
         most: bytes that it may have.
         mends: whether the reader of the text puts letters together that were cut within their
-            bytes; such bytes are then surrogates, as of the error handler ``surrogateescape``.
+            bytes; such bytes are then surrogates (``surrogateescape``).
 
     Raises:
         SourceError: there is no such file, it holds no text or nothing, or another encoding.
@@ -135,7 +133,6 @@ def lines_of(text: str) -> list[str]:
 
 
 # -------------------------------------------------------------------------------------- transcript
-# A transcript: the words of one recording with their times, whatever file they came from.
 
 _MANY = 0.1  # of the words
 _SLACK = 1e-6  # ticks: 0.07 s x 100 is a little more than 7
@@ -257,7 +254,6 @@ def _ticks(word: SaidWord) -> tuple[int, int, int, str]:
 
 
 # -------------------------------------------------------------------------------------------- cues
-# Cues: stretches of text with one time for all of it, spread over its words.
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +261,6 @@ class Cue:
     """A caption, a segment or a single word of a recogniser: a text and when it was said.
 
     Attributes:
-        text: some words.
         begin, end: in seconds from the start of the recording.
         speaker: who said it; empty where nobody says.
         known: when the text was known, where its own time is a share of something longer; None
@@ -305,7 +300,6 @@ def spread_words(cue: Cue) -> Iterator[SaidWord]:
 
 
 # ---------------------------------------------------------------------------------------- segments
-# Segments of recognisers, with words that have times, or some of them, or none.
 
 
 def segment_cues(rows: Sequence[dict[str, Any]]) -> Iterator[Cue]:
@@ -361,7 +355,6 @@ def _shared(
 
 
 # --------------------------------------------------------------------------------------- gathering
-# Makes a transcript of the cues of a file, and says what was wrong with their times.
 
 LATEST_SECONDS = 1e6  # eleven days: nobody records longer
 _TOUCHING_SECONDS = 0.1  # by which recognisers let neighbours overlap
