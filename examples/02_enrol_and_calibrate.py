@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from monitor import Monitor, Population, calibrate, collect, corpus, enrol, sources
+from monitor import Monitor, Population, calibrate, corpus, enrol, sources
 
 if len(sys.argv) != 2:
     sys.exit(__doc__)
@@ -22,9 +22,7 @@ for problem in enrolment.problems:
     print("skipped:", problem)
 
 # what a rank among them means, at three lengths of speech
-voices, specs, _ = collect(recordings, features=features)
-people = enrolment.population
-calibration = calibrate(voices, specs, lengths=(1, 10, 30), template_lengths=(60,), alarms=people)
+calibration = calibrate(enrolment, lengths=(1, 10, 30), template_lengths=(60,))
 for row in calibration.rows:
     print(
         f"{row['session']:5}-session, T = {row['T']:4g} s: {row['mean_bits_model']:.2f} bits on "
@@ -34,7 +32,7 @@ for row in calibration.rows:
 
 # a population is private to its owner: mode 0600, no audio inside
 store = Path(tempfile.mkdtemp()) / "us.npz"
-people.calibrated(calibration).save(store)
+enrolment.population.calibrated(calibration).save(store)
 
 # a recording of the last speaker, after what was enrolled of it: the monitor knows it again, and
 # weighs it by what was learnt within sessions (of another day's recording it takes the other model)

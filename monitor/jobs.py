@@ -199,14 +199,14 @@ def each_in_order(
         with no_interrupt():  # or a process that is just starting would complain of it
             return pool.submit(_do, work, task)
 
-    def result(future: Future[_Result], meanwhile: Callable[[], None]) -> _Result:
+    def result_of(future: Future[_Result], meanwhile: Callable[[], None]) -> _Result:
         while not future.done():
             wait([future], None if arrived is None else _LOOK_SECONDS)
             meanwhile()
         return future.result()
 
     try:
-        yield from in_order(tasks, submit, result, lambda: ITEMS_AHEAD * jobs, arrived)
+        yield from in_order(tasks, submit, result_of, lambda: ITEMS_AHEAD * jobs, arrived)
     except BrokenProcessPool:
         raise MonitorError(
             f"one of {jobs} processes has ended in the midst of its work (killed, or out of "

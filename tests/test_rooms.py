@@ -6,9 +6,12 @@ import builtins
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
-import monitor
+import pytest
+
+from tests.test_names import PUBLIC
 
 PAGES = sorted((Path(__file__).resolve().parents[1] / "docs" / "api").glob("*.md"))
 
@@ -28,6 +31,8 @@ def test_every_room_is_reached():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_star_import_shadows_nothing():
-    assert set(monitor.__all__) & set(dir(builtins)) == set()
-    assert len(set(monitor.__all__)) == len(monitor.__all__)
+@pytest.mark.parametrize("room", PUBLIC)
+def test_a_star_import_shadows_nothing(room):
+    names = import_module(room).__all__
+    assert set(names) & set(dir(builtins)) == set()
+    assert len(set(names)) == len(names)

@@ -13,11 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["Conformal", "EarlyWarning", "Forecast", "Threshold", "budget"]
 
 _HOMES = {
-    "Conformal": "budgets",
-    "EarlyWarning": "rules",
-    "Forecast": "rules",
-    "Threshold": "rules",
-    "budget": "budgets",
+    "budgets": "Conformal budget",
+    "rules": "EarlyWarning Forecast Threshold",
 }
 
 # help of a command needs the options of actions alone

@@ -31,17 +31,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Laplace": "laplace",
-    "McAdams": "mcadams",
-    "Noise": "utterance",
-    "Program": "program",
-    "Unchanged": "utterance",
-    "Usc": "usc",
-    "Utterance": "utterance",
-    "Vocoder": "vocoder",
-    "make": "registry",
-    "protect": "recording",
-    "register": "registry",
+    "laplace": "Laplace",
+    "mcadams": "McAdams",
+    "program": "Program",
+    "recording": "protect",
+    "registry": "make register",
+    "usc": "Usc",
+    "utterance": "Noise Unchanged Utterance",
+    "vocoder": "Vocoder",
 }
 
 

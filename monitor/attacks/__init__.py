@@ -26,16 +26,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ATTACKERS": "attackers",
-    "AttackResults": "results",
-    "AttackRow": "results",
-    "Background": "attackers",
-    "Bench": "attackers",
-    "ThreatModel": "attackers",
-    "AttackConfig": "trying",
-    "attack": "attacking",
-    "prepare": "trying",
-    "try_methods": "trying",
+    "attackers": "ATTACKERS Background Bench ThreatModel",
+    "attacking": "attack",
+    "results": "AttackResults AttackRow",
+    "trying": "AttackConfig prepare try_methods",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

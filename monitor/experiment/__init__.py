@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["Experiment", "ExperimentSettings", "experiment"]
 
 _HOMES = {
-    "Experiment": "report",
-    "ExperimentSettings": "settings",
-    "experiment": "running",
+    "report": "Experiment",
+    "running": "experiment",
+    "settings": "ExperimentSettings",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

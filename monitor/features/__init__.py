@@ -13,12 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["FEATURES", "Style", "StyleWords", "make", "read_style_words", "register"]
 
 _HOMES = {
-    "FEATURES": "registry",
-    "Style": "style",
-    "StyleWords": "style",
-    "make": "registry",
-    "read_style_words": "style",
-    "register": "registry",
+    "registry": "FEATURES make register",
+    "style": "Style StyleWords read_style_words",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES, ("phones",))

@@ -25,15 +25,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DEMO_SPEAKER": "reference",
-    "Cohort": "cohort",
-    "FeatureTemplates": "cohort",
-    "RankModels": "rank_model",
-    "Population": "population",
-    "RankModel": "rank_model",
-    "SourceNote": "population",
-    "Speaker": "population",
-    "demo_frames": "reference",
+    "cohort": "Cohort FeatureTemplates",
+    "population": "Population SourceNote Speaker",
+    "rank_model": "RankModel RankModels",
+    "reference": "DEMO_SPEAKER demo_frames",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

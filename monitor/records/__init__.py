@@ -14,12 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["RECORDS", "SCHEMA", "SCHEMA_VERSION", "Key", "Record", "read_run"]
 
 _HOMES = {
-    "Key": "keys",
-    "RECORDS": "schema",
-    "Record": "keys",
-    "SCHEMA": "schema",
-    "SCHEMA_VERSION": "reading",
-    "read_run": "schema",
+    "keys": "Key Record",
+    "reading": "SCHEMA_VERSION",
+    "schema": "RECORDS SCHEMA read_run",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -14,11 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["LedgerFile", "LogFile", "Measurement", "Protection", "Run", "measure"]
 
 _HOMES = {
-    "LedgerFile": "run",
-    "LogFile": "run",
-    "Measurement": "measuring",
-    "Protection": "protection",
-    "Run": "run",
-    "measure": "measuring",
+    "measuring": "Measurement measure",
+    "protection": "Protection",
+    "run": "LedgerFile LogFile Run",
 }
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["JsonLines", "LiveCurve", "LiveView", "ReplayProgress", "RunBuffer"]
 
 _HOMES = {
-    "JsonLines": "jsonl",
-    "RunBuffer": "console",
-    "LiveCurve": "terminal",
-    "LiveView": "live",
-    "ReplayProgress": "terminal",
+    "console": "RunBuffer",
+    "jsonl": "JsonLines",
+    "live": "LiveView",
+    "terminal": "LiveCurve ReplayProgress",
 }
 
 # rich is slow to load

@@ -35,21 +35,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AudioQueue": "microphone",
-    "BaseSource": "base",
-    "Beside": "beside",
-    "Chain": "chain",
-    "File": "file",
-    "FramesFile": "frames",
-    "Microphone": "microphone",
-    "Paced": "chain",
-    "Pipe": "pipe",
-    "Samples": "base",
-    "open_live_source": "registry",
-    "open_source": "registry",
-    "read_frames": "frames",
-    "register": "registry",
-    "write_frames": "frames",
+    "base": "BaseSource Samples",
+    "beside": "Beside",
+    "chain": "Chain Paced",
+    "file": "File",
+    "frames": "FramesFile read_frames write_frames",
+    "microphone": "AudioQueue Microphone",
+    "pipe": "Pipe",
+    "registry": "open_live_source open_source register",
 }
 # soundfile is slow to load
 __getattr__, __dir__ = lazily(__name__, _HOMES)

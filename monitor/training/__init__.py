@@ -25,14 +25,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Calibration": "calibrating",
-    "CorpusScores": "scoring",
-    "Enrolment": "enrolling",
-    "SpeakerSpeech": "voices",
-    "calibrate": "calibrating",
-    "collect": "voices",
-    "enrol": "enrolling",
-    "score": "scoring",
+    "calibrating": "Calibration calibrate",
+    "enrolling": "Enrolment enrol",
+    "scoring": "CorpusScores score",
+    "voices": "SpeakerSpeech collect",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -25,15 +25,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Coverage": "coverage",
-    "SaidWord": "transcript",
-    "Transcript": "transcript",
-    "TranscriptChoice": "formats",
-    "WordPipe": "live",
-    "coverage_of": "coverage",
-    "lines_from": "live",
-    "read_transcript": "formats",
-    "transcript_beside": "formats",
+    "coverage": "Coverage coverage_of",
+    "formats": "TranscriptChoice read_transcript transcript_beside",
+    "live": "WordPipe lines_from",
+    "transcript": "SaidWord Transcript",
 }
 
 

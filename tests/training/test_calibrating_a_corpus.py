@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monitor import Track, calibrate, collect, corpus, write_frames
+from monitor import Track, calibrate, collect, corpus, enrol, write_frames
 from monitor.errors import UsageError
 
 ASKED: dict[str, Any] = {
@@ -44,6 +44,20 @@ def test_a_corpus_is_collected(tmp_path):
     for mine, theirs in zip(one, two, strict=True):
         assert mine.features == theirs.features == ("codes",)
         np.testing.assert_array_equal(mine.alpha, theirs.alpha)
+
+
+def test_what_enrol_gave_is_calibrated_among_its_own_people(tmp_path):
+    found = corpus.find(voices_in(tmp_path))
+    people = enrol(found, features=["codes"], seconds=30)
+    made = calibrate(people, **ASKED)
+    same = calibrate(found, features=["codes"], alarms=people.population, **ASKED)
+    for mine, theirs in zip(made.rank_models, same.rank_models, strict=True):
+        np.testing.assert_array_equal(mine.alpha, theirs.alpha)
+        assert mine.maxima is not None
+        assert theirs.maxima is not None
+        np.testing.assert_array_equal(mine.maxima.values, theirs.maxima.values)
+    with pytest.raises(UsageError, match="specs"):
+        calibrate(people, {})
 
 
 def test_the_two_forms_are_not_mixed(clips):

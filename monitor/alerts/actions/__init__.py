@@ -18,12 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["BackgroundDelivery", "Bell", "Command", "DeliveryError", "Notify", "Webhook"]
 
 _HOMES = {
-    "Bell": "receivers",
-    "Command": "receivers",
-    "BackgroundDelivery": "registry",
-    "DeliveryError": "registry",
-    "Notify": "receivers",
-    "Webhook": "receivers",
+    "receivers": "Bell Command Notify Webhook",
+    "registry": "BackgroundDelivery DeliveryError",
 }
 
 # http and ssl are slow to load
