@@ -112,7 +112,6 @@ class Cluster(Managed, Workers):
         where: of the scheduler, as ``tcp://HOST:PORT`` or ``tls://HOST:PORT`` (its certificates as
             dask's configuration says); or ``local`` for one worker a core of this machine, and
             ``local:K`` for K of them, reached through certificates of their own by nobody else.
-        tell: called with a line where there is something to be waited for.
 
     Raises:
         UsageError: no such place, or the extra ``cluster`` is not installed.

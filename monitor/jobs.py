@@ -345,8 +345,6 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
     ahead. Nothing is left of them after ``close``.
 
     Args:
-        work: a function that another process can import.
-        tasks: they and what the generators yield must be picklable.
         jobs: processes, as of `each_in_order`.
 
     Example:

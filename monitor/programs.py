@@ -32,9 +32,6 @@ class Ended:
     """How a program ended.
 
     Attributes:
-        status: its exit status; negative where a signal ended it.
-        printed: its standard output.
-        said: the end of its standard error.
         stopped: why it was killed: it took too long (``"time"``), or wrote too much to its standard
             output (``"printed"``) or error (``"said"``); None where it was not.
     """
@@ -53,8 +50,6 @@ class StartedProgram(Managed):
     has gone. Only a process that does both and forgets its environment is not found.
 
     Args:
-        command: words, or a line for the shell.
-        environment: instead of this process's.
         stdout: as `subprocess.Popen` takes it; so is ``stderr``.
 
     Raises:

@@ -29,10 +29,6 @@ class ResultCache:
 
     Several programs may use one folder at once: who makes a result last has made the same.
 
-    Args:
-        folder: where; it need not exist.
-        fresh: forget what is there, and make all anew. Other files stay.
-
     Raises:
         StoreError: the folder cannot be written.
 
@@ -91,9 +87,6 @@ class ResultCache:
 
 def result_key(depends_on: Any) -> str:
     """The name of a result: a hash of what it depends on, as JSON.
-
-    Args:
-        depends_on: numbers, texts, lists and dicts of such; the order of a dict does not matter.
 
     Raises:
         TypeError: something else is among them.

@@ -263,11 +263,6 @@ def columns_of(
     """The columns of a table of readings, in the order of docs/records.md.
 
     Those of a run are the same whatever happened in it, but for its features and crowds.
-
-    Args:
-        readings: records.
-        posterior: with a column for everybody whom a reading names, enrolled speakers that the
-            attacker holds for the most probable.
     """
     features = _each(name for reading in readings for name in reading.get("features", ()))
     among = (each for reading in readings for each in _with("people", reading.get("among")))

@@ -153,10 +153,7 @@ class SpeechDraws:
     """How much speech is drawn of each speaker.
 
     Attributes:
-        draws: stretches.
         seconds: audio seconds of each.
-        speeds: at which they are heard, as voices of their own.
-        seed: of what is drawn.
     """
 
     draws: int = 6
@@ -172,10 +169,7 @@ class ProtectedSpeech:
     Attributes:
         bands: log mel bands of each stretch, shape (t, 40), float16.
         voices: shape (n,): whose each is.
-        clear: the same before it was protected, in the same order.
-        names: of the voices: a speaker, and the speed where it is another.
         corpora: of the voices, shape (v,): which of the corpora each is of.
-        problems: a line for every file that could not be used.
     """
 
     bands: tuple[FloatArray, ...]

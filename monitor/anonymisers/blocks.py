@@ -31,8 +31,6 @@ class Promise:
 
     Attributes:
         epsilon: of one frame, nats.
-        delta: with which probability the advanced and the optimal bound may fail.
-        seconds: of speech that the frames stand for.
         spent: frames, and the bounds of the three compositions, in nats (docs/method.md section 6).
     """
 
@@ -118,10 +116,8 @@ class Declared:
     Attributes:
         mechanism: what declares it, such as ``"usc:15"``.
         epsilon: of one window, nats, above 0.
-        window_seconds: from one window to the next.
         ahead_seconds: how far beyond a moment the windows lie that what was let through until then
             depends on.
-        delta: with which probability the optimal bound may fail.
 
     Raises:
         UsageError: epsilon or the window is none.
@@ -204,7 +200,6 @@ class ProtectedBlocks:
         method: of `monitor.anonymisers.registry`.
         labels: names of the recordings, for what is drawn by recording; the last one counts for all
             that follow, such as a microphone that comes back.
-        speaker: who speaks, for what is drawn by speaker.
         channel: the channel to protect, counted from 1, alone; None for all.
         seed: of what is drawn at random; None draws one.
 
@@ -212,7 +207,6 @@ class ProtectedBlocks:
         latency_seconds: by how much what comes out may lag behind; None where nothing comes before
             a recording is over.
         declared: what the method promises of each window; None where it promises nothing.
-        channels_heard: how many channels are protected, as far as anything was heard.
 
     Raises:
         UsageError: the method makes no sense.

@@ -43,13 +43,9 @@ class Journal(Managed):
     draw the same, so it goes when the work is done. One run at a time writes into a folder.
 
     Args:
-        folder: that is written; it is made where it is not there.
-        what: of which settings the work depends.
         seed: that was asked for; None draws one, or takes that of the run that is gone on with.
 
     Attributes:
-        path: of the file.
-        seed: what the run draws by.
         made: of each target, by its name within the folder: hashes of the source and the target.
 
     Raises:
@@ -151,7 +147,6 @@ class Protected:
     """What was written.
 
     Attributes:
-        seconds: of audio.
         clipped: samples that were louder than the file can hold.
     """
 
@@ -255,7 +250,6 @@ class Order:
     """One recording.
 
     Attributes:
-        name: of the source within its folder, with slashes.
         speaker: who speaks; None where nobody said.
     """
 
@@ -337,7 +331,6 @@ class Manner:
 
     Attributes:
         method: of `monitor.anonymisers.registry`.
-        seed: of what is drawn at random.
         timeout_seconds: that a program may take for a channel; None for what `Program` gives.
         journal: where each that is made is noted at once; None for nowhere.
     """
@@ -353,8 +346,6 @@ class Done:
     """What became of one recording.
 
     Attributes:
-        there: whether an earlier run had made it.
-        seconds: of audio written now.
         clipped: samples that were louder than the file can hold.
         problem: why it was not protected; empty where it was.
     """

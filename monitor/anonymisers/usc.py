@@ -66,9 +66,6 @@ class GriffinLim:
     peaks would go on with; then three times eight rounds take the sound that overlapping frames
     make together, and keep its phases and the energies that were asked for.
 
-    Args:
-        bands: mel bands of a frame.
-
     Example:
         >>> from monitor.networks.layers import RATE, log_mel
         >>> tone = np.sin(2 * np.pi * 440 * np.arange(RATE) / RATE) / 2

@@ -142,10 +142,6 @@ class Measure(ABC):
 
     Each trial piece is heard twice, clear and protected, while the attackers' features hear it:
     nothing is decoded or protected again.
-
-    Attributes:
-        name: how it is called in tables.
-        version: of what it computes: another one measures anew.
     """
 
     name: str
@@ -187,12 +183,7 @@ MEASURES: dict[str, Callable[[], Measure]] = {"utility": _utility}
 
 @dataclass(frozen=True, slots=True)
 class HeardPiece:
-    """One piece, protected and heard.
-
-    Attributes:
-        frames: on the clock of the clear speech.
-        measured: by measure, what it noted of this piece.
-    """
+    """One piece, protected and heard."""
 
     frames: SpeechFrames
     measured: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -263,7 +254,6 @@ class Amounts:
     Attributes:
         seconds: T, speech seconds of a trial.
         trials: of each reader, at most.
-        least_segments: of a template that everybody must have.
         most_segments: of a template, at most.
     """
 
@@ -280,12 +270,7 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of one recording, protected and heard by itself.
-
-    Attributes:
-        name: of the part, the same in every run: what an anonymiser draws by.
-        start_seconds, end_seconds: of audio.
-    """
+    """A part of one recording, protected and heard by itself."""
 
     path: Path
     name: str
@@ -307,7 +292,6 @@ class Reader:
         enrolment: the pieces of each session that segments are taken from.
         segments: of each segment the session (place in ``enrolment``) and the place in it; sessions
             take turns.
-        trials: the pieces of the session that trials are cut from.
     """
 
     name: str
@@ -321,10 +305,8 @@ class Readers:
     """Everybody who has enough speech.
 
     Attributes:
-        everybody: in the order of the corpus.
         session: ``"cross"``, or ``"same"`` where template and trials are parts of one session,
             which makes a voice easier to recognise.
-        problems: one line for everybody and everything that was left out.
     """
 
     everybody: tuple[Reader, ...]
@@ -550,9 +532,7 @@ class Hearing:
 
     Attributes:
         cache: keeps what was heard; None keeps nothing.
-        jobs: processes, or workers elsewhere; what is heard does not depend on it.
         progress: called with seconds of audio done.
-        missing: by piece's name, why it could not be used.
     """
 
     cache: ResultCache | None = None

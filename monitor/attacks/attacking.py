@@ -50,7 +50,6 @@ class Weighing:
 
     Attributes:
         joint: adds scores up; None where there is no rank model of these features.
-        rank_model: where it comes from, in words; without it, why there is none.
     """
 
     joint: JointScores | None
@@ -64,15 +63,7 @@ def weighing(
     heard_with: Mapping[str, str | Feature],
     specs: Mapping[str, FeatureSpec],
 ) -> Weighing:
-    """The model of an attacker: learnt on the background, or the shipped readers' of clear speech.
-
-    Args:
-        bench: with or without a background.
-        attacker: whose; it says whether the background is protected by the method.
-        method: of protection.
-        heard_with: what it hears with, by the name under which it is shown.
-        specs: of these features, by the feature's own name.
-    """
+    """An attacker's model: learnt on the background, or the shipped readers' of clear speech."""
     if len(specs) < 2:
         return Weighing(None, "")
     why = "there is no background"

@@ -46,8 +46,6 @@ class Attributed:
     """Whose attributes are told, and by what.
 
     Attributes:
-        asked: the attributes, of the readers judged and of those learnt from.
-        judged: readers whose attributes are to be told.
         learnt: background speakers that the attacker learns from; None where it learns from some of
             the judged and is judged on the others.
         amounts: speech seconds of an excerpt that is judged, and excerpts of each reader.

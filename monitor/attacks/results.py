@@ -99,15 +99,7 @@ class Settings:
     """What was asked for.
 
     Attributes:
-        corpus: name of the folder.
-        seconds: T.
-        template_seconds: D of the main rows.
-        main_segments: L of them.
-        segments: the L of the table of enrolments.
         session: ``"cross"`` or ``"same"``.
-        readers: judged.
-        background: readers that attackers learnt from; 0 without.
-        seed: of all draws.
     """
 
     corpus: str

@@ -88,10 +88,8 @@ class Preparation:
     """What is tried, on whom.
 
     Attributes:
-        corpus: its name.
         config: as asked, with every method once and ``none`` first.
         attributed: whose attributes are told; None where nobody asked.
-        problems: one line for everything that was left out.
     """
 
     corpus: str

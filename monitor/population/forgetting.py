@@ -30,9 +30,7 @@ class Forgotten:
 
     Attributes:
         template_seconds: speech seconds of the template; 0 where the person was not enrolled.
-        recordings: of the template.
         maxima: rank models that knew how high the person's stream got.
-        background: whether the person was one of the cohort.
         marked: rank models that were learnt from the person among others.
         mute: models that say nothing of evidence any more, since their cohort changed.
         left: how many are still enrolled; None of rank models without a population.

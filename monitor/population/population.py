@@ -65,13 +65,7 @@ class Calibration:
 
 
 def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None = None) -> None:
-    """Write rank models, without templates: npz without pickle, mode 0600, atomically.
-
-    Args:
-        path: of the file.
-        rank_models: any, to be used with any population of the same features.
-        cohort: that their evidence was learnt against; it means nothing without.
-    """
+    """Write rank models, without templates: npz without pickle, mode 0600, atomically."""
     packed, arrays = rank_models.pack()
     header: dict[str, Any] = {"rank_models": packed}
     if cohort is not None:

@@ -270,10 +270,7 @@ class Prior:
 
     Args:
         population: whose rank models; the shipped one.
-        specs: of the features that are calibrated.
-        scorers: their similarities.
         replicates: resamples to give of each cell.
-        cohort: what scores are set against; another one's likelihood ratios say nothing here.
     """
 
     def __init__(

@@ -53,7 +53,6 @@ class Cell:
         own: shape (n',), position of the true speaker among the N templates.
         mated: shape (n', F), the true speaker's raw score.
         frames: shape (n', F), usable frames of the test.
-        compared: the same trials and those of further streams, where there is a cohort.
     """
 
     speaker: IntArray
@@ -91,7 +90,6 @@ class Plan:
         candidates: indices of the voices that provide a template, shape (N,).
         mated: positions among the candidates of those that provide tests too.
         shifts: how many tests each mated speaker provides.
-        strays: indices of further voices, only compared with other people's templates.
     """
 
     def __init__(

@@ -346,7 +346,6 @@ class Quality:
     """How good a stretch of audio is for enrolment.
 
     Attributes:
-        speech_share: of it, by voice activity.
         level_decibels: of its loudest fifth, relative to full scale.
         clipped_share: samples at full scale.
     """
@@ -378,11 +377,7 @@ class Quality:
 class LiveEnrolment:
     """The enrolment of one speaker from a live source, in progress.
 
-    Args:
-        features: what templates are to be made of.
-
     Attributes:
-        speech_seconds: heard so far.
         noticed: what is to be said of the audio, a line each.
     """
 

@@ -220,8 +220,6 @@ class FittedEvidence:
     Attributes:
         coefficients: a and b, shape (1 + B, 1 + F).
         support: bits.
-        area: under the ROC curve of enrolled speakers against impostors.
-        row: what the calibration table says of it.
     """
 
     coefficients: FloatArray
@@ -240,7 +238,6 @@ class ChosenComparisons:
         place: stream and template of each comparison, shape (n, 2).
         streams: shape (n', ), person of each mated stream; -1 of the others.
         own: position of its own template among the N, shape (n',); -1 of the others.
-        candidates: N.
     """
 
     comparisons: TemplateComparisons
@@ -430,7 +427,6 @@ class FittedCell:
         alpha, beta, binomial, floor: shape (1 + B,).
         weights: shape (1 + B, F); NaN for a feature that no trial had a frame of.
         open_set: shape (1 + F,), see ``RankModel``.
-        row: the cell's line in the calibration table.
         evidence: likelihood ratios; None without a cohort, or where a feature had no frame yet.
     """
 

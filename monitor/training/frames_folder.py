@@ -40,7 +40,6 @@ class HearingOptions:
     """With which features recordings are heard, and how far.
 
     Attributes:
-        features: names.
         seconds: of each recording from its beginning, at most; None for all of it.
         channel: which one, from 1; None for the mean of all.
     """
@@ -61,12 +60,7 @@ class HearingOptions:
 
 @dataclass(frozen=True, slots=True)
 class HearingOrder:
-    """One recording to be heard.
-
-    Attributes:
-        target: where its frames go.
-        words: which transcript goes with it, for features that are made of words.
-    """
+    """One recording to be heard."""
 
     source: Path
     target: Path
@@ -80,8 +74,6 @@ class OrderOutcome:
     """What became of a `HearingOrder`.
 
     Attributes:
-        seconds: of audio heard now; 0 where the frames were there.
-        whole: whether the frames are there now.
         problem: a line on what could not be used; empty where there is nothing to tell.
         told: what is to be said of what was heard now, and of its transcript, a line each.
     """

@@ -60,14 +60,6 @@ def with_their_words(
 ) -> Source:
     """A recording as these features hear it: with its transcript where one is made of words.
 
-    Args:
-        source: the recording.
-        path: its file.
-        features: what hears it.
-        words: which transcript goes with it.
-        speaker: who is heard.
-        start_seconds: where the source begins in the file.
-
     Raises:
         SourceError: there is no transcript, or it cannot be used.
     """
@@ -233,13 +225,6 @@ class Listener:
     ) -> SpeechFrames:
         """Hear a recording.
 
-        Args:
-            path: audio or ready-made frames.
-            speech_seconds: stop once more speech than that was heard.
-            words: which transcript goes with it, where a feature is made of words.
-            speaker: who speaks.
-            landmarks: whether to take those of audio as well.
-
         Raises:
             SourceError: it cannot be read, breaks off, or lacks a feature or a transcript.
         """
@@ -381,7 +366,6 @@ class HearingOutcome:
 
     Attributes:
         heard: its frames; None where it was not needed, or could not be heard.
-        hashes: its fingerprints, where it was heard for a template.
         problem: a line on what could not be used; empty where there is nothing to tell.
     """
 
@@ -398,12 +382,6 @@ def hear_in_order(
     recordings: Sequence[Recording], listener: Listener, *, jobs: Jobs = 1
 ) -> Generator[HearingOutcome, None, None]:
     """Every recording, in order, with its frames; what comes out does not depend on ``jobs``.
-
-    Args:
-        recordings: by speaker and session.
-        listener: knows the features; afterwards what their frames look like.
-        jobs: processes, or a cluster. Ready-made frames, and features that are objects, are heard
-            in this one.
 
     Raises:
         UsageError: the features cannot be made.

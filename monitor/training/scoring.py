@@ -81,17 +81,11 @@ class JointScores:
     """Adds scores of features up as `Monitor` does, so that both rank alike.
 
     Args:
-        rank_models: with one of these features together.
-        specs: of the features.
         similarities: by which each is scored.
         session: ``"cross"`` or ``"same"``.
-        template_seconds: D.
 
     Raises:
         StoreError: there is no model of them, or it was learnt with other similarities or networks.
-
-    Attributes:
-        features: that are added up, in order.
     """
 
     def __init__(
@@ -237,7 +231,6 @@ class Stretches:
         names: of each.
         sessions: of each, the recording session that it is of.
         start_seconds: where it begins there, on the clock of speech: shape (n,).
-        problems: a line for everybody who was left out.
         seconds: T of each, speech seconds, shape (n,).
     """
 
@@ -375,7 +368,6 @@ class ScoreGrid:
 
     Attributes:
         voices: the speech, as `collect` gives it.
-        rank_models: that weigh the features for their joint score.
         lengths: T, speech seconds.
         template_lengths: D, likewise.
         sessions: of ``"same"`` and ``"cross"``.
@@ -545,8 +537,6 @@ class EnrolledGrid:
 
     Attributes:
         voices: the speech, as `collect` gives it.
-        features: that are scored.
-        rank_models: that weigh them for their joint score.
         lengths: T, speech seconds; None makes one trial of each session.
         template_lengths: D, likewise; None is what the templates have in common.
         session: ``"cross"`` or ``"same"``.

@@ -233,12 +233,6 @@ def cohort_from(
 ) -> tuple[Cohort, tuple[str, ...], tuple[str, ...]]:
     """A population's cohort, or one made of a corpus.
 
-    Args:
-        path: a population, or a corpus or frames.
-        specs: of the features that are calibrated; all of them must be made alike.
-        known: names of people who are enrolled or calibrate, who are left out of a corpus.
-        jobs: processes that listen, or a cluster.
-
     Returns:
         the cohort; names of those left out; and a line for each file that was skipped.
 

@@ -368,11 +368,6 @@ _WORD_SECONDS = 0.3  # that one takes, where nobody says
 def gather(label: str, found: Iterable[Cue], notices: Sequence[str] = ()) -> Transcript:
     """A transcript of cues, in the order in which a file has them.
 
-    Args:
-        label: of the file.
-        found: its cues.
-        notices: what is to be told of the file besides.
-
     Raises:
         SourceError: it holds no words, more than anybody says, or times that cannot be seconds.
 
