@@ -38,7 +38,7 @@ IN_TIME_SECONDS = 8.0
 """Who reaches the threshold sooner can hardly be warned of it: three seconds must be heard."""
 
 
-def replays(frames: Path, features: list[str]) -> Iterator[list[dict[str, Any]]]:
+def replays(frames: Path, features: list[str]) -> Iterator[list[Any]]:
     """The readings of every chapter that was not enrolled."""
     population = Population.reference()
     enrolled = {

@@ -421,7 +421,7 @@ def records() -> list[dict[str, Any]]:
     monitor = Monitor(Population.reference(), watch="19")
     tally, rule = RunTotals(), Threshold("bits", -9.0, hold_seconds=0.0)
     frames = Frames(np.ones(400, bool), {"f0": Track(np.arange(1, 401), np.arange(400) % 104)})
-    made = [start_record(monitor, ["a.flac"])]
+    made: list[Any] = [start_record(monitor, ["a.flac"])]
     for reading in monitor.push(frames):
         made += [reading.record(), *(alert.record() for alert in rule.update(reading))]
     gap = GapEvent(2.0, Gap("broken file", None, 0, "a.flac: broke"))

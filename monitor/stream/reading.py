@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -21,6 +21,12 @@ from monitor.records.reading import READING
 from monitor.types import TICKS_PER_SECOND, AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from monitor.records.typed import (
+        AmongRecord,
+        BystanderRecord,
+        OpenChangeRecord,
+        ReadingRecord,
+    )
     from monitor.stream.attacker import Attacker
 
 # -------------------------------------------------------------------------------------- bystanders
@@ -43,7 +49,7 @@ class Bystander:
     probability: float
     people: int
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> BystanderRecord:
         """As JSON-able values."""
         return {"name": self.name, "probability": self.probability, "people": self.people}
 
@@ -198,7 +204,7 @@ class Open:
     since_seconds: float
     features: tuple[str, ...]
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> OpenChangeRecord:
         """As JSON-able values."""
         return {"since_seconds": self.since_seconds, "features": list(self.features)}
 
@@ -551,9 +557,9 @@ class Reading:
     lag: float | None = None
     declared: Mapping[str, Any] | None = None
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> ReadingRecord:
         """The reading as a JSON-able record, key by key as `monitor.records.reading` declares."""
-        return READING.of(self)
+        return cast("ReadingRecord", READING.of(self))
 
 
 # ------------------------------------------------------------------------------- protected reading
@@ -647,7 +653,7 @@ class Among:
     probability: float | None = None
     favourite: tuple[str, float] | None = None
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> AmongRecord:
         """As JSON-able values."""
         one_in = 2.0 ** min(max(self.bits, -1000.0), 1000.0)
         return {

@@ -8,11 +8,12 @@ import soundfile
 
 from monitor import Monitor, Run
 from monitor.errors import UsageError
+from monitor.records.typed import ReadingRecord
 from monitor.sources import Samples
 from tests.stream.streams import RATE, reference, sounds
 
 
-def heard(monitor: Monitor, *arguments, **options) -> list[dict[str, object]]:
+def heard(monitor: Monitor, *arguments, **options) -> list[ReadingRecord]:
     return [reading.record() for reading in monitor.stream(*arguments, **options)]
 
 

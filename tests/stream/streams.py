@@ -108,7 +108,7 @@ def told(events: Iterable[Event], labels: Sequence[str] = ()) -> list[dict[str, 
     """Events as records, readings with their whole posterior: equal means bit for bit."""
     found = []
     for event in events:
-        record = placed(event, labels).record()
+        record: dict[str, Any] = {**placed(event, labels).record()}
         if isinstance(event, Reading):
             record["posterior"] = event.posterior.tolist()
         found.append(record)

@@ -96,7 +96,7 @@ def kept(wav):
     return path
 
 
-def hear(source: Any, features: Any = ("f0", "style"), **options: Any) -> list[dict[str, Any]]:
+def hear(source: Any, features: Any = ("f0", "style"), **options: Any) -> list[Any]:
     own = [Style() if name == "style" else name for name in features]
     made = Monitor(population(), own, "ann", step_seconds=0.5, **options).stream(source)
     return [reading.record() for reading in made]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import jsonschema
 import numpy as np
 import pytest
@@ -60,7 +63,7 @@ def test_a_level_that_makes_no_sense(level):
 def heard(watch: str | None = "s0", level: float = 0.04, among=(30,)):
     monitor = Monitor(run_reporter(), ["f0", "timbre"], watch, among=list(among), bystanders=level)
     tally = RunTotals()
-    records = [start_record(monitor, ["a"])]
+    records: list[Mapping[str, Any]] = [start_record(monitor, ["a"])]
     records += [placed(e, ["a"]).record() for e in monitor.events(Listed([heard_by_both()]))]
     for record in records:
         tally.count(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_stopped_and_resumed_equals_never_stopped(call, stop):
     never = records(monitor("split"), call, 16000)
     sound, rate = call
     one = monitor("split")
-    done: list[dict[str, Any]] = []
+    done: list[Mapping[str, Any]] = []
     for at in range(0, len(sound), rate):
         done += [
             placed(e, ["call"], "split").record()
