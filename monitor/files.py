@@ -54,10 +54,6 @@ _UNKNOWN = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTS
 def lock(handle: int, *, wait: bool = False) -> bool:
     """Take the lock of an open file; closing the file, or the end of the process, gives it back.
 
-    Args:
-        handle: its descriptor; of a folder too.
-        wait: for whoever holds it.
-
     Returns:
         False where the system or the file system knows no locks.
 
@@ -221,11 +217,6 @@ def read_arrays(
     file: BinaryIO, only: str | None = None, *, without: tuple[str, ...] = ()
 ) -> dict[str, AnyArray]:
     """The arrays by name.
-
-    Args:
-        file: open for reading, at its beginning.
-        only: the one array that is wanted, where there is just one.
-        without: what the names of arrays begin with that are not wanted.
 
     Raises:
         ValueError: the archive promises more than its size makes believable, a member is no plain

@@ -127,12 +127,6 @@ def run_program(
 
     What it leaves running in the background stays, as long as that does not hold its pipes.
 
-    Args:
-        command: words.
-        given: on its standard input.
-        seconds: how long it may take before it is killed with all that it started.
-        most_printed: bytes of its standard output, likewise.
-
     Raises:
         OSError: it cannot be started.
 

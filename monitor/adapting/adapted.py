@@ -191,14 +191,8 @@ def draw_speech(
     """Draw stretches of every speaker, and protect each by itself; no audio is written.
 
     What is drawn depends on the seed, the speaker and the recordings; neither on the others nor on
-    ``jobs``.
-
-    Args:
-        corpora: recordings of one or several; speakers of two are two, whatever their names.
-        protect: the anonymiser; with several processes one that can be pickled.
-        how: how much.
-        progress: called with each speaker who was heard.
-        jobs: processes, or workers elsewhere.
+    ``jobs``. Speakers of two corpora are two, whatever their names; with several processes
+    ``protect`` is one that can be pickled.
     """
     of: dict[tuple[int, str], list[Path]] = {}
     for number, recordings in enumerate(corpora):
@@ -325,17 +319,6 @@ def adapted(
     """The shipped voice network, fine-tuned on protected speech of some speakers.
 
     Interrupted, it goes on from its last state; asked for again it is read.
-
-    Args:
-        corpora: recordings of the speakers.
-        protect: the anonymiser; one that can be pickled.
-        method: what the anonymiser is, and with which draws, as JSON.
-        cache: where it is kept.
-        length: of the training.
-        draws: how much speech; None as much as `SpeechDraws` says.
-        seed: of the training.
-        progress: how far it is.
-        jobs: processes that protect, or workers elsewhere.
 
     Returns:
         the network, marked by its own sha256, and one line for each file that could not be used.

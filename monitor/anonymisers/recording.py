@@ -262,12 +262,6 @@ class Order:
 def orders(source: Path, output: Path, *, speaker: str | None, replace: bool) -> Sequence[Order]:
     """Everything that is to be done, and whether it may be done.
 
-    Args:
-        source: a recording, or a folder of them at any depth.
-        output: a file that ends in .wav or .flac, or a folder.
-        speaker: who speaks in all of it; None where the layout of the folder says so, or nobody.
-        replace: whether files that are there may be replaced.
-
     Raises:
         CorpusError: there is no recording.
         UsageError: the output would take the place of a recording, lies among them, two recordings
@@ -364,12 +358,6 @@ def protect_each(
     jobs: Jobs = 1,
 ) -> Generator[Done, None, None]:
     """Protect every recording, in order; what was made before, and is as it was, stays.
-
-    Args:
-        wanted: from `orders`.
-        manner: how.
-        made: hashes of the source and the target of what an earlier run has made, by name.
-        jobs: processes; the files do not depend on it.
 
     Raises:
         UsageError: the method makes no sense.

@@ -334,14 +334,6 @@ def readers_of(
 ) -> Readers:
     """Choose templates and trials of everybody who says enough.
 
-    Args:
-        corpus: the recordings.
-        root: their folder: names of recordings are relative to it.
-        amounts: how much is wanted.
-        session: ``"cross"``, ``"same"``, or None: cross-session where two readers have it.
-        jobs: processes that look for speech, or workers elsewhere.
-        progress: called with each reader's name.
-
     Raises:
         CorpusError: fewer than two readers say enough, or the corpus holds no audio.
     """
@@ -549,13 +541,6 @@ class Hearing:
         measures: Sequence[str] = (),
     ) -> dict[Piece, HeardPiece]:
         """Protect and hear each piece, in order; what cannot be used is left out and noted.
-
-        Args:
-            pieces: of recordings.
-            method: of `monitor.anonymisers.registry`.
-            seed: of what the anonymiser draws.
-            features: names, or features that other processes can be given.
-            measures: of `MEASURES`.
 
         Raises:
             UsageError: the method or a feature makes no sense.

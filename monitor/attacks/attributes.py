@@ -74,14 +74,6 @@ def attributed(
 ) -> Attributed:
     """Find the attributes of readers, before anything is heard.
 
-    Args:
-        corpus: whose readers are judged.
-        root: its folder or manifest.
-        background: corpora of background speakers, with the folder of each.
-        asked: attributes, see `monitor.attributes.attribute`.
-        amounts: seconds of an excerpt, and how many of each reader, as of trials.
-        table: that says what is known of all readers; None for the manifest of each corpus.
-
     Raises:
         UsageError: an attribute is unknown, or all are alike.
         CorpusError: nobody says enough.

@@ -53,13 +53,6 @@ def write_store(
 ) -> None:
     """Write a store atomically, mode 0600.
 
-    Args:
-        path: the file.
-        kind: of store.
-        header: JSON-able.
-        arrays: by name.
-        tidy: look first, through the whole folder, for what killed writers have left.
-
     Raises:
         StoreError: the file cannot be written; what was there before is untouched.
     """

@@ -81,11 +81,6 @@ def named_in(population: Population) -> set[str]:
 def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
     """Take a person out of a population, or of rank models in a file of their own.
 
-    Args:
-        path: of the file.
-        name: whom to forget.
-        output: another file to write; None rewrites the same one.
-
     Raises:
         UsageError: nobody in it is called so, or nobody would be left.
         StoreError: the file cannot be read or written; it is as it was.

@@ -307,12 +307,7 @@ class EvidenceSpread:
     def of(
         cls, rows: Sequence[Mapping[str, Any]], template_seconds: float
     ) -> EvidenceSpread | None:
-        """What a rank model's calibration table says of it; None where it says nothing.
-
-        Args:
-            rows: of the rank model of some features together, a cell each.
-            template_seconds: D; the nearest that was calibrated holds.
-        """
+        """What a rank model's calibration table says of it; None where it says nothing."""
         told = [(row["T"], row["D"], found) for row in rows if (found := _found(row)) is not None]
         if not told:
             return None

@@ -277,14 +277,9 @@ class Maxima:
     def others(
         self, field: str, seconds: float, *, needed: int = 1, watch: str | None = None
     ) -> FieldMaxima:
-        """What others reached in streams of a length, or of the next longer one that is here.
+        """What others than ``watch`` reached in streams of a length, or of the next longer one.
 
-        Args:
-            field: one of ``fields``.
-            seconds: audio seconds, at most the longest horizon.
-            needed: how many speakers it takes; where fewer had so much audio, those who had half of
-                it count too.
-            watch: who is no other.
+        Where fewer speakers than ``needed`` had so much audio, those who had half of it count too.
         """
         place = int(np.searchsorted(self.horizons, seconds - 1e-9))
         values = self.values[self.fields.index(field), :, place].astype(np.float64)

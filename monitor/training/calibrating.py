@@ -66,11 +66,6 @@ def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float
 
     Frames come with the tenth of a second of speech in which they were complete; a voice without
     speech decisions has no pauses.
-
-    Args:
-        voice: of the speaker.
-        features: which frames.
-        most_seconds: audio seconds after which it ends.
     """
     order = sorted(range(len(voice.sessions)), key=lambda s: (-voice.length(s), s))
     most = round(most_seconds * TICKS_PER_SECOND)
@@ -130,20 +125,11 @@ def with_maxima(
 ) -> Population:
     """The same population, whose rank models know how high other people's streams get.
 
-    Each calibration speaker is heard as one stream, at a reading a second, watched as somebody else
-    who is drawn from the rest; the speaker's own template is no candidate. That is a stream of
-    somebody whom the attacker does not know. Which rank model belongs to which kind of session does
-    not show in it: an impostor's stream is of no session that anybody was enrolled from.
-
-    Args:
-        population: with rank models; among fewer than three people nothing is worked out.
-        voices: calibration speech, from ``collect``; of more than 100 speakers as many are drawn.
-        trained: by feature, who trained its network: no stream of theirs counts with it.
-        horizons: audio seconds.
-        wanted: which rank models shall know it; the others stay as they are.
-        seed: of who is watched.
-        jobs: processes.
-        progress: called with speakers done and in all.
+    Each calibration speaker, or as many as `MOST_STREAMS`, is heard as one stream, at a reading a
+    second, watched as somebody else who is drawn from the rest; the speaker's own template is no
+    candidate: that is a stream of somebody whom the attacker does not know. Which rank model
+    belongs to which kind of session does not show in it. Among fewer than three people nothing is
+    worked out; of who ``trained`` a feature's network no stream counts with it.
     """
     generator = np.random.default_rng(seed)
     members = population.scoring().members

@@ -68,12 +68,6 @@ def unlike_sessions(
 ) -> list[UnlikeSession]:
     """Sessions that sound like somebody else than the rest of their speaker.
 
-    Args:
-        made: the speakers, freshly enrolled.
-        sessions: names and slices of each speaker's sessions, in the order of the slices.
-        others: people to compare with, with rank models for the features of ``made``; speakers who
-            are among them are left to `unlike_additions`.
-
     Returns:
         those with enough speech to tell; nothing without a rank model.
     """
@@ -92,13 +86,7 @@ def unlike_sessions(
 def unlike_additions(
     before: Population, after: Population, sessions: Mapping[str, Sequence[tuple[str, int]]]
 ) -> list[UnlikeSession]:
-    """Further sessions that sound like somebody else than what was enrolled of their speaker.
-
-    Args:
-        before: the population without them, with rank models.
-        after: with them, each behind what was there.
-        sessions: names and slices of the further sessions, by speaker.
-    """
+    """Further sessions that sound like somebody else than what was enrolled of their speaker."""
     found: list[UnlikeSession] = []
     for name in (name for name in sessions if name in before.names):
         place, old = after.index(name), before.index(name)

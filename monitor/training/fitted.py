@@ -114,12 +114,6 @@ def held_out_nats(
 ) -> dict[int, FloatArray]:
     """What each speaker of a cell loses under a fit on the others, by the worth of the other model.
 
-    Args:
-        cell: its trials.
-        axis: which features, as places on the cell's axis F.
-        known: the other rank model there.
-        worths: m, of each.
-
     Returns:
         by voice, shape (M,): nats of its score posterior and of its rank; nothing where no score
             ever differed.

@@ -122,11 +122,6 @@ def write_manifest(
 ) -> None:
     """Write who speaks in which file of frames, and on which occasion.
 
-    Args:
-        folder: of the frames.
-        listed: what lies there.
-        said: of the speakers beside their names, from `monitor.corpus.finding.said_of_speakers`.
-
     Raises:
         StoreError: it cannot be written.
     """
@@ -159,12 +154,6 @@ def keep(
     Features that are there and not wanted stay too; where the recording or the options have changed
     they are heard anew with the others. Files are private (mode 0600) and whole or absent; an
     interrupted call is taken up by the next.
-
-    Args:
-        wanted: from `orders`.
-        manner: how to hear.
-        jobs: processes, or a cluster, whose workers write the files; these do not depend on it.
-        folder: whose manifest workers elsewhere must see.
 
     Raises:
         UsageError: the features cannot be made.

@@ -98,13 +98,6 @@ def heard_runs(
 ) -> Iterator[Frames]:
     """The frames of a recording of audio; those of words take no time by themselves.
 
-    Args:
-        source: the recording, with its words where a feature is made of them.
-        features: fresh, or of any recording before.
-        channel: to hear, from 0; None for the mean of all.
-        most_speech: ticks of speech; no more is heard once there were more.
-        conditions: describe what it sounds like as well.
-
     Raises:
         SourceError: it breaks off.
     """
@@ -402,16 +395,6 @@ def speakers_in_order(
     jobs: Jobs = 1,
 ) -> Generator[tuple[tuple[Recording, ...], _Result], None, None]:
     """Every speaker, in order, with sketches of what was heard: no frame leaves who has heard it.
-
-    Args:
-        recordings: by speaker and session.
-        listener: as of `hear_in_order`.
-        summed: makes the sketches of one speaker's outcomes, in the order of the recordings, whose
-            paths are absolute, and of what the frames look like; a function that another process
-            can import.
-        slices: for templates: of each speaker only as much is heard as so many slices take, which
-            no two sessions share. None hears everything.
-        jobs: as of `hear_in_order`.
 
     Raises:
         UsageError: the features cannot be made.

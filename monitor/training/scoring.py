@@ -40,13 +40,6 @@ def groups_of(
 ) -> Attribute | None:
     """An attribute of the speakers of a corpus.
 
-    Args:
-        corpus: the folder or manifest.
-        speakers: of whom it is wanted.
-        file: a table or a Kaldi ``spk2gender`` that has it; None for the manifest, or for the
-            ``spk2gender`` beside a ``wav.scp``.
-        column: of the table; None for ``gender`` or ``sex``.
-
     Returns:
         what is said of these speakers; None where nothing is, and nobody has asked.
 
@@ -250,12 +243,6 @@ def stretches(
     seconds: float | None,
 ) -> Stretches:
     """Cut each session into stretches of ``seconds`` speech seconds; a rest is left out.
-
-    Args:
-        voices: the speech.
-        enrolled: who is compared with.
-        features: to sum up.
-        seconds: T; None takes each session as it is, however long.
 
     Raises:
         UsageError: a length that makes no sense.

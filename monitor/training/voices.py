@@ -269,12 +269,6 @@ def cohort_of(
 ) -> tuple[Cohort, tuple[str, ...]]:
     """All that each speaker of a corpus said in one sketch, in the order of the speakers.
 
-    Args:
-        corpus: people who are nobody's template.
-        features: names; None takes all that are ready for audio, and what a frames file holds.
-        about: whose voices these are.
-        jobs: processes that listen, or a cluster.
-
     Returns:
         counts in as few bytes as hold them, and means of embeddings in half precision (a cosine
             moves by less than 1e-4); and a line for each file that was skipped or has unusable

@@ -169,17 +169,13 @@ def _cues(captions: Sequence[_Shown]) -> Iterator[Cue]:
     for plain, run in groupby(captions, key=lambda each: each.plain):
         alike = list(run)
         marked = [" ".join(_UNDERLINED.findall(" ".join(e.lines))) for e in alike]
-        if len(alike) > 1 and "".join("".join(marked).split()) == _letters(plain):
-            speaker, _ = _voice(" ".join(plain))
+        speaker, said = _voice(" ".join(plain))
+        if len(alike) > 1 and "".join("".join(marked).split()) == "".join(said.split()):
             for each, text in zip(alike, marked, strict=True):
                 yield Cue(_plain(text), each.begin, each.end, speaker)
         else:
             for each in alike:
                 yield from _runs(each)
-
-
-def _letters(lines: Sequence[str]) -> str:
-    return "".join(_voice(" ".join(lines))[1].split())
 
 
 def _runs(caption: _Shown) -> Iterator[Cue]:
@@ -262,11 +258,7 @@ def token_cues(rows: Sequence[dict[str, Any]]) -> list[Cue]:
 
 
 def mended(text: str) -> str:
-    """A text whose letters may have been cut into tokens within their bytes.
-
-    Args:
-        text: as `monitor.transcripts.transcript.read_text` gives it with ``mends``.
-    """
+    """A text whose letters may have been cut into tokens within their bytes."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:  # halves of characters that a JSON wrote as escapes
@@ -334,7 +326,11 @@ def read_whisper(label: str, text: str) -> Transcript:
             f"{label} is none of the JSONs that Whisper's programs write: {cure}"
         )
     name = next((name for name in lists if lists[name]), next(iter(lists)))
-    if name == "words" and _says_more(lists.get("segments", []), lists["words"]):
+    segments = lists.get("segments", [])
+    if name == "words" and (  # segments have words themselves, or speakers that words lack
+        (any(map(speaker_of, segments)) and not any(map(speaker_of, lists["words"])))
+        or any(row.get("words") for row in segments)
+    ):
         name = "segments"
     cues = token_cues(lists[name]) if name == "transcription" else segment_cues(lists[name])
     return gather(label, (replace(cue, text=mended(cue.text)) for cue in cues))
@@ -346,12 +342,6 @@ def _is_list(found: object, name: str) -> bool:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return False
     return not rows or any(row.keys() & _TEXTS for row in rows)
-
-
-def _says_more(segments: list[Any], words: list[Any]) -> bool:
-    """Whether segments have words themselves, or speakers that a list of words lacks."""
-    named = any(map(speaker_of, segments)) and not any(map(speaker_of, words))
-    return named or any(row.get("words") for row in segments)
 
 
 # --------------------------------------------------------------------------------------------- ctm
@@ -392,17 +382,14 @@ def read_ctm(label: str, text: str) -> Transcript:
         raise SourceError(f"{label} is of {len(recordings)} recordings, {named}; none is {own}")
     rows = [row for row in rows if row[0][0] == own]
     many = len({cells[1] for cells, *_ in rows}) > 1
-    return gather(label, [_cue(*row, many) for row in rows if _is_word(row[0])])
-
-
-def _is_word(cells: list[str]) -> bool:
-    kind = cells[6].lower() if len(cells) > 6 else "lex"
-    return cells[4] not in _NO_TEXT and kind not in _NO_WORD
-
-
-def _cue(cells: list[str], begin: float, end: float, many: bool) -> Cue:
-    named = cells[7] if len(cells) > 7 and cells[7].lower() not in ("unknown", "<na>") else ""
-    return Cue(cells[4], begin, end, named or (cells[1] if many else ""))
+    cues = []
+    for cells, begin, end in rows:
+        kind = cells[6].lower() if len(cells) > 6 else "lex"
+        if cells[4] not in _NO_TEXT and kind not in _NO_WORD:
+            known = len(cells) > 7 and cells[7].lower() not in ("unknown", "<na>")
+            speaker = cells[7] if known else cells[1] if many else ""
+            cues.append(Cue(cells[4], begin, end, speaker))
+    return gather(label, cues)
 
 
 # ------------------------------------------------------------------------------------------ tables
@@ -438,15 +425,14 @@ def read_table(label: str, text: str) -> Transcript:
             raise SourceError(f"{label} line {number} must be {needed}, with tabs between them")
         rows.append((f"{label} line {number}", cells))
     whole = all(cells[name].strip().isdecimal() for _, cells in rows for name in _COLUMNS[:2])
-    return gather(label, [_tables_cue(where, cells, 1000 if whole else 1) for where, cells in rows])
-
-
-def _tables_cue(where: str, cells: dict[str, str], a_second: int) -> Cue:
-    try:
-        begin, end = (float(cells[name]) / a_second for name in _COLUMNS[:2])
-    except (ValueError, OverflowError):
-        raise SourceError(f"{where}: start and end must be numbers") from None
-    return Cue(cells["text"], begin, end, cells.get("speaker", "").strip())
+    cues = []
+    for where, cells in rows:
+        try:
+            begin, end = (float(cells[name]) / (1000 if whole else 1) for name in _COLUMNS[:2])
+        except (ValueError, OverflowError):
+            raise SourceError(f"{where}: start and end must be numbers") from None
+        cues.append(Cue(cells["text"], begin, end, cells.get("speaker", "").strip()))
+    return gather(label, cues)
 
 
 # -------------------------------------------------------------------------------------- word lines
@@ -606,14 +592,6 @@ def transcript_beside(recording: Path) -> Path | None:
     return _beside(recording)[0]
 
 
-def passed_over(recording: Path) -> str:
-    """That a file beside a recording was passed over, in a line; empty where none was."""
-    taken, other = _beside(recording)
-    if taken is None or other is None:
-        return ""
-    return f"{file_name(other)} is no transcript; {file_name(taken)} is taken"
-
-
 def _beside(recording: Path) -> tuple[Path | None, Path | None]:
     """What is taken of what lies beside a recording, and what is passed over for it."""
     places = (recording.with_suffix(suffix) for suffix in SUFFIXES)
@@ -621,20 +599,14 @@ def _beside(recording: Path) -> tuple[Path | None, Path | None]:
     if not there or [place.suffix for place in there] == [".json"]:
         of_languages = _of_languages(recording)
         there += of_languages if len(of_languages) == 1 else []
-    if len(there) > 1 and there[0].suffix == ".json" and _is_foreign(there[0]):
-        return there[1], there[0]
+    if len(there) > 1 and there[0].suffix == ".json":
+        try:
+            read_transcript(there[0])
+        except ForeignTextError:  # whole, and something else
+            return there[1], there[0]
+        except SourceError:  # one that is broken is not passed over
+            pass
     return (there[0] if there else None), None
-
-
-def _is_foreign(path: Path) -> bool:
-    """Whether a file is whole and something else; one that is broken is not passed over."""
-    try:
-        read_transcript(path)
-    except ForeignTextError:
-        return True
-    except SourceError:
-        pass
-    return False
 
 
 def _of_languages(recording: Path) -> list[Path]:
@@ -669,9 +641,8 @@ class TranscriptChoice:
 
     def made_absolute(self) -> TranscriptChoice:
         """The same, found from any working folder."""
-        if self.path is None:
-            return self
-        return replace(self, path=Path(os.path.abspath(self.path)))  # noqa: PTH100
+        path = None if self.path is None else Path(os.path.abspath(self.path))  # noqa: PTH100
+        return replace(self, path=path)
 
     def found(self, recording: Path) -> Path | None:
         """The transcript of a recording; None where none lies beside it."""
@@ -716,7 +687,10 @@ class TranscriptChoice:
 
     def passed_over(self, recording: Path) -> str:
         """That a file beside a recording was passed over, in a line; empty where none was."""
-        return "" if self.path else passed_over(recording)
+        taken, other = (None, None) if self.path else _beside(recording)
+        if taken is None or other is None:
+            return ""
+        return f"{file_name(other)} is no transcript; {file_name(taken)} is taken"
 
     def of(self, found: Transcript, *, own: str | None = None) -> Transcript:
         """Those words of a transcript that count.

@@ -79,12 +79,6 @@ _MARKS = {
 def read_text(path: Path, *, most: int = MOST_BYTES, mends: bool = False) -> str:
     r"""The text of a file: UTF-8, or UTF-16 that says so by its first bytes.
 
-    Args:
-        path: the file; ``-`` is standard input, to its end.
-        most: bytes that it may have.
-        mends: whether the reader of the text puts letters together that were cut within their
-            bytes; such bytes are then surrogates (``surrogateescape``).
-
     Raises:
         SourceError: there is no such file, it holds no text or nothing, or another encoding.
 
