@@ -11,13 +11,12 @@ epsilon.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.family import EvaluationContext, Family, FamilyResult, Figure, FigureEntry
+from monitor.evaluation.family import EvaluationContext, Family, FamilyResult, FigureEntry
 from monitor.maths.composition import DELTA, advanced, basic, optimal
 from monitor.phrases import plural
 
@@ -32,14 +31,7 @@ from monitor.phrases import plural
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What k trials have spent, each column a valid bound by itself.
-
-    Attributes:
-        trials: k.
-        basic_nats: ``k epsilon``; it holds with delta 0.
-        advanced_nats: Dwork, Rothblum and Vadhan.
-        optimal_nats: Kairouz, Oh and Viswanath, solved exactly: the least of the three.
-    """
+    """What k trials have spent by each bound of `monitor.maths.composition`, valid by itself."""
 
     trials: int
     basic_nats: float
@@ -105,20 +97,15 @@ def account(epsilon: float, delta: float = DELTA, trials: int = 1000) -> Account
         Spent(k, basic(epsilon, k), advanced(epsilon, k, delta), optimal(epsilon, k, delta))
         for k in counts
     )
-    return Accounting(epsilon, delta, rows, _advanced_from(epsilon, delta))
-
-
-def _advanced_from(epsilon: float, delta: float) -> int | None:
-    """The first k with ``sqrt(2 k ln(1 / delta)) < k (2 - exp(epsilon))``."""
+    # the first k with sqrt(2 k ln(1 / delta)) < k (2 - exp(epsilon))
     with np.errstate(over="ignore"):
         room = 1 - float(np.expm1(epsilon))
-    if room <= 0 or epsilon == 0:
-        return None
-    return int(np.floor(-2 * np.log(delta) / room**2)) + 1
+    gains = room > 0 and epsilon != 0
+    first = int(np.floor(-2 * np.log(delta) / room**2)) + 1 if gains else None
+    return Accounting(epsilon, delta, rows, first)
 
 
 # ------------------------------------------------------------------------------------------ family
-# The declaration of the accounting for a declared epsilon.
 
 _TRIALS = (1, 10, 100, 1000)
 """Trials that a declared epsilon is accounted for."""
@@ -127,24 +114,14 @@ _RULES = ("basic", "advanced", "optimal")
 
 def _compute(context: EvaluationContext) -> FamilyResult:
     assert context.epsilon is not None
-    return FamilyResult(tuple(_figures(context.epsilon, context.delta)))
-
-
-def _figures(epsilon: float, delta: float) -> Iterator[Figure]:
-    found = account(epsilon, delta, max(_TRIALS))
-    for row in found.rows:
-        if row.trials not in _TRIALS:
-            continue
-        values = (row.basic_nats, row.advanced_nats, row.optimal_nats)
-        for rule, value in zip(_RULES, values, strict=True):
-            yield Figure(
-                f"accounting.{rule}_nats_{row.trials}",
-                f"{row.trials:,} trial{'s' if row.trials > 1 else ''}: {rule}",
-                value,
-                "nats",
-                floor=0.0,
-                note=found.note,
-            )
+    found = account(context.epsilon, context.delta, max(_TRIALS))
+    made = (
+        FAMILY.figure(f"{rule}_nats_{row.trials}", getattr(row, f"{rule}_nats"), note=found.note)
+        for row in found.rows
+        if row.trials in _TRIALS
+        for rule in _RULES
+    )
+    return FamilyResult(tuple(made))
 
 
 FAMILY = Family(
@@ -156,12 +133,12 @@ FAMILY = Family(
     needs=("epsilon",),
     figures=tuple(
         FigureEntry(
-            f"{rule}_{count}",
-            f"accounting.{rule}_nats_{count}",
+            f"{rule}_{count}", f"accounting.{rule}_nats_{count}",
             f"epsilon left after {count} trial{'s' * (count > 1)}, {rule} composition",
+            label=f"{count:,} trial{'s' * (count > 1)}: {rule}", unit="nats", floor=0.0,
         )
         for count in _TRIALS
         for rule in _RULES
     ),
     compute=_compute,
-)
+)  # fmt: skip

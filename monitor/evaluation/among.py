@@ -28,7 +28,7 @@ from monitor.evaluation.family import (
     FigureEntry,
     LimitRule,
     share_aloud,
-)
+)  # fmt: skip
 from monitor.evaluation.linkage import link_table
 from monitor.evaluation.scores.comparisons import Sample, ScoreMatrix, resampled
 from monitor.evaluation.srd import resampled_histograms
@@ -96,13 +96,7 @@ class Extrapolation:
 
     @classmethod
     def of(cls, matrix: ScoreMatrix, sample: Sample, ties: str = "spread") -> Extrapolation:
-        """Of the ranks of a matrix.
-
-        Args:
-            matrix: the trials.
-            sample: what they are resampled over.
-            ties: one of `monitor.maths.ranks.TIE_RULES`.
-        """
+        """Of the ranks of a matrix, by one of `monitor.maths.ranks.TIE_RULES`."""
         weights = sample.weights
         return cls(
             rank_histogram(matrix.better, matrix.tied, matrix.population, ties),
@@ -123,21 +117,13 @@ class Extrapolation:
         return np.unique(np.rint(np.geomspace(least, self.speakers, _SIZES)))
 
     def measured(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        """IdR expected among n people drawn from the N, the right one among them.
-
-        Args:
-            sizes: shape (K,), n, whole numbers from 2 to N.
-
-        Returns:
-            shape (K,), and (B, K) for the resamples.
-        """
+        """IdR expected among n of the N, the right one among them: (K,), and (B, K) resampled."""
         table = self._table(sizes)
-        own = self.histogram @ table / self.histogram.sum()
+        own = _share(self.histogram @ table / self.histogram.sum())
         if self.replicates is None:
-            return _share(own), None
-        return _share(own), _share(
-            self.replicates @ table / self.replicates.sum(axis=1, keepdims=True)
-        )
+            return own, None
+        drawn = self.replicates @ table / self.replicates.sum(axis=1, keepdims=True)
+        return own, _share(drawn)
 
     def _table(self, sizes: FloatArray) -> FloatArray:
         """IdR by rank among the N, shape (N, K)."""
@@ -153,14 +139,7 @@ class Extrapolation:
         return self._points[name]
 
     def rates(self, sizes: FloatArray) -> dict[str, FloatArray]:
-        """IdR by each form.
-
-        Args:
-            sizes: shape (K,), n, any number of people.
-
-        Returns:
-            shape (K,) each, by name of the form.
-        """
+        """IdR by each form among any numbers of people, shape (K,)."""
         return {name: form.rate(self.fitted(name)[0], sizes)[0] for name, form in FORMS.items()}
 
     def limits(self, name: str, sizes: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -178,9 +157,7 @@ class Extrapolation:
         points, weights = self.fitted(name)[1], self.sample.weights
         if points is None or weights is None:
             return None
-        at, among = self.measured(np.array([float(self.speakers)]))
-        assert among is not None
-        (known,) = self.measured_limits(at, among)
+        known = self._limits_at_n()
         own, drawn = self.rates(sizes)[name], FORMS[name].rate(points, sizes)
         on_logit = [logit(np.clip(each, _EDGE, 1 - _EDGE)) for each in (own, drawn)]
         low, high = expit([each.t_limits() for each in self._estimates(*on_logit)]).T
@@ -195,13 +172,18 @@ class Extrapolation:
 
     def steepest(self, name: str) -> FloatArray:
         """Parameters of a form, shape (1, 2), if rank 1 became rank 2 as often as limits allow."""
-        at, among = self.measured(np.array([float(self.speakers)]))
-        assert among is not None
-        ((low, _),) = self.measured_limits(at, among)
+        low, _ = self._limits_at_n()
         ranks = np.zeros(self.speakers)
         ranks[:2] = low, 1.0 - low
         rates = _share(ranks @ self._table(self.sizes))
         return fit_rates(FORMS[name], self.sizes, rates[None])
+
+    def _limits_at_n(self) -> tuple[float, float]:
+        """Over speakers, of IdR among the N."""
+        rates, drawn = self.measured(np.array([float(self.speakers)]))
+        assert drawn is not None
+        (limits,) = self.measured_limits(rates, drawn)
+        return limits
 
     def measured_limits(self, rates: FloatArray, drawn: FloatArray) -> list[tuple[float, float]]:
         """Over speakers, of rates that `measured` gives: (K,) and (B, K)."""
@@ -249,14 +231,9 @@ class Extrapolation:
         return self.replicates is not None and self.seen_to_fall
 
     def mean_bits(self, name: str, people: int) -> tuple[float, FloatArray | None]:
-        """MeanD among M by a form: what the model of the ranks says at N, and what the form adds.
+        """MeanD among M by a form of `RANKED`: what the model of the ranks says at N, and it adds.
 
-        Args:
-            name: of `RANKED`.
-            people: M.
-
-        Returns:
-            bits, and shape (B,) for the resamples.
+        Bits, and shape (B,) for the resamples.
         """
         own, drawn = self.at_n(self.speakers)
         point, points = self.fitted(name)
@@ -266,13 +243,7 @@ class Extrapolation:
         return total, drawn + self._gained(name, points, people)
 
     def least_bits(self, name: str, people: int, low: float) -> float:
-        """MeanD among M by a form where rates fall as steeply as limits allow, see `limits`.
-
-        Args:
-            name: of `RANKED`.
-            people: M.
-            low: the lower limit of MeanD among the N.
-        """
+        """MeanD where rates fall as steeply as limits allow; `low` is its lower limit among N."""
         return low + float(self._gained(name, self.steepest(name), people)[0])
 
     def _gained(self, name: str, points: FloatArray, people: int) -> FloatArray:
@@ -283,10 +254,10 @@ class Extrapolation:
 
     def at_n(self, people: int) -> tuple[float, FloatArray | None]:
         """MeanD of the rank model that is fitted to the ranks, at M up to N; likewise."""
-        own = mean_bits_of(*fit_many(self.histogram[None]), people)
-        return float(own[0]), None if self.replicates is None else mean_bits_of(
-            *self._rank_models, people
-        )
+        own = float(mean_bits_of(*fit_many(self.histogram[None]), people)[0])
+        if self.replicates is None:
+            return own, None
+        return own, mean_bits_of(*self._rank_models, people)
 
     @cached_property
     def _rank_models(self) -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -299,11 +270,9 @@ def _share(rates: FloatArray) -> FloatArray:
 
 
 # ----------------------------------------------------------------------------------------- figures
-# The figures of rates among M people: by each form, and the bracket over all.
 
 _CALLED = {"idr": "IdR", "meand": "MeanD"}
 _FORMS = {"idr": tuple(FORMS), "meand": tuple(RANKED)}
-_POINTS = 60
 
 
 def keys(among: Iterable[int]) -> tuple[str, ...]:
@@ -328,22 +297,15 @@ def figures(found: Extrapolation, among: Iterable[int], ties: str = "spread") ->
     never falls, and grows by no more than ``log2(M / N)``. The two forms that are rank models of
     all ranks say it; the others are of rank 1 alone.
 
-    Args:
-        found: of a matrix.
-        among: M, of `monitor.crowds.sizes`. Up to N what was measured is given, and no form.
-        ties: how shared scores were ranked.
-
-    Returns:
-        for each M keys ``among.idr_M`` and ``among.meand_M``: the bracket, with no value but limits
-        and the text ``supported`` or ``unsupported``; and ``among.idr_FORM_M``,
-        ``among.meand_FORM_M``. Where any M is larger than N, first ``among.supported``: how many
-        people the bracket of IdR holds among. Nothing beyond N = 2, where no rate falls.
+    The bracket of an M, one of `monitor.crowds.sizes`, has no value but limits and the text
+    ``supported`` or ``unsupported``; up to N what was measured is given, and no form. Where any M
+    is larger than N, ``among.supported`` comes first: how many people the bracket of IdR holds
+    among. Nothing beyond N = 2, where no rate falls.
     """
     asked = [people for people in among if people <= found.speakers or found.falls]
     if any(people > found.speakers for people in asked):
         note = f"{FAR} times as many as are enrolled, and on while the bracket of IdR stays narrow"
-        yield Figure("among.supported", "people that IdR is supported for",
-                     float(found.supported), "count", ties=ties, note=note)  # fmt: skip
+        yield FAMILY.figure("supported", float(found.supported), note=note, ties=ties)
     for people in asked:
         yield from (_measured if people <= found.speakers else _extrapolated)(found, people, ties)
 
@@ -354,12 +316,10 @@ def _measured(found: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
     drawn = None if rates is None else rates[:, 0]
     idr = _figure("idr", "", people, float(rate), drawn, ties)
     meand = _figure("meand", "", people, bits, more, ties)
-    notes = (
-        "expected among so many of those enrolled, no form",
-        "of the rank model of the ranks, no form",
-    )
-    for figure, note in zip((idr, meand), notes, strict=True):
-        yield from limited([replace(figure, note=note)], found.sample)
+    note = "expected among so many of those enrolled, no form"
+    yield from limited([replace(idr, note=note)], found.sample)
+    note = "of the rank model of the ranks, no form"
+    yield from limited([replace(meand, note=note)], found.sample)
 
 
 def _extrapolated(found: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
@@ -397,17 +357,12 @@ def _steepest(found: Extrapolation, people: int, figure: Figure) -> Figure:
 def _figure(
     kind: str, form: str, people: int, value: float | None, replicates: FloatArray | None, ties: str
 ) -> Figure:
-    share = kind == "idr"
-    return Figure(
-        "_".join(filter(None, (f"among.{kind}", form, str(people)))),
-        f"{_CALLED[kind]} among {people:,}" + (f", {FORMS[form].label}" if form else ""),
-        value,
-        "share" if share else "bits",
-        replicates=replicates,
-        ceiling=1.0 if share else float(np.log2(people)),
-        floor=1 / people if share else 0.0,
-        ties=ties,
-    )
+    ends = (1.0, 1 / people) if kind == "idr" else (float(np.log2(people)), 0.0)
+    return FAMILY.figure(
+        "_".join(filter(None, (kind, form, str(people)))), value, replicates,
+        label=f"{_CALLED[kind]} among {people:,}" + (f", {FORMS[form].label}" if form else ""),
+        ceiling=ends[0], floor=ends[1], ties=ties,
+    )  # fmt: skip
 
 
 def _bracket(found: Extrapolation, kind: str, people: int, forms: Sequence[Figure]) -> Figure:
@@ -420,9 +375,8 @@ def _bracket(found: Extrapolation, kind: str, people: int, forms: Sequence[Figur
         holds = people <= found.supported
     else:
         holds = people <= FAR * found.speakers or (found.narrows and not wide)
-    note = f"the bracket over {len(forms)} forms" + (
-        ", limits included" * (found.replicates is not None)
-    )
+    included = ", limits included" if found.replicates is not None else ""
+    note = f"the bracket over {len(forms)} forms{included}"
     if not holds:
         note += f"; not supported by {found.speakers:,} enrolled: more than {FAR} times as many, "
         note += _why(found, bracket.unit)
@@ -445,7 +399,7 @@ def curve(found: Extrapolation, among: Iterable[int]) -> CrowdRates | None:
     most = max(among, default=0)
     if most <= found.speakers or not found.falls:
         return None
-    people = np.rint(np.geomspace(found.sizes[0], most, _POINTS))
+    people = np.rint(np.geomspace(found.sizes[0], most, 60))
     people = np.unique(np.append(people, float(found.speakers)))
     beyond = people[people >= found.speakers]
     rates, (low, high) = found.rates(people), found.bracket(beyond)
@@ -477,22 +431,6 @@ def notes(found: Extrapolation, among: Iterable[int]) -> Iterator[str]:
 
 
 # ------------------------------------------------------------------------------------------ family
-# The declaration of rates among more people than were scored.
-
-_FIGURES = (
-    FigureEntry("among.supported", "among.supported",
-                "people that the bracket of idr is supported for", LimitRule("given")),
-    FigureEntry("among.idr_M", "among.idr_{people}",
-                "share of trials in which the right one of M people comes first: the bracket",
-                LimitRule("share")),
-    FigureEntry("among.idr_FORM_M", "among.idr_{form}_{people}",
-                "the same by one form: beta_binomial, probit, logit or pitman_yor",
-                LimitRule("given")),
-    FigureEntry("among.meand_M", "among.meand_{people}",
-                "bits that a trial discloses among M people: the bracket", LimitRule("share")),
-    FigureEntry("among.meand_FORM_M", "among.meand_{form}_{people}",
-                "the same by one form: beta_binomial or probit", LimitRule("share")),
-)  # fmt: skip
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
@@ -507,7 +445,7 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 def _meaning(found: Mapping[str, Figure], speakers: int) -> Iterator[str]:
     """What becomes of the first place in the largest crowd that was asked for."""
-    keys = [key for key in found if _FIGURES[1].fits(key)]
+    keys = [key for key in found if _IDR.fits(key)]
     if not keys or not (figure := found[keys[-1]]).text:
         return
     low, high = figure.limits
@@ -521,6 +459,12 @@ def _meaning(found: Mapping[str, Figure], speakers: int) -> Iterator[str]:
     )
 
 
+_IDR = FigureEntry(
+    "among.idr_M", "among.idr_{people}",
+    "share of trials in which the right one of M people comes first: the bracket",
+    LimitRule("share"), unit="share",
+)  # fmt: skip
+
 FAMILY = Family(
     key="among",
     place=80,
@@ -529,20 +473,31 @@ FAMILY = Family(
     "bracket and whether it is supported, never one form. Limits are over speakers as good and as "
     "bad as these; another crowd (relatives, one accent, one microphone) is no random one.",
     needs=("matrix", "among"),
-    figures=_FIGURES,
+    figures=(
+        FigureEntry("among.supported", "among.supported",
+                    "people that the bracket of idr is supported for", LimitRule("given"),
+                    label="people that IdR is supported for", unit="count"),
+        _IDR,
+        FigureEntry("among.idr_FORM_M", "among.idr_{form}_{people}",
+                    "the same by one form: beta_binomial, probit, logit or pitman_yor",
+                    LimitRule("given"), unit="share"),
+        FigureEntry("among.meand_M", "among.meand_{people}",
+                    "bits that a trial discloses among M people: the bracket", LimitRule("share"),
+                    unit="bits"),
+        FigureEntry("among.meand_FORM_M", "among.meand_{form}_{people}",
+                    "the same by one form: beta_binomial or probit", LimitRule("share"),
+                    unit="bits"),
+    ),
     compute=_compute,
     main=("among.supported", "among.idr_{people}", "among.meand_{people}"),
     option="--among M",
     finds_limits=True,
     drawings=(
-        Drawing(
-            "crowd",
-            "Among more people than were scored",
-            "Dots: measured among random parts of the enrolled. Lines: four forms fitted to the "
-            "dots; far out they part. Shaded: from the lowest to the highest, with 95 % interval "
-            "over speakers; pale beyond the upright line, where so few enrolled do not support it.",
-            paint_crowd,
-        ),
+        Drawing("crowd", "Among more people than were scored",
+                "Dots: measured among random parts of the enrolled. Lines: four forms fitted to "
+                "the dots; far out they part. Shaded: from the lowest to the highest, with 95 % "
+                "interval over speakers; pale beyond the upright line, where so few enrolled do "
+                "not support it.", paint_crowd),
     ),
     meaning=_meaning,
-)
+)  # fmt: skip

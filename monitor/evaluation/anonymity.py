@@ -14,8 +14,10 @@ percentile lies far below (N + 1) / 2 by chance alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -28,29 +30,19 @@ from monitor.evaluation.family import (
     Figure,
     FigureEntry,
     LimitRule,
-)
+)  # fmt: skip
 from monitor.evaluation.scores.comparisons import Roles, ScoreMatrix
 from monitor.maths.statistics import interpolated_quantile, quantile_limits
 from monitor.types import FloatArray, IntArray
 
-# ----------------------------------------------------------------------------------------- figures
-# The figures of ranks as anonymity: mean ranks of speakers, shares of near ranks.
-
 CUTS = (1, 5, 10, 50, 100)
 """The k of P(rank <= k); those that reach N are left out."""
-
-_CHANCE = 100
 
 
 def expected_ranks(better: IntArray, tied: IntArray) -> FloatArray:
     """Expected rank of each trial when ties are broken by chance: the middle of its tied ranks.
 
-    Args:
-        better: shape (T,), from `monitor.maths.ranks.rank_bounds`.
-        tied: shape (T,), likewise.
-
-    Returns:
-        shape (T,), 1 is the most similar.
+    Of `monitor.maths.ranks.rank_bounds`; shape (T,), 1 is the most similar.
 
     Example:
         >>> expected_ranks(np.array([0, 2]), np.array([1, 2])).tolist()
@@ -62,12 +54,7 @@ def expected_ranks(better: IntArray, tied: IntArray) -> FloatArray:
 def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
     """Mean rank of each speaker over its tests: USC eq. (2).
 
-    Args:
-        ranks: shape (T,).
-        speaker: shape (T,), whose trial each is.
-
-    Returns:
-        shape (S,), in ascending order of the speakers that occur.
+    Of ranks (T,) and whose trial each is, (T,): shape (S,), the speakers that occur in order.
 
     Raises:
         UsageError: shapes differ, or there is no trial.
@@ -85,13 +72,7 @@ def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
 def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
     """Probability that each trial ranks at most k, ties broken by chance; its mean is P(rank <= k).
 
-    Args:
-        better: shape (T,), from `monitor.maths.ranks.rank_bounds`.
-        tied: shape (T,), likewise.
-        k: 1 or more.
-
-    Returns:
-        shape (T,), 0 to 1.
+    Of `monitor.maths.ranks.rank_bounds`; shape (T,).
 
     Raises:
         UsageError: k below 1.
@@ -106,21 +87,13 @@ def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
 
 
 def chance_mean_ranks(
-    population: int, tests: IntArray, draws: int = _CHANCE, seed: int = 0
+    population: int, tests: IntArray, draws: int = 100, seed: int = 0
 ) -> FloatArray:
     """Mean ranks of speakers that nothing gives away: what a system is to be compared with.
 
     Each rank is one of N, all alike. The median of the means is ``(N + 1) / 2``; a low percentile
-    lies below it, the further the fewer the tests (USC's row "Random").
-
-    Args:
-        population: N.
-        tests: shape (S,), L of each speaker.
-        draws: B.
-        seed: equal seeds give equal ranks.
-
-    Returns:
-        shape (B, S).
+    lies below it, the further the fewer the tests (USC's row "Random"). Of the tests L of each
+    speaker, (S,): shape (draws, S).
 
     Example:
         >>> chance = chance_mean_ranks(99, np.full(1000, 20), draws=20)
@@ -159,10 +132,6 @@ def figures(
             notes say so.
         cuts: the k of P(rank <= k).
 
-    Returns:
-        ``anonymity.mean_rank_p50``, ``.mean_rank_p1``, ``.share_rank_at_most_K`` and
-        ``.worst_rank``.
-
     Example:
         >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.8, 0.6]]), np.array([0, 1]))
         >>> found = figures(matrix, roles=Roles(query="anonymised", reference="original"))
@@ -172,92 +141,48 @@ def figures(
     who = roles_note(roles)
     ranks = expected_ranks(matrix.better, matrix.tied)
     tests = np.bincount(matrix.owner)
-    return (
-        *_percentiles(matrix, ranks, tests, weights, who),
-        *(_share(matrix, tests, k, weights, who) for k in cuts if k < matrix.population),
-        Figure(
-            "anonymity.worst_rank",
-            "worst rank",
-            float(ranks.min()),
-            "rank",
-            ceiling=float(matrix.population),
-            ties="mid",
-            note=f"{who} Rank 1 is the worst, and more trials can only bring it nearer; a resample "
-            "holds no worse trial than this one, so it has no limits.",
-        ),
+    most = float(matrix.population)
+    made = list(_percentiles(matrix, ranks, tests, weights, who))
+    for k in cuts:
+        if k < matrix.population:
+            shares = np.bincount(matrix.owner, rank_shares(matrix.better, matrix.tied, k))
+            drawn = None if weights is None else (weights @ shares) / (weights @ tests)
+            value = float(shares.sum() / matrix.trials)
+            made.append(
+                FAMILY.figure(f"share_rank_at_most_{k}", value, drawn, who,
+                              label=f"P(rank ≤ {k})", floor=k / most)
+            )  # fmt: skip
+    note = (
+        f"{who} Rank 1 is the worst, and more trials can only bring it nearer; a resample "
+        "holds no worse trial than this one, so it has no limits."
     )
+    return (*made, FAMILY.figure("worst_rank", float(ranks.min()), note=note, ceiling=most))
 
 
 def _percentiles(
     matrix: ScoreMatrix, ranks: FloatArray, tests: IntArray, weights: FloatArray | None, who: str
-) -> tuple[Figure, ...]:
+) -> Iterator[Figure]:
     means = np.bincount(matrix.owner, ranks) / tests
     chance = chance_mean_ranks(matrix.population, np.sort(tests))
-    single = np.ones((1, means.size))
     some = f"{tests.min()}" if tests.min() == tests.max() else f"{tests.min()} to {tests.max()}"
-    base = f"{who} Mean over {some} test{'' if some == '1' else 's'} a speaker"
-    found = []
+    most = float(matrix.population)
     for percent, floor, warning in (
-        (50, (matrix.population + 1) / 2, "one first rank hides in an average, and half of the "
-         "speakers are below."),
+        (50, (most + 1) / 2, "one first rank hides in an average, and half of the speakers are "
+         "below."),
         (1, float(np.percentile(chance, 1, axis=1).mean()), "with fewer than 100 speakers it lies "
          "between the two lowest." if means.size < 100 else "a mean rank is not k-anonymity: "
          "single trials rank far better."),
     ):  # fmt: skip
-        replicates, low, high = None, None, None
+        given: dict[str, Any] = {"ceiling": most, "floor": floor}
         if weights is not None:
-            replicates = interpolated_quantile(means, weights, percent / 100)
-            low, high = quantile_limits(means, percent / 100, 1.0, float(matrix.population))
-        found.append(
-            Figure(
-                f"anonymity.mean_rank_p{percent}",
-                "mean rank, median speaker" if percent == 50 else "mean rank, most exposed 1 %",
-                float(interpolated_quantile(means, single, percent / 100)[0]),
-                "rank",
-                replicates=replicates,
-                low=low,
-                high=high,
-                ceiling=float(matrix.population),
-                floor=floor,
-                ties="spread",
-                note=f"{base}: {warning}",
-            )
-        )
-    return tuple(found)
-
-
-def _share(
-    matrix: ScoreMatrix, tests: IntArray, k: int, weights: FloatArray | None, who: str
-) -> Figure:
-    shares = np.bincount(matrix.owner, rank_shares(matrix.better, matrix.tied, k))
-    return Figure(
-        f"anonymity.share_rank_at_most_{k}",
-        f"P(rank ≤ {k})",
-        float(shares.sum() / matrix.trials),
-        "share",
-        replicates=None if weights is None else (weights @ shares) / (weights @ tests),
-        ceiling=1.0,
-        floor=k / matrix.population,
-        ties="spread",
-        note=who,
-    )
+            given["replicates"] = interpolated_quantile(means, weights, percent / 100)
+            given["low"], given["high"] = quantile_limits(means, percent / 100, 1.0, most)
+        value = float(interpolated_quantile(means, np.ones((1, means.size)), percent / 100)[0])
+        note = f"{who} Mean over {some} test{'' if some == '1' else 's'} a speaker: {warning}"
+        yield FAMILY.figure(f"mean_rank_p{percent}", value, note=note, **given)
 
 
 # ------------------------------------------------------------------------------------------ family
-# The declaration of ranks as anonymity.
-
-_AT_MOST = FigureEntry("rank_{k}", "anonymity.share_rank_at_most_{k}",
-                       "share of trials at rank {k} or nearer", LimitRule("share"))  # fmt: skip
-_FIGURES = (
-    FigureEntry("mean_rank", "anonymity.mean_rank_p50", "mean rank of the median speaker",
-                LimitRule("given")),
-    FigureEntry("mean_rank_p1", "anonymity.mean_rank_p1",
-                "mean rank of the most exposed 1 % of speakers",
-                LimitRule("given", few_decide=True)),
-    *(_AT_MOST.at(k=k) for k in CUTS),
-    FigureEntry("worst_rank", "anonymity.worst_rank", "the nearest that any trial comes",
-                LimitRule("none")),
-)  # fmt: skip
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
@@ -268,6 +193,10 @@ def _compute(context: EvaluationContext) -> FamilyResult:
     return FamilyResult(tuple(bare), (who,))
 
 
+_AT_MOST = FigureEntry("rank_{k}", "anonymity.share_rank_at_most_{k}",
+                       "share of trials at rank {k} or nearer", LimitRule("share"), unit="share",
+                       ceiling=1.0, ties="spread")  # fmt: skip
+
 FAMILY = Family(
     key="anonymity",
     place=70,
@@ -275,7 +204,18 @@ FAMILY = Family(
     caveat="A mean rank is not k-anonymity: one speaker at rank 1 hides in an average of "
     "100. Look at P(rank ≤ k) and at the worst trial.",
     needs=("matrix",),
-    figures=_FIGURES,
+    figures=(
+        FigureEntry("mean_rank", "anonymity.mean_rank_p50", "mean rank of the median speaker",
+                    LimitRule("given"), label="mean rank, median speaker", unit="rank",
+                    ties="spread"),
+        FigureEntry("mean_rank_p1", "anonymity.mean_rank_p1",
+                    "mean rank of the most exposed 1 % of speakers",
+                    LimitRule("given", few_decide=True), label="mean rank, most exposed 1 %",
+                    unit="rank", ties="spread"),
+        *(_AT_MOST.at(k=k) for k in CUTS),
+        FigureEntry("worst_rank", "anonymity.worst_rank", "the nearest that any trial comes",
+                    LimitRule("none"), label="worst rank", unit="rank", ties="mid"),
+    ),
     compute=_compute,
     main=("anonymity.mean_rank_p50",),
     extremes=Extremes(
@@ -286,4 +226,4 @@ FAMILY = Family(
         flat_at_floor=("share", "mean_rank_p50"),
         made=partial(figures, cuts=(1, 2, 5)),
     ),
-)
+)  # fmt: skip

@@ -13,10 +13,6 @@ from monitor.evaluation.family import Family, Figure, FigureEntry, LimitRule
 from monitor.evaluation.scores.comparisons import Sample, resampled
 from monitor.maths.statistics import Estimate
 
-# ---------------------------------------------------------------------------------------- families
-# All families of metrics; imported when first asked for.
-
-
 MODULES = (
     *("srd", "lid", "longitudinal", "among", "zebra", "verification", "linkage", "membership"),
     *("anonymity", "accounting"),
@@ -63,19 +59,12 @@ def entry_of(key: str) -> FigureEntry | None:
 
 
 def rule_of(key: str) -> LimitRule | None:
-    """The rule for the limits of a figure; None where none was made.
-
-    Example:
-        >>> rule_of("lid.repo.pdr").how, rule_of("membership.tpr_at_1e-3").how
-        ('share', 'share')
-    """
+    """The rule for the limits of a figure; None where none was made."""
     entry = entry_of(key)
     return None if entry is None else entry.limits
 
 
 # ------------------------------------------------------------------------------------------ limits
-# Which limits each figure has, or why it has none: what simulation bears out.
-#
 # Each family declares the rule of each of its figures (`monitor.evaluation.family.LimitRule`); the
 # limits themselves are those of docs/method.md section 12. Coverage of each is measured by
 # ``python -m benchmarks.coverage`` and stands in benchmarks/results/coverage.md. A figure that no
@@ -87,15 +76,11 @@ _UNKNOWN = LimitRule("none", why="how often they hold was not measured")
 
 
 def limited(figures: Iterable[Figure], sample: Sample) -> tuple[Figure, ...]:
-    """Give figures their limits, or say why they have none.
+    """Give the figures of a family their limits, or say why they have none.
 
-    Args:
-        figures: of a family, all together; `Figure.replicates` has one for each row of the weights.
-        sample: what they were resampled over; without weights nothing changes.
-
-    Returns:
-        the same; replicates are those of the bootstrap, `Figure.left_out` the others. Limits hold
-        the value between them.
+    `Figure.replicates` has one for each row of the sample's weights, without which nothing changes:
+    those of the bootstrap stay there, the others go to `Figure.left_out`. Limits hold the value
+    between them.
     """
     if sample.weights is None:
         return tuple(figures)
@@ -127,7 +112,13 @@ def _limited(figure: Figure, sample: Sample) -> Figure:
             return figure
         if sample.nothing:  # where ranks tell nobody apart, nobody decides a figure
             found = replace(found, left_out=found.left_out[:0])
-        low, high = _of(found, rule, figure.ceiling)
+        most = rule.most or figure.ceiling
+        if rule.how == "t" or most is None or most <= 0:
+            low, high = found.t_limits()
+        elif rule.how == "signed":
+            low, high = found.signed_limits(most)
+        else:
+            low, high = found.share_limits(0.0, most, fitted=rule.how == "fitted")
         if rule.least is not None:
             low = max(low, rule.least)
         rest = figure.floor if rule.rest is None else rule.rest
@@ -138,22 +129,13 @@ def _limited(figure: Figure, sample: Sample) -> Figure:
     return replace(figure, low=min(low, figure.value), high=max(high, figure.value))
 
 
-def _of(found: Estimate, rule: LimitRule, ceiling: float | None) -> tuple[float, float]:
-    most = rule.most or ceiling
-    if rule.how == "t" or most is None or most <= 0:
-        return found.t_limits()
-    if rule.how == "signed":
-        return found.signed_limits(most)
-    return found.share_limits(0.0, most, fitted=rule.how == "fitted")
-
-
 def _followed(figure: Figure, found: Mapping[str, Figure]) -> Figure:
     """Limits of what is a function of another figure are that function of its limits."""
     rule = rule_of(figure.key)
-    if figure.value is None or rule is None or rule.derived is None:
+    if figure.value is None or rule is None or rule.source is None or rule.change is None:
         return figure
-    ends = found[rule.derived.source(figure.key)].limits
-    if ends[0] is None or ends[1] is None:
+    low, high = found[rule.source(figure.key)].limits
+    if low is None or high is None:
         return figure
-    low, high = (rule.derived.change(figure, end) for end in ends if end is not None)
+    low, high = rule.change(figure, low), rule.change(figure, high)
     return replace(figure, low=min(low, figure.value), high=max(high, figure.value))

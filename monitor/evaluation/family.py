@@ -26,13 +26,10 @@ from monitor.maths.composition import DELTA
 from monitor.plots.evaluation import Drawing
 from monitor.types import FloatArray
 
-# ------------------------------------------------------------------------------------------ figure
-# One number of a report, with its limits, ceiling, floor and notes.
-
 
 @dataclass(frozen=True)
 class Figure:
-    """A named value with its limits.
+    """One number of a report, with its limits, ceiling, floor and notes.
 
     Attributes:
         key: stable name in JSON, family first: ``"srd.mean_bits"``.
@@ -42,8 +39,7 @@ class Figure:
             ``""``.
         replicates: shape (B,), the same figure on each bootstrap replicate of speakers; NaN where
             it does not exist there. None where it was not resampled.
-        ceiling: the most it can be on this many trials and speakers; None where there is no such
-            limit.
+        ceiling: the most it can be on this many trials and speakers, where there is such a limit.
         floor: the value that means no evidence, where one can be named.
         ties: how equal scores were treated: ``"spread"``, ``"optimistic"``, ``"pooled"``,
             ``"strict"`` ...; empty where ties do not matter.
@@ -51,8 +47,8 @@ class Figure:
         low: lower limit, found by `monitor.evaluation.families.limited`; None where there is none,
             and the note says why.
         high: as `low`.
-        left_out: shape (J,), as `replicates`, with each speaker, or each group of them, left out.
         text: what stands for the value where it is not a number, such as ZEBRA's tag.
+        left_out: shape (J,), as `replicates`, with each speaker, or each group of them, left out.
 
     Example:
         >>> Figure("x.y_bits", "Y", 2.0, "bits", low=1.5, high=2.25).limits
@@ -79,17 +75,8 @@ class Figure:
         return self.low, self.high
 
 
-# ------------------------------------------------------------------------------------------- words
-# Formats values for sentences.
-
-
 def finite_value(figure: Figure | None) -> float | None:
-    """The value of a figure; None where there is none, or it is infinite.
-
-    Example:
-        >>> finite_value(Figure("a.b", "B", float("inf"), "nats")), finite_value(None)
-        (None, None)
-    """
+    """The value of a figure; None where there is none, or it is infinite."""
     value = None if figure is None else figure.value
     return value if value is not None and math.isfinite(value) else None
 
@@ -123,8 +110,7 @@ class EvaluationContext:
 
     Attributes:
         comparisons: everything that was compared.
-        matrix: the trials that met every enrolled speaker, which ranks stand on; None where there
-            is none.
+        matrix: the trials that met every enrolled speaker, which ranks stand on, if there are any.
         pool: all mated and non-mated scores: the matrix itself where nothing is beside it.
         weights: shape (B + J, S), of the speakers with trials in the matrix: B bootstrap
             replicates, then J with some left out; None where nothing is resampled.
@@ -165,14 +151,7 @@ class EvaluationContext:
     def of(
         cls, scores: ScoreMatrix | Comparisons, replicates: int = 0, seed: int = 0, **options: Any
     ) -> EvaluationContext:
-        """Resample the speakers of a matrix, or of comparisons of any kind.
-
-        Args:
-            scores: the trials.
-            replicates: B.
-            seed: of the resamples.
-            options: further attributes.
-        """
+        """Resample the speakers of comparisons of any kind; `options` are further attributes."""
         every = Comparisons.all_of(scores) if isinstance(scores, ScoreMatrix) else scores
         matrix, pool = every.matrix, every if every.rest else every.matrix or every
         weights = pool_weights = None
@@ -180,8 +159,8 @@ class EvaluationContext:
             drawn = pooled_resamples(pool, replicates, seed)
             pool_weights = np.concatenate([drawn, pooled_leaving_out(pool)])
         if replicates > 0 and matrix is not None and len(matrix.tested) > 1:
-            names = [matrix.speakers[column] for column in matrix.tested.tolist()]
-            weights = np.concatenate([resamples(matrix, replicates, seed), leaving_out(names)])
+            drawn = resamples(matrix, replicates, seed)
+            weights = np.concatenate([drawn, leaving_out(matrix.tested_names)])
         return cls(
             every, matrix, pool, weights, pool_weights, replicates=replicates, seed=seed, **options
         )
@@ -227,28 +206,13 @@ def _counts(context: EvaluationContext) -> ScoreCounts:
 
 
 # ------------------------------------------------------------------------------------------ family
-# What a family of metrics declares of itself, once: its words, its figures, how it is computed.
-#
-# A family is a module of `monitor.evaluation` whose value ``FAMILY`` is a `Family`.
-# Reports, tables, pages, ``--figures``, the limits and the tests of properties read nothing else;
-# they find it through `monitor.evaluation.families`.
+# A family is a module of `monitor.evaluation` whose value ``FAMILY`` is a `Family`. Reports,
+# tables, pages, ``--figures``, the limits and the tests of properties read nothing else; they find
+# it through `monitor.evaluation.families`.
 
 _VALUES = {"form": "[a-z][a-z_]*"}
 """What may stand for a name in braces in a key; a number, or ``all``, where nothing is said."""
 _NUMBER = r"(?:\d[\d.e+-]*|all)"
-
-
-@dataclass(frozen=True)
-class Derived:
-    """Limits of a figure that is a function of another one.
-
-    Attributes:
-        source: from the figure's key to that of the other.
-        change: from the figure itself and an end of the other's limits to its own end.
-    """
-
-    source: Callable[[str], str]
-    change: Callable[[Figure, float], float]
 
 
 @dataclass(frozen=True)
@@ -264,7 +228,8 @@ class LimitRule:
         least: what no lower limit goes below.
         why: there are no limits.
         quiet: likewise, where there is no evidence.
-        derived: from what, and how.
+        source: from the figure's key to that of the figure that its limits are derived from.
+        change: from the figure itself and an end of the other's limits to its own end.
         few_decide: few speakers decide it, so that systems are not told apart by it.
     """
 
@@ -274,13 +239,14 @@ class LimitRule:
     least: float | None = None
     why: str = ""
     quiet: str = ""
-    derived: Derived | None = None
+    source: Callable[[str], str] | None = None
+    change: Callable[[Figure, float], float] | None = None
     few_decide: bool = False
 
 
 @dataclass(frozen=True)
 class FigureEntry:
-    """A figure as ``--figures help`` lists it.
+    """What is declared of a figure, whatever its value.
 
     Attributes:
         name: short, for ``--figures`` and for the tables of others.
@@ -288,6 +254,8 @@ class FigureEntry:
         says: what it says, for who has not read the papers.
         limits: how they are found; None where no rule was made: what is resampled then has none.
         needs: what it stands on, where that is not what its family needs.
+        label, unit, ties, ceiling, floor: of the `Figure`, where they are the same whatever the
+            scores.
         like: the key before its names in braces were spelt out.
 
     Example:
@@ -301,16 +269,17 @@ class FigureEntry:
     says: str
     limits: LimitRule | None = None
     needs: tuple[Need, ...] | None = None
+    label: str = ""
+    unit: str = ""
+    ties: str = ""
+    ceiling: float | None = None
+    floor: float | None = None
     like: str = ""
 
     def at(self, **values: str | int) -> FigureEntry:
         """The entry with its names in braces spelt out."""
-        name, key, says = (text.format(**values) for text in (self.name, self.key, self.says))
-        return replace(self, name=name, key=key, says=says, like=self.like or self.key)
-
-    def named(self, name: str, says: str) -> FigureEntry:
-        """The entry by another name, in other words."""
-        return replace(self, name=name, says=says)
+        texts = {part: getattr(self, part).format(**values) for part in ("name", "key", "says")}
+        return replace(self, **texts, like=self.like or self.key)
 
     def fits(self, key: str) -> bool:
         """Whether a key is this figure's, at whatever numbers."""
@@ -342,22 +311,19 @@ class FamilyResult:
     curves: Mapping[str, Any] = field(default_factory=dict)
 
 
-Made: TypeAlias = Callable[[ScoreMatrix, FloatArray | None], Iterable[Figure]]
-
-
 @dataclass(frozen=True)
 class Extremes:
     """What may be expected of a family's figures whatever the scores; tests hold it to that.
 
-    Beginnings of keys stand without the family's own name: ``"eer"``.
+    Most are beginnings of keys, without the family's own name: ``"eer"``.
 
     Attributes:
-        monotone: beginnings of keys that only compare scores over all rows.
-        rowwise: beginnings of keys that only compare scores within a row.
-        at_ceiling: beginnings of keys that perfect scores bring to their ceiling.
-        at_floor: beginnings of keys that chance leaves at their floor.
-        flat_at_floor: beginnings of keys that constant scores leave there.
-        scaled: beginnings of keys that change with the scale of the scores.
+        monotone: of figures that only compare scores over all rows.
+        rowwise: of those that only compare scores within a row.
+        at_ceiling: of those that perfect scores bring to their ceiling.
+        at_floor: of those that chance leaves at their floor.
+        flat_at_floor: of those that constant scores leave there.
+        scaled: of those that change with the scale of the scores.
         speakers: with fewer tested speakers it refuses.
         dev: it is calibrated on a dev matrix, whose speakers are resampled as well.
         near: beginnings of keys whose replicates only come near the value where every speaker is
@@ -376,7 +342,7 @@ class Extremes:
     dev: bool = False
     near: tuple[str, ...] = ()
     rounding: float = 1e-9
-    made: Made | None = None
+    made: Callable[[ScoreMatrix, FloatArray | None], Iterable[Figure]] | None = None
 
 
 @dataclass(frozen=True)
@@ -417,6 +383,19 @@ class Family:
     meaning: Callable[[Mapping[str, Figure], int], Iterable[str]] | None = None
     no_evidence: Callable[[Iterable[Figure]], bool] | None = None
     extremes: Extremes | None = None
+
+    def figure(
+        self, name: str, value: float | None, replicates: FloatArray | None = None, note: str = "",
+        **given: Any,
+    ) -> Figure:  # fmt: skip
+        """The figure ``KEY.name`` as it is declared, with what is given in the place of that."""
+        entry = self.entry(f"{self.key}.{name}")
+        assert entry is not None, name
+        declared = {part: getattr(entry, part) for part in ("label", "unit", "ties")}
+        declared |= {"ceiling": entry.ceiling, "floor": entry.floor} | given
+        return Figure(
+            f"{self.key}.{name}", value=value, replicates=replicates, note=note, **declared
+        )
 
     def entry(self, key: str) -> FigureEntry | None:
         """What is declared of a figure, at whatever numbers its key has; None where nothing is."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -31,21 +31,21 @@ from monitor.evaluation.family import (
     Figure,
     FigureEntry,
     LimitRule,
-)
+)  # fmt: skip
 from monitor.evaluation.scores.comparisons import ScoreMatrix, resampled, resamples, settled_order
 from monitor.maths.lid import (
     local_information_bits,
     near_one,
     normalise_rows,
     normalised_ceiling_bits,
-)
+)  # fmt: skip
 from monitor.maths.likelihood_ratios import (
     Platt,
     fit_growing_temperature,
     fit_temperature,
     platt,
     tempered_bits,
-)
+)  # fmt: skip
 from monitor.maths.newton import logistic
 from monitor.maths.rank_models import fit
 from monitor.maths.ranks import all_rank_bounds, first_rank_bits, rank_histogram
@@ -74,8 +74,7 @@ class Tempering:
 
     Attributes:
         constant: T of the rule ``temperature``.
-        tau: of ``count``.
-        rho: of ``count``.
+        tau, rho: of ``count``.
         embedding: tau and rho of ``embedding``; None without embeddings.
         ranks: histogram h of the true speakers' ranks, shape (N,).
     """
@@ -87,17 +86,11 @@ class Tempering:
     ranks: FloatArray
 
     def rank_model(self, speakers: int) -> FloatArray | None:
-        """The rank model among another number of speakers, one trial added to each rank.
+        """The rank model among N speakers, shape (N,), one trial added to each rank.
 
         Where N is that of the development speakers it is ``(h + 1) / (n + N)``; elsewhere the rank
-        model fitted to h stands for the histogram, evaluated at N (docs/method.md section 3).
-
-        Args:
-            speakers: N of the scores.
-
-        Returns:
-            shape (N,), sums to 1; None where fewer than ten speakers are too few to fit a rank
-            model for another N.
+        model fitted to h stands for the histogram, evaluated at N (docs/method.md section 3), or
+        None where they are fewer than ten.
         """
         trials = self.ranks.sum()
         counts = self.ranks
@@ -167,20 +160,16 @@ class SpeakerSums:
         return self.matrix.tested[self.tested]
 
     def temper(self, weight: float, speakers: BoolArray) -> Tempering:
-        """Learn the temperatures and the rank model of some of the speakers.
+        """Learn the temperatures and the rank model of some of the speakers, shape (S',).
 
-        Args:
-            weight: of the calibration, for rows normalised with ddof = 0.
-            speakers: which, shape (S',).
+        `weight` is of the calibration, for rows normalised with ddof = 0.
         """
         last = self.rows.shape[1]
         some = np.flatnonzero(speakers)
         target = self.target
         constant = fit_temperature(weight * self._final[some], target[some], last)
         at, sums = self._spaced
-        thin = np.intersect1d(some, at)
-        thin = thin if thin.size else some[:1]
-        place = np.isin(at, thin)
+        place = np.isin(at, some)
         if not place.any():
             place[0] = True
         chosen = at[place]
@@ -322,8 +311,7 @@ class LidCalibration:
         prior_odds: mated over non-mated scores it was fitted on; None for balanced classes.
         ddof: of the row normalisation.
         style: its name.
-        bounded: mated and non-mated scores separate, so that w would be infinite without the
-            penalty of C = 1, which was taken.
+        bounded: mated and non-mated scores separate: w is held by a penalty of C = 1.
     """
 
     weight: float
@@ -332,6 +320,12 @@ class LidCalibration:
     ddof: int
     style: str
     bounded: bool = False
+    fold: ClassVar[None] = None
+
+    @property
+    def calibrations(self) -> tuple[LidCalibration]:
+        """Itself: there is one for all trials."""
+        return (self,)
 
     def bits(self, scores: FloatArray, target: IntArray) -> FloatArray:
         """LID of rows, shape (n, N), with their targets, shape (n,): bits, shape (n,)."""
@@ -368,6 +362,9 @@ class CrossCalibration:
     def ceiling_bits(self, speakers: int) -> float:
         """The highest of the folds' ceilings."""
         return max(one.ceiling_bits(speakers) for one in self.calibrations)
+
+
+AnyCalibration: TypeAlias = LidCalibration | CrossCalibration
 
 
 class RowScores:
@@ -425,38 +422,18 @@ class RowScores:
         means = sums[seen] / counts[seen]
         low, high = self._low[used].min(), self._high[used].max()
         apart = bool(mated.min() >= high or mated.max() <= low) and mated.min() != low
-        found = platt(
-            scale * mated,
-            scale * means,
-            counts[seen],
-            style.balanced,
-            style.strength,
-            None if near is None else Platt(near.weight, near.bias),
-            apart,
-        )
+        given = {"balanced": style.balanced, "strength": style.strength, "separable": apart}
+        start = None if near is None else Platt(near.weight, near.bias)
+        found = platt(scale * mated, scale * means, counts[seen], start=start, **given)
         if self._kept is not None:
             exact = self._kept if without is None else self._kept[rows]
-            found = platt(
-                scale * mated,
-                scale * exact,
-                None,
-                style.balanced,
-                style.strength,
-                found,
-                apart,
-            )
-        return _calibration(found, style, self.speakers)
+            found = platt(scale * mated, scale * exact, start=found, **given)
+        odds = None if style.balanced else 1 / (self.speakers - 1)
+        return LidCalibration(found.weight, found.bias, odds, style.ddof, style.name, found.bounded)
 
 
 def calibrate(dev: ScoreMatrix, style: str | LidStyle = "paper") -> LidCalibration:
     """Fit the calibration on a dev matrix, of other speakers than those that are judged.
-
-    Args:
-        dev: the trials to fit on.
-        style: ``"paper"``, ``"repo"`` or another `LidStyle`.
-
-    Returns:
-        weight, bias and prior.
 
     Raises:
         UsageError: unknown style, or a score that is not finite.
@@ -471,21 +448,12 @@ def calibrate(dev: ScoreMatrix, style: str | LidStyle = "paper") -> LidCalibrati
 
 
 def cross_calibrate(
-    matrix: ScoreMatrix,
-    style: str | LidStyle = "paper",
-    folds: int = FOLDS,
+    matrix: ScoreMatrix, style: str | LidStyle = "paper", folds: int = FOLDS,
     scores: RowScores | None = None,
-) -> CrossCalibration:
-    """Calibrate each speaker's trials on those of other speakers.
+) -> CrossCalibration:  # fmt: skip
+    """Calibrate each speaker's trials on those of other speakers, dealt into folds by their names.
 
-    Args:
-        matrix: the trials.
-        style: as `calibrate`.
-        folds: speakers are dealt into so many, in the order of their names.
-        scores: of this matrix, where they have been gathered already.
-
-    Returns:
-        a calibration for each fold.
+    `scores` are of this matrix, where they have been gathered already.
 
     Raises:
         UsageError: fewer than two folds, or trials of one speaker only.
@@ -495,9 +463,9 @@ def cross_calibrate(
             "without a dev matrix LID is calibrated on other speakers: give trials of two or more"
         )
     made = scores or RowScores(matrix, folds)
-    fitted = [made.calibrate(style_of(style), 0)]
-    for fold in range(1, made.folds):
-        fitted.append(made.calibrate(style_of(style), fold, fitted[-1]))
+    fitted: list[LidCalibration] = []
+    for fold in range(made.folds):
+        fitted.append(made.calibrate(style_of(style), fold, fitted[-1] if fitted else None))
     return CrossCalibration(made.fold, tuple(fitted))
 
 
@@ -515,11 +483,6 @@ def _scale(ddof: int, speakers: int) -> float:
     return float(np.sqrt((speakers - 1) / speakers)) if ddof else 1.0
 
 
-def _calibration(found: Platt, style: LidStyle, speakers: int) -> LidCalibration:
-    odds = None if style.balanced else 1 / (speakers - 1)
-    return LidCalibration(found.weight, found.bias, odds, style.ddof, style.name, found.bounded)
-
-
 # -------------------------------------------------------------------------------------------- bits
 # LID of single trials, and the statistics over trials of LID's Table 3.
 
@@ -531,10 +494,8 @@ class LidStatistics:
     Attributes:
         trials: n.
         alid: mean LID, bits.
-        pdr: share of the trials with LID above 0.
-        ndr: share of the others: LID = 0 counts as negative.
-        positive: LID+, mean of those above 0; None where there is none.
-        negative: LID-, mean of the others; None where there is none.
+        pdr, ndr: share of the trials with LID above 0, and of the others.
+        positive, negative: LID+ and LID-, the means of the two; None where there is none.
         largest: LIDmax.
     """
 
@@ -549,30 +510,20 @@ class LidStatistics:
 
 @dataclass(frozen=True)
 class LidBits:
-    """LID of every trial by each published style.
+    """LID of every trial, shape (T,), by the name of each published style."""
 
-    Attributes:
-        calibrations: by name of the style.
-        bits: by name of the style, shape (T,).
-    """
-
-    calibrations: Mapping[str, LidCalibration | CrossCalibration]
+    calibrations: Mapping[str, AnyCalibration]
     bits: Mapping[str, FloatArray]
 
     @classmethod
     def of(cls, matrix: ScoreMatrix, dev: ScoreMatrix | None = None, folds: int = FOLDS) -> LidBits:
-        """Calibrate and score.
-
-        Args:
-            matrix: the trials.
-            dev: what to calibrate on; without it each speaker goes by the others' calibration.
-            folds: of the cross-calibration.
+        """Calibrate on a dev matrix, or each speaker's trials by the others', and score.
 
         Raises:
             UsageError: trials of one speaker and no dev matrix.
         """
         scores = RowScores(matrix, folds) if dev is None else RowScores(dev)
-        made: dict[str, LidCalibration | CrossCalibration] = {
+        made: dict[str, AnyCalibration] = {
             name: cross_calibrate(matrix, name, folds, scores)
             if dev is None
             else scores.calibrate(style)
@@ -581,17 +532,8 @@ class LidBits:
         return cls(made, dict(zip(made, _all_bits(matrix, list(made.values())), strict=True)))
 
 
-def information_bits(
-    matrix: ScoreMatrix, calibration: LidCalibration | CrossCalibration
-) -> FloatArray:
-    """LID of every trial: ``log2(N p)``, p the posterior of its true speaker.
-
-    Args:
-        matrix: the trials.
-        calibration: of a dev matrix, or crosswise.
-
-    Returns:
-        shape (T,), bits.
+def information_bits(matrix: ScoreMatrix, calibration: AnyCalibration) -> FloatArray:
+    """LID of every trial: ``log2(N p)``, p the posterior of its true speaker; bits, shape (T,).
 
     Raises:
         UsageError: a score is not finite, or a cross-calibration of other trials.
@@ -606,14 +548,12 @@ def information_bits(
     return bits
 
 
-def _all_bits(
-    matrix: ScoreMatrix, calibrations: list[LidCalibration | CrossCalibration]
-) -> FloatArray:
+def _all_bits(matrix: ScoreMatrix, calibrations: list[AnyCalibration]) -> FloatArray:
     bits = np.empty((len(calibrations), matrix.trials))
     for part, scores in matrix.blocks():
         target = matrix.target[part]
         for row, calibration in zip(bits, calibrations, strict=True):
-            if isinstance(calibration, LidCalibration):
+            if calibration.fold is None:
                 row[part] = calibration.bits(scores, target)
                 continue
             if len(calibration.fold) != matrix.trials:
@@ -628,13 +568,7 @@ def _all_bits(
 
 
 def statistics(bits: FloatArray) -> LidStatistics:
-    """Summarise the LID of some trials.
-
-    Args:
-        bits: shape (n,).
-
-    Returns:
-        the figures of Table 3.
+    """Summarise the LID of some trials, shape (n,).
 
     Raises:
         UsageError: no trial.
@@ -668,27 +602,16 @@ def statistics(bits: FloatArray) -> LidStatistics:
 # of Newton's method from the calibration that was found gives its weight on each resample, and the
 # slope of each trial's bits tells what that does to it.
 
-_LN2 = float(np.log(2.0))
-
 
 def weight_shifts(
-    matrix: ScoreMatrix,
-    calibration: LidCalibration | CrossCalibration,
-    style: LidStyle,
-    weights: FloatArray,
+    matrix: ScoreMatrix, calibration: AnyCalibration, style: LidStyle, weights: FloatArray
 ) -> FloatArray:
     """How much the weight w of a calibration changes from one resample to the next.
 
-    Args:
-        matrix: what it was fitted on.
-        calibration: of this matrix; of several folds their mean.
-        style: how it was fitted.
-        weights: shape (B, S), from `resamples` of that matrix.
-
-    Returns:
-        shape (B,), to be added to w; at most half of it downwards, and all of it upwards.
+    Of the matrix that it was fitted on and weights (B, S), from its `resamples`; of several folds
+    their mean. Shape (B,), to be added to w: at most half of it downwards, and all of it upwards.
     """
-    parts = _parts(calibration)
+    parts = calibration.calibrations
     point = np.mean([[one.weight, one.bias] for one in parts], axis=0)
     count = matrix.population
     heavy = (count / 2, count / (2 * (count - 1))) if style.balanced else (1.0, 1.0)
@@ -720,33 +643,18 @@ def weight_shifts(
     return np.asarray(np.clip(steps - still, -size / 2, size))
 
 
-def bits_slopes(
-    matrix: ScoreMatrix, calibration: LidCalibration | CrossCalibration, style: LidStyle
-) -> FloatArray:
-    """What LID of each trial gains for one more of the weight: bits, shape (T,).
-
-    Args:
-        matrix: the trials.
-        calibration: that their bits stand on.
-        style: of it.
-    """
-    parts = _parts(calibration)
-    fold = calibration.fold if isinstance(calibration, CrossCalibration) else None
-    weight = np.array([one.weight for one in parts])
+def bits_slopes(matrix: ScoreMatrix, calibration: AnyCalibration, style: LidStyle) -> FloatArray:
+    """What LID of each trial gains for one more of the weight: bits, shape (T,)."""
+    fold = calibration.fold
+    weight = np.array([one.weight for one in calibration.calibrations])
     slopes = np.empty(matrix.trials)
     for part, scores in matrix.blocks():
         z = normalise_rows(scores, style.ddof)
         each = weight[fold[part], None] if fold is not None else weight[0]
         likely = np.exp(each * z - (each * z).max(axis=1, keepdims=True))
         expected = np.einsum("ij,ij->i", likely, z) / likely.sum(axis=1)
-        slopes[part] = (z[np.arange(len(z)), matrix.target[part]] - expected) / _LN2
+        slopes[part] = (z[np.arange(len(z)), matrix.target[part]] - expected) / float(np.log(2.0))
     return slopes
-
-
-def _parts(calibration: LidCalibration | CrossCalibration) -> tuple[LidCalibration, ...]:
-    if isinstance(calibration, CrossCalibration):
-        return calibration.calibrations
-    return (calibration,)
 
 
 def _steps(sums: FloatArray, penalty: float, weight: float) -> FloatArray:
@@ -759,7 +667,6 @@ def _steps(sums: FloatArray, penalty: float, weight: float) -> FloatArray:
 
 
 # ----------------------------------------------------------------------------------------- figures
-# The figures of LID, from calibrated posteriors of the true speaker.
 
 _FEWEST = 10
 _TOO_FEW = f"no limits: fewer than {_FEWEST} speakers have such trials"
@@ -789,40 +696,26 @@ def figures(
         folds: of the cross-calibration.
         found: of this matrix and `dev`, where it was calibrated already.
 
-    Returns:
-        ALID, PDR, NDR, LID+, LID- and LIDmax of each style.
-
     Raises:
         UsageError: unknown style, or trials of one speaker and no dev matrix.
     """
     style_of(style)
     found = LidBits.of(matrix, dev, folds) if found is None else found
-    made = {
-        name: _figures(
-            f"lid.{name}",
-            matrix,
-            found.calibrations[name],
-            found.bits[name],
-            _replicates(matrix, dev, found, STYLES[name], weights),
-        )
-        for name in STYLES
-    }
-    chosen = tuple(
-        replace(one, key=one.key.replace(f"lid.{style}.", "lid.")) for one in made[style]
-    )
-    return chosen + tuple(one for name in STYLES if name != style for one in made[name])
+    made: list[Figure] = []
+    for name in (style, *(each for each in STYLES if each != style)):
+        replicates = _replicates(matrix, dev, found, STYLES[name], weights)
+        stem = "lid" if name == style else f"lid.{name}"
+        made += _figures(stem, matrix, found.calibrations[name], found.bits[name], replicates)
+    return tuple(made)
 
 
 def _figures(
-    stem: str,
-    matrix: ScoreMatrix,
-    calibration: LidCalibration | CrossCalibration,
-    bits: FloatArray,
+    stem: str, matrix: ScoreMatrix, calibration: AnyCalibration, bits: FloatArray,
     replicates: Mapping[str, FloatArray],
-) -> tuple[Figure, ...]:
+) -> Iterator[Figure]:  # fmt: skip
     found = statistics(bits)
     notes = []
-    if isinstance(calibration, CrossCalibration):
+    if calibration.fold is not None:
         notes.append(f"cross-fitted over speakers, {plural(len(calibration.calibrations), 'fold')}")
     if calibration.bounded:
         notes.append("mated and non-mated scores separate: weight held by an L2 penalty, C = 1")
@@ -841,28 +734,19 @@ def _figures(
         ("max_bits", "LIDmax", found.largest, "bits", "of one trial; the ceiling is what row "
          "normalisation allows"),
     )  # fmt: skip
-    return tuple(
-        Figure(
-            f"{stem}.{key}",
-            label,
-            value,
-            unit,
+    for key, label, value, unit, said in rows:
+        yield Figure(
+            f"{stem}.{key}", label, value, unit, note=said,
             replicates=None if said is _TOO_FEW else replicates.get(key),
             ceiling=1.0 if unit == "share" else 0.0 if key == "negative_bits" else most,
             floor=0.0 if key in ("alid_bits", "max_bits") else None,
-            note=said,
-        )
-        for key, label, value, unit, said in rows
-    )
+        )  # fmt: skip
 
 
 def _replicates(
-    matrix: ScoreMatrix,
-    dev: ScoreMatrix | None,
-    found: LidBits,
-    style: LidStyle,
+    matrix: ScoreMatrix, dev: ScoreMatrix | None, found: LidBits, style: LidStyle,
     weights: FloatArray | None,
-) -> dict[str, FloatArray]:
+) -> dict[str, FloatArray]:  # fmt: skip
     """The statistics of each resample: its trials as the calibration moves them."""
     if weights is None:
         return {}
@@ -917,7 +801,7 @@ def _paint_local(axes: Axes, systems: Systems) -> None:
     left = min(float(line.x[0]) for line in lines) - 0.3
     for (colour, each), line in zip(systems, lines, strict=True):
         axes.step([left, *line.x], [1.0, *line.y], where="pre", color=colour)
-        _wall(axes, each.ceiling_bits)
+        axes.axvline(each.ceiling_bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.axvline(0.0, color=MUTED, linewidth=0.8)
     axes.set_xlim(left=left)
     axes.set_ylim(0, 1.02)
@@ -926,23 +810,7 @@ def _paint_local(axes: Axes, systems: Systems) -> None:
     axes.set_ylabel("share of trials with at least that")
 
 
-def _wall(axes: Axes, bits: float) -> None:
-    axes.axvline(bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
-
-
-DRAWINGS = (
-    Drawing(
-        "local_bits",
-        "How much single trials disclose",
-        "Read at a number of bits how many trials disclose at least as much. The tail on the right "
-        "is the worst case, left of 0 the attacker is misled.",
-        _paint_local,
-    ),
-)
-
-
 # ------------------------------------------------------------------------------------------ family
-# The declaration of LID.
 
 STYLE = "paper"
 """The calibration that keys do not name."""
@@ -964,18 +832,6 @@ _OF_A_STYLE = (
     FigureEntry("lid_max", "max_bits", "bits of the most telling trial",
                 LimitRule("none", why="one trial decides it")),
 )  # fmt: skip
-_FIGURES = (
-    *(replace(each, key=f"lid.{each.key}") for each in _OF_A_STYLE),
-    *(
-        replace(
-            each,
-            name=f"{each.name}_code",
-            key=f"lid.repo.{each.key}",
-            says=f"{each.name}, calibrated as the authors' code does",
-        )
-        for each in _OF_A_STYLE
-    ),
-)
 
 
 def local_bits(context: EvaluationContext) -> LidBits | None:
@@ -1015,16 +871,13 @@ def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:
     here, there = matrix.population, dev.population
     if here == there:
         return
-    fitted_rank_model = (
-        f"no rank model is carried over from fewer than {FEWEST}"
-        if there < FEWEST
-        else f"the rank model is evaluated at N = {here}"
-    )
+    few = there < FEWEST
     yield (
         f"The dev matrix has N = {plural(there, 'speaker')}: LID's calibration is that of "
-        f"{there}, which row "
-        f"normalisation makes a little different at N = {here}; {fitted_rank_model}."
-    )
+        f"{there}, which row normalisation makes a little different at N = {here}; "
+        + (f"no rank model is carried over from fewer than {FEWEST}." if few else
+           f"the rank model is evaluated at N = {here}.")
+    )  # fmt: skip
     if here > _FAR * there:
         yield f"N is more than {_FAR} times that of the dev matrix: what it says is stretched far."
 
@@ -1081,9 +934,20 @@ FAMILY = Family(
     "speakers that they were learnt on. LID is signed: a mean of zero can hide trials that "
     "disclose a lot beside trials that mislead.",
     needs=("matrix",),
-    figures=_FIGURES,
+    figures=(
+        *(replace(each, key=f"lid.{each.key}") for each in _OF_A_STYLE),
+        *(
+            replace(each, name=f"{each.name}_code", key=f"lid.repo.{each.key}",
+                    says=f"{each.name}, calibrated as the authors' code does")
+            for each in _OF_A_STYLE
+        ),
+    ),
     compute=_compute,
     main=("lid.alid_bits", "lid.max_bits"),
-    drawings=DRAWINGS,
+    drawings=(
+        Drawing("local_bits", "How much single trials disclose",
+                "Read at a number of bits how many trials disclose at least as much. The tail on "
+                "the right is the worst case, left of 0 the attacker is misled.", _paint_local),
+    ),
     extremes=Extremes(at_floor=("alid",), flat_at_floor=("alid",), dev=True, rounding=1e-6),
-)
+)  # fmt: skip

@@ -28,7 +28,7 @@ from monitor.evaluation.family import (
     Figure,
     FigureEntry,
     LimitRule,
-)
+)  # fmt: skip
 from monitor.evaluation.scores.comparisons import ScoreMatrix, settled_order
 from monitor.evaluation.scores.counts import ScoreCounts, speaker_cells
 from monitor.maths.roc import cell_counts, scores_of
@@ -67,9 +67,6 @@ def d_sys(
         bins: of the histograms; a tenth of the mated scores and at most 100 by default, as public
             tools have it.
 
-    Returns:
-        0 to 1.
-
     Raises:
         UsageError: fewer than 10 mated scores and no `bins`, omega not positive, or a score is not
             finite.
@@ -93,34 +90,25 @@ def d_sys(
 def d_sys_figure(
     scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> Figure:
-    """D_sys of all scores, omega 1: ``linkage.d_sys``.
-
-    Resamples keep the edges of the bins.
-    """
-    key, label = "linkage.d_sys", "D_sys"
+    """D_sys of all scores, omega 1; resamples keep the edges of the bins."""
     bins = _bins(scores.mated.size)
     if bins < 1:
         note = f"needs {_FEWEST} mated scores for a histogram; there are {scores.mated.size}"
-        return Figure(key, label, None, "", note=note)
+        return FAMILY.figure("d_sys", None, note=note, ceiling=None, floor=None)
     low, high = (counts.low, counts.high) if counts else _range(scores)
     edges = _edges(low, high, bins)
     replicates = None
     if weights is None:
-        own, others = _pooled_cells(scores, edges[1:-1])
+        own = cell_counts(np.sort(scores.mated), edges[1:-1]).astype(np.float64)
+        blocks = (np.sort(block, axis=None) for _, block in scores.non_mated_blocks())
+        others = np.asarray(sum(cell_counts(each, edges[1:-1]) for each in blocks), np.float64)
     else:
         by_speaker = speaker_cells(scores, edges[1:-1])
         own, others = (x.sum(axis=0) for x in by_speaker)
         replicates = _d_sys(weights @ by_speaker[0], weights @ by_speaker[1], 1.0)
-    value = float(_d_sys(own, others, 1.0))
-    return Figure(
-        key,
-        label,
-        value,
-        "",
-        replicates=replicates,
-        ceiling=1.0 if bins > 1 else 0.0,
-        floor=0.0,
-        note=f"histograms of {bins} bins: chance reads above 0; perfect separation reads below 1",
+    note = f"histograms of {bins} bins: chance reads above 0; perfect separation reads below 1"
+    return FAMILY.figure(
+        "d_sys", float(_d_sys(own, others, 1.0)), replicates, note, ceiling=float(bins > 1)
     )
 
 
@@ -138,13 +126,6 @@ def _range(scores: ScoredComparisons) -> tuple[float, float]:
     blocks = (scores.mated, *(block for _, block in scores.non_mated_blocks()))
     ends = [(block.min(), block.max()) for block in blocks]
     return float(min(low for low, _ in ends)), float(max(high for _, high in ends))
-
-
-def _pooled_cells(scores: ScoredComparisons, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
-    own = cell_counts(np.sort(scores.mated), cuts)
-    blocks = (block for _, block in scores.non_mated_blocks())
-    others = sum(cell_counts(np.sort(block, axis=None), cuts) for block in blocks)
-    return own.astype(np.float64), np.asarray(others, dtype=np.float64)
 
 
 def _d_sys(own: FloatArray, others: FloatArray, omega: float) -> _Doubles:
@@ -183,9 +164,6 @@ def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArra
         test: shape (S, P), one other trial of each of S speakers.
         passing: shape (P,), M: how many calibration trials the enrolled speaker has.
 
-    Returns:
-        shape (P,).
-
     Raises:
         UsageError: shapes that do not fit, or M not between 1 and K - 1.
     """
@@ -206,16 +184,7 @@ def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArra
 def pi_sing(calibration: AnyArray, test: AnyArray, passing: IntArray) -> float:
     """Probability that an enrolled speaker's predicate singles out one of S test speakers.
 
-    Args:
-        calibration: shape (K, P), as `isolated`.
-        test: shape (S, P).
-        passing: shape (P,).
-
-    Returns:
-        a share; `CHANCE_SING`, 37 %, where scores know nothing.
-
-    Raises:
-        UsageError: as `isolated`.
+    Arguments and errors as of `isolated`; `CHANCE_SING`, 37 %, where scores know nothing.
 
     Example:
         >>> scores = np.eye(4)
@@ -226,18 +195,17 @@ def pi_sing(calibration: AnyArray, test: AnyArray, passing: IntArray) -> float:
 
 
 def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figure:
-    """pi_sing of a matrix: ``linkage.pi_sing``.
+    """pi_sing of a matrix.
 
     Each of ten trials of a speaker, drawn by `settled_order`, tests once, while the others
     calibrate: thresholds never see the trial they are tested on, and every speaker takes part.
     Speakers with one trial are left out. On a resample, predicates of a speaker count as often as
     the speaker, each tested among all speakers.
     """
-    key, label = "linkage.pi_sing", "pi_sing"
     many = np.flatnonzero(np.bincount(matrix.owner) > 1)
     if len(many) < 2:
         note = "needs two speakers with two trials: one to calibrate on, one to test"
-        return Figure(key, label, None, "share", note=note)
+        return FAMILY.figure("pi_sing", None, note=note, ceiling=None, floor=None, ties="")
     rows, fold, owner = _folds(matrix, many)
     scores = np.asarray(matrix.scores[rows]).T[matrix.tested[many]]
     trials = np.bincount(owner)
@@ -252,19 +220,12 @@ def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figur
         kept = weights[:, many]
         with np.errstate(invalid="ignore"):
             replicates = kept @ hits / folds / kept.sum(axis=1)
-    return Figure(
-        key,
-        label,
-        float(hits.mean() / folds),
-        "share",
-        replicates=replicates,
-        ceiling=1.0,
-        floor=CHANCE_SING,
-        ties="strict",
-        note=f"among {plural(len(many), 'speaker')}, {plural(folds, 'fold')}"
+    note = (
+        f"among {plural(len(many), 'speaker')}, {plural(folds, 'fold')}"
         + (f" of {folds} trials of each, drawn" if left_out else "")
-        + "; chance is 37 %, and a predicate may isolate another person than its own",
+        + "; chance is 37 %, and a predicate may isolate another person than its own"
     )
+    return FAMILY.figure("pi_sing", float(hits.mean() / folds), replicates, note)
 
 
 def _folds(matrix: ScoreMatrix, many: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -278,8 +239,8 @@ def _folds(matrix: ScoreMatrix, many: IntArray) -> tuple[IntArray, IntArray, Int
     return rows, number[rows], np.searchsorted(many, matrix.owner[rows])
 
 
-# ----------------------------------------------------------------------------------------- figures
-# The figures of linkability: D_sys, pi_link and pi_sing.
+# ---------------------------------------------------------------------------------------- linking
+# pi_link: is the right one the best match among N' people drawn at random (Vauquier et al., 2025)?
 
 
 def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> _Doubles:
@@ -293,9 +254,6 @@ def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> _Double
             (`ScoreMatrix.better`).
         population: N.
         candidates: N', any shape, from 1 to N. Chance is 1 / N'.
-
-    Returns:
-        shape of `candidates`: mean over the trials.
 
     Raises:
         UsageError: candidates or ranks that do not fit into N, or no trial.
@@ -318,11 +276,7 @@ def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> _Double
 
 
 def pi_link_curve(matrix: ScoreMatrix) -> tuple[IntArray, _Doubles]:
-    """pi_link against the number of candidates, to plot.
-
-    Returns:
-        N' from 2 to N, shape (N - 1,), at most some 200 of them, and pi_link at each.
-    """
+    """N' from 2 to N, at most some 200 of them, and pi_link at each."""
     steps = np.geomspace(2, matrix.population, min(matrix.population - 1, 200))
     candidates = np.unique(np.rint(steps).astype(np.intp))
     return candidates, pi_link(matrix.better, matrix.population, candidates)
@@ -331,16 +285,12 @@ def pi_link_curve(matrix: ScoreMatrix) -> tuple[IntArray, _Doubles]:
 def figures(
     matrix: ScoreMatrix, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
-    """D_sys, pi_link among 2, 10 and all speakers, and pi_sing.
+    """D_sys, pi_link among 2, 10 (from N = 11) and all speakers, and pi_sing.
 
     Args:
         matrix: trials x speakers.
         weights: shape (B, S), from `resamples`: gives the figures their replicates.
         counts: of this matrix, where it was counted already.
-
-    Returns:
-        keys ``linkage.d_sys``, ``linkage.pi_link_2``, ``.pi_link_10`` (from N = 11),
-        ``.pi_link_all`` and ``linkage.pi_sing``.
     """
     return (d_sys_figure(matrix, weights, counts), *rank_figures(matrix, weights))
 
@@ -351,7 +301,7 @@ def rank_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tupl
 
 
 def link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figure, ...]:
-    """``linkage.pi_link_2``, ``.pi_link_10`` and ``.pi_link_all``, as `figures`."""
+    """pi_link among 2, 10 and all speakers, as `figures`."""
     population = matrix.population
     wanted = [(n, str(n)) for n in (2, 10) if n < population] + [(population, "all")]
     levels, place = np.unique(matrix.better, return_inverse=True)
@@ -364,32 +314,19 @@ def link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figur
         seen = weights @ cells.reshape(shape).astype(np.float64)
         replicates = seen @ table / seen.sum(axis=1, keepdims=True)
     return tuple(
-        Figure(
-            f"linkage.pi_link_{name}",
-            f"pi_link among {count}",
-            float(mean[i]),
-            "share",
-            replicates=None if replicates is None else replicates[:, i],
-            ceiling=1.0,
-            floor=1 / count,
-            ties="optimistic",
+        FAMILY.figure(
+            f"pi_link_{name}", float(mean[i]), None if replicates is None else replicates[:, i],
+            label=f"pi_link among {count}", floor=1 / count,
         )
         for i, (count, name) in enumerate(wanted)
-    )
+    )  # fmt: skip
 
 
 def link_table(levels: IntArray, population: int, candidates: IntArray) -> _Doubles:
     """pi_link of a trial that m others beat: ``C(N - N', m) / C(N - 1, m)``.
 
-    The same number as ``C(N - 1 - m, N' - 1) / C(N - 1, N' - 1)``, as a product over m.
-
-    Args:
-        levels: shape (L,), m.
-        population: N.
-        candidates: shape (C,), N'.
-
-    Returns:
-        shape (L, C).
+    The same number as ``C(N - 1 - m, N' - 1) / C(N - 1, N' - 1)``, as a product over m. Of levels m
+    (L,) and candidates N' (C,), shape (L, C).
     """
     placed = np.arange(levels.max())
     free = np.maximum(population - candidates[:, None] - placed, 0) / (population - 1.0 - placed)
@@ -418,43 +355,25 @@ def _paint_linkage(axes: Axes, systems: Systems) -> None:
     axes.set_ylabel("chance to pick the right one")
 
 
-DRAWINGS = (
-    Drawing(
-        "linkage",
-        "The smaller the circle, the easier",
-        "Chance that the speaker is the best match among N′ people.",
-        _paint_linkage,
-    ),
-)
-
-
 # ------------------------------------------------------------------------------------------ family
-# The declaration of linkability.
-
-_LINK = FigureEntry("pi_link_{count}", "linkage.pi_link_{count}",
-                    "chance to pick the right one of {count}", LimitRule("share"),
-                    ("matrix",))  # fmt: skip
-_FIGURES = (
-    FigureEntry("d_sys", "linkage.d_sys",
-                "how little the two histograms of scores overlap, 0 to 1", LimitRule("fitted")),
-    _LINK.at(count=2).named("pi_link_2", "chance to pick the right one of two people"),
-    _LINK.at(count=10).named("pi_link_10", "chance to pick the right one of ten"),
-    _LINK.at(count="all").named("pi_link", "chance to pick the right one of all"),
-    FigureEntry("pi_sing", "linkage.pi_sing",
-                "chance to isolate exactly one person; 37 % is no evidence", LimitRule("share"),
-                ("matrix",)),
-)  # fmt: skip
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
     pooled = d_sys_figure(context.pool, context.pool_weights, context.counts)
-    if context.matrix is None:
+    matrix = context.matrix
+    if matrix is None:
         return FamilyResult((pooled,))
-    candidates, linked = pi_link_curve(context.matrix)
+    candidates, linked = pi_link_curve(matrix)
     return FamilyResult(
-        (pooled, *rank_figures(context.matrix, context.weights)),
+        (pooled, *rank_figures(matrix, context.weights)),
         curves={"linkage": Line(candidates.astype(np.float64), linked)},
     )
+
+
+def _link(count: int | str, name: str, whom: str) -> FigureEntry:
+    return FigureEntry(name, f"linkage.pi_link_{count}", f"chance to pick the right one of {whom}",
+                       LimitRule("share"), ("matrix",), unit="share", ceiling=1.0,
+                       ties="optimistic", like="linkage.pi_link_{count}")  # fmt: skip
 
 
 FAMILY = Family(
@@ -465,10 +384,24 @@ FAMILY = Family(
     "mated scores read 0 even if they separate perfectly, and chance reads above 0. pi_link "
     "depends on the number of people to choose from: name it with the figure.",
     needs=("pool",),
-    figures=_FIGURES,
+    figures=(
+        FigureEntry("d_sys", "linkage.d_sys",
+                    "how little the two histograms of scores overlap, 0 to 1", LimitRule("fitted"),
+                    label="D_sys", floor=0.0),
+        _link(2, "pi_link_2", "two people"),
+        _link(10, "pi_link_10", "ten"),
+        _link("all", "pi_link", "all"),
+        FigureEntry("pi_sing", "linkage.pi_sing",
+                    "chance to isolate exactly one person; 37 % is no evidence", LimitRule("share"),
+                    ("matrix",), label="pi_sing", unit="share", ceiling=1.0, floor=CHANCE_SING,
+                    ties="strict"),
+    ),
     compute=_compute,
     main=("linkage.d_sys", "linkage.pi_link_10"),
-    drawings=DRAWINGS,
+    drawings=(
+        Drawing("linkage", "The smaller the circle, the easier",
+                "Chance that the speaker is the best match among N′ people.", _paint_linkage),
+    ),
     extremes=Extremes(
         monotone=("pi_link",),
         at_ceiling=("pi",),
@@ -476,4 +409,4 @@ FAMILY = Family(
         flat_at_floor=("d_sys",),
         made=figures,
     ),
-)
+)  # fmt: skip

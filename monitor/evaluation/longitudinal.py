@@ -13,7 +13,7 @@ guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from monitor.evaluation.family import (
     Figure,
     FigureEntry,
     LimitRule,
-)
+)  # fmt: skip
 from monitor.evaluation.lid import (
     FOLDS,
     STYLE,
@@ -35,10 +35,11 @@ from monitor.evaluation.lid import (
     LidCalibration,
     LidStyle,
     SpeakerSums,
+    Tempering,
     calibrate,
     cross_calibrate,
     local_bits,
-)
+)  # fmt: skip
 from monitor.evaluation.scores.comparisons import ScoreMatrix, resampled
 from monitor.maths.composition import guides
 from monitor.maths.statistics import Estimate
@@ -74,9 +75,8 @@ class LongitudinalCurve:
         tested: index into `ScoreMatrix.tested` of the speakers with K trials or more, shape (S',).
         bits: by rule, ``log2(N p)`` of each speaker after k trials, shape (S', K).
         ceiling_bits: log2 N.
-        temperature: of the rule of that name; the mean over folds where cross-fitted.
-        tau: of ``count``, as temperature.
-        rho: of ``count``, as temperature: how alike the trials of one speaker are.
+        temperature, tau, rho: of the rules ``temperature`` and ``count``; means over folds where
+            cross-fitted. Rho says how alike the trials of one speaker are.
         note: one sentence where the fit needs it.
     """
 
@@ -108,15 +108,7 @@ class LongitudinalCurve:
         return np.asarray(self._of(rule).mean(axis=0))
 
     def replicates(self, weights: FloatArray, rule: str = "count") -> FloatArray:
-        """`mean_bits` of resamples.
-
-        Args:
-            weights: shape (B, S), from `resamples`.
-            rule: one of `rules`.
-
-        Returns:
-            shape (B, K); NaN where none of the curve's speakers was drawn.
-        """
+        """`mean_bits` of resamples, weights (B, S): (B, K), NaN where none of the speakers is."""
         chosen = weights[:, self.tested]
         with np.errstate(invalid="ignore"):
             return np.asarray(chosen @ self._of(rule) / chosen.sum(axis=1, keepdims=True))
@@ -158,10 +150,9 @@ class AgainstTrials:
     Attributes:
         trials: shape (K,).
         bits: mean over speakers, shape (K,).
-        low: lower 95 % limit, shape (K,); None without resamples.
-        high: upper limit, as low.
-        linear: ``D(1) k``, as basic composition grows; capped at the ceiling.
-        root: ``D(1) sqrt(k)``, as advanced composition grows; capped likewise.
+        low, high: 95 % limits, shape (K,); None without resamples.
+        linear, root: ``D(1) k`` and ``D(1) sqrt(k)``, as basic and advanced composition grow;
+            capped at the ceiling.
         ceiling_bits: log2 N.
         rule: how trials were put together.
     """
@@ -203,9 +194,6 @@ def longitudinal(
         as_rows: rows stand in the order of the streams they come from; else each speaker's trials
             are taken in an order drawn at random, which no order of the rows changes.
 
-    Returns:
-        the curve under every rule.
-
     Raises:
         UsageError: embeddings that do not fit, no speaker with K trials, or trials of one speaker
             and no `dev`.
@@ -229,7 +217,7 @@ def longitudinal(
         tempering = learnt.temper(calibration.row_weight(dev.population), learners)
         everyone = np.ones(len(sums.tested), dtype=bool)
         bits = sums.bits(calibration.row_weight(matrix.population), tempering, everyone)
-        return _curve(sums, bits, [tempering.constant], [tempering.tau], [tempering.rho], "")
+        return _curve(sums, bits, [tempering], "")
     crossed = (
         calibration
         if isinstance(calibration, CrossCalibration)
@@ -251,14 +239,7 @@ def longitudinal(
         found.append(tempering)
         for rule, values in sums.bits(weight, tempering, inside).items():
             bits.setdefault(rule, np.empty(sums.rows.shape))[inside] = values
-    return _curve(
-        sums,
-        bits,
-        [each.constant for each in found],
-        [each.tau for each in found],
-        [each.rho for each in found],
-        f"cross-fitted over speakers, {plural(len(found), 'fold')}",
-    )
+    return _curve(sums, bits, found, f"cross-fitted over speakers, {plural(len(found), 'fold')}")
 
 
 def against_trials(
@@ -271,45 +252,28 @@ def against_trials(
 ) -> AgainstTrials:
     """Disclosure against the number of trials, beside straight and square-root growth.
 
-    Args:
-        matrix: the trials.
-        dev: as `longitudinal`.
-        style: as `calibrate`.
-        rule: how trials are put together; ``count`` is calibrated at every k.
-        weights: shape (B, S), from `resamples`, for limits.
-        longest: as `longitudinal`.
-
-    Returns:
-        the curve; the guides start from its first point, and from 0 where that is negative.
-
-    Raises:
-        UsageError: as `longitudinal`, or an unknown rule.
+    Arguments and errors as of `longitudinal`; `weights`, shape (B, S), from `resamples`, are for
+    limits. Guides start from the first point, and from 0 where that is negative.
     """
     return longitudinal(matrix, dev, style, longest).against_trials(rule, weights)
 
 
 def _curve(
-    sums: SpeakerSums,
-    bits: Mapping[str, FloatArray],
-    constant: list[float],
-    tau: list[float],
-    rho: list[float],
-    note: str,
+    sums: SpeakerSums, bits: Mapping[str, FloatArray], learnt: Sequence[Tempering], note: str
 ) -> LongitudinalCurve:
     return LongitudinalCurve(
-        trials=sums.trials,
-        tested=sums.tested,
-        bits=bits,
-        ceiling_bits=sums.matrix.ceiling_bits,
-        temperature=float(np.mean(constant)),
-        tau=float(np.mean(tau)),
-        rho=float(np.mean(rho)),
+        sums.trials,
+        sums.tested,
+        bits,
+        sums.matrix.ceiling_bits,
+        temperature=float(np.mean([each.constant for each in learnt])),
+        tau=float(np.mean([each.tau for each in learnt])),
+        rho=float(np.mean([each.rho for each in learnt])),
         note=note,
     )
 
 
 # ----------------------------------------------------------------------------------------- figures
-# The figures of several trials of one speaker, and their curve beside its guides.
 
 RULE = "count"
 """The rule that is drawn: calibrated after any number of trials."""
@@ -329,14 +293,9 @@ def figures(
 ) -> tuple[Figure, ...]:
     """Bits after all trials of the curve by each rule.
 
-    Args:
-        curve: of a matrix.
-        weights: shape (B, S), from `resamples`.
-        tested: S, the speakers who have trials; those of the curve where not given.
-
-    Returns:
-        ``longitudinal.RULE_bits`` of each rule. What the trials amount to if they were independent
-        is in the curve (`LongitudinalCurve.effective_trials`), and no figure: it has no limits.
+    `weights`, shape (B, S), are from `resamples`; `tested` is S, the speakers who have trials,
+    where these are not those of the curve. What the trials amount to if they were independent is in
+    the curve (`LongitudinalCurve.effective_trials`), and no figure: it has no limits.
     """
     last = int(curve.trials[-1])
     among = len(curve.tested)
@@ -344,34 +303,12 @@ def figures(
     made = []
     for rule in curve.rules:
         note = "; ".join(part for part in (_NOTES.get(rule, ""), curve.note, who) if part)
+        drawn = None if weights is None else curve.replicates(weights, rule)[:, -1]
         made.append(
-            Figure(
-                f"longitudinal.{rule}_bits",
-                f"{plural(last, 'trial')}: {rule}",
-                float(curve.mean_bits(rule)[-1]),
-                "bits",
-                replicates=None if weights is None else curve.replicates(weights, rule)[:, -1],
-                ceiling=curve.ceiling_bits,
-                floor=0.0,
-                note=note,
-            )
-        )
+            FAMILY.figure(f"{rule}_bits", float(curve.mean_bits(rule)[-1]), drawn, note,
+                          label=f"{plural(last, 'trial')}: {rule}", ceiling=curve.ceiling_bits)
+        )  # fmt: skip
     return tuple(made)
-
-
-def lines(
-    curve: LongitudinalCurve, weights: FloatArray | None = None
-) -> tuple[Line, dict[str, Line]]:
-    """Mean bits against the number of trials, with limits where there are weights, and its guides.
-
-    Returns:
-        the curve; linear and square-root growth from its first trial, capped at the ceiling: no
-        guarantees.
-    """
-    found = curve.against_trials(RULE, weights)
-    x = found.trials.astype(np.float64)
-    guides = {"linear": Line(x, found.linear), "square root": Line(x, found.root)}
-    return Line(x, found.bits, found.low, found.high), guides
 
 
 # ------------------------------------------------------------------------------------------ curves
@@ -409,19 +346,7 @@ def _paint_heard(axes: Axes, systems: Systems) -> None:
     axes.set_ylabel("bits disclosed, mean over speakers")
 
 
-DRAWINGS = (
-    Drawing(
-        "heard",
-        "What hearing more discloses",
-        "Bits after several trials of one speaker, beside linear and square-root growth from the "
-        "first. The guides are no guarantee.",
-        _paint_heard,
-    ),
-)
-
-
 # ------------------------------------------------------------------------------------------ family
-# The declaration of what several trials of one speaker disclose.
 
 _OVERSURE = LimitRule("none", why="a few speakers of whom it is wrongly sure decide it")
 _RULES = (
@@ -447,10 +372,14 @@ def _compute(context: EvaluationContext) -> FamilyResult:
         heard = longitudinal(matrix, context.dev, STYLE, calibration=calibration, as_rows=False)
     except UsageError as error:
         return FamilyResult((), (f"What hearing more discloses is left out: {error}.",))
-    line, guides = lines(heard, context.weights)
+    drawn = heard.against_trials(RULE, context.weights)
+    x = drawn.trials.astype(np.float64)
     return FamilyResult(
         figures(heard, context.weights, len(matrix.tested)),
-        curves={"heard": line, "guides": guides},
+        curves={
+            "heard": Line(x, drawn.bits, drawn.low, drawn.high),
+            "guides": {"linear": Line(x, drawn.linear), "square root": Line(x, drawn.root)},
+        },
     )
 
 
@@ -462,14 +391,14 @@ FAMILY = Family(
     "overconfident. Where sum and fitted temperature part, believe the latter.",
     needs=("matrix",),
     figures=tuple(
-        FigureEntry(
-            f"heard_{rule}",
-            f"longitudinal.{rule}_bits",
-            f"bits after several trials, {how}",
-            limits,
-        )
+        FigureEntry(f"heard_{rule}", f"longitudinal.{rule}_bits",
+                    f"bits after several trials, {how}", limits, unit="bits", floor=0.0)
         for rule, how, limits in _RULES
     ),
     compute=_compute,
-    drawings=DRAWINGS,
-)
+    drawings=(
+        Drawing("heard", "What hearing more discloses",
+                "Bits after several trials of one speaker, beside linear and square-root growth "
+                "from the first. The guides are no guarantee.", _paint_heard),
+    ),
+)  # fmt: skip

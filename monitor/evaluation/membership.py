@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from monitor.errors import UsageError
 from monitor.evaluation.family import (
-    Derived,
     EvaluationContext,
     Extremes,
     Family,
@@ -31,7 +31,7 @@ from monitor.evaluation.family import (
     LimitRule,
     finite_value,
     share_aloud,
-)
+)  # fmt: skip
 from monitor.maths.composition import DELTA, epsilon_lower_nats, epsilon_nats, finite_epsilon_nats
 from monitor.maths.roc import Highest, RunningWeights, Tail
 from monitor.maths.statistics import REPLICATES
@@ -49,14 +49,9 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """What an attacker gets at one threshold.
+    """What an attacker gets who accepts what scores strictly higher than a threshold.
 
-    Attributes:
-        threshold: accepted is what scores strictly higher.
-        hits: mated scores above it.
-        mated: how many mated scores there are.
-        false_alarms: non-mated scores above it.
-        non_mated: how many non-mated scores there are.
+    Hits are out of so many mated scores, false alarms out of so many non-mated ones.
     """
 
     threshold: float
@@ -78,12 +73,7 @@ class OperatingPoint:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Both rates on each of B resamples, each with a threshold of its own.
-
-    Attributes:
-        tpr: shape (B,).
-        fpr: shape (B,), realised.
-    """
+    """Both realised rates on each of B resamples, each with a threshold of its own: shape (B,)."""
 
     tpr: FloatArray
     fpr: FloatArray
@@ -121,14 +111,9 @@ def operating_points(
 ) -> tuple[tuple[OperatingPoint, Rates | None, Rates | None], ...]:
     """One look at all scores for several rates; only its highest non-mated scores are kept.
 
-    Args:
-        scores: a matrix, or comparisons of any kind.
-        rates: false positive rates asked for, in (0, 1).
-        weights: shape (B, S), from `pooled_resamples`.
-
-    Returns:
-        for each rate the point, both rates on each resample of speakers (None without weights), and
-        `half_trials` (None where there is but one score of a kind).
+    For each rate the point, both rates on each resample of speakers (None without weights, shape
+    (B, S), from `pooled_resamples`), and `half_trials` (None where there is but one score of a
+    kind).
 
     Raises:
         UsageError: as `operating_point`, or a resample without any speaker.
@@ -136,11 +121,10 @@ def operating_points(
     total = int(scores.non_mated_counts.sum())
     keep = 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE
     tail = _tail(scores, keep)
-    found = None if weights is None else _resampled(scores, tail, weights, rates)
-    while weights is not None and found is None:
+    found: list[Rates] | None = None
+    while weights is not None and (found := _resampled(scores, tail, weights, rates)) is None:
         keep = 4 * keep + 1  # some resample has few high scores: look further down
         tail = _tail(scores, keep)
-        found = _resampled(scores, tail, weights, rates)
     mated = _descending(scores.mated)
     halves = min(mated.size, total) >= 2
     return tuple(
@@ -158,13 +142,6 @@ def mirrored_points(
 ) -> tuple[OperatingPoint, ...]:
     """Points of the attacker who takes low scores for alike: those of the negated scores.
 
-    Args:
-        scores: a matrix, or comparisons of any kind; read once in blocks.
-        rates: false positive rates asked for, in (0, 1).
-
-    Raises:
-        UsageError: as `operating_point`.
-
     Example:
         >>> from monitor.evaluation.scores.comparisons import ScoreMatrix
         >>> distances = ScoreMatrix(1.0 - np.eye(4), np.arange(4))
@@ -178,24 +155,14 @@ def mirrored_points(
 
 
 def half_trials(
-    mated: FloatArray,
-    non_mated: FloatArray,
-    fpr: float,
-    replicates: int = REPLICATES,
+    mated: FloatArray, non_mated: FloatArray, fpr: float, replicates: int = REPLICATES,
     seed: int = 0,
-) -> Rates:
+) -> Rates:  # fmt: skip
     """Resample half as many mated and half as many non-mated scores, as VoxGuard does.
 
     With replacement. The scores count as independent trials, which those of one speaker are not:
     resampling speakers is right. No resample is written out: where its threshold falls and what
     exceeds it are drawn from their exact distributions.
-
-    Args:
-        mated: any shape.
-        non_mated: any shape.
-        fpr: false positive rate asked for, in (0, 1).
-        replicates: B.
-        seed: equal seeds give equal replicates.
 
     Raises:
         UsageError: as `operating_point`, or a single score on one side.
@@ -311,13 +278,13 @@ def _descending(mated: FloatArray) -> FloatArray:
 
 
 # ----------------------------------------------------------------------------------------- figures
-# The figures of membership inference: TPR, realised FPR and epsilon at each rate.
 
 RATES = (1e-2, 1e-3, 1e-4)
 """False positive rates that VoxGuard reports at."""
 
 _BOUND = "It bounds the mechanism's epsilon from below and promises nothing."
 _COUNTED = "Scores count as independent; those of one speaker are not."
+_ENDLESS = "Infinite: nobody was accepted by mistake, or nobody missed. See the lower bound."
 
 
 def figures(
@@ -327,19 +294,13 @@ def figures(
     rates: tuple[float, ...] = RATES,
     delta: float = DELTA,
 ) -> tuple[Figure, ...]:
-    """TPR at low FPR and the epsilon that it rules out.
+    """TPR at low FPR and the epsilon that it rules out: seven figures at each rate.
 
     Args:
         scores: a matrix, or comparisons of any kind.
         weights: shape (B, S), from `pooled_resamples`. The threshold moves with each resample.
         rates: false positive rates to report at.
         delta: of the (epsilon, delta)-privacy in question.
-
-    Returns:
-        for each rate, such as 1e-2: ``membership.tpr_at_1e-2``, ``.realised_fpr_at_1e-2``,
-        ``.epsilon_nats_at_1e-2``, ``.epsilon_lower_nats_at_1e-2``,
-        ``.epsilon_lower_mirrored_nats_at_1e-2``, ``.half_trials_tpr_at_1e-2`` and
-        ``.half_trials_epsilon_nats_at_1e-2``.
 
     Example:
         >>> from monitor.evaluation.scores.comparisons import ScoreMatrix
@@ -348,143 +309,64 @@ def figures(
         >>> found[0].key, found[1].key, round(found[1].value, 4)
         ('membership.tpr_at_1e-2', 'membership.realised_fpr_at_1e-2', 0.0083)
     """
-    found: list[Figure] = []
     points = operating_points(scores, rates, weights)
     mirrored = mirrored_points(scores, rates)
-    for rate, (point, replicates, half), other in zip(rates, points, mirrored, strict=True):
-        at = _At(rate, point)
-        found += (
-            *_rates(at, rate, point, replicates),
-            *_epsilon(at, point, replicates),
-            *_lower(at, point, other, delta),
-            *_halves(at, half),
-        )
+    found: list[Figure] = []
+    for rate, (point, drawn, half), other in zip(rates, points, mirrored, strict=True):
+        found += _at_rate(rate, point, drawn, half, other, delta)
     return tuple(found)
 
 
-class _At:
-    """Makes the figures of one rate."""
-
-    def __init__(self, rate: float, point: OperatingPoint) -> None:
-        self.rate = np.format_float_scientific(rate, trim="-", exp_digits=1)  # 1e-2
-        self.reach = (
-            ""
-            if allowed_alarms(rate, point.non_mated)
-            else f"{point.non_mated} non-mated scores cannot show a rate of {self.rate}: this is "
-            "where none is accepted by mistake. "
-        )
-
-    def figure(
-        self,
-        key: str,
-        label: str,
-        value: float | None,
-        unit: str,
-        note: str = "",
-        *,
-        replicates: FloatArray | None = None,
-        ceiling: float | None = None,
-        floor: float = 0.0,
-        text: str = "",
-    ) -> Figure:
-        return Figure(
-            f"membership.{key}_at_{self.rate}",
-            f"{label}{' for' if label.startswith('FPR') else ' at FPR'} {self.rate}",
-            value,
-            unit,
-            replicates=replicates,
-            ceiling=ceiling,
-            floor=floor,
-            ties="strict",
-            note=(self.reach + note).strip(),
-            text=text,
-        )
-
-
-def _rates(
-    at: _At, rate: float, point: OperatingPoint, replicates: Rates | None
-) -> tuple[Figure, Figure]:
-    tied = point.false_alarms < allowed_alarms(rate, point.non_mated)
-    note = "Equal scores keep it below the rate asked for." if tied else ""
-    tpr = replicates.tpr if replicates else None
-    return (
-        at.figure("tpr", "TPR", point.tpr, "share", replicates=tpr, ceiling=1.0, floor=point.fpr),
-        at.figure("realised_fpr", "FPR reached", point.fpr, "share", note, ceiling=rate),
+def _at_rate(
+    rate: float, point: OperatingPoint, drawn: Rates | None, half: Rates | None,
+    mirrored: OperatingPoint, delta: float,
+) -> Iterator[Figure]:  # fmt: skip
+    written = np.format_float_scientific(rate, trim="-", exp_digits=1)  # 1e-2
+    allowed = allowed_alarms(rate, point.non_mated)
+    reach = (
+        ""
+        if allowed
+        else f"{point.non_mated} non-mated scores cannot show a rate of {written}: this is "
+        "where none is accepted by mistake. "
     )
 
+    def made(name: str, value: float | None, note: str = "", **given: Any) -> Figure:
+        entry = FAMILY.entry(f"membership.{name}_at_{written}")
+        assert entry is not None
+        label = f"{entry.label} {written}"
+        note = (reach + note).strip()
+        return FAMILY.figure(f"{name}_at_{written}", value, note=note, label=label, **given)
 
-def _epsilon(at: _At, point: OperatingPoint, replicates: Rates | None) -> tuple[Figure]:
+    yield made("tpr", point.tpr, replicates=drawn.tpr if drawn else None, floor=point.fpr)
+    tied = "Equal scores keep it below the rate asked for." * (point.false_alarms < allowed)
+    yield made("realised_fpr", point.fpr, tied, ceiling=rate)
     loss = float(epsilon_nats(point.tpr, point.fpr))
-    finite = bool(np.isfinite(loss))
-    endless = "Infinite: nobody was accepted by mistake, or nobody missed. See the lower bound."
-    return (
-        at.figure(
-            "epsilon_nats",
-            "ε̂",
-            max(loss, 0.0) if finite else None,
-            "nats",
-            _BOUND if finite else endless,
-            replicates=replicates.epsilon_nats if replicates else None,
-            text="" if finite else "infinite",
-        ),
-    )
-
-
-def _lower(
-    at: _At, point: OperatingPoint, mirrored: OperatingPoint, delta: float
-) -> tuple[Figure, Figure]:
-    """Of what scores higher than a threshold, and of what scores lower than another."""
+    losses = drawn.epsilon_nats if drawn else None
+    if np.isfinite(loss):
+        yield made("epsilon_nats", max(loss, 0.0), _BOUND, replicates=losses)
+    else:
+        yield made("epsilon_nats", None, _ENDLESS, replicates=losses, text="infinite")
     how = f"Clopper-Pearson, 95 %, δ {delta:g}."
     most = epsilon_lower_nats(point.mated, point.mated, 0, point.non_mated, delta=delta)
     bound, other = (
         epsilon_lower_nats(each.hits, each.mated, each.false_alarms, each.non_mated, delta=delta)
         for each in (point, mirrored)
     )
-    return (
-        at.figure(
-            "epsilon_lower_nats",
-            "ε lower bound",
-            bound,
-            "nats",
-            f"{how} {_BOUND} {_COUNTED}",
-            ceiling=most,
-        ),
-        at.figure(
-            "epsilon_lower_mirrored_nats",
-            "mirrored ε bound",
-            other,
-            "nats",
-            "For the attacker who takes low scores for alike, at the same rate: above 0 where "
-            f"mated scores lie lower than chance. {how} {_COUNTED}",
-            ceiling=most,
-        ),
-    )
-
-
-def _halves(at: _At, half: Rates | None) -> tuple[Figure, Figure]:
+    yield made("epsilon_lower_nats", bound, f"{how} {_BOUND} {_COUNTED}", ceiling=most)
+    yield made(
+        "epsilon_lower_mirrored_nats", other, "For the attacker who takes low scores for alike, at "
+        "the same rate: above 0 where mated scores lie lower than chance. "
+        f"{how} {_COUNTED}", ceiling=most,
+    )  # fmt: skip
     nothing = np.array([np.nan])
-    tpr, fpr, loss = (half.tpr, half.fpr, half.epsilon_nats) if half else (nothing,) * 3
+    tpr, fpr, losses = (half.tpr, half.fpr, half.epsilon_nats) if half else (nothing,) * 3
     note = _COUNTED if half else "Half of the trials is none."
     mean, spread = _spread(tpr)
-    loss_mean, loss_spread = _spread(loss)
-    return (
-        at.figure(
-            "half_trials_tpr",
-            "TPR, half the trials,",
-            mean,
-            "share",
-            f"{note}{spread}",
-            ceiling=1.0,
-            floor=float(np.nan_to_num(fpr.mean())),
-        ),
-        at.figure(
-            "half_trials_epsilon_nats",
-            "ε̂, half the trials,",
-            loss_mean,
-            "nats",
-            f"{note} Infinite resamples are left out.{loss_spread}",
-        ),
-    )
+    floor = float(np.nan_to_num(fpr.mean()))
+    yield made("half_trials_tpr", mean, f"{note}{spread}", floor=floor)
+    mean, spread = _spread(losses)
+    said = f"{note} Infinite resamples are left out.{spread}"
+    yield made("half_trials_epsilon_nats", mean, said)
 
 
 def _spread(replicates: FloatArray) -> tuple[float | None, str]:
@@ -498,33 +380,6 @@ def _spread(replicates: FloatArray) -> tuple[float | None, str]:
 
 
 # ------------------------------------------------------------------------------------------ family
-# The declaration of membership inference.
-
-_RATES = ("1e-2", "1e-3", "1e-4")
-
-
-def _epsilon_end(figure: Figure, tpr: float) -> float:
-    return max(0.0, float(epsilon_nats(tpr, float(figure.key.rpartition("_at_")[2]))))
-
-
-_OF_TPR = Derived(lambda key: key.replace(".epsilon_nats_at_", ".tpr_at_"), _epsilon_end)
-_DEPENDENT = LimitRule("none", why="scores are not independent")
-_AT_A_RATE = (
-    FigureEntry("tpr_{rate}", "membership.tpr_at_{rate}",
-                "share recognised by who allows a false alarm rate of {rate}", LimitRule("share")),
-    FigureEntry("fpr_{rate}", "membership.realised_fpr_at_{rate}",
-                "the rate that was reached for {rate}"),
-    FigureEntry("epsilon_{rate}", "membership.epsilon_nats_at_{rate}",
-                "log-ratio of the two, nats", LimitRule("derived", derived=_OF_TPR)),
-    FigureEntry("epsilon_low_{rate}", "membership.epsilon_lower_nats_at_{rate}",
-                "what the mechanism's epsilon is at least, nats"),
-    FigureEntry("epsilon_mirrored_{rate}", "membership.epsilon_lower_mirrored_nats_at_{rate}",
-                "the same where scores point away"),
-    FigureEntry("tpr_half_{rate}", "membership.half_trials_tpr_at_{rate}",
-                "tpr_{rate} on half of the scores", _DEPENDENT),
-    FigureEntry("epsilon_half_{rate}", "membership.half_trials_epsilon_nats_at_{rate}",
-                "epsilon_{rate} on half of the scores", _DEPENDENT),
-)  # fmt: skip
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
@@ -540,6 +395,35 @@ def _meaning(found: Mapping[str, Figure], _speakers: int) -> Iterator[str]:
         )
 
 
+def _epsilon_end(figure: Figure, tpr: float) -> float:
+    return max(0.0, float(epsilon_nats(tpr, float(figure.key.rpartition("_at_")[2]))))
+
+
+_OF_TPR = LimitRule("derived", source=lambda key: key.replace(".epsilon_nats_at_", ".tpr_at_"),
+                    change=_epsilon_end)  # fmt: skip
+_DEPENDENT = LimitRule("none", why="scores are not independent")
+_entry = partial(FigureEntry, ties="strict", floor=0.0)
+_AT_A_RATE = (
+    _entry("tpr_{rate}", "membership.tpr_at_{rate}",
+           "share recognised by who allows a false alarm rate of {rate}", LimitRule("share"),
+           label="TPR at FPR", unit="share", ceiling=1.0),
+    _entry("fpr_{rate}", "membership.realised_fpr_at_{rate}",
+           "the rate that was reached for {rate}", label="FPR reached for", unit="share"),
+    _entry("epsilon_{rate}", "membership.epsilon_nats_at_{rate}",
+           "log-ratio of the two, nats", _OF_TPR, label="ε̂ at FPR", unit="nats"),
+    _entry("epsilon_low_{rate}", "membership.epsilon_lower_nats_at_{rate}",
+           "what the mechanism's epsilon is at least, nats", label="ε lower bound at FPR",
+           unit="nats"),
+    _entry("epsilon_mirrored_{rate}", "membership.epsilon_lower_mirrored_nats_at_{rate}",
+           "the same where scores point away", label="mirrored ε bound at FPR", unit="nats"),
+    _entry("tpr_half_{rate}", "membership.half_trials_tpr_at_{rate}",
+           "tpr_{rate} on half of the scores", _DEPENDENT, label="TPR, half the trials, at FPR",
+           unit="share", ceiling=1.0),
+    _entry("epsilon_half_{rate}", "membership.half_trials_epsilon_nats_at_{rate}",
+           "epsilon_{rate} on half of the scores", _DEPENDENT,
+           label="ε̂, half the trials, at FPR", unit="nats"),
+)  # fmt: skip
+
 FAMILY = Family(
     key="membership",
     place=90,
@@ -548,7 +432,7 @@ FAMILY = Family(
     "with ties the rate that was realised is another. epsilon is a lower bound on what the "
     "mechanism leaks: a small one proves nothing.",
     needs=("pool",),
-    figures=tuple(entry.at(rate=rate) for rate in _RATES for entry in _AT_A_RATE),
+    figures=tuple(entry.at(rate=rate) for rate in ("1e-2", "1e-3", "1e-4") for entry in _AT_A_RATE),
     compute=_compute,
     main=("membership.tpr_at_1e-3", "membership.epsilon_lower_nats_at_1e-3"),
     meaning=_meaning,

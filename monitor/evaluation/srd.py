@@ -17,17 +17,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from math import perm
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from monitor.errors import UsageError
 from monitor.evaluation.family import (
-    Derived,
     EvaluationContext,
     Extremes,
     Family,
@@ -37,7 +35,7 @@ from monitor.evaluation.family import (
     LimitRule,
     finite_value,
     share_aloud,
-)
+)  # fmt: skip
 from monitor.evaluation.scores.comparisons import ScoreMatrix, settled_order
 from monitor.maths.disclosure import (
     RankStatistics,
@@ -45,15 +43,8 @@ from monitor.maths.disclosure import (
     null_bias_bits,
     rank1_match_bits,
     rank_statistics,
-)
-from monitor.maths.rank_models import (
-    LOSSES,
-    RankFit,
-    binomial_mean_disclosure_bits,
-    fit,
-    fit_many,
-    mean_disclosure_bits,
-)
+)  # fmt: skip
+from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, mean_bits_of
 from monitor.maths.ranks import all_rank_bounds, placed, rank_histogram, rank_histograms
 from monitor.maths.statistics import limits, quantile_limits, weighted_quantile
 from monitor.plots.canvas import MUTED, legend_above, numbers, percents
@@ -64,43 +55,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # -------------------------------------------------------------------------------------- replicates
-# MeanD of many rank histograms: of bootstrap replicates, and of single speakers.
-#
-# Source: docs/method.md section 3.
+# MeanD of many rank histograms: of bootstrap replicates, and of single speakers (docs/method.md
+# section 3).
 
 _CHUNK = 1 << 22
 _SPEAKERS = 128
 """Speakers whose rank models are fitted at a time."""
 
 
-@dataclass(frozen=True)
-class FittedModels:
-    """The LL rank model of many histograms.
-
-    Attributes:
-        alpha: shape (B,), NaN where the rank model is binomial.
-        beta: shape (B,), as alpha.
-        mean_bits: shape (B,), MeanD of the rank model.
-    """
-
-    alpha: FloatArray
-    beta: FloatArray
-    mean_bits: FloatArray
-
-
 def resampled_histograms(
     matrix: ScoreMatrix, weights: FloatArray, ties: str = "spread"
 ) -> FloatArray:
-    """The rank histogram of each resample of speakers.
-
-    Args:
-        matrix: the trials.
-        weights: shape (B, S), from `resamples`.
-        ties: one of `TIE_RULES`.
-
-    Returns:
-        shape (B, N).
-    """
+    """The rank histogram of each resample of speakers: weights (B, S) to (B, N)."""
     first, width = placed(matrix.better, matrix.tied, ties)
     step = max(_CHUNK // matrix.trials, 1)
     parts = [
@@ -112,21 +78,9 @@ def resampled_histograms(
     return np.concatenate(parts)
 
 
-def fit_rank_models(histograms: FloatArray) -> FittedModels:
-    """Fit the LL rank model to many histograms: the limits that cover stand on its MeanD.
-
-    Args:
-        histograms: shape (B, N).
-    """
-    speakers = histograms.shape[1]
-    alpha, beta, binomial = fit_many(histograms)
-    bits = np.empty(len(alpha))
-    wide = ~binomial
-    if wide.any():
-        bits[wide] = mean_disclosure_bits(alpha[wide], beta[wide], speakers)
-    if binomial.any():
-        bits[binomial] = binomial_mean_disclosure_bits(alpha[binomial], speakers)
-    return FittedModels(np.where(wide, alpha, np.nan), np.where(wide, beta, np.nan), bits)
+def _mean_bits(histograms: FloatArray) -> FloatArray:
+    """MeanD of the LL rank model of many histograms, (B, N) to (B,)."""
+    return mean_bits_of(*fit_many(histograms), histograms.shape[1])
 
 
 def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArray:
@@ -134,14 +88,8 @@ def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArra
 
     A speaker has few trials: the plug-in MeanD of n trials among N speakers reads up to
     ``log2(N / n)`` bits without any evidence, so each speaker's histogram is fitted by LL and the
-    rank model's MeanD is given (docs/method.md section 3).
-
-    Args:
-        matrix: the trials.
-        ties: one of `TIE_RULES`.
-
-    Returns:
-        shape (S,), bits, in the order of `matrix.tested`.
+    rank model's MeanD is given (docs/method.md section 3). Shape (S,), bits, in the order of
+    `matrix.tested`.
 
     Example:
         >>> scores = np.eye(3)[[0, 0, 1, 1, 2, 2]]
@@ -159,7 +107,7 @@ def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArra
         rows, some = order[low:high], np.arange(start, min(start + _SPEAKERS, count))
         alone = (owner[low:high] == some[:, None]).astype(np.float64)
         histograms = rank_histograms(first[rows], width[rows], matrix.population, alone)
-        parts.append(fit_rank_models(histograms).mean_bits)
+        parts.append(_mean_bits(histograms))
     return np.concatenate(parts)
 
 
@@ -174,7 +122,6 @@ _ENOUGH = 20
 """Arrangements of which the truth is 5 % at most."""
 _WHOLE = "permutations of whole speakers against the templates"
 _ROUNDING = 1e-9
-_Doubles: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -207,13 +154,9 @@ class NullBand:
 
 @dataclass(frozen=True)
 class _Dealing:
-    """Which template each trial is asked about: column ``places[p, who[t]]``.
+    """Which template each trial t is asked about: column ``places[p, who[t]]``.
 
-    Attributes:
-        places: shape (P, .).
-        who: shape (T,).
-        complete: every arrangement stands in it once, the truth as well.
-        words: for a note.
+    Where it is complete, every arrangement stands in it once, the truth as well.
     """
 
     places: IntArray
@@ -223,10 +166,7 @@ class _Dealing:
 
 
 def null_band(
-    matrix: ScoreMatrix,
-    permutations: int = PERMUTATIONS,
-    seed: int = 0,
-    ties: str = "spread",
+    matrix: ScoreMatrix, permutations: int = PERMUTATIONS, seed: int = 0, ties: str = "spread"
 ) -> NullBand:
     """Deal the speakers to other templates and read the disclosure that is left.
 
@@ -236,17 +176,7 @@ def null_band(
     no null: the truth is one of them, and could never be rare. Three speakers then draw a template
     each, whoever has drawn it as well: 27 ways. Two speakers (of four or fewer) can do neither, so
     that their trials are permuted: those of one speaker then count as independent, which scores of
-    two speakers cannot disprove.
-
-    Args:
-        matrix: the trials; its rows are sorted once, a block at a time.
-        permutations: P, at most: of more than 335 000 trials fewer than 200 are taken.
-        seed: of the permutations.
-        ties: one of `TIE_RULES`.
-
-    Returns:
-        the readings of every dealing, and how often one reads as much as the truth, which is
-        counted among them.
+    two speakers cannot disprove. Of more than 335 000 trials fewer than 200 permutations are taken.
 
     Raises:
         UsageError: no permutation, or an unknown rule.
@@ -269,22 +199,16 @@ def null_band(
         row = np.arange(len(scores))
         first[1:, part], width[1:, part] = better[row, column], tied[row, column]
     once = np.ones((1, matrix.trials))
-    histograms = np.concatenate(
-        [
-            rank_histograms(start, wide, matrix.population, once)
-            for start, wide in zip(first, width, strict=True)
-        ]
-    )
-    bits = fit_rank_models(histograms).mean_bits
+    pairs = zip(first, width, strict=True)
+    histograms = np.concatenate([rank_histograms(*pair, matrix.population, once) for pair in pairs])
+    bits = _mean_bits(histograms)
     guessed = histograms[:, 0] * matrix.population >= matrix.trials * (1 - _ROUNDING)
     signed = np.where(guessed, bits, -bits)
     among = signed[1:] if dealing.complete else signed
-    return NullBand(
-        _plug_in_bits(histograms[1:]),
-        bits[1:],
-        float((among >= signed[0] - _ROUNDING).mean()),
-        dealing.words,
-    )
+    p = histograms[1:] / histograms[1:].sum(axis=1, keepdims=True)
+    counted = (p * np.log2(matrix.population * np.where(p > 0, p, 1.0))).sum(axis=1)
+    chance = float((among >= signed[0] - _ROUNDING).mean())
+    return NullBand(np.maximum(counted, 0.0), bits[1:], chance, dealing.words)
 
 
 def _deal(
@@ -315,18 +239,8 @@ def _deal(
     return _Dealing(trials, np.argsort(order), False, words)
 
 
-def _plug_in_bits(histograms: _Doubles) -> _Doubles:
-    p = histograms / histograms.sum(axis=1, keepdims=True)
-    bits = np.log2(histograms.shape[1] * np.where(p > 0, p, 1.0))
-    return np.asarray(np.maximum((p * bits).sum(axis=1), 0.0))
-
-
 def no_evidence(figures: Iterable[Figure]) -> bool:
-    """Whether permuted speakers read as much: the rank model's MeanD lies within its null band.
-
-    Args:
-        figures: of SRD.
-    """
+    """Whether permuted speakers read as much: the rank model's MeanD lies within its null band."""
     found = {figure.key: figure for figure in figures}
     own, band = found.get("srd.mean_bits_model"), found.get("srd.null_model_bits")
     if own is None or own.value is None or band is None or band.high is None:
@@ -340,15 +254,7 @@ def no_evidence(figures: Iterable[Figure]) -> bool:
 
 @dataclass(frozen=True)
 class FittedRankModel:
-    """Ranks of some trials, what they disclose and the rank model that they follow.
-
-    Attributes:
-        histogram: shape (N,), index 0 is rank 1.
-        trials: n.
-        ties: how a shared score was ranked.
-        statistics: of the histogram (plug-in).
-        rank_model: fitted by LL.
-    """
+    """Ranks of n trials, (N,), what they disclose (plug-in) and the rank model fitted by LL."""
 
     histogram: FloatArray
     trials: int
@@ -394,9 +300,6 @@ def fitted_rank_model(
         speakers: N.
         ties: ``"spread"``, ``"optimistic"``, ``"pessimistic"`` or ``"mid"``.
 
-    Returns:
-        histogram, statistics and rank model.
-
     Raises:
         CalibrationError: no trial.
         UsageError: unknown rule, or ranks that do not fit into N speakers.
@@ -413,13 +316,7 @@ def fitted_rank_model(
 
 
 def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
-    """The rank model by each of the five losses: LL, MS, WMS, RWMS and CLL.
-
-    Args:
-        histogram: shape (N,), index 0 is rank 1.
-
-    Returns:
-        in the order of `monitor.maths.rank_models.LOSSES`.
+    """The rank model of a histogram (N,) by each loss of `monitor.maths.rank_models.LOSSES`.
 
     Raises:
         CalibrationError: the histogram is empty.
@@ -435,31 +332,22 @@ def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
     for loss in LOSSES:
         rank_model = fit(histogram, loss)
         gamma = np.exp(rank_model.log_pmf(len(histogram)))
-        fitted.append(
-            LossFit(
-                loss=loss,
-                alpha=rank_model.alpha,
-                beta=rank_model.beta,
-                binomial=rank_model.binomial,
-                value=rank_model.value,
-                kl_bits=kl_bits(histogram, gamma),
-                rank1_match_bits=rank1_match_bits(histogram, gamma),
-                mean_bits=rank_model.mean_disclosure_bits(len(histogram)),
-                notes=rank_model.notes,
-            )
-        )
+        measures = {
+            "kl_bits": kl_bits(histogram, gamma),
+            "rank1_match_bits": rank1_match_bits(histogram, gamma),
+            "mean_bits": rank_model.mean_disclosure_bits(len(histogram)),
+        }
+        fitted.append(LossFit(**asdict(rank_model) | {"loss": loss} | measures))
     return tuple(fitted)
 
 
 # ----------------------------------------------------------------------------------------- meaning
 # What ranks come to, in plain words: how far they narrow a crowd down, how often they hit.
 
-_MEAN_BITS = ("srd.mean_bits_model", "srd.mean_bits")
-
 
 def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
     """A paragraph on MeanD, and one on first ranks and on the most telling trial."""
-    means = (figures.get(key) for key in _MEAN_BITS)
+    means = (figures.get(f"srd.{key}") for key in ("mean_bits_model", "mean_bits"))
     bits = next((each for each in means if each is not None and each.value is not None), None)
     if bits is not None:
         yield _crowd(figures, bits, speakers)
@@ -484,13 +372,16 @@ def _crowd(figures: Mapping[str, Figure], figure: Figure, people: int) -> str:
     bits = max(figure.value or 0.0, 0.0)
     left = people / 2.0**bits
     most = f"{np.log2(people):.2f}"
-    if _reversed(figures, bits):
+    chance = finite_value(figures.get("srd.null_chance"))
+    band = figures.get("srd.null_model_bits")
+    high = None if band is None else band.high
+    if chance is not None and high is not None and chance > 0.5 and bits > high:
         return (
             f"Of {people:,} people whom an attacker considers, the right one comes later than by "
             f"chance: who takes low scores for alike learns {bits:.2f} bits of the {most} that "
             "single somebody out."
         )
-    if _nothing(figures, bits, people):
+    if bits <= 0.002 * np.log2(people) if chance is None else chance > 0.05:
         return (
             f"Among {people:,} people, these scores tell an attacker nothing that can be measured "
             f"about who spoke: {bits:.2f} bits on average, of {most} that single somebody out."
@@ -507,26 +398,11 @@ def _crowd(figures: Mapping[str, Figure], figure: Figure, people: int) -> str:
     return text + "."
 
 
-def _reversed(figures: Mapping[str, Figure], bits: float) -> bool:
-    """Whether it is ranks behind those of chance that read more than no evidence."""
-    chance = finite_value(figures.get("srd.null_chance"))
-    band = figures.get("srd.null_model_bits")
-    high = None if band is None else band.limits[1]
-    return chance is not None and high is not None and chance > 0.5 and bits > high
-
-
-def _nothing(figures: Mapping[str, Figure], bits: float, people: int) -> bool:
-    """Whether no evidence reads as much in more than one case of twenty."""
-    chance = finite_value(figures.get("srd.null_chance"))
-    return bits <= 0.002 * np.log2(people) if chance is None else chance > 0.05
-
-
 def _count(people: float) -> str:
     return f"{people:,.0f}" if people >= 9.95 else f"{people:.1f}".removesuffix(".0")
 
 
 # ----------------------------------------------------------------------------------------- figures
-# The figures of SRD, from the ranks of a score matrix.
 
 
 def figures(
@@ -553,10 +429,6 @@ def figures(
         found: `fitted_rank_model` of the trials by `ties`, where it was made already.
         by_speaker: `mean_bits_by_speaker` of them, likewise.
 
-    Returns:
-        MeanD (plug-in, Miller-Madow, the rank model's), the null band, IdR, rank-1 bits, StDD, MaxD
-        and its rank, Spread, alpha, beta, and the distribution over speakers.
-
     Raises:
         UsageError: unknown rule, or a score that is not finite.
     """
@@ -565,15 +437,17 @@ def figures(
     replicates = {} if weights is None else _replicates(resampled_histograms(matrix, weights, ties))
     values = _values(found)
     extra: dict[str, dict[str, Any]] = {
-        "mean_bits": {"note": _PLUG_IN, "floor": null_bias_bits(matrix.population, found.trials)},
+        "mean_bits": {"note": "biased up: read it beside its null band",
+                      "floor": null_bias_bits(matrix.population, found.trials)},
         "mean_bits_miller_madow": {"note": _why_no_correction(found), "floor": 0.0},
         "mean_bits_model": {"note": ", ".join(found.rank_model.notes), "floor": 0.0},
         "idr": {"ceiling": 1.0, "floor": 1 / matrix.population},
-        "maxd_bits": {"note": _NOISE},
+        "maxd_bits": {"note": "noise where trials are few: look at the rank at which it stands"},
         "rank1_bits": {"note": "" if found.histogram[0] else "nobody came first"},
-    }
+    }  # fmt: skip
     if found.rank_model.binomial:
-        extra |= {key: {"note": _NO_OPTIMUM} for key in ("alpha", "beta")}
+        note = "ranks vary less than a beta-binomial can: the rank model is a binomial"
+        extra |= {key: {"note": note} for key in ("alpha", "beta")}
     if permutations:
         band = null_band(matrix, permutations, seed, ties)
         extra["mean_bits"]["floor"] = float(band.mean_bits.mean())
@@ -586,75 +460,33 @@ def figures(
         values["null_chance"], extra["null_chance"] = band.chance, {"note": band.dealt}
     if by_speaker is None:
         by_speaker = mean_bits_by_speaker(matrix, ties)
-    single = not repeated(matrix)
     for key, share in (("speaker_bits_median", 0.5), ("speaker_bits_95", 0.95)):
-        if single:
-            values[key], extra[key] = None, {"note": _ONE_TRIAL}
+        if not repeated(matrix):
+            note = "no speaker has a second trial, and one has no mean"
+            values[key], extra[key] = None, {"note": note}
             continue
         values[key] = float(weighted_quantile(by_speaker, np.ones((1, by_speaker.size)), share)[0])
-        extra[key] = {"note": _BY_SPEAKER}
+        extra[key] = {"note": "of the rank model fitted to each speaker's own trials"}
         if weights is not None:
             replicates[key] = weighted_quantile(by_speaker, weights, share)
             low, high = quantile_limits(by_speaker, share, 0.0, matrix.ceiling_bits)
             extra[key] |= {"low": low, "high": high}
-    made = []
-    for key, value in values.items():
-        label, unit = _NAMES[key]
-        given = {"ceiling": matrix.ceiling_bits if unit == "bits" else None} | extra.get(key, {})
-        made.append(
-            Figure(
-                f"srd.{key}", label, value, unit, replicates=replicates.get(key), ties=ties, **given
-            )
+    bits = {entry.key.removeprefix("srd.") for entry in FAMILY.figures if entry.unit == "bits"}
+    return tuple(
+        FAMILY.figure(
+            key, value, replicates.get(key), ties=ties,
+            **{"ceiling": matrix.ceiling_bits if key in bits else None} | extra.get(key, {}),
         )
-    return tuple(made)
-
-
-_PLUG_IN = "biased up: read it beside its null band"
-_NO_OPTIMUM = "ranks vary less than a beta-binomial can: the rank model is a binomial"
-_NOISE = "noise where trials are few: look at the rank at which it stands"
-_ONE_TRIAL = "no speaker has a second trial, and one has no mean"
-_BY_SPEAKER = "of the rank model fitted to each speaker's own trials"
-_NAMES = {
-    "mean_bits": ("MeanD, counted", "bits"),
-    "mean_bits_miller_madow": ("MeanD, counted, bias taken off", "bits"),
-    "mean_bits_model": ("MeanD, fitted rank model", "bits"),
-    "null_mean_bits": ("MeanD, counted, of no evidence", "bits"),
-    "null_model_bits": ("MeanD, fitted rank model, of no evidence", "bits"),
-    "null_chance": ("chance that no evidence reads as much", "share"),
-    "idr": ("IdR: the right person first", "share"),
-    "rank1_bits": ("disclosure of rank 1", "bits"),
-    "stdd_bits": ("StDD", "bits"),
-    "maxd_bits": ("MaxD", "bits"),
-    "maxd_rank": ("rank of MaxD", "rank"),
-    "spread": ("Spread", "share"),
-    "alpha": ("alpha of the rank model", ""),
-    "beta": ("beta of the rank model", ""),
-    "speaker_bits_median": ("MeanD of the median speaker", "bits"),
-    "speaker_bits_95": ("MeanD that 5 % of speakers exceed", "bits"),
-}
+        for key, value in values.items()
+    )  # fmt: skip
 
 
 def loss_figures(losses: Sequence[LossFit], ties: str = "spread") -> Iterator[Figure]:
-    """How far the rank model by each loss lies from the ranks seen: SRD's Table II.
-
-    Args:
-        losses: from `loss_fits`.
-        ties: how the ranks treated equal scores.
-
-    Returns:
-        ``srd.kl_LOSS_bits`` and ``srd.rank1_match_LOSS_bits`` of each, without limits.
-    """
+    """How far the rank model by each of `loss_fits` lies from the ranks seen: SRD's Table II."""
     for each in losses:
-        note = ", ".join(each.notes)
-        name = each.loss.lower()
-        yield Figure(
-            f"srd.kl_{name}_bits", f"rank model by {each.loss}: misfit (KL)", each.kl_bits, "bits",
-            ties=ties, note=note,
-        )  # fmt: skip
-        yield Figure(
-            f"srd.rank1_match_{name}_bits", f"rank model by {each.loss}: misfit at rank 1",
-            each.rank1_match_bits, "bits", ties=ties, note=note,
-        )  # fmt: skip
+        given = {"note": ", ".join(each.notes), "ties": ties}
+        yield FAMILY.figure(f"kl_{each.loss.lower()}_bits", each.kl_bits, **given)
+        yield FAMILY.figure(f"rank1_match_{each.loss.lower()}_bits", each.rank1_match_bits, **given)
 
 
 def repeated(matrix: ScoreMatrix) -> bool:
@@ -689,39 +521,30 @@ def _why_no_correction(found: FittedRankModel) -> str:
 
 def _replicates(histograms: FloatArray) -> dict[str, FloatArray]:
     """Of each resample, (B, N): the rank model's figures, and the plug-in ones that limits suit."""
-    model = fit_rank_models(histograms)
+    alpha, beta, binomial = fit_many(histograms)
     p = histograms / histograms.sum(axis=1, keepdims=True)
     speakers = p.shape[1]
     bits = np.log2(speakers * np.where(p > 0, p, np.nan))
     return {
-        "mean_bits_model": model.mean_bits,
+        "mean_bits_model": mean_bits_of(alpha, beta, binomial, speakers),
         "idr": p[:, 0],
         "rank1_bits": bits[:, 0],
         "maxd_bits": np.nanmax(bits, axis=1),
         "spread": (p * speakers > 1 + 1e-9).mean(axis=1),
-        "alpha": model.alpha,
+        "alpha": np.where(binomial, np.nan, alpha),
     }
 
 
 # ------------------------------------------------------------------------------------------ curves
 # The pictures of SRD: the histogram of ranks, and the rank models fitted to it.
 
-_RANK_MODEL_DASHES = {
-    "LL": "-",
-    "MS": "--",
-    "WMS": "-.",
-    "RWMS": ":",
-    "CLL": (0, (6, 1, 1, 1, 1, 1)),
-}
+_DASHES = {"LL": "-", "MS": "--", "WMS": "-.", "RWMS": ":", "CLL": (0, (6, 1, 1, 1, 1, 1))}
 _SINGLE = 20
 """Ranks up to here are drawn one by one, further ones in bins."""
 
 
 def binned_ranks(histogram: FloatArray) -> Line:
-    """Share of the trials by rank; from rank 20 on the mean of widening bins.
-
-    Args:
-        histogram: shape (N,), index 0 is rank 1.
+    """Share of the trials by rank, from a histogram (N,); beyond rank 20 means of widening bins.
 
     Example:
         >>> line = binned_ranks(np.ones(1000))
@@ -758,10 +581,8 @@ def _paint_ranks(axes: Axes, systems: Systems) -> None:
             markeredgewidth=0, label="seen" if alone else None,
         )  # fmt: skip
         lowest = min(lowest, float(each.ranks.y[seen].min()), 1 / each.speakers)
-        for loss, rank_model in (
-            each.rank_models.items() if alone else list(each.rank_models.items())[:1]
-        ):
-            first, dashes = loss == "LL", _RANK_MODEL_DASHES.get(loss, "-")
+        for loss, rank_model in list(each.rank_models.items())[: None if alone else 1]:
+            first, dashes = loss == "LL", _DASHES.get(loss, "-")
             axes.plot(
                 rank_model.x, rank_model.y, color=colour if first else MUTED, linestyle=dashes,
                 linewidth=1.6 if first else 0.9, label=f"fit, {loss}" if alone else None,
@@ -778,7 +599,7 @@ def _paint_ranks(axes: Axes, systems: Systems) -> None:
 
 def _paint_speakers(axes: Axes, systems: Systems) -> None:
     """How many speakers disclose how much."""
-    found = np.concatenate([each.speaker_bits for _, each in systems if _has(each.speaker_bits)])
+    found = np.concatenate([bits for _, each in systems if (bits := each.speaker_bits) is not None])
     edges = np.linspace(min(0.0, found.min()), max(found.max(), 0.1), 25)
     for colour, each in systems:
         bits = each.speaker_bits
@@ -792,77 +613,7 @@ def _paint_speakers(axes: Axes, systems: Systems) -> None:
     axes.set_ylabel("share of speakers")
 
 
-def _has(values: FloatArray | None) -> bool:
-    return values is not None and bool(values.size)
-
-
-DRAWINGS = (
-    Drawing(
-        "ranks",
-        "How far up the attacker's list the speaker stands",
-        "Share of trials at each rank, and the fitted rank model; wide ranks are averaged. Flat at "
-        "chance: nothing is disclosed.",
-        _paint_ranks,
-    ),
-    Drawing(
-        "speaker_bits",
-        "Not everybody discloses the same",
-        "Mean disclosure of each tested speaker.",
-        _paint_speakers,
-    ),
-)
-
-
 # ------------------------------------------------------------------------------------------ family
-# The declaration of SRD.
-
-_LOSSES = ("ll", "ms", "wms", "rwms", "cll")
-_SHARE, _GIVEN = LimitRule("share"), LimitRule("given")
-_MODEL_HOLDS = LimitRule("none", why="those of the model's MeanD hold")
-_MOST_FIRST = LimitRule("none", why="they hold too seldom where most ranks are 1")
-_OF_IDR = Derived(
-    lambda _: "srd.idr",
-    lambda figure, share: float(
-        np.log2(2.0 ** (figure.ceiling or 0.0) * max(share, np.finfo(float).tiny))
-    ),
-)
-
-_FIGURES = (
-    FigureEntry("meand", "srd.mean_bits_model",
-                "bits that a trial discloses on average, by the rank model of its ranks", _SHARE),
-    FigureEntry("meand_counted", "srd.mean_bits",
-                "the same counted from the ranks: too high on few trials", _MODEL_HOLDS),
-    FigureEntry("meand_corrected", "srd.mean_bits_miller_madow",
-                "that count, its bias taken off", _MODEL_HOLDS),
-    FigureEntry("meand_nothing", "srd.null_model_bits",
-                "what meand reads where nothing is disclosed", _GIVEN),
-    FigureEntry("meand_counted_nothing", "srd.null_mean_bits",
-                "what meand_counted reads there", _GIVEN),
-    FigureEntry("nothing_chance", "srd.null_chance",
-                "how often nothing disclosed reads as much as meand"),
-    FigureEntry("idr", "srd.idr", "share of trials in which the right person comes first", _SHARE),
-    FigureEntry("rank1_bits", "srd.rank1_bits", "bits that a first rank discloses",
-                LimitRule("derived", derived=_OF_IDR)),
-    FigureEntry("stdd", "srd.stdd_bits", "how unequal the ranks are, bits", _MOST_FIRST),
-    FigureEntry("maxd", "srd.maxd_bits", "bits that the most telling rank discloses",
-                LimitRule("share", rest=0.0)),
-    FigureEntry("maxd_rank", "srd.maxd_rank", "which rank that is",
-                LimitRule("none", why="it jumps from one resample to the next")),
-    FigureEntry("spread", "srd.spread", "share of ranks that are likelier than by chance",
-                LimitRule("share", most=1.0,
-                          quiet="without evidence it is chance which ranks are likelier")),
-    FigureEntry("alpha", "srd.alpha", "first parameter of the rank model",
-                LimitRule("t", rest=1.0, least=0.0)),
-    FigureEntry("beta", "srd.beta", "its second parameter", _MOST_FIRST),
-    FigureEntry("speaker_median", "srd.speaker_bits_median",
-                "bits that the median speaker discloses", _GIVEN),
-    FigureEntry("speaker_95", "srd.speaker_bits_95",
-                "bits that one speaker in twenty exceeds", _GIVEN),
-    *(FigureEntry(f"kl_{loss}", f"srd.kl_{loss}_bits",
-                  f"misfit of the rank model fitted by {loss.upper()}, bits") for loss in _LOSSES),
-    *(FigureEntry(f"rank1_match_{loss}", f"srd.rank1_match_{loss}_bits",
-                  f"its misfit at rank 1 ({loss.upper()})") for loss in _LOSSES),
-)  # fmt: skip
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
@@ -885,20 +636,35 @@ def _compute(context: EvaluationContext) -> FamilyResult:
 
 def _three_means(found: Mapping[str, Figure]) -> str:
     """Why figures that are all called a mean differ most where each speaker was heard once."""
-    counted, corrected, model = _family_values(found)
+    means = (found[f"srd.{key}"] for key in ("mean_bits", "mean_bits_miller_madow",
+                                             "mean_bits_model"))  # fmt: skip
+    counted, corrected, model = (
+        "" if figure.value is None else f" ({figure.value:.2f})" for figure in means
+    )
     return (
         "One trial a speaker: three figures estimate one mean, MeanD. "
-        f"Counted{counted} it is too high on few trials; with its bias taken off"
-        f"{corrected} and by the fitted rank model{model} it "
-        "is not. Quote the rank model's: its limits are the ones that hold. ALID is another "
-        "attacker's mean; single speakers have none, and are left out."
+        f"Counted{counted} it is too high on few trials; with its bias taken off{corrected} and by "
+        f"the fitted rank model{model} it is not. Quote the rank model's: its limits are the ones "
+        "that hold. ALID is another attacker's mean; single speakers have none, and are left out."
     )
 
 
-def _family_values(found: Mapping[str, Figure]) -> Iterator[str]:
-    for name in ("mean_bits", "mean_bits_miller_madow", "mean_bits_model"):
-        figure = found.get(f"srd.{name}")
-        yield f" ({figure.value:.2f})" if figure and figure.value is not None else ""
+_SHARE, _GIVEN = LimitRule("share"), LimitRule("given")
+_MODEL_HOLDS = LimitRule("none", why="those of the model's MeanD hold")
+_MOST_FIRST = LimitRule("none", why="they hold too seldom where most ranks are 1")
+_OF_IDR = LimitRule(
+    "derived",
+    source=lambda _: "srd.idr",
+    change=lambda figure, share: float(
+        np.log2(2.0 ** (figure.ceiling or 0.0) * max(share, np.finfo(float).tiny))
+    ),
+)
+
+
+def _entry(
+    name: str, key: str, label: str, unit: str, says: str, limits: LimitRule | None = None
+) -> FigureEntry:
+    return FigureEntry(name, f"srd.{key}", says, limits, label=label, unit=unit)
 
 
 FAMILY = Family(
@@ -910,10 +676,55 @@ FAMILY = Family(
     "who are always found: see the figure for rank 1 and the spread over speakers. MaxD of a "
     "sparse histogram is noise: see the rank at which it stands.",
     needs=("matrix",),
-    figures=_FIGURES,
+    figures=(
+        _entry("meand", "mean_bits_model", "MeanD, fitted rank model", "bits",
+               "bits that a trial discloses on average, by the rank model of its ranks", _SHARE),
+        _entry("meand_counted", "mean_bits", "MeanD, counted", "bits",
+               "the same counted from the ranks: too high on few trials", _MODEL_HOLDS),
+        _entry("meand_corrected", "mean_bits_miller_madow", "MeanD, counted, bias taken off",
+               "bits", "that count, its bias taken off", _MODEL_HOLDS),
+        _entry("meand_nothing", "null_model_bits", "MeanD, fitted rank model, of no evidence",
+               "bits", "what meand reads where nothing is disclosed", _GIVEN),
+        _entry("meand_counted_nothing", "null_mean_bits", "MeanD, counted, of no evidence", "bits",
+               "what meand_counted reads there", _GIVEN),
+        _entry("nothing_chance", "null_chance", "chance that no evidence reads as much", "share",
+               "how often nothing disclosed reads as much as meand"),
+        _entry("idr", "idr", "IdR: the right person first", "share",
+               "share of trials in which the right person comes first", _SHARE),
+        _entry("rank1_bits", "rank1_bits", "disclosure of rank 1", "bits",
+               "bits that a first rank discloses", _OF_IDR),
+        _entry("stdd", "stdd_bits", "StDD", "bits", "how unequal the ranks are, bits", _MOST_FIRST),
+        _entry("maxd", "maxd_bits", "MaxD", "bits", "bits that the most telling rank discloses",
+               LimitRule("share", rest=0.0)),
+        _entry("maxd_rank", "maxd_rank", "rank of MaxD", "rank", "which rank that is",
+               LimitRule("none", why="it jumps from one resample to the next")),
+        _entry("spread", "spread", "Spread", "share",
+               "share of ranks that are likelier than by chance",
+               LimitRule("share", most=1.0,
+                         quiet="without evidence it is chance which ranks are likelier")),
+        _entry("alpha", "alpha", "alpha of the rank model", "",
+               "first parameter of the rank model", LimitRule("t", rest=1.0, least=0.0)),
+        _entry("beta", "beta", "beta of the rank model", "", "its second parameter", _MOST_FIRST),
+        _entry("speaker_median", "speaker_bits_median", "MeanD of the median speaker", "bits",
+               "bits that the median speaker discloses", _GIVEN),
+        _entry("speaker_95", "speaker_bits_95", "MeanD that 5 % of speakers exceed", "bits",
+               "bits that one speaker in twenty exceeds", _GIVEN),
+        *(_entry(f"kl_{loss.lower()}", f"kl_{loss.lower()}_bits",
+                 f"rank model by {loss}: misfit (KL)", "bits",
+                 f"misfit of the rank model fitted by {loss}, bits") for loss in LOSSES),
+        *(_entry(f"rank1_match_{loss.lower()}", f"rank1_match_{loss.lower()}_bits",
+                 f"rank model by {loss}: misfit at rank 1", "bits",
+                 f"its misfit at rank 1 ({loss})") for loss in LOSSES),
+    ),
     compute=_compute,
     main=("srd.mean_bits_model", "srd.idr"),
-    drawings=DRAWINGS,
+    drawings=(
+        Drawing("ranks", "How far up the attacker's list the speaker stands",
+                "Share of trials at each rank, and the fitted rank model; wide ranks are averaged. "
+                "Flat at chance: nothing is disclosed.", _paint_ranks),
+        Drawing("speaker_bits", "Not everybody discloses the same",
+                "Mean disclosure of each tested speaker.", _paint_speakers),
+    ),
     meaning=meaning,
     no_evidence=no_evidence,
     extremes=Extremes(
@@ -925,4 +736,4 @@ FAMILY = Family(
         rounding=1e-6,
         made=partial(figures, permutations=0),
     ),
-)
+)  # fmt: skip

@@ -27,7 +27,7 @@ from monitor.evaluation.family import (
     Figure,
     FigureEntry,
     LimitRule,
-)
+)  # fmt: skip
 from monitor.evaluation.scores.counts import ScoreCounts, cost_bits
 from monitor.maths.roc import Blocks, Counts, count_scores, pool, scores_of
 from monitor.plots.canvas import MUTED, percents
@@ -57,11 +57,8 @@ def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "rocch") -> float:
         non_mated: any shape, scores of different speakers.
         rule: ``"rocch"``: where the convex hull of the ROC has equal rates (Brummer and du Preez,
             2013); never above one half. ``"nearest"``: the mean of both rates at the threshold, of
-            all that the scores offer, at which they differ least.
-
-    Returns:
-        a share, 0 to 1. Four scores against twelve can read 37.5 % by one rule and 50 % by the
-        other: always say which.
+            all that the scores offer, at which they differ least. Four scores against twelve can
+            read 37.5 % by one rule and 50 % by the other: always say which.
 
     Raises:
         UsageError: another rule, one of the two is empty, or a score is not finite.
@@ -79,10 +76,7 @@ def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "rocch") -> float:
 
 
 def det_curve(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Doubles]:
-    """Corners of the detection error trade-off.
-
-    Returns:
-        false accepts and false rejects, shares, shape (K,): from (1, 0) to (0, 1).
+    """Corners of the detection error trade-off: false accepts and rejects, (1, 0) to (0, 1).
 
     Raises:
         UsageError: one of the two is empty, or a score is not finite.
@@ -133,9 +127,8 @@ def _before(values: FloatArray, first: NDArray[np.intp], blocks: Blocks) -> _Dou
 def _crossing(counts: Counts) -> tuple[NDArray[np.intp], _Doubles, _Doubles]:
     """The first cell at whose end the share of false rejects reaches that of false accepts.
 
-    Returns:
-        the cell, shape (...), and how many are rejected and accepted falsely at its two ends,
-        shape (..., 2): counts, so that rates can be compared without rounding.
+    The cell, shape (...), and how many are rejected and accepted falsely at its two ends, shape
+    (..., 2): counts, so that rates can be compared without rounding.
     """
     total, others = counts.mated_total[..., None], counts.non_mated_total[..., None]
     rejected = np.cumsum(counts.mated, axis=-1)
@@ -177,28 +170,20 @@ def nearest_of_counts(counts: Counts, non_mated: FloatArray | ScoredComparisons)
 
 def _between(scores: FloatArray | ScoredComparisons, low: float, high: float) -> _Doubles:
     """Scores from low to below high."""
-    blocks = (
-        [scores]
-        if isinstance(scores, np.ndarray)
-        else (block for _, block in scores.non_mated_blocks())
-    )
+    if isinstance(scores, np.ndarray):
+        return np.asarray(scores[(scores >= low) & (scores < high)])
+    blocks = (block for _, block in scores.non_mated_blocks())
     return np.concatenate([block[(block >= low) & (block < high)] for block in blocks])
 
 
-# ----------------------------------------------------------------------------------------- figures
-# The figures of speaker verification: EER by two rules, Cllr and min Cllr.
+# ------------------------------------------------------------------------------------ cost of LLRs
 
 
 def cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
     """Cost of log-likelihood ratios (Brummer and du Preez, 2006).
 
-    Args:
-        mated: any shape, LLRs in nats: natural logarithms. Scores that are no LLRs, such as
-            cosines, give a number without meaning.
-        non_mated: any shape, as `mated`.
-
-    Returns:
-        bits; 1 for LLRs that say nothing, more for misleading ones.
+    Of LLRs in nats, any shape; scores that are no LLRs, such as cosines, give a number without
+    meaning. Bits: 1 for LLRs that say nothing, more for misleading ones.
 
     Raises:
         UsageError: one of the two is empty, or a score is not finite.
@@ -212,10 +197,7 @@ def cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 
 def min_cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
-    """Cllr after the best monotone calibration on these very scores, ties pooled.
-
-    Returns:
-        bits, 0 to 1.
+    """Cllr after the best monotone calibration on these very scores, ties pooled: bits, 0 to 1.
 
     Raises:
         UsageError: one of the two is empty, or a score is not finite.
@@ -248,57 +230,21 @@ def figures(
         scores: a matrix, or comparisons of any kind.
         weights: shape (B, S), from `pooled_resamples`: gives the figures their replicates.
         counts: of these scores and these weights, where it was counted already.
-
-    Returns:
-        keys ``verification.eer_rocch``, ``.eer_nearest``, ``.cllr_bits`` and ``.min_cllr_bits``.
     """
     counts = counts or ScoreCounts.of(scores, weights)
-    drawn, blocks = counts.replicates, counts.replicate_blocks
-    costs = counts.replicate_costs
+    drawn, blocks, costs = counts.replicates, counts.replicate_blocks, counts.replicate_costs
     hull = float(rocch_of_blocks(counts.blocks)[0])
+    nearest = nearest_of_counts(counts.exact, scores)
     calibrated = float(min_cllr_of_blocks(counts.blocks)[0])
     coarse = "limits are counted in coarser cells than the value" if counts.coarse else ""
+    made = FAMILY.figure
     return (
-        Figure(
-            "verification.eer_rocch",
-            "EER (convex hull)",
-            hull,
-            "share",
-            replicates=rocch_of_blocks(blocks) if blocks else None,
-            floor=0.5,
-            ties="pooled",
-            note=coarse,
-        ),
-        Figure(
-            "verification.eer_nearest",
-            "EER (nearest threshold)",
-            nearest_of_counts(counts.exact, scores),
-            "share",
-            replicates=nearest_of_replicates(drawn) if drawn else None,
-            floor=0.5,
-            ties="pooled",
-            note=coarse,
-        ),
-        Figure(
-            "verification.cllr_bits",
-            "Cllr",
-            float(counts.costs.mean()),
-            "bits",
-            replicates=None if costs is None else costs.mean(axis=1),
-            floor=1.0,
-            note="has a meaning only where scores are log-likelihood ratios in nats",
-        ),
-        Figure(
-            "verification.min_cllr_bits",
-            "min Cllr",
-            calibrated,
-            "bits",
-            replicates=min_cllr_of_blocks(blocks) if blocks else None,
-            floor=1.0,
-            ties="pooled",
-            note=coarse,
-        ),
-    )
+        made("eer_rocch", hull, rocch_of_blocks(blocks) if blocks else None, coarse),
+        made("eer_nearest", nearest, nearest_of_replicates(drawn) if drawn else None, coarse),
+        made("cllr_bits", float(counts.costs.mean()), None if costs is None else costs.mean(axis=1),
+             "has a meaning only where scores are log-likelihood ratios in nats"),
+        made("min_cllr_bits", calibrated, min_cllr_of_blocks(blocks) if blocks else None, coarse),
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------ curves
@@ -306,19 +252,14 @@ def figures(
 
 
 def curves(counts: ScoreCounts) -> dict[str, Any]:
-    """What is drawn of all scores."""
-    accepts, rejects = det_points(counts.exact, most=POINTS)
-    return {"roc": roc_line(counts), "det": Line(accepts, rejects)}
-
-
-def roc_line(counts: ScoreCounts) -> Line:
-    """True against false positive rate, spread evenly over the logarithm of the latter."""
+    """What is drawn of all scores; the ROC is even over the logarithm of false positives."""
     own, others = counts.exact.mated, counts.exact.non_mated
     hits = np.concatenate([[0.0], np.cumsum(own[::-1])]) / counts.exact.mated_total
     alarms = np.concatenate([[0.0], np.cumsum(others[::-1])])
     wanted = np.geomspace(1.0, float(alarms[-1]), POINTS)
     at = np.unique(np.searchsorted(alarms, np.concatenate([[0.0], wanted]), side="right") - 1)
-    return Line(alarms[at] / alarms[-1], hits[at])
+    accepts, rejects = det_points(counts.exact, most=POINTS)
+    return {"roc": Line(alarms[at] / alarms[-1], hits[at]), "det": Line(accepts, rejects)}
 
 
 def _paint_roc(axes: Axes, systems: Systems) -> None:
@@ -360,37 +301,7 @@ def _paint_det(axes: Axes, systems: Systems) -> None:
     axes.set_ylabel("misses")
 
 
-DRAWINGS = (
-    Drawing(
-        "roc",
-        "Sure hits: the true positives at few false ones",
-        "Dotted curve: guessing. An attacker who must not be wrong works on the far left.",
-        _paint_roc,
-    ),
-    Drawing(
-        "det",
-        "Misses against false alarms",
-        "Detection error trade-off; the equal error rate is where a curve meets the diagonal. On "
-        "the dotted line nothing is known.",
-        _paint_det,
-    ),
-)
-
-
 # ------------------------------------------------------------------------------------------ family
-# The declaration of speaker verification.
-
-_FIGURES = (
-    FigureEntry("eer", "verification.eer_rocch",
-                "equal error rate on the convex hull; 50 % is no evidence",
-                LimitRule("fitted", most=0.5)),
-    FigureEntry("eer_nearest", "verification.eer_nearest",
-                "the same at the nearest threshold (VoicePrivacy)", LimitRule("share", most=1.0)),
-    FigureEntry("cllr", "verification.cllr_bits",
-                "cost of the scores as log-likelihood ratios, bits", LimitRule("t", rest=np.nan)),
-    FigureEntry("min_cllr", "verification.min_cllr_bits",
-                "that cost calibrated ideally; 1 is no evidence", LimitRule("fitted", most=1.0)),
-)  # fmt: skip
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
@@ -406,10 +317,33 @@ FAMILY = Family(
     "attacker needs to work: two systems of one EER can differ a hundredfold in their sure hits. "
     "Its two rules differ on few or tied scores.",
     needs=("pool",),
-    figures=_FIGURES,
+    figures=(
+        FigureEntry("eer", "verification.eer_rocch",
+                    "equal error rate on the convex hull; 50 % is no evidence",
+                    LimitRule("fitted", most=0.5), label="EER (convex hull)", unit="share",
+                    floor=0.5, ties="pooled"),
+        FigureEntry("eer_nearest", "verification.eer_nearest",
+                    "the same at the nearest threshold (VoicePrivacy)",
+                    LimitRule("share", most=1.0), label="EER (nearest threshold)", unit="share",
+                    floor=0.5, ties="pooled"),
+        FigureEntry("cllr", "verification.cllr_bits",
+                    "cost of the scores as log-likelihood ratios, bits",
+                    LimitRule("t", rest=np.nan), label="Cllr", unit="bits", floor=1.0),
+        FigureEntry("min_cllr", "verification.min_cllr_bits",
+                    "that cost calibrated ideally; 1 is no evidence",
+                    LimitRule("fitted", most=1.0), label="min Cllr", unit="bits", floor=1.0,
+                    ties="pooled"),
+    ),
     compute=_compute,
     main=("verification.eer_rocch", "verification.min_cllr_bits"),
-    drawings=DRAWINGS,
+    drawings=(
+        Drawing("roc", "Sure hits: the true positives at few false ones",
+                "Dotted curve: guessing. An attacker who must not be wrong works on the far left.",
+                _paint_roc),
+        Drawing("det", "Misses against false alarms",
+                "Detection error trade-off; the equal error rate is where a curve meets the "
+                "diagonal. On the dotted line nothing is known.", _paint_det),
+    ),
     extremes=Extremes(
         monotone=("eer", "min_cllr"),
         at_floor=("eer", "min_cllr"),
@@ -418,4 +352,4 @@ FAMILY = Family(
         near=("eer_nearest",),
         made=figures,
     ),
-)
+)  # fmt: skip

@@ -29,7 +29,7 @@ from monitor.evaluation.family import (
     Figure,
     FigureEntry,
     LimitRule,
-)
+)  # fmt: skip
 from monitor.evaluation.scores.counts import ScoreCounts
 from monitor.maths.roc import Blocks, Counts, count_scores, pool
 from monitor.plots.canvas import MUTED, legend_above
@@ -88,16 +88,12 @@ def profile_of_blocks(blocks: Blocks, prior_log_odds: ArrayLike | None = None) -
     """`ece_profile` of blocks of one draw, such as `ScoreCounts.blocks`."""
     given = np.linspace(-7.0, 7.0, 141) if prior_log_odds is None else prior_log_odds
     odds = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    shares = np.stack(
-        [blocks.mated / blocks.mated.sum(), blocks.non_mated / blocks.non_mated.sum()]
-    )
+    own, others = (each / each.sum() for each in (blocks.mated, blocks.non_mated))
     with np.errstate(divide="ignore"):
-        llr = np.log(shares[0]) - np.log(shares[1])
+        llr = np.log(own) - np.log(others)
     prior = expit(odds), expit(-odds)
     posterior = llr[:, None] + odds
-    calibrated = prior[0] * _weighed(shares[0], -posterior) + prior[1] * _weighed(
-        shares[1], posterior
-    )
+    calibrated = prior[0] * _weighed(own, -posterior) + prior[1] * _weighed(others, posterior)
     default = prior[0] * np.logaddexp(0.0, -odds) + prior[1] * np.logaddexp(0.0, odds)
     return EceProfile(odds, default / np.log(2.0), calibrated / np.log(2.0))
 
@@ -124,14 +120,7 @@ _SERIES = 1e-2
 def d_ece(mated: ArrayLike, non_mated: ArrayLike) -> float:
     """Expected disclosure of ZEBRA: mean over all priors of what the scores add to it.
 
-    Equations 5 and 6, without dummies.
-
-    Args:
-        mated: any shape, scores of the same speaker; higher is more alike.
-        non_mated: any shape, scores of different speakers.
-
-    Returns:
-        bits, 0 to `CEILING_BITS`.
+    Equations 5 and 6, without dummies; scores of any shape. Bits, 0 to `CEILING_BITS`.
 
     Raises:
         UsageError: one of the two is empty, or a score is not finite.
@@ -147,15 +136,9 @@ def d_ece(mated: ArrayLike, non_mated: ArrayLike) -> float:
 def log10_l(mated: ArrayLike, non_mated: ArrayLike) -> float:
     """Worst-case disclosure of ZEBRA, equation 8: the strongest log-likelihood ratio of a score.
 
-    With one mated and one non-mated dummy at both ends, so that it stays finite. It is an estimate
-    and no bound, and few scores cannot reach a high one: see `log10_l_limits`.
-
-    Args:
-        mated: any shape, scores of the same speaker; higher is more alike.
-        non_mated: any shape, scores of different speakers.
-
-    Returns:
-        decimal logarithm, 0 or more.
+    A decimal logarithm, with one mated and one non-mated dummy at both ends, so that it stays
+    finite. It is an estimate and no bound, and few scores cannot reach a high one: see
+    `log10_l_limits`.
 
     Raises:
         UsageError: one of the two is empty, or a score is not finite.
@@ -168,14 +151,7 @@ def log10_l(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 
 def log10_l_limits(mated: int, non_mated: int) -> tuple[float, float]:
-    """What log10 l reads where scores say nothing, and where they separate perfectly.
-
-    Args:
-        mated: T, how many mated scores there are.
-        non_mated: N, how many non-mated ones.
-
-    Returns:
-        floor and ceiling.
+    """What log10 l reads where so many scores say nothing, and where they separate perfectly.
 
     Raises:
         UsageError: a number below 1.
@@ -193,10 +169,7 @@ def log10_l_limits(mated: int, non_mated: int) -> tuple[float, float]:
 
 
 def tag(worst: float) -> str:
-    """ZEBRA's category: ``"0"`` for no disclosure, then A to F (the paper's table 1).
-
-    Args:
-        worst: `log10_l`.
+    """ZEBRA's category of `log10_l`: ``"0"``, no disclosure, then A to F (the paper's table 1).
 
     Raises:
         UsageError: a negative number, or none.
@@ -219,47 +192,19 @@ def figures(
         scores: a matrix, or comparisons of any kind.
         weights: shape (B, S), from `pooled_resamples`: gives the figures their replicates.
         counts: of these scores and these weights, where it was counted already.
-
-    Returns:
-        keys ``zebra.d_ece_bits``, ``zebra.log10_l`` and ``zebra.tag``.
     """
     counts = counts or ScoreCounts.of(scores, weights)
     mean, worst = float(_d_ece(counts.blocks)[0]), float(_log10_l(counts.exact)[0])
     floor, ceiling = log10_l_limits(scores.mated.size, int(scores.non_mated_counts.sum()))
     blocks = counts.replicate_blocks
-    coarse = "; limits are counted in coarser cells than the value" if counts.coarse else ""
+    coarse = "limits are counted in coarser cells than the value" if counts.coarse else ""
+    made = FAMILY.figure
     return (
-        Figure(
-            "zebra.d_ece_bits",
-            "D_ECE",
-            mean,
-            "bits",
-            replicates=_d_ece(blocks) if blocks else None,
-            ceiling=CEILING_BITS,
-            floor=0.0,
-            ties="pooled",
-            note=coarse.removeprefix("; "),
-        ),
-        Figure(
-            "zebra.log10_l",
-            "log10 l",
-            worst,
-            "log10",
-            ceiling=ceiling,
-            floor=floor,
-            ties="pooled",
-            note="one extreme score decides it: an estimate of the worst case, not a bound",
-        ),
-        Figure(
-            "zebra.tag",
-            "ZEBRA tag",
-            None,
-            "",
-            ties="pooled",
-            text=tag(worst),
-            note=f"so many scores can read {tag(ceiling)} at most",
-        ),
-    )
+        made("d_ece_bits", mean, _d_ece(blocks) if blocks else None, coarse),
+        made("log10_l", worst, ceiling=ceiling, floor=floor,
+             note="one extreme score decides it: an estimate of the worst case, not a bound"),
+        made("tag", None, text=tag(worst), note=f"so many scores can read {tag(ceiling)} at most"),
+    )  # fmt: skip
 
 
 def _z(llr: _Doubles) -> _Doubles:
@@ -292,31 +237,23 @@ def _log10_l(counts: Counts) -> _Doubles:
     """Shape (replicates,): blocks made of dummies alone do not count."""
     mated, non_mated = np.atleast_2d(counts.mated), np.atleast_2d(counts.non_mated)
     ends = ((0, 0), (1, 1))
-    blocks = pool(
-        np.pad(mated, ends, constant_values=1.0), np.pad(non_mated, ends, constant_values=1.0)
-    )
-    real = ~((blocks.mated == 1.0) & (blocks.non_mated == 1.0) & _at_an_end(blocks))
+    blocks = pool(*(np.pad(each, ends, constant_values=1.0) for each in (mated, non_mated)))
+    change = blocks.replicate[1:] != blocks.replicate[:-1]
+    at_an_end = np.append(True, change) | np.append(change, True)
+    real = ~((blocks.mated == 1.0) & (blocks.non_mated == 1.0) & at_an_end)
     ratio = (mated.sum(axis=-1) / non_mated.sum(axis=-1))[blocks.replicate]
     strength = np.abs(np.log10(blocks.mated / blocks.non_mated / ratio))
     first = np.searchsorted(blocks.replicate, np.arange(blocks.replicates))
     return np.asarray(np.maximum.reduceat(np.where(real, strength, 0.0), first))
 
 
-def _at_an_end(blocks: Blocks) -> NDArray[np.bool_]:
-    """First and last block of each draw."""
-    change = blocks.replicate[1:] != blocks.replicate[:-1]
-    return np.asarray(np.append(True, change) | np.append(change, True), dtype=bool)
-
-
 # ------------------------------------------------------------------------------------------ curves
 # The picture of ZEBRA: empirical cross-entropy for every prior belief.
-
-_PRIORS = 61
 
 
 def curves(counts: ScoreCounts) -> dict[str, Any]:
     """What is drawn of all scores."""
-    profile = profile_of_blocks(counts.blocks, np.linspace(-3.0, 3.0, _PRIORS) * np.log(10.0))
+    profile = profile_of_blocks(counts.blocks, np.linspace(-3.0, 3.0, 61) * np.log(10.0))
     priors = profile.prior_log_odds / np.log(10.0)
     return {"ece": Line(priors, profile.calibrated), "ece_nothing": Line(priors, profile.default)}
 
@@ -338,28 +275,7 @@ def _paint_ece(axes: Axes, systems: Systems) -> None:
     axes.set_ylabel("remaining uncertainty, bits")
 
 
-DRAWINGS = (
-    Drawing(
-        "ece",
-        "What is left to learn, whatever the attacker believed before",
-        "Empirical cross-entropy after ideal calibration of the scores. The space below no "
-        "evidence, averaged over all beliefs, is ZEBRA's expected disclosure.",
-        _paint_ece,
-    ),
-)
-
-
 # ------------------------------------------------------------------------------------------ family
-# The declaration of ZEBRA.
-
-_FIGURES = (
-    FigureEntry("d_ece", "zebra.d_ece_bits",
-                "bits disclosed on average over all beliefs held before", LimitRule("fitted")),
-    FigureEntry("log10_l", "zebra.log10_l",
-                "the strongest evidence in any score, decimal logarithm",
-                LimitRule("none", why="one trial decides it")),
-    FigureEntry("tag", "zebra.tag", "its category, 0 and A to F"),
-)  # fmt: skip
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
@@ -375,10 +291,24 @@ FAMILY = Family(
     "still reads B or C. Read it against the ceiling that the counts allow. It is an estimate of "
     "the worst case, not a bound.",
     needs=("pool",),
-    figures=_FIGURES,
+    figures=(
+        FigureEntry("d_ece", "zebra.d_ece_bits",
+                    "bits disclosed on average over all beliefs held before", LimitRule("fitted"),
+                    label="D_ECE", unit="bits", ceiling=CEILING_BITS, floor=0.0, ties="pooled"),
+        FigureEntry("log10_l", "zebra.log10_l",
+                    "the strongest evidence in any score, decimal logarithm",
+                    LimitRule("none", why="one trial decides it"), label="log10 l", unit="log10",
+                    ties="pooled"),
+        FigureEntry("tag", "zebra.tag", "its category, 0 and A to F", label="ZEBRA tag",
+                    ties="pooled"),
+    ),
     compute=_compute,
     main=("zebra.d_ece_bits", "zebra.tag"),
-    drawings=DRAWINGS,
+    drawings=(
+        Drawing("ece", "What is left to learn, whatever the attacker believed before",
+                "Empirical cross-entropy after ideal calibration of the scores. The space below no "
+                "evidence, averaged over all beliefs, is ZEBRA's expected disclosure.", _paint_ece),
+    ),
     extremes=Extremes(
         monotone=("",),
         at_ceiling=("d_ece", "log10_l"),
@@ -386,4 +316,4 @@ FAMILY = Family(
         flat_at_floor=("d_ece", "log10_l"),
         made=figures,
     ),
-)
+)  # fmt: skip

@@ -200,6 +200,11 @@ class ScoreMatrix:
         return np.searchsorted(self.tested, self.target)
 
     @cached_property
+    def tested_names(self) -> list[str]:
+        """Their names."""
+        return [self.speakers[column] for column in self.tested.tolist()]
+
+    @cached_property
     def by_name(self) -> IntArray:
         """All columns in the order of their names, numbers by their size: shape (N,)."""
         names = self.speakers
