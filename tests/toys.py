@@ -193,22 +193,14 @@ FIGURE = Toy(
     {},
     {
         "monitor/evaluation/verification.py": (
-            """        Figure(
-            "verification.min_cllr_bits",
-""",
-            """        Figure(
-            "verification.calibration_loss_bits",
-            "calibration loss",
-            float(counts.costs.mean()) - calibrated,
-            "bits",
-        ),
-        Figure(
-            "verification.min_cllr_bits",
-""",
-            """    FigureEntry("min_cllr",""",
-            """    FigureEntry("loss", "verification.calibration_loss_bits",
-                "what better calibration would save, bits"),
-    FigureEntry("min_cllr",""",
+            """        made("min_cllr_bits",""",
+            """        made("calibration_loss_bits", float(counts.costs.mean()) - calibrated),
+        made("min_cllr_bits",""",
+            """        FigureEntry("min_cllr",""",
+            """        FigureEntry("loss", "verification.calibration_loss_bits",
+                    "what better calibration would save, bits", label="calibration loss",
+                    unit="bits"),
+        FigureEntry("min_cllr",""",
         ),
     },
     {

@@ -62,9 +62,6 @@ def evaluate(
         only: keys of families, such as ``"srd"``, where not all are wanted: it takes less time.
         progress: called `steps` times, with what comes next.
 
-    Returns:
-        figures and curves.
-
     Raises:
         UsageError: a score is not finite, or an option makes no sense.
 
@@ -108,6 +105,10 @@ def evaluate(
         said |= dict.fromkeys(found.notes, family.key)
         concluded |= dict.fromkeys(found.conclusions, family.key)
     said |= concluded
+    # of scores that rise where voices are less alike
+    wrong_way = [warning(context.matrix) if context.matrix else list_warning(every)]
+    if context.matrix and dev:
+        wrong_way.append(warning(dev, "the dev matrix"))
     return Report(
         name=every.name,
         speakers=len(every.speakers),
@@ -119,7 +120,7 @@ def evaluate(
         about={note: family for note, family in said.items() if family},
         figures=figures,
         curves=Curves.of(every.name, len(every.speakers), usage.nontarget, drawn),
-        warnings=tuple(_wrong_way(context)),
+        warnings=tuple(filter(None, wrong_way)),
         usage=usage,
         heard=frozenset() if context.matrix is None else context.matrix.named_trials,
     )
@@ -134,17 +135,6 @@ def _with_limits(
             yield from limited(some, context.sample(pooled))
         else:
             yield from some
-
-
-def _wrong_way(context: EvaluationContext) -> Iterator[str]:
-    """Warnings of scores that rise where voices are less alike."""
-    if context.matrix is None:
-        found = [list_warning(context.comparisons)]
-    else:
-        found = [warning(context.matrix)]
-        if context.dev is not None:
-            found.append(warning(context.dev, "the dev matrix"))
-    yield from filter(None, found)
 
 
 def _used(usage: Usage, speakers: int) -> Iterator[str]:

@@ -160,7 +160,7 @@ class EvaluationContext:
             pool_weights = np.concatenate([drawn, pooled_leaving_out(pool)])
         if replicates > 0 and matrix is not None and len(matrix.tested) > 1:
             drawn = resamples(matrix, replicates, seed)
-            weights = np.concatenate([drawn, leaving_out(matrix.tested_names)])
+            weights = np.concatenate([drawn, leaving_out(matrix.people)])
         return cls(
             every, matrix, pool, weights, pool_weights, replicates=replicates, seed=seed, **options
         )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
@@ -422,12 +422,12 @@ class RowScores:
         means = sums[seen] / counts[seen]
         low, high = self._low[used].min(), self._high[used].max()
         apart = bool(mated.min() >= high or mated.max() <= low) and mated.min() != low
-        given = {"balanced": style.balanced, "strength": style.strength, "separable": apart}
+        fitted = partial(platt, balanced=style.balanced, strength=style.strength, separable=apart)
         start = None if near is None else Platt(near.weight, near.bias)
-        found = platt(scale * mated, scale * means, counts[seen], start=start, **given)
+        found = fitted(scale * mated, scale * means, counts[seen], start=start)
         if self._kept is not None:
             exact = self._kept if without is None else self._kept[rows]
-            found = platt(scale * mated, scale * exact, start=found, **given)
+            found = fitted(scale * mated, scale * exact, start=found)
         odds = None if style.balanced else 1 / (self.speakers - 1)
         return LidCalibration(found.weight, found.bias, odds, style.ddof, style.name, found.bounded)
 

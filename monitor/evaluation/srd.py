@@ -484,7 +484,7 @@ def figures(
 def loss_figures(losses: Sequence[LossFit], ties: str = "spread") -> Iterator[Figure]:
     """How far the rank model by each of `loss_fits` lies from the ranks seen: SRD's Table II."""
     for each in losses:
-        given = {"note": ", ".join(each.notes), "ties": ties}
+        given: dict[str, Any] = {"note": ", ".join(each.notes), "ties": ties}
         yield FAMILY.figure(f"kl_{each.loss.lower()}_bits", each.kl_bits, **given)
         yield FAMILY.figure(f"rank1_match_{each.loss.lower()}_bits", each.rank1_match_bits, **given)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -32,22 +32,12 @@ from monitor.maths.scores import OF_VECTORS
 from monitor.phrases import plural
 from monitor.types import AnyArray, FloatArray
 
-# ----------------------------------------------------------------------------------------- vectors
-# Reads files of speaker embeddings.
-
 _SESSION = frozenset({"session", "session_id", "chapter"})
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Embeddings and whose they are.
-
-    Attributes:
-        label: how messages call the file.
-        values: shape (n, d).
-        speakers: n names.
-        sessions: n names, or none.
-    """
+    """Embeddings (n, d) of a file, as messages call it; n names of speakers, and of sessions."""
 
     label: str
     values: FloatArray
@@ -106,62 +96,49 @@ def read_vectors(path: Path, progress: Progress | None = None) -> Vectors:
             raise UsageError(f"{path.name}: speakers and sessions are names, one an embedding")
         speakers, sessions = (tuple(map(str, each.tolist())) for each in names)
         return Vectors(path.name, arrays["embeddings"], speakers, sessions)
-    reader: _Table | _Json | None = None
-    number = 0
-    for lines in text_chunks(path, progress):
-        for line in lines:
-            number += 1
-            if not line.strip():
-                continue
-            where = f"{path.name} line {number}"
-            if reader is None:
-                reader = _Json() if line.lstrip().startswith("{") else _Table(where, line)
-                if isinstance(reader, _Table):
-                    continue
-            reader.add(where, line)
-    if reader is None or not reader.values:
+    read: Callable[[str, str], _Line] | None = None
+    found: list[_Line] = []
+    lines = (line for chunk in text_chunks(path, progress) for line in chunk)
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{path.name} line {number}"
+        if read is None and not line.lstrip().startswith("{"):
+            read = _Table(where, line).line
+            continue
+        read = read or _json_line
+        found.append(read(where, line))
+    if not found:
         raise UsageError(f"{path.name} is empty")
-    sizes = {len(value) for value in reader.values}
+    speakers, sessions, values = zip(*found, strict=True)
+    sizes = {len(value) for value in values}
     if len(sizes) > 1:
         raise UsageError(f"{path.name}: embeddings of {min(sizes)} to {max(sizes)} dimensions")
-    sessions = tuple(reader.sessions) if any(reader.sessions) else ()
-    return Vectors(path.name, np.stack(reader.values), tuple(reader.speakers), sessions)
+    return Vectors(path.name, np.stack(values), speakers, sessions if any(sessions) else ())
 
 
-class _Lines:
-    """Collects embeddings line by line."""
-
-    def __init__(self) -> None:
-        self.speakers: list[str] = []
-        self.sessions: list[str] = []
-        self.values: list[FloatArray] = []
-
-    def keep(self, speaker: str, session: str, values: FloatArray) -> None:
-        self.speakers.append(speaker)
-        self.sessions.append(session)
-        self.values.append(values)
+_Line: TypeAlias = tuple[str, str, FloatArray]
+"""Speaker, session and embedding."""
 
 
-class _Json(_Lines):
-    def add(self, where: str, line: str) -> None:
-        try:
-            value: Any = json.loads(line)
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            raise UsageError(f"{where}: is no JSON object; correct it")
-        speaker, session = value.get("speaker"), value.get("session", "")
-        values = value.get("embedding")
-        if type(speaker) not in (str, int) or type(session) not in (str, int):
-            raise UsageError(f'{where}: needs "speaker", a name (and perhaps "session")')
-        if not isinstance(values, list) or any(type(x) not in (int, float) for x in values):
-            raise UsageError(f'{where}: needs "embedding", a list of numbers')
-        self.keep(str(speaker), str(session), np.array(values, np.float64))
+def _json_line(where: str, line: str) -> _Line:
+    try:
+        value: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise UsageError(f"{where}: is no JSON object; correct it")
+    speaker, session = value.get("speaker"), value.get("session", "")
+    values = value.get("embedding")
+    if type(speaker) not in (str, int) or type(session) not in (str, int):
+        raise UsageError(f'{where}: needs "speaker", a name (and perhaps "session")')
+    if not isinstance(values, list) or any(type(x) not in (int, float) for x in values):
+        raise UsageError(f'{where}: needs "embedding", a list of numbers')
+    return str(speaker), str(session), np.array(values, np.float64)
 
 
-class _Table(_Lines):
+class _Table:
     def __init__(self, where: str, header: str) -> None:
-        super().__init__()
         self._separator = separator_of(header)
         names = fields(header, self._separator)
         speaker = role_of(names, SPEAKER)
@@ -173,7 +150,7 @@ class _Table(_Lines):
         self._speaker, self._session = speaker, role_of(names, _SESSION)
         self._width = len(names)
 
-    def add(self, where: str, line: str) -> None:
+    def line(self, where: str, line: str) -> _Line:
         row = fields(line, self._separator)
         if len(row) != self._width:
             raise UsageError(f"{where}: has {plural(len(row), 'column')} and not {self._width}")
@@ -183,11 +160,10 @@ class _Table(_Lines):
             values = np.fromiter(map(to_number, numbers), np.float64, len(numbers))
         except ValueError as error:
             raise UsageError(f"{where}: {error}; all other columns are numbers") from None
-        self.keep(row[self._speaker], session, values)
+        return row[self._speaker], session, values
 
 
 # -------------------------------------------------------------------------------------- embeddings
-# Reads speaker embeddings of trials and enrolments into a score matrix of cosines.
 
 _BLOCK = 1 << 20
 
@@ -253,24 +229,16 @@ def read_embeddings(
     target = np.fromiter((index.get(s, -1) for s in heard.speakers), np.intp, len(heard.values))
     owner = np.fromiter((index[s] for s in enrolled.speakers), np.intp, len(enrolled.values))
     return finished(
-        _cosines(heard.values, enrolled.values, owner, scoring, progress),
-        target,
-        speakers,
-        Path(trials).stem if name is None else name,
-        spoken=heard.speakers,
-        notes=_shared(heard, enrolled),
-        unmated=unmated,
-        progress=progress,
-    )
+        _cosines(heard.values, enrolled.values, owner, scoring, progress), target, speakers,
+        Path(trials).stem if name is None else name, spoken=heard.speakers,
+        notes=_shared(heard, enrolled), unmated=unmated, progress=progress,
+    )  # fmt: skip
 
 
 def _cosines(
-    trials: FloatArray,
-    enrolment: FloatArray,
-    owner: AnyArray,
-    scoring: str,
+    trials: FloatArray, enrolment: FloatArray, owner: AnyArray, scoring: str,
     progress: Progress | None,
-) -> AnyArray:
+) -> AnyArray:  # fmt: skip
     """Shape (T, N), float32."""
     cosine = OF_VECTORS["embedding-cosine"]
     order = np.argsort(owner, kind="stable")

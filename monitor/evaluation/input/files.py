@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import islice, repeat
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,9 +21,6 @@ from monitor.files import read_arrays
 from monitor.phrases import plural
 from monitor.safe_text import printable
 from monitor.types import AnyArray, FloatArray
-
-# ----------------------------------------------------------------------------------------- scratch
-# Arrays that may be too large for memory: in memory where small, else in a temporary file.
 
 _MOST = 1 << 28
 """Bytes that are simply held in memory."""
@@ -54,7 +51,6 @@ def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
 
 
 # ------------------------------------------------------------------------------------------- files
-# Reads files by their content: arrays, blocks of text, separators, numbers; errors name lines.
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
@@ -151,6 +147,20 @@ def _broken(path: Path, error: BaseException) -> StoreError:
         f"{path.name} is damaged or cut short ({words[:100] or type(error).__name__}); "
         "write it again"
     )
+
+
+def first_lines(path: Path) -> tuple[str, str]:
+    """The first two lines that are not blank; the second is empty where there is but one.
+
+    Raises:
+        UsageError: there is none.
+        StoreError: as `text_chunks`.
+    """
+    lines = (line for chunk in text_chunks(path) for line in chunk if line.strip())
+    first, second = [*islice(lines, 2), "", ""][:2]
+    if not first:
+        raise UsageError(f"{path.name} is empty")
+    return first, second
 
 
 def text_chunks(path: Path, progress: Progress | None = None) -> Iterator[list[str]]:
@@ -254,6 +264,7 @@ SPEAKER = frozenset(
 )
 SCORE = frozenset({"score", "scores", "similarity", "llr"})
 TARGET = frozenset({"target", "label", "labels", "key", "targettype", "true_speaker"})
+_ROLES = (TRIAL, SPEAKER, SCORE, TARGET)
 _DIGITS = 19
 _NAMELESS = TRIAL | {"", "id", "file", "name", "trials"}
 WORDS = {
@@ -273,8 +284,7 @@ class Layout:
         header: whether the first line names the columns.
         width: columns in each line of data.
         trial: the column of trial names; None where a table has none.
-        speaker: of a list, the column of enrolled speakers.
-        score: of a list, the column of scores; None for a trial list.
+        speaker, score: those columns of a list; a trial list has no score.
         target: the column that says who really spoke (of a list: whether it is a target).
         speakers: of a table, the names in its header.
         certain: of a list, whether trial and speaker are named and not assumed.
@@ -317,12 +327,7 @@ def role_of(names: list[str], role: frozenset[str]) -> int | None:
 
 
 def layout_of(label: str, first: str, second: str) -> Layout:
-    """Tell a table from a list, with or without a header.
-
-    Args:
-        label: how messages call the file.
-        first: its first line.
-        second: its second line, empty if there is none.
+    """Tell a table from a list, with or without a header, by the first two lines of a file.
 
     Raises:
         UsageError: it cannot be told.
@@ -335,7 +340,7 @@ def layout_of(label: str, first: str, second: str) -> Layout:
     """
     separator = separator_of(first)
     names, values = fields(first, separator), fields(second, separator)
-    roles = [role_of(names, role) for role in (TRIAL, SPEAKER, SCORE, TARGET)]
+    roles = [role_of(names, role) for role in _ROLES]
     trial, speaker, score, target = roles
     if trial is not None and speaker is not None and (score is not None or target is not None):
         return Layout(True, separator, True, len(names), trial, speaker, score, target)
@@ -345,9 +350,8 @@ def layout_of(label: str, first: str, second: str) -> Layout:
         # Kaldi and ZEBRA write the enrolled speaker first; a table is thought of trial by trial
         trial, speaker = (1, 0) if separator in (None, "\t") else (0, 1)
         score = None if words else 2
-        return Layout(
-            True, separator, False, len(names), trial, speaker, score, given, certain=False
-        )
+        width = len(names)
+        return Layout(True, separator, False, width, trial, speaker, score, given, certain=False)
     if len(names) == 3 and all(map(_whole, names[:2])) and _number(names[2]):
         if len(values) == 3 and not _whole(values[0]) and _number(values[0]):
             return _table(separator, names, values)
@@ -360,11 +364,7 @@ def layout_of(label: str, first: str, second: str) -> Layout:
 
 
 def _understood(label: str, names: list[str], values: list[str], roles: list[int | None]) -> None:
-    """Refuse a list whose header does not say which column is which.
-
-    Raises:
-        UsageError: the message has the names that are understood.
-    """
+    """Refuse a list whose header does not say which column is which."""
     trial, speaker, score, target = roles
     parts = sum(role is not None for role in (trial, speaker, score))
     known = {i for i in (trial, target) if i is not None}
@@ -373,16 +373,13 @@ def _understood(label: str, names: list[str], values: list[str], roles: list[int
     half = parts > 1 and speaker is not None  # a list, and one of its columns is not found
     if not named or not (half or words + (trial is not None) > 1):
         return
+    trials, speakers, scores, words_of = (", ".join(sorted(role)) for role in _ROLES)
     raise UsageError(
         f"{label}: its header {', '.join(names[:6])} does not say which column is which. A list "
-        f"has a trial ({_any_of(TRIAL)}), a speaker ({_any_of(SPEAKER)}) and a score "
-        f"({_any_of(SCORE)}), or a target ({_any_of(TARGET)}); a table has a column for each "
-        "speaker, the first may be trial, and target may say who spoke"
+        f"has a trial ({trials}), a speaker ({speakers}) and a score ({scores}), or a target "
+        f"({words_of}); a table has a column for each speaker, the first may be trial, and target "
+        "may say who spoke"
     )
-
-
-def _any_of(role: frozenset[str]) -> str:
-    return ", ".join(sorted(role))
 
 
 def _pair(names: list[str]) -> bool:
@@ -423,13 +420,7 @@ def _table(separator: str | None, names: list[str], values: list[str]) -> Layout
 
 @dataclass(frozen=True)
 class Table:
-    """A table as it was read.
-
-    Attributes:
-        scores: shape (T, N).
-        trials: the names of its rows, empty where it has none.
-        target: the true speaker in each row, empty where it does not say.
-    """
+    """A table of scores (T, N), names of its rows and their true speakers, where it has them."""
 
     scores: AnyArray
     trials: tuple[str, ...]
@@ -470,10 +461,8 @@ def read_table(path: Path, layout: Layout, progress: Progress | None = None) -> 
         begin = after
     if not done:
         raise UsageError(f"{path.name} has no line of data")
-    found = dict(zip(apart, map(tuple, names), strict=True))
-    trials = found.get(layout.trial, ()) if layout.trial is not None else ()
-    target = found.get(layout.target, ()) if layout.target is not None else ()
-    return Table(scores[:done], trials, target)
+    found: dict[int | None, tuple[str, ...]] = dict(zip(apart, map(tuple, names), strict=True))
+    return Table(scores[:done], found.get(layout.trial, ()), found.get(layout.target, ()))
 
 
 def _fast(lines: list[str], layout: Layout, columns: list[int]) -> FloatArray | None:
@@ -487,14 +476,9 @@ def _fast(lines: list[str], layout: Layout, columns: list[int]) -> FloatArray | 
         return None
     if separator != "," and any("," in line for line in lines):
         return None  # decimal commas
+    used = None if len(columns) == width else columns
     try:
-        block = np.loadtxt(
-            lines,
-            delimiter=separator,
-            comments=None,
-            usecols=None if len(columns) == width else columns,
-            ndmin=2,
-        )
+        block = np.loadtxt(lines, delimiter=separator, comments=None, usecols=used, ndmin=2)
     except ValueError:
         return None
     return block if block.shape == (len(lines), len(columns)) else None
@@ -546,13 +530,7 @@ _ATTRIBUTES_MOST = 20
 
 @dataclass(frozen=True)
 class Attribute:
-    """What is said of speakers.
-
-    Attributes:
-        label: how messages call the file.
-        name: of the attribute, where a header has one.
-        of: by name of the speaker (or of a trial, where nobody names its speaker).
-    """
+    """What a file, as messages call it, says of speakers by name (or of trials of nobody's)."""
 
     label: str
     name: str
@@ -567,9 +545,7 @@ class Attribute:
 def read_attribute(path: Path, column: str | None = None) -> Attribute:
     r"""Read ``speaker attribute`` lines (Kaldi's spk2gender), or a table with a header.
 
-    Args:
-        path: the file; blanks, commas or tabs between its columns.
-        column: of a table, which one; not needed where there is one beside the speaker's.
+    Of a table one column; it need not be named where there is one beside the speaker's.
 
     Raises:
         UsageError: no such column, several to choose from, a speaker with two values, or more

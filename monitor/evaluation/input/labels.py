@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice, pairwise, repeat
+from itertools import pairwise, repeat
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from monitor.evaluation.input.files import (
     array_at,
     arrays_at,
     fields,
+    first_lines,
     kind_of,
     layout_of,
     natural,
@@ -33,7 +34,6 @@ from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 # ------------------------------------------------------------------------------------------- pairs
-# Reads lists of pairs: a trial, an enrolled speaker, their score or whether they are the same.
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,8 @@ class Pairs:
 
     Attributes:
         label: how messages call the file.
-        trials: names in the order of their first appearance.
-        speakers: likewise.
-        trial: shape (n,), index of each line's trial.
-        speaker: shape (n,), likewise.
+        trials, speakers: names in the order of their first appearance.
+        trial, speaker: shape (n,), index of those of each line.
         scores: shape (n,), or None where the list has none.
         target: shape (n,), whether trial and speaker are one person, or None where it is not said.
         certain: whether the list says which is the trial and which the speaker.
@@ -62,16 +60,10 @@ class Pairs:
 
     def swapped(self) -> Pairs:
         """Trials taken for speakers and the other way round."""
-        return Pairs(
-            self.label,
-            self.speakers,
-            self.trials,
-            self.speaker,
-            self.trial,
-            self.scores,
-            self.target,
-            self.certain,
-        )
+        return replace(
+            self, trials=self.speakers, speakers=self.trials, trial=self.speaker,
+            speaker=self.trial,
+        )  # fmt: skip
 
     def only(self, which: BoolArray) -> Pairs:
         """Some of the lines, shape (n,), and no trial or speaker without any."""
@@ -103,10 +95,7 @@ class Pairs:
         return self.swapped() if of_trial > 1 == of_speaker else self
 
     def true_speakers(self) -> tuple[dict[str, str], str]:
-        """The speaker of each trial that has a target line, the first where it has several.
-
-        Returns:
-            speakers by trial, and a trial that has several, in words; empty where none has.
+        """The first speaker of each trial with a target line, and a trial with several, in words.
 
         Raises:
             UsageError: no trial has any.
@@ -215,7 +204,6 @@ def _words(label: str, texts: Sequence[str]) -> BoolArray:
 
 
 # ------------------------------------------------------------------------------------------ labels
-# Reads who spoke in each trial: columns, names in order, or names by trial.
 
 
 @dataclass(frozen=True)
@@ -291,11 +279,8 @@ def read_labels(path: Path, trials: Sequence[str] = ()) -> Labels:
     """Read labels of any form.
 
     A ``.npy`` of columns or names; a text with one name in each line, with ``trial speaker`` in
-    each line (Kaldi's utt2spk), or a trial list (``speaker trial target|nontarget``).
-
-    Args:
-        path: the file.
-        trials: names of the trials, where they are known: they tell the columns apart.
+    each line (Kaldi's utt2spk), or a trial list (``speaker trial target|nontarget``). Names of the
+    trials, where they are known, tell the columns apart.
 
     Raises:
         UsageError: its content makes no sense.
@@ -310,16 +295,13 @@ def read_labels(path: Path, trials: Sequence[str] = ()) -> Labels:
         if name is None:
             raise UsageError(f"{path.name} has neither target nor labels in it")
         return labels_of_array(path.name, arrays[name])
-    lines = (line for chunk in text_chunks(path) for line in chunk if line.strip())
-    first, second = [*islice(lines, 2), "", ""][:2]
-    if not first:
-        raise UsageError(f"{path.name} is empty")
+    first, second = first_lines(path)
     separator = separator_of(first)
     width = len(fields(first, separator))
     if width > 2:
         return _trial_list(path, first, second)
-    rest = chain([first, second], lines)
-    rows = [fields(line, separator) for line in rest if line]
+    lines = (line for chunk in text_chunks(path) for line in chunk if line.strip())
+    rows = [fields(line, separator) for line in lines]
     wrong = [row for row in rows if len(row) != width or "" in row]
     if wrong:
         raise UsageError(
@@ -373,18 +355,14 @@ def _trial_list(path: Path, first: str, second: str) -> Labels:
 
 
 # ----------------------------------------------------------------------------------------- targets
-# Matches labels with the columns of a score matrix: the column of each trial's speaker.
 
 
 @dataclass(frozen=True)
 class RawScores:
-    """What a file of scores says, before anything fits together.
+    """What a file of scores (T, N) says, before anything fits together.
 
-    Attributes:
-        scores: shape (T, N).
-        speakers: names of the columns, empty where they have none.
-        trials: names of the rows, empty where they have none.
-        labels: who spoke, None where nobody says.
+    Speakers are names of the columns and trials those of the rows, where they have any; labels say
+    who spoke, where anybody does.
     """
 
     scores: AnyArray
@@ -398,15 +376,9 @@ def targets(
 ) -> tuple[IntArray, tuple[str, ...], Sequence[str]]:
     """The column of each trial, the names of the columns, and who spoke.
 
-    Args:
-        raw: scores of shape (T, N).
-        labels: who spoke.
-        label: how messages call the scores.
-        notes: what a person should know is added to them.
-
-    Returns:
-        shape (T,), -1 where the speaker is not among the columns; N names, or none; the name of
-        each trial's speaker, empty where nobody says, or no names at all.
+    Shape (T,), -1 where the speaker is not among the columns; N names, or none; the name of each
+    trial's speaker, empty where nobody says, or no names at all. What a person should know of the
+    scores, as messages call them, is added to the notes.
 
     Raises:
         UsageError: labels and scores do not fit together.
@@ -502,7 +474,6 @@ def _numbered(
 
 
 # ------------------------------------------------------------------------------------------ models
-# Merges several enrolments of one speaker into one score: mean, maximum or their own columns.
 
 SCORINGS = ("average", "max")
 """How several enrolments of one speaker are compared with a trial."""
@@ -511,12 +482,7 @@ _BLOCK = 1 << 20
 
 
 def owners_of(models: Sequence[str], labels: Labels, given: Labels | None) -> tuple[str, ...]:
-    """The speaker of each enrolled model.
-
-    Args:
-        models: their names.
-        labels: of the trials; an utt2spk may speak of the enrolments as well.
-        given: of the models, where it is said apart.
+    """The speaker of each enrolled model: as given, or as labels of the trials say as well.
 
     Raises:
         UsageError: one is not among those given.
@@ -553,15 +519,7 @@ def merged_note(models: int, speakers: int, scoring: str) -> str:
 def merged_columns(
     scores: AnyArray, owners: Sequence[str], scoring: str
 ) -> tuple[AnyArray, tuple[str, ...]]:
-    """A matrix of trials x enrolments as one of trials x speakers.
-
-    Args:
-        scores: shape (T, M).
-        owners: the speaker of each column.
-        scoring: ``"average"`` or ``"max"``.
-
-    Returns:
-        shape (T, N), and the names of the N speakers in their order.
+    """A matrix of trials x enrolments as one of trials x speakers, whose names are in their order.
 
     Example:
         >>> made, names = merged_columns(np.array([[0.25, 0.75, 0.5]]), ["a", "a", "b"], "max")

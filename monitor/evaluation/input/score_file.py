@@ -84,11 +84,6 @@ def write_score_file(
 ) -> None:
     """Write cells as a score file, mode 0600, whole or not at all.
 
-    Args:
-        path: of the file.
-        cells: one at least.
-        groups: an attribute of the speakers, such as their gender.
-
     Raises:
         StoreError: it cannot be written.
     """
@@ -96,22 +91,15 @@ def write_score_file(
     listed: list[dict[str, Any]] = []
     for i, cell in enumerate(cells):
         shared = cell.matrix
-        listed.append(
-            {
-                "session": cell.session,
-                "test_seconds": cell.test_seconds,
-                "template_seconds": cell.template_seconds,
-                "systems": list(cell.matrices),
-                "joint": list(cell.joint),
-            }
-        )
-        arrays[f"{i}_target"] = shared.target
-        arrays[f"{i}_speakers"] = np.array(shared.speakers)
-        arrays[f"{i}_trials"] = np.array(shared.trial_names)
-        arrays[f"{i}_sessions"] = np.array(cell.sessions)
-        arrays[f"{i}_start_seconds"] = cell.start_seconds
-        for name, matrix in cell.matrices.items():
-            arrays[f"{i}_scores_{name}"] = matrix.scores
+        told = {key: getattr(cell, key) for key in ("session", "test_seconds", "template_seconds")}
+        listed.append(told | {"systems": list(cell.matrices), "joint": list(cell.joint)})
+        held: dict[str, Any] = {
+            "target": shared.target, "speakers": np.array(shared.speakers),
+            "trials": np.array(shared.trial_names), "sessions": np.array(cell.sessions),
+            "start_seconds": cell.start_seconds,
+            **{f"scores_{name}": matrix.scores for name, matrix in cell.matrices.items()},
+        }  # fmt: skip
+        arrays |= {f"{i}_{name}": array for name, array in held.items()}
     header: dict[str, Any] = {
         "schema": SCHEMA, "kind": _KIND, "program": __version__, "cells": listed,
     }  # fmt: skip
@@ -224,11 +212,7 @@ class ScoreFile:
         return "; ".join(parts)
 
     def matrix(self, entry: ScoreEntry, name: str) -> ScoreMatrix:
-        """One of its matrices.
-
-        Args:
-            entry: which.
-            name: to call it.
+        """One of its matrices, by a name of its own.
 
         Raises:
             StoreError: its arrays are damaged or missing.

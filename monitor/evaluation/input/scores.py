@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +14,12 @@ from monitor.evaluation.input.files import (
     Progress,
     array_at,
     arrays_at,
+    first_lines,
     kind_of,
     layout_of,
     natural,
     read_table,
     scratch,
-    text_chunks,
 )
 from monitor.evaluation.input.labels import (
     SCORINGS,
@@ -42,23 +41,16 @@ from monitor.features.registry import caveats
 from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-# -------------------------------------------------------------------------------- evaluation input
-# What a reader returns: comparisons, with notes on what was assumed and left out.
-
 UNMATED = ("count", "drop", "refuse")
-"""What becomes of impostor trials, whose speaker is not enrolled."""
+"""What becomes of impostor trials, whose speaker is not enrolled: they count where no rank is
+needed, or not at all, or are not allowed."""
 
 _UNEVEN = 3
 
 
 @dataclass(frozen=True)
 class EvaluationInput:
-    """What was read.
-
-    Attributes:
-        comparisons: scores that were all looked at once: they are finite.
-        notes: one sentence each, on what is allowed and yet can mislead.
-    """
+    """What was read: finite scores, and a sentence each on what is allowed and yet can mislead."""
 
     comparisons: Comparisons
     notes: tuple[str, ...] = ()
@@ -100,8 +92,7 @@ def finished(
         trials: names of the rows, where they have any.
         spoken: names of their speakers, where they are known.
         notes: what is known already.
-        unmated: ``"count"`` impostor trials where no rank is needed, ``"drop"`` or ``"refuse"``
-            them.
+        unmated: of `UNMATED`.
         progress: called as rows are gone through where rows are set apart.
 
     Raises:
@@ -132,19 +123,9 @@ def finished(
 
 
 def finished_list(
-    listed: ScoreList,
-    name: str,
-    *,
-    notes: Sequence[str] = (),
-    unmated: str = "count",
+    listed: ScoreList, name: str, *, notes: Sequence[str], unmated: str
 ) -> EvaluationInput:
     """Take the trials that ranks can stand on out of a list, and say what is beside them.
-
-    Args:
-        listed: the comparisons, of named trials.
-        name: of the system.
-        notes: what is known already.
-        unmated: as `finished`.
 
     Raises:
         UsageError: impostor trials are refused, or nothing is left.
@@ -187,14 +168,11 @@ def _impostors(
         return True
     first = f"first: trial {trials[int(np.argmax(impostor))]}"
     if unmated == "refuse" or lost == impostor.size:
+        cure = "say whose the enrolments are (--enrolment-labels)"
+        cure = cure if lost == impostor.size else "let impostors count (--unmated count)"
         raise UsageError(
             f"{name}: {lost} of {impostor.size} trials have no mated score, their speaker is not "
-            f"enrolled ({first}); check the names"
-            + (
-                ", or say whose the enrolments are (--enrolment-labels)"
-                if lost == impostor.size
-                else ", or let impostors count (--unmated count)"
-            )
+            f"enrolled ({first}); check the names, or {cure}"
         )
     many = (
         f"{lost} of {impostor.size} trials have no target, as those of impostors, who are not "
@@ -208,12 +186,9 @@ def _impostors(
 
 
 def _rest(
-    scores: AnyArray,
-    rows: IntArray,
-    speakers: tuple[str, ...],
-    trials: Sequence[str],
+    scores: AnyArray, rows: IntArray, speakers: tuple[str, ...], trials: Sequence[str],
     spoken: Sequence[str],
-) -> ScoreList:
+) -> ScoreList:  # fmt: skip
     """Impostor trials as a list; one whose speaker nobody names is its own speaker."""
     if not np.isfinite(scores).all():
         row = int(np.argwhere(~np.isfinite(scores))[0, 0])
@@ -276,27 +251,15 @@ def _rows(scores: AnyArray, keep: IntArray, progress: Progress | None) -> AnyArr
 
 
 # ----------------------------------------------------------------------------------------- listing
-# Turns a list of scored pairs, with its labels, into labelled comparisons.
 
 
 def labelled(
-    pairs: Pairs,
-    labels: Labels,
-    notes: list[str],
-    models: Labels | None = None,
-    scoring: str = "average",
+    pairs: Pairs, labels: Labels, notes: list[str], models: Labels | None, scoring: str
 ) -> ScoreList:
-    """Bring scores and labels together.
+    """Bring scores and labels together; what a person should know is added to the notes.
 
-    Args:
-        pairs: with scores.
-        labels: who spoke; where they list target and nontarget pairs, these alone count.
-        notes: what a person should know is added to them.
-        models: whose each enrolled model is, where speakers have several.
-        scoring: how these become one score: their mean or the largest.
-
-    Returns:
-        the comparisons.
+    Where labels list target and nontarget pairs, these alone count. Models say whose each enrolled
+    model is, where speakers have several, whose scores become one.
 
     Raises:
         UsageError: a pair comes twice, a score is not finite, or names do not fit together.
@@ -309,9 +272,7 @@ def labelled(
             pairs, mated = pairs.only(kept), mated[kept]
     whose = owners_of(pairs.speakers, labels, models)
     speakers = tuple(sorted(set(whose), key=natural))
-    place = {name: i for i, name in enumerate(speakers)}
-    column = np.array([place[name] for name in whose], dtype=np.intp)
-    speaker: IntArray = column[pairs.speaker]
+    speaker: IntArray = _places(whose, speakers)[pairs.speaker]
     names = list(pairs.trials)  # of people whom nobody names
     if mated is None:
         nothing = np.broadcast_to(0.0, (len(pairs.trials), len(speakers)))
@@ -330,12 +291,9 @@ def labelled(
     if len(speakers) < len(whose):
         notes.append(merged_note(len(whose), len(speakers), scoring))
         scores, mated, trial, speaker = _merged(pairs, speaker, mated, speakers, scoring)
-    people = dict.fromkeys(names)
-    index = {name: i for i, name in enumerate(people)}
-    spoken_by = np.array([index[name] for name in names], dtype=np.intp)
-    return ScoreList(
-        scores, mated, trial, speaker, spoken_by, speakers, tuple(people), pairs.trials
-    )
+    people = tuple(dict.fromkeys(names))
+    spoken_by = _places(names, people)
+    return ScoreList(scores, mated, trial, speaker, spoken_by, speakers, people, pairs.trials)
 
 
 def _check(pairs: Pairs) -> None:
@@ -367,10 +325,8 @@ def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> tuple[BoolArray, Bool
     assert key.target is not None
     if key is pairs:
         return np.ones(len(key.target), bool), key.target
-    place = {name: i for i, name in enumerate(pairs.trials)}
-    trial = np.array([place.get(name, -1) for name in key.trials], dtype=np.intp)[key.trial]
-    place = {name: i for i, name in enumerate(pairs.speakers)}
-    speaker = np.array([place.get(name, -1) for name in key.speakers], dtype=np.intp)[key.speaker]
+    trial = _places(key.trials, pairs.trials)[key.trial]
+    speaker = _places(key.speakers, pairs.speakers)[key.speaker]
     both = (trial >= 0) & (speaker >= 0)
     said = trial[both] * len(pairs.speakers) + speaker[both]
     listed = np.unique(said)
@@ -389,6 +345,12 @@ def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> tuple[BoolArray, Bool
     if spare:
         notes.append(f"{spare} of the pairs of {key.label} have no score")
     return kept, target[at]
+
+
+def _places(names: Sequence[str], among: Sequence[str]) -> IntArray:
+    """Where each name stands among others, -1 where it does not."""
+    place = {name: i for i, name in enumerate(among)}
+    return np.array([place.get(name, -1) for name in names], dtype=np.intp)
 
 
 def _merged(
@@ -416,7 +378,6 @@ def _merged(
 
 
 # ------------------------------------------------------------------------------------------ scores
-# Reads scores and labels, of whatever format, into comparisons.
 
 _SAME_SESSION = (
     "tests and templates are parts of one session each, where a voice is easier to recognise than "
@@ -453,9 +414,8 @@ def read_scores(
 
     Returns:
         The comparisons, checked, and notes. Columns are as the file has them; of a list, in the
-        order of their names. Trials are in the order of the file. Of a list that has not every pair
-        the rest counts where no rank is needed; pairs that a trial list with nontarget pairs does
-        not have are left out.
+        order of their names. Of a list that has not every pair the rest counts where no rank is
+        needed; pairs that a trial list with nontarget pairs does not have are left out.
 
     Raises:
         UsageError: the content makes no sense; the message names the place.
@@ -485,7 +445,8 @@ def read_scores(
     raw = _raw(path, beside, progress)
     notes: list[str] = []
     if isinstance(raw, Pairs):
-        return _listed(raw, beside, models, scoring, called, unmated, notes)
+        listed = _listed(raw, beside, models, scoring, notes)
+        return finished_list(listed, called, notes=notes, unmated=unmated)
     if raw.scores.ndim != 2 or raw.scores.dtype.kind not in "fiu":
         raise UsageError(
             f"{path.name} holds {raw.scores.dtype} of shape {raw.scores.shape}; scores are "
@@ -497,22 +458,15 @@ def read_scores(
         raise UsageError(f"{path.name} has no trial in it")
     key = raw.labels.pairs
     if key is not None and raw.trials and (models is not None or not _covers(key, raw)):
-        pairs = _as_pairs(raw, path.name)
-        return _listed(pairs, beside, models, scoring, called, unmated, notes, raw.labels)
+        listed = _listed(_as_pairs(raw, path.name), beside, models, scoring, notes, raw.labels)
+        return finished_list(listed, called, notes=notes, unmated=unmated)
     raw = _with_speakers(raw, models, scoring, notes)
     assert raw.labels is not None
     target, speakers, spoken = targets(raw, raw.labels, path.name, notes)
     return finished(
-        raw.scores,
-        target,
-        speakers,
-        called,
-        trials=raw.trials,
-        spoken=spoken,
-        notes=notes,
-        unmated=unmated,
-        progress=progress,
-    )
+        raw.scores, target, speakers, called, trials=raw.trials, spoken=spoken, notes=notes,
+        unmated=unmated, progress=progress,
+    )  # fmt: skip
 
 
 def _held(file: ScoreFile, choose: Sequence[str], name: str) -> EvaluationInput:
@@ -531,15 +485,9 @@ def _held(file: ScoreFile, choose: Sequence[str], name: str) -> EvaluationInput:
 
 
 def _listed(
-    pairs: Pairs,
-    beside: Path | None,
-    models: Path | None,
-    scoring: str,
-    name: str,
-    unmated: str,
-    notes: list[str],
+    pairs: Pairs, beside: Path | None, models: Path | None, scoring: str, notes: list[str],
     labels: Labels | None = None,
-) -> EvaluationInput:
+) -> ScoreList:  # fmt: skip
     """A list, with the labels that stand beside it or in it."""
     owners = None if models is None else read_labels(models)
     if owners is not None and owners.trials and not pairs.certain:
@@ -548,7 +496,9 @@ def _listed(
     pairs = pairs.settled()
     if labels is None and beside is not None:
         labels = read_labels(beside, pairs.trials if pairs.certain else ())
-        pairs = _turned(pairs, labels)
+        known = labels.known or frozenset(labels.trials)
+        if not pairs.certain and known and _named(pairs.speakers, pairs.trials, known):
+            pairs = pairs.swapped()  # labels name trials that it took for speakers
     elif labels is None and pairs.target is not None:
         labels = replace(labels_of_pairs(pairs), pairs=pairs)
     if labels is None:
@@ -556,8 +506,7 @@ def _listed(
     key = labels.pairs
     if key is not None and _named(key.trials, key.speakers, pairs.speakers):
         labels = labels_of_pairs(key.swapped())  # the list knows better which are its speakers
-    made = labelled(pairs, labels, notes, owners, scoring)
-    return finished_list(made, name, notes=notes, unmated=unmated)
+    return labelled(pairs, labels, notes, owners, scoring)
 
 
 def _covers(key: Pairs, raw: RawScores) -> bool:
@@ -570,16 +519,9 @@ def _covers(key: Pairs, raw: RawScores) -> bool:
 def _as_pairs(raw: RawScores, label: str) -> Pairs:
     """A table as a list."""
     trials, count = raw.scores.shape
-    return Pairs(
-        label,
-        raw.trials,
-        raw.speakers,
-        np.repeat(np.arange(trials), count),
-        np.tile(np.arange(count), trials),
-        np.asarray(raw.scores, np.float64).reshape(-1),
-        None,
-        certain=True,
-    )
+    trial, speaker = np.repeat(np.arange(trials), count), np.tile(np.arange(count), trials)
+    scores = np.asarray(raw.scores, np.float64).reshape(-1)
+    return Pairs(label, raw.trials, raw.speakers, trial, speaker, scores, None, certain=True)
 
 
 def _with_speakers(
@@ -610,11 +552,7 @@ def _raw(path: Path, beside: Path | None, progress: Progress | None) -> RawScore
         return RawScores(array_at(path), labels=None if beside is None else read_labels(beside))
     if kind == "npz":
         return _archive(path, beside)
-    lines = (line for chunk in text_chunks(path) for line in chunk if line.strip())
-    first, second = [*islice(lines, 2), "", ""][:2]
-    if not first:
-        raise UsageError(f"{path.name} is empty")
-    layout = layout_of(path.name, first, second)
+    layout = layout_of(path.name, *first_lines(path))
     if not layout.list:
         table = read_table(path, layout, progress)
         given = Labels(path.name, names=table.target) if table.target else None
@@ -639,14 +577,6 @@ def _archive(path: Path, beside: Path | None) -> RawScores:
     given = None if key is None else labels_of_array(f"{path.name} {key}", arrays[key])
     given = given if beside is None else read_labels(beside)
     return RawScores(arrays["scores"], tuple(map(str, names.tolist())), (), given)
-
-
-def _turned(pairs: Pairs, labels: Labels) -> Pairs:
-    """The list, turned where the labels name trials that it took for speakers."""
-    known = labels.known or frozenset(labels.trials)
-    if pairs.certain or not known:
-        return pairs
-    return pairs.swapped() if _named(pairs.speakers, pairs.trials, known) else pairs
 
 
 def _named(some: Sequence[str], others: Sequence[str], known: Collection[str]) -> bool:

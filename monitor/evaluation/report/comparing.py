@@ -17,9 +17,6 @@ from monitor.evaluation.scores.comparisons import Comparisons, within
 from monitor.maths.statistics import Estimate, difference_reach
 from monitor.phrases import plural, weaker_together
 
-# ------------------------------------------------------------------------------------- differences
-# Differences of two systems, figure by figure, with the limits of each.
-
 ERROR = 0.05
 """Chance with which the limits of a row of differences may fail."""
 _ROUNDING = 1e-9
@@ -27,13 +24,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Difference:
-    """A system less the first one.
+    """A system less the first one, and the limits of that.
 
-    Attributes:
-        value: None where one of the two figures does not exist.
-        low: lower limit; None where either figure has no limits, or too seldom existed.
-        high: upper limit.
-        significant: the limits leave zero out.
+    None where one of the two figures does not exist; no limits where either has none, or too seldom
+    existed.
     """
 
     value: float | None
@@ -55,31 +49,17 @@ def paired(first: Report, other: Report) -> bool:
 
 
 def between(first: Report, other: Report, key: str, error: float = ERROR) -> Difference:
-    """A figure of one system less that of the first.
-
-    Args:
-        first: what is taken off.
-        other: what it is taken off from.
-        key: of the figure.
-        error: chance with which the limits may fail.
-    """
-    figures = first.figures.get(key), other.figures.get(key)
-    speakers = len(first.tested), len(other.tested)
-    return _difference(*figures, paired(first, other), error, *speakers)
-
-
-def _difference(
-    first: Figure | None, other: Figure | None, paired: bool, error: float, *speakers: int
-) -> Difference:
-    if first is None or other is None or first.value is None or other.value is None:
+    """A figure of one system less that of the first, with limits that may fail by that chance."""
+    one, two = first.figures.get(key), other.figures.get(key)
+    if one is None or two is None or one.value is None or two.value is None:
         return Difference(None)
-    value = other.value - first.value
+    value = two.value - one.value
     if np.isnan(value):  # both infinite
         return Difference(None)
-    a, b = _estimate(first, speakers[0]), _estimate(other, speakers[1])
+    a, b = _estimate(one, len(first.tested)), _estimate(two, len(other.tested))
     if a is None or b is None:
         return Difference(value)
-    if paired and a.left_out.shape == b.left_out.shape:
+    if paired(first, other) and a.left_out.shape == b.left_out.shape:
         gap = replace(
             b, value=value, replicates=b.replicates - a.replicates, left_out=b.left_out - a.left_out
         )
@@ -88,10 +68,10 @@ def _difference(
         reach = gap.reach(error / 2)
     else:
         reach = difference_reach(a, b, error / 2)
-    if reach > _ROUNDING * max(abs(first.value), abs(other.value)):
+    if reach > _ROUNDING * max(abs(one.value), abs(two.value)):
         return Difference(value, value - reach, value + reach)
     # neither varies, as at the edges of shares: what their own limits allow
-    (low, high), (other_low, other_high) = first.limits, other.limits
+    (low, high), (other_low, other_high) = one.limits, two.limits
     if low is None or high is None or other_low is None or other_high is None:
         return Difference(value)
     return Difference(value, other_low - high, other_high - low)
@@ -109,9 +89,6 @@ def _estimate(figure: Figure, speakers: int) -> Estimate | None:
 
 
 # --------------------------------------------------------------------------------------- comparing
-# Compares several systems, and finds which differences are more than chance.
-
-_MEAN = "srd.mean_bits_model"
 
 
 @dataclass(frozen=True)
@@ -180,11 +157,7 @@ class Comparison:
         return tuple(report.name for report in self.reports)
 
     def to_json(self, shown: Collection[str] | None = None) -> dict[str, Any]:
-        """The differences, ready for ``json.dumps(..., allow_nan=False)``.
-
-        Args:
-            shown: keys of figures, where not all are wanted.
-        """
+        """The differences, of some figures or all, ready for ``json.dumps(allow_nan=False)``."""
         return {
             "reference": self.names[0],
             "confidence": self.confidence,
@@ -212,14 +185,8 @@ def compare(reports: Sequence[Report]) -> Comparison:
     replicates), in whatever order their columns and rows stand: their difference is taken in every
     resample, and its limits are Student's with the spread of these. Spreads of systems with other
     speakers add up (Welch, 1947), and what they have in common is said. Figures without limits of
-    their own are not compared: benchmarks/results/coverage.md has how often equal
-    systems are told apart.
-
-    Args:
-        reports: two or more, of different names.
-
-    Returns:
-        the table.
+    their own are not compared: benchmarks/results/coverage.md has how often equal systems are told
+    apart.
 
     Raises:
         UsageError: fewer than two reports, or two of one name.
@@ -241,13 +208,11 @@ def compare(reports: Sequence[Report]) -> Comparison:
 
 
 def _most_private(figures: Sequence[Figure | None]) -> int | None:
-    far = [
-        abs(figure.value - figure.floor)
+    known = [
+        (abs(figure.value - figure.floor), i)
+        for i, figure in enumerate(figures)
         if figure is not None and figure.value is not None and figure.floor is not None
-        else None
-        for figure in figures
     ]
-    known = [(distance, i) for i, distance in enumerate(far) if distance is not None]
     if len(known) < len(figures):
         return None
     least, index = min(known)
@@ -267,7 +232,8 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> t
     ]
     for each, same in zip(reports[1:], paired[1:], strict=True):
         notes += _set_apart(first, each, same)
-    if all(same and _numbered(each) for each, same in zip(reports, paired, strict=True)):
+    numbered = [set(each.tested) <= set(map(str, range(each.speakers))) for each in reports]
+    if all(paired) and all(numbered):
         notes.append("Speakers have no names: equal columns are taken for the same people.")
     if any(report.speakers != first.speakers for report in reports):
         notes.append(
@@ -288,10 +254,11 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> t
 
 def _weaker_joints(reports: Sequence[Report]) -> list[str]:
     """That one feature discloses more than all of them together, of systems that differ in that."""
+    means = {report.name: report.figures.get("srd.mean_bits_model") for report in reports}
     bits = {
-        tuple(report.name.split()): float(found.value)
-        for report in reports
-        if (found := report.figures.get(_MEAN)) is not None and found.value is not None
+        tuple(name.split()): float(mean.value)
+        for name, mean in means.items()
+        if mean is not None and mean.value is not None
     }
     notes = []
     for words, together in bits.items():
@@ -333,12 +300,6 @@ def _set_apart(first: Report, other: Report, paired: bool) -> list[str]:
     return []
 
 
-def _numbered(report: Report) -> bool:
-    """Whether speakers are no more than numbers of columns."""
-    columns = set(map(str, range(report.speakers)))
-    return set(report.tested) <= columns
-
-
 # ---------------------------------------------------------------------------------------- pairwise
 # Differences of all pairs of systems, with limits and p-values corrected for their number.
 
@@ -347,11 +308,10 @@ _STEPS = 24
 
 @dataclass(frozen=True)
 class Pair:
-    """One system less another.
+    """One system less the first.
 
     Attributes:
-        first: name of what is taken off.
-        other: name of what it is taken off from.
+        first, other: names of the systems.
         paired: whether both were tested on the same speakers, and resampled together.
         differences: by key; their limits hold for all pairs of a figure together in 95 % of cases.
         p: by key, times the number of pairs (Bonferroni, as the limits); None where there are none.
@@ -383,14 +343,9 @@ class Pair:
 
 
 def all_pairs(reports: Sequence[Report], keys: Sequence[str] | None = None) -> tuple[Pair, ...]:
-    """Compare every system with every other.
+    """Compare every system with every other, of different names, by some figures or all.
 
-    Args:
-        reports: two or more, of different names, as `compare`.
-        keys: of the figures, in their order; all by default.
-
-    Returns:
-        pairs in the order of the reports; nothing of fewer than two.
+    Pairs are in the order of the reports; none of fewer than two.
     """
     couples = list(combinations(reports, 2))
     if not couples:
@@ -398,30 +353,23 @@ def all_pairs(reports: Sequence[Report], keys: Sequence[str] | None = None) -> t
     have = dict.fromkeys(key for report in reports for key in report.figures)
     wanted = [key for key in (have if keys is None else keys) if key in have]
     error = ERROR / len(couples)
-    found = [{key: between(a, b, key, error) for key in wanted} for a, b in couples]
-    return tuple(
-        Pair(
-            a.name,
-            b.name,
-            paired(a, b),
-            differences,
-            {key: _times(len(couples), p_value(a, b, key)) for key in wanted},
-        )
-        for (a, b), differences in zip(couples, found, strict=True)
-    )
-
-
-def _times(count: int, p: float | None) -> float | None:
-    return None if p is None else min(1.0, count * p)
+    pairs = []
+    for a, b in couples:
+        found = {key: between(a, b, key, error) for key in wanted}
+        one = {key: p_value(a, b, key) for key in wanted}
+        p = {
+            key: None if alone is None else min(1.0, len(couples) * alone)
+            for key, alone in one.items()
+        }
+        pairs.append(Pair(a.name, b.name, paired(a, b), found, p))
+    return tuple(pairs)
 
 
 def p_value(first: Report, other: Report, key: str) -> float | None:
     """The smallest error with which the limits of a difference leave zero out.
 
-    Found by halving, so it goes with the limits, however they are made.
-
-    Returns:
-        at least one in the number of resamples: they tell no more; None where there are no limits.
+    Found by halving, so it goes with the limits, however they are made. At least one in the number
+    of resamples, which tell no more; None where there are no limits.
     """
     least = 1 / max(min(first.replicates, other.replicates), 1)
     if between(first, other, key, least).low is None:
@@ -439,11 +387,7 @@ def p_value(first: Report, other: Report, key: str) -> float | None:
 
 
 def p_text(p: float | None, least: float) -> str:
-    """A p-value to read; what resamples cannot tell from less is marked so.
-
-    Args:
-        p: of a pair.
-        least: the smallest that there can be: pairs by resamples.
+    """A p-value to read; the least that there can be, pairs by resamples, is marked so.
 
     Example:
         >>> p_text(0.0312, 0.015), p_text(0.015, 0.015), p_text(None, 0.015)
@@ -482,7 +426,6 @@ def _finite(value: float | None) -> float | None:
 
 
 # ---------------------------------------------------------------------------------------- grouping
-# The figures of each group of speakers by itself, and their average.
 
 AVERAGE = "average"
 """What the column beside the groups is called."""
@@ -490,13 +433,7 @@ AVERAGE = "average"
 
 @dataclass(frozen=True)
 class Grouped:
-    """One system, group by group.
-
-    Attributes:
-        name: of the system.
-        comparison: a report of each group and, last, their average.
-        notes: which comparisons count, one sentence each.
-    """
+    """One system: a report of each group and, last, their average; and which comparisons count."""
 
     name: str
     comparison: Comparison
@@ -521,13 +458,10 @@ def by_group(
     measure: Callable[[Comparisons], Report],
     label: str = "the file of groups",
 ) -> Grouped:
-    """Measure each group by itself.
+    """Measure each group of speakers, by their names, by itself.
 
-    Args:
-        every: comparisons of all.
-        group_of: by name of the speaker.
-        measure: `evaluate` with the options of the whole.
-        label: how messages call what the groups come from.
+    `measure` is `evaluate` with the options of the whole; messages say `label` of what the groups
+    come from.
 
     Raises:
         UsageError: no speaker is in any group, or fewer than two groups can be measured.
@@ -586,21 +520,14 @@ def _which(
 def grouped(every: Comparisons, reports: Sequence[Report], notes: Sequence[str]) -> Grouped:
     """Reports of groups side by side, with their average."""
     found = compare(reports)
-    keys = [row.key for row in found.rows]
-    average = {
-        key: made for key in keys if (made := _average([r.figures.get(key) for r in reports]))
-    }
+    means = {row.key: _average(row.figures) for row in found.rows}
+    average = {key: made for key, made in means.items() if made is not None}
     last = replace(
         reports[0], name=AVERAGE, trials=sum(r.trials for r in reports), figures=average, notes=(),
         warnings=(), usage=None,
     )  # fmt: skip
     rows = tuple(
-        Row(
-            row.key,
-            (*row.figures, average.get(row.key)),
-            (*row.differences, None),
-            row.most_private,
-        )
+        replace(row, figures=(*row.figures, means[row.key]), differences=(*row.differences, None))
         for row in found.rows
     )
     beside = replace(
@@ -622,13 +549,9 @@ def _average(figures: Sequence[Figure | None]) -> Figure | None:
         reach = np.array([[v - a, b - v] for v, (a, b) in zip(values, ends, strict=True)])  # type: ignore[operator]
         below, above = np.sqrt((np.maximum(reach, 0.0) ** 2).sum(axis=0)) / len(values)
         low, high = mean - float(below), mean + float(above)
+    one = have[0]
+    floors, notes = {each.floor for each in have}, {each.note for each in have}
     return Figure(
-        have[0].key, have[0].label, mean, have[0].unit, floor=_same(f.floor for f in have),
-        ties=have[0].ties, low=low, high=high,
-        note=have[0].note if len({each.note for each in have}) == 1 else "",
+        one.key, one.label, mean, one.unit, floor=one.floor if len(floors) == 1 else None,
+        ties=one.ties, note=one.note if len(notes) == 1 else "", low=low, high=high,
     )  # fmt: skip
-
-
-def _same(values: Any) -> float | None:
-    found = set(values)
-    return found.pop() if len(found) == 1 else None

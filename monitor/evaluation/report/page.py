@@ -31,9 +31,6 @@ from monitor.evaluation.report.report import (
 )
 from monitor.plots.evaluation import pictures
 
-# --------------------------------------------------------------------------------------- exporting
-# Figures as CSV for other programs, and as a LaTeX table for a paper.
-
 _HEAD = (
     "system", "group", "figure", "key", "label", "value", "text", "low", "high", "unit", "ceiling",
     "floor", "speakers", "trials", "ties", "note",
@@ -50,26 +47,24 @@ _SYMBOLS = {
 def figures_csv(
     reports: Sequence[Report], parts: Sequence[Grouped] = (), shown: Sequence[str] | None = None
 ) -> str:
-    """One line a figure, all systems and groups below one another.
+    """One line a figure, those shown or all, systems and their groups below one another.
 
-    Args:
-        reports: of the systems.
-        parts: their groups.
-        shown: keys of the figures; all by default.
-
-    Returns:
-        CSV with a header. Shares are 0 to 1, numbers have all of their digits, what does not exist
-        is empty, what is infinite reads ``inf``.
+    Shares are 0 to 1, numbers have all of their digits, what does not exist is empty, what is
+    infinite reads ``inf``.
     """
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(_HEAD)
+    rows: list[Sequence[str]] = []
     for report in reports:
-        table.writerows(_lines(report, report.name, "", shown))
+        rows += _lines(report, report.name, "", shown)
         for part in parts:
             if part.name == report.name:
                 for each in part.comparison.reports:
-                    table.writerows(_lines(each, part.name, each.name, shown))
+                    rows += _lines(each, part.name, each.name, shown)
+    return _csv(_HEAD, rows)
+
+
+def _csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *rows])
     return text.getvalue()
 
 
@@ -90,16 +85,14 @@ def _lines(
 
 def pairs_csv(pairs: Sequence[Pair]) -> str:
     """One line a pair of systems and figure."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(("system", "minus", "figure", "difference", "low", "high", "p", "paired"))
-    for pair in pairs:
-        for key, each in pair.differences.items():
-            table.writerow(
-                (pair.other, pair.first, short_name(key), _number(each.value), _number(each.low),
-                 _number(each.high), _number(pair.p[key]), "yes" if pair.paired else "no")
-            )  # fmt: skip
-    return text.getvalue()
+    head = ("system", "minus", "figure", "difference", "low", "high", "p", "paired")
+    rows = (
+        (pair.other, pair.first, short_name(key), _number(each.value), _number(each.low),
+         _number(each.high), _number(pair.p[key]), "yes" if pair.paired else "no")
+        for pair in pairs
+        for key, each in pair.differences.items()
+    )  # fmt: skip
+    return _csv(head, rows)
 
 
 def _number(value: float | None) -> str:
@@ -125,11 +118,8 @@ def latex_table(
 ) -> str:
     r"""A table for a paper, and one more for the groups of each system; needs ``booktabs``.
 
-    Args:
-        reports: of the systems.
-        comparison: of the same systems, where there are several.
-        parts: their groups.
-        shown: keys of the figures; those that matter by default.
+    A comparison is of the same systems, where there are several. The figures are those shown, or
+    those that matter.
     """
     wanted = main_keys(reports[0].figures) if shown is None else shown
     tables = []
@@ -156,30 +146,27 @@ def _table(names: Sequence[str], rows: Iterable[Row], keys: Sequence[str], capti
         f"$^*$: differs from {escaped(names[0])}." if starred else "",
         "Bold: nearest to no evidence." if best else "",
     ]
+    table = [["Figure", *map(escaped, names)]]
+    for row in have:
+        unit = row.first.unit
+        label = escaped(row.first.label) + (f" ({unit})" if unit in ("bits", "nats") else "")
+        cells = enumerate(zip(row.figures, row.differs, strict=True))
+        table.append([label, *(_cell(*each, i == row.most_private) for i, each in cells)])
+    head, *body = (" & ".join(row) + " \\\\" for row in table)
     lines = [
         "\\begin{table}",
         "\\centering",
         f"\\caption{{{escaped(caption)}. {' '.join(filter(None, legend))}}}",
         f"\\begin{{tabular}}{{l{'r' * len(names)}}}",
         "\\toprule",
-        " & ".join(["Figure", *map(escaped, names)]) + " \\\\",
+        head,
         "\\midrule",
-        *(_row(row) for row in have),
+        *body,
         "\\bottomrule",
         "\\end{tabular}",
         "\\end{table}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _row(row: Row) -> str:
-    unit = row.first.unit
-    label = escaped(row.first.label) + (f" ({unit})" if unit in ("bits", "nats") else "")
-    cells = [
-        _cell(figure, differs, i == row.most_private)
-        for i, (figure, differs) in enumerate(zip(row.figures, row.differs, strict=True))
-    ]
-    return " & ".join([label, *cells]) + " \\\\"
 
 
 def _cell(figure: Figure | None, differs: bool, private: bool) -> str:
@@ -201,7 +188,6 @@ def _math(text: str) -> str:
 
 
 # ------------------------------------------------------------------------------------- page tables
-# The tables of the HTML page, and how they write values and limits.
 
 
 def figures_table(figures: Sequence[Figure]) -> str:
@@ -314,15 +300,8 @@ def page(
 ) -> str:
     """The page as HTML: what it means, pictures, all figures, and where each misleads.
 
-    Args:
-        reports: of one system, or of several.
-        comparison: of the same systems; needed where there are several.
-        groups: of each system, where speakers have any.
-        pairs: differences of all pairs of systems, where they are wanted.
-
-    Returns:
-        the text; every name in it is escaped. It holds figures and names of systems, no scores;
-        notes may name a trial or a speaker.
+    It holds figures and names of systems, escaped, and no scores; notes may name a trial or a
+    speaker. Several systems need their comparison.
 
     Raises:
         UsageError: no report, or several without a comparison.

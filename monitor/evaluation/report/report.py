@@ -18,16 +18,10 @@ from monitor.phrases import plural
 from monitor.plots.evaluation import CrowdRates, Curves, Line
 
 # --------------------------------------------------------------------------------------- catalogue
-# The catalogue of figures: short names, what each says, and which to look at first.
 
 
 def entries() -> tuple[FigureEntry, ...]:
-    """Every figure that needs no option with numbers in its key, families together.
-
-    Example:
-        >>> entries()[0].name
-        'meand'
-    """
+    """Every figure that needs no option with numbers in its key, families together."""
     return tuple(entry for family in families() if not family.option for entry in family.figures)
 
 
@@ -74,15 +68,13 @@ def main_keys(keys: Iterable[str]) -> list[str]:
         ['srd.idr', 'among.idr_500']
     """
     have = list(keys)
-    return [key for key in main_figures() if key in have] + [key for key in have if _asked(key)]
-
-
-def _asked(key: str) -> bool:
-    family = family_of(key)
-    if family is None or not family.option:
-        return False
-    entry = family.entry(key)
-    return entry is not None and entry.key in family.main
+    asked = []
+    for key in have:
+        family = family_of(key)
+        entry = family.entry(key) if family and family.option else None
+        if family and entry and entry.key in family.main:
+            asked.append(key)
+    return [key for key in main_figures() if key in have] + asked
 
 
 def short_name(key: str) -> str:
@@ -111,9 +103,8 @@ def needs_ranks(key: str) -> bool:
 def chosen(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str, ...]:
     """The keys that names stand for, in the order of the names.
 
-    Args:
-        names: short names, keys, families (``"zebra"``) or ``"main"``; case does not matter.
-        keys: known beside those of the catalogue.
+    Names are short names, keys (those given, or of the catalogue), families (``"zebra"``) or
+    ``"main"``; case does not matter.
 
     Raises:
         UsageError: a name is unknown; the message has those that look like it.
@@ -144,7 +135,6 @@ def chosen(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 # ------------------------------------------------------------------------------------------ report
-# The report on one system: all figures with their limits, and the curves behind them.
 
 
 @dataclass(frozen=True)
@@ -202,10 +192,10 @@ class Report:
     def to_json(self, shown: Collection[str] | None = None) -> dict[str, Any]:
         """Everything but the replicates, ready for ``json.dumps(..., allow_nan=False)``.
 
-        Args:
-            shown: keys of figures, where not all are wanted.
+        `shown` are keys of figures, where not all are wanted.
         """
         drawn = {"non_mated": self.curves.non_mated, **self.curves.drawn()}
+        curves = {name: _curve_json(value) for name, value in drawn.items()}
         return {
             "schema": 1,
             "name": self.name,
@@ -228,11 +218,7 @@ class Report:
                 for key, figure in self.figures.items()
                 if shown is None or key in shown
             },
-            "curves": {
-                name: made
-                for name, value in drawn.items()
-                if (made := _curve_json(value)) is not None
-            },
+            "curves": {name: made for name, made in curves.items() if made is not None},
         }
 
 
@@ -269,7 +255,6 @@ def _curve_json(value: Any) -> Any:
 
 
 # ----------------------------------------------------------------------------------------- wording
-# Formats figures and says in words what a report means.
 
 
 def facts(report: Report) -> str:
@@ -326,11 +311,9 @@ def format_value(value: float | None, unit: str, text: str = "") -> str:
         return f"{value:,.1f}"
     if unit == "count":
         return f"{value:,.0f}"
-    if unit in ("bits", "nats", "log10") and abs(value) < _LONG:
-        written = f"{value:.3f}"
-        return written.removeprefix("-") if float(written) == 0 else written
     if unit in ("bits", "nats", "log10"):
-        return f"{value:.0e}"  # short, so that its limits have room
+        written = f"{value:.3f}" if abs(value) < _LONG else f"{value:.0e}"  # room for its limits
+        return written.removeprefix("-") if float(written) == 0 else written
     return f"{value:#.3g}" if 1e-3 <= abs(value) < 1 else f"{value:.3g}"  # as its limits beside it
 
 

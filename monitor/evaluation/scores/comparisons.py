@@ -16,9 +16,6 @@ from monitor.maths.statistics import REPLICATES, speaker_weights
 from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-# ------------------------------------------------------------------------------------------- roles
-# Which side of the comparisons was anonymised.
-
 _VOICES = ("anonymised", "original")
 
 
@@ -51,12 +48,11 @@ class Roles:
 
 
 # -------------------------------------------------------------------------------------- score list
-# Labelled comparisons one by one: pairs of a trial and an enrolled speaker, complete or not.
 
 
 @dataclass(frozen=True)
 class ScoreList:
-    """A list of labelled comparisons.
+    """Labelled comparisons one by one: pairs of a trial and an enrolled speaker, complete or not.
 
     Attributes:
         scores: shape (n,), finite; higher is more alike.
@@ -115,7 +111,6 @@ class ScoreList:
 
 
 # ------------------------------------------------------------------------------------------ matrix
-# Trials x speakers: the similarity of every trial with every enrolled speaker.
 
 _BLOCK = 1 << 20
 """Scores taken at a time: a matrix on disk never enters memory whole."""
@@ -200,9 +195,9 @@ class ScoreMatrix:
         return np.searchsorted(self.tested, self.target)
 
     @cached_property
-    def tested_names(self) -> list[str]:
+    def people(self) -> tuple[str, ...]:
         """Their names."""
-        return [self.speakers[column] for column in self.tested.tolist()]
+        return tuple(self.speakers[column] for column in self.tested.tolist())
 
     @cached_property
     def by_name(self) -> IntArray:
@@ -240,11 +235,7 @@ class ScoreMatrix:
         return np.bincount(self.owner) * (self.population - 1)
 
     def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        """As `blocks`, without the mated score of each row.
-
-        Yields:
-            index into `tested` of each row's speaker, shape (rows,), and scores (rows, N - 1).
-        """
+        """As `blocks`, without mated scores: (rows, N - 1), and each row's index into `tested`."""
         for part, scores in self.blocks():
             others = self.others(part)
             yield self.owner[part], scores[others].reshape(len(scores), -1)
@@ -290,13 +281,8 @@ def settled_order(matrix: ScoreMatrix) -> IntArray:
     """Rows speaker by speaker, the trials of each in an order drawn at random.
 
     What is drawn depends on the name of the speaker and on the names of its trials alone, so that
-    systems go through the same trials; where trials have no names, on their scores.
-
-    Args:
-        matrix: the trials.
-
-    Returns:
-        shape (T,): rows, those of a speaker together, speakers in the order of their names.
+    systems go through the same trials; where trials have no names, on their scores. Shape (T,):
+    rows, those of a speaker together, speakers in the order of their names.
 
     Example:
         >>> matrix = ScoreMatrix(np.eye(2)[[0, 1, 0, 1]], np.array([0, 1, 0, 1]))
@@ -304,7 +290,11 @@ def settled_order(matrix: ScoreMatrix) -> IntArray:
         [0, 0, 1, 1]
     """
     place = np.argsort(matrix.by_name)[matrix.target]
-    order = _by_trial_name(matrix, place) if matrix.trial_names else _by_scores(matrix, place)
+    if matrix.trial_names:
+        names = np.unique(np.array(matrix.trial_names), return_inverse=True)[1]
+        order: IntArray = np.lexsort((names, place))
+    else:
+        order = _by_scores(matrix, place)
     ends = np.flatnonzero(np.diff(place[order], append=-1)) + 1
     for rows in np.split(order, ends[:-1]):
         name = matrix.speakers[matrix.target[rows[0]]]
@@ -312,28 +302,18 @@ def settled_order(matrix: ScoreMatrix) -> IntArray:
     return order
 
 
-def _by_trial_name(matrix: ScoreMatrix, place: IntArray) -> IntArray:
-    names = np.unique(np.array(matrix.trial_names), return_inverse=True)[1]
-    return np.lexsort((names, place))
-
-
 def _by_scores(matrix: ScoreMatrix, place: IntArray) -> IntArray:
     """By what the order of columns does not change; equal ones by all of their scores."""
     order = np.lexsort((matrix.tied, matrix.better, matrix.mated, place))
     keys = np.stack([key[order] for key in (place, matrix.mated, matrix.better, matrix.tied)])
     apart = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
-    for start, stop in _runs(apart):
+    edges = np.concatenate([[0], np.flatnonzero(apart) + 1, [apart.size + 1]])
+    for run in np.flatnonzero(np.diff(edges) > 1).tolist():
+        start, stop = int(edges[run]), int(edges[run + 1])
         rows = order[start:stop]
         scores = np.asarray(matrix.scores[np.sort(rows)])[:, matrix.by_name]
         order[start:stop] = np.sort(rows)[np.lexsort(scores.T[::-1])]
     return order
-
-
-def _runs(apart: IntArray) -> list[tuple[int, int]]:
-    """First and one past the last place of every run of equal keys."""
-    edges = np.concatenate([[0], np.flatnonzero(apart) + 1, [apart.size + 1]])
-    long = np.flatnonzero(np.diff(edges) > 1)
-    return [(int(edges[i]), int(edges[i + 1])) for i in long]
 
 
 # ------------------------------------------------------------------------------- speaker bootstrap
@@ -344,13 +324,10 @@ _GROUPS = 100
 
 @dataclass(frozen=True)
 class Sample:
-    """What figures were resampled over.
+    """What figures were resampled over: weights (B + J, S), of `resamples` and `leaving_out`.
 
-    Attributes:
-        weights: shape (B + J, S), from `resamples` and `leaving_out`; None where nothing was.
-        units: speakers with a mated score.
-        trials: of theirs.
-        nothing: whether scores are not told from no evidence.
+    Units are speakers with a mated score, trials theirs; nothing: scores are not told from no
+    evidence.
     """
 
     weights: FloatArray | None
@@ -366,22 +343,15 @@ def resamples(matrix: ScoreMatrix, replicates: int = REPLICATES, seed: int = 0) 
     the columns, stay as they are (docs/method.md section 5). They are drawn by name: systems with
     their columns in another order draw the same people. The weight of a trial is
     ``weights[:, matrix.owner]``, and a row's non-mated scores weigh as much as its mated one.
-
-    Args:
-        matrix: S of its speakers have trials.
-        replicates: B.
-        seed: equal seeds draw equal speakers, so that systems tested on the same speakers compare
-            pairwise.
-
-    Returns:
-        shape (B, S), whole numbers as float64; each row sums to S.
+    Shape (B, S), whole numbers as float64; each row sums to S. Equal seeds draw equal speakers, so
+    that systems tested on the same speakers compare pairwise.
 
     Example:
         >>> matrix = ScoreMatrix(np.eye(3), np.arange(3))
         >>> resamples(matrix, replicates=2).sum(axis=1).tolist()
         [3.0, 3.0]
     """
-    return drawn_by_name([matrix.speakers[i] for i in matrix.tested.tolist()], replicates, seed)
+    return drawn_by_name(matrix.people, replicates, seed)
 
 
 def drawn_by_name(names: Sequence[str], replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
@@ -402,13 +372,8 @@ def leaving_out(names: Sequence[str]) -> FloatArray:
     """Weights that leave out each person in turn; of more than 100, a group of them.
 
     They tell how unequally people contribute to a figure, see `monitor.maths.statistics.freedom`.
-    Groups go by name, so that the order of the columns does not matter.
-
-    Args:
-        names: S.
-
-    Returns:
-        shape (J, S), 0 or 1; no row of zeros alone, so none for one person.
+    Groups go by name, so that the order of the columns does not matter. Shape (J, S), 0 or 1; no
+    row of zeros alone, so none for one person.
 
     Example:
         >>> leaving_out(["ann", "bob", "cid"]).tolist()
@@ -421,14 +386,7 @@ def leaving_out(names: Sequence[str]) -> FloatArray:
 
 
 def resampled(weights: FloatArray) -> BoolArray:
-    """Which rows of weights are resamples: those of `leaving_out` sum to less than S.
-
-    Args:
-        weights: shape (B, S).
-
-    Returns:
-        shape (B,).
-    """
+    """Which rows of weights (B, S) are resamples: those of `leaving_out` sum to less than S."""
     return np.asarray(weights.sum(axis=1) == weights.shape[1])
 
 
@@ -525,9 +483,8 @@ class Comparisons:
     @cached_property
     def people(self) -> tuple[str, ...]:
         """Whose trials there are: S names, those of `ScoreMatrix.tested` first."""
-        ranked = () if self.matrix is None else self.matrix.tested.tolist()
-        first = [self.speakers[column] for column in ranked]
-        return tuple(dict.fromkeys([*first, *(self.rest.people if self.rest else ())]))
+        ranked = () if self.matrix is None else self.matrix.people
+        return tuple(dict.fromkeys([*ranked, *(self.rest.people if self.rest else ())]))
 
     @cached_property
     def _whose(self) -> IntArray:
@@ -596,12 +553,7 @@ def pooled_resamples(
     People with a mated comparison are drawn among themselves and impostors among themselves, so
     that every resample has as many of both. A resample without any non-mated comparison, as a list
     of few can have, is the whole list instead.
-
-    Returns:
-        shape (B, S).
     """
-    if isinstance(pool, ScoreMatrix):
-        return resamples(pool, replicates, seed)
     weights = np.zeros((replicates, len(pool.people)))
     known = np.unique(pool.owner)
     others = np.setdiff1d(np.arange(len(pool.people)), known)
@@ -614,30 +566,20 @@ def pooled_resamples(
 
 
 def pooled_leaving_out(pool: Comparisons | ScoreMatrix) -> FloatArray:
-    """`leaving_out` of the people of a pool, where comparisons of both kinds are left without them.
-
-    Returns:
-        shape (J, S).
-    """
-    if isinstance(pool, ScoreMatrix):
-        return leaving_out([pool.speakers[column] for column in pool.tested.tolist()])
+    """`leaving_out` of the people of a pool, where both kinds of comparison are left without."""
     weights = leaving_out(pool.people)
     mated = np.bincount(pool.owner, minlength=len(pool.people))
     return np.asarray(weights[(weights @ mated > 0) & (weights @ pool.non_mated_counts > 0)])
 
 
 # ------------------------------------------------------------------------------------ within group
-# Takes the comparisons within one group of speakers out of all.
 
 
 def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Comparisons:
     """The comparisons of a group's trials with its own enrolled speakers.
 
-    Args:
-        every: of all.
-        group_of: by name of the speaker, enrolled or not. An impostor whom nobody names goes with
-            the enrolled speakers that it was compared with, where they are of one group.
-        group: which.
+    Groups are by name of the speaker, enrolled or not. An impostor whom nobody names goes with the
+    enrolled speakers that it was compared with, where they are of one group.
 
     Raises:
         UsageError: fewer than two of its speakers are enrolled, or one kind of comparison is
@@ -705,7 +647,7 @@ def as_list(matrix: ScoreMatrix) -> ScoreList:
         column,
         matrix.owner,
         matrix.speakers,
-        tuple(matrix.speakers[each] for each in matrix.tested.tolist()),
+        matrix.people,
         matrix.trial_names,
     )
 

@@ -14,9 +14,6 @@ from monitor.maths.roc import Blocks, Counts, cell_counts, cuts_around, pool
 from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray, IntArray
 
-# ------------------------------------------------------------------------------------------ counts
-# Counts of all scores in one pass: what EER, Cllr, ZEBRA and the ROC are computed from.
-
 _Doubles: TypeAlias = NDArray[np.float64]
 _CELLS = 1 << 22
 """Most speakers x cells that are kept for resampling."""
@@ -59,12 +56,7 @@ class ScoreCounts:
 
     @classmethod
     def of(cls, scores: ScoredComparisons, weights: FloatArray | None = None) -> ScoreCounts:
-        """Count all scores.
-
-        Args:
-            scores: read once in blocks, and once more where there are weights.
-            weights: shape (B, S), how often each person counts.
-        """
+        """Count all scores in one pass over blocks; in one more where there are weights (B, S)."""
         own = np.sort(scores.mated)
         levels = own[np.concatenate([[True], own[1:] > own[:-1]])]
         cuts = cuts_around(levels)
@@ -108,13 +100,7 @@ def cost_bits(scores: FloatArray) -> _Doubles:
     """Sum of ``log2(1 + exp(s))`` over the last axis: what scores cost that should be negative.
 
     One logarithm for hundreds of scores: ``1 + exp(-|s|)`` lies between 1 and 2, and their product
-    is summed. Terms below 1e-16 bits are lost.
-
-    Args:
-        scores: shape (..., n), nats.
-
-    Returns:
-        shape (...).
+    is summed. Terms below 1e-16 bits are lost. Of nats, (..., n) to (...).
 
     Example:
         >>> cost_bits(np.array([[0.0, -800.0], [800.0, 0.0]])).round(3).tolist()
@@ -131,15 +117,7 @@ def cost_bits(scores: FloatArray) -> _Doubles:
 
 
 def speaker_cells(scores: ScoredComparisons, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
-    """Mated and non-mated scores of each person's trials in each cell.
-
-    Args:
-        scores: read once, in blocks.
-        cuts: shape (G - 1,), ascending, as `Counts.cuts`.
-
-    Returns:
-        two of shape (S, G).
-    """
+    """Mated and non-mated scores of each person's trials in each cell of cuts: (S, G) each."""
     shape = (len(scores.non_mated_counts), len(cuts) + 1)
     place = np.searchsorted(cuts, scores.mated, side="right")
     mated = np.bincount(scores.owner * shape[1] + place, minlength=shape[0] * shape[1])
@@ -165,9 +143,6 @@ def points_away(matrix: ScoreMatrix) -> bool:
     Both tests must say so: over trials, as if they were independent, and over the means of the
     speakers, whose own trials are alike.
 
-    Args:
-        matrix: the trials.
-
     Example:
         >>> target = np.repeat(np.arange(5), 4)
         >>> alike = np.eye(5)[target]
@@ -178,21 +153,6 @@ def points_away(matrix: ScoreMatrix) -> bool:
     below = 1.0 - (matrix.better + (matrix.tied - 1) / 2) / (count - 1)  # share of the others
     error = float(np.sqrt((count + 1) / (12 * (count - 1) * trials)))
     return _below_chance(below, matrix.owner, error)
-
-
-def list_points_away(scores: ScoredComparisons) -> bool:
-    """The same of comparisons that have no ranks: mated scores among all non-mated ones.
-
-    Example:
-        >>> matrix = ScoreMatrix(1 - np.eye(5)[np.repeat(np.arange(5), 4)], np.repeat(range(5), 4))
-        >>> list_points_away(matrix)
-        True
-    """
-    others = np.sort(np.concatenate([block.ravel() for _, block in scores.non_mated_blocks()]))
-    places = sum(np.searchsorted(others, scores.mated, side) for side in ("left", "right"))
-    below = np.asarray(places) / (2 * others.size)
-    error = float(np.sqrt((1 / below.size + 1 / others.size) / 12))
-    return _below_chance(below, scores.owner, error)
 
 
 def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
@@ -206,8 +166,12 @@ def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
 
 
 def list_warning(scores: ScoredComparisons) -> str:
-    """As `warning`, where there are no ranks."""
-    if not list_points_away(scores):
+    """As `warning`, where there are no ranks: of mated scores among all non-mated ones."""
+    others = np.sort(np.concatenate([block.ravel() for _, block in scores.non_mated_blocks()]))
+    places = sum(np.searchsorted(others, scores.mated, side) for side in ("left", "right"))
+    below = np.asarray(places) / (2 * others.size)
+    error = float(np.sqrt((1 / below.size + 1 / others.size) / 12))
+    if not _below_chance(below, scores.owner, error):
         return ""
     return (
         f"{scores.name} looks like distances: comparisons of one speaker score lower than others. "
@@ -217,12 +181,7 @@ def list_warning(scores: ScoredComparisons) -> str:
 
 
 def warning(matrix: ScoreMatrix, what: str = "") -> str:
-    """What to say on top of a report; empty where scores point the right way.
-
-    Args:
-        matrix: the trials.
-        what: they are, where not the scores.
-    """
+    """What to say on top of a report of `what`; empty where scores point the right way."""
     if not points_away(matrix):
         return ""
     first = float((1.0 / matrix.tied * (matrix.better == 0)).mean())
