@@ -29,8 +29,6 @@ from monitor.result_cache import ResultCache, code_mark, result_key
 from monitor.types import BoolArray, FloatArray
 
 # ------------------------------------------------------------------------------------------- joint
-# The joint score of several features, weighed as the other speakers of the corpus teach.
-#
 # The weights are those of the conditional logit (docs/method.md section 5), learnt in each cell on
 # other people than those whom they are used on: nobody's tests weigh the features for themselves.
 
@@ -41,13 +39,9 @@ _MOST_SCORES = 1_000_000
 
 
 def joint_of(matrices: Mapping[str, ScoreMatrix]) -> ScoreMatrix | None:
-    """Scores of all features together.
+    """Scores of all features together, by feature, of the same trials and speakers.
 
-    Args:
-        matrices: by feature, of the same trials and speakers.
-
-    Returns:
-        None of fewer than two features that have a score, or of fewer than ten tested speakers.
+    None of fewer than two features that have a score, or of fewer than ten tested speakers.
     """
     shared = next(iter(matrices.values()))
     if len(matrices) < 2 or len(shared.tested) < FEWEST_SPEAKERS:
@@ -89,19 +83,12 @@ _LOSSES_FOLDS = 10
 
 
 def loss_rows(matrix: ScoreMatrix, replicates: int, seed: int) -> list[dict[str, Any]]:
-    """A dict for each loss, ready for JSON.
+    """A dict for each loss, ready for JSON, with limits over resamples of speakers.
 
-    Args:
-        matrix: the trials.
-        replicates: resamples of speakers behind the limits.
-        seed: of the resamples.
-
-    Returns:
-        with ``loss``, ``fitted`` (LL where CLL makes no sense), ``alpha``, ``beta``, ``binomial``,
-        ``notes``, ``kl_bits``, ``rank1_match_bits`` (None where rank 1 was never seen), ``rank1``
-        (its probability by the rank model), the rank model's statistics, and ``left_out_bits``,
-        ``..._low``, ``..._high``: what it costs more than LL on speakers left out, None of fewer
-        than three.
+    It has ``loss``, ``fitted`` (LL where CLL makes no sense), ``alpha``, ``beta``, ``binomial``,
+    ``notes``, ``kl_bits``, ``rank1_match_bits`` (None where rank 1 was never seen), ``rank1`` (its
+    probability by the rank model), the rank model's statistics, and ``left_out_bits``, ``..._low``,
+    ``..._high``: what it costs more than LL on speakers left out, None of fewer than three.
     """
     histogram = rank_histogram(matrix.better, matrix.tied, matrix.population)
     more = _left_out(matrix)
@@ -167,8 +154,7 @@ def _with_limits(
     values: FloatArray, matrix: ScoreMatrix, replicates: int, seed: int
 ) -> tuple[float, float, float]:
     """The mean over speakers with its 95 % interval."""
-    names = [matrix.speakers[column] for column in matrix.tested.tolist()]
-    without = leaving_out(names)
+    without = leaving_out(matrix.people)
     drawn = Estimate(
         float(values.mean()),
         resamples(matrix, replicates, seed) @ values / values.size,
@@ -188,26 +174,15 @@ def _finite(value: float) -> float | None:
 
 MEAN = "srd.mean_bits_model"
 """The figure that lengths are compared by: MeanD of the fitted rank model."""
-_RANK_MODELS = ("LL", "CLL")
 
 
 def measure(matrix: ScoreMatrix, replicates: int, seed: int, tables: bool) -> dict[str, Any]:
     """What is kept of one system in one cell, ready for JSON.
 
-    Args:
-        matrix: its trials.
-        replicates: resamples of speakers behind the limits.
-        seed: of the resamples.
-        tables: the cell is that of the tables: its losses, speakers and equal error rate too.
-
-    Returns:
-        ``speakers`` (N), ``tested`` (S), ``trials``, ``figures`` by key, ``resampled`` and
-        ``left_out`` (MeanD on each resample, and with each speaker or group of them left out),
-        ``histogram`` (of ranks); and of tables ``losses``, ``speaker_bits`` (ascending) and
-        ``one_speaker``.
-
-    Raises:
-        UsageError: a score is not finite.
+    ``speakers`` (N), ``tested`` (S), ``trials``, ``figures`` by key, ``resampled`` and ``left_out``
+    (MeanD on each resample, and with each speaker or group of them left out), ``histogram`` (of
+    ranks); and of the cell of the tables ``losses``, ``speaker_bits`` (ascending) and
+    ``one_speaker``. UsageError where a score is not finite.
     """
     only = ("srd", "verification") if tables else ("srd",)
     report = evaluate(matrix, only=only, replicates=replicates, seed=seed)
@@ -239,7 +214,7 @@ def _of_speakers(matrix: ScoreMatrix, report: Report) -> dict[str, Any]:
     middle = int(order[(len(order) - 1) // 2])
     mine = matrix.owner == middle
     histogram = rank_histogram(matrix.better[mine], matrix.tied[mine], matrix.population)
-    rank_models = {loss: fit(histogram, loss) for loss in _RANK_MODELS}
+    rank_models = {loss: fit(histogram, loss) for loss in ("LL", "CLL")}
     return {
         "speaker_bits": _listed(bits[order]),
         "one_speaker": {
@@ -278,13 +253,7 @@ _CODE = (
 
 @dataclass(frozen=True)
 class CellOrder:
-    """A cell to be made.
-
-    Attributes:
-        panel: who takes part.
-        test_seconds, template_seconds: T and D, of speech.
-        key: under which it is kept.
-    """
+    """A cell to be made, of a test and a template of so much speech, and the key of its cache."""
 
     panel: Panel
     test_seconds: float
@@ -294,13 +263,7 @@ class CellOrder:
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """A cell that was made.
-
-    Attributes:
-        panel: who takes part.
-        test_seconds, template_seconds: T and D, of speech.
-        systems: by system what `measure` says of it.
-    """
+    """A cell that was made, with what `measure` says of each system."""
 
     panel: Panel
     test_seconds: float
@@ -338,13 +301,7 @@ def make_cells(
 ) -> list[MeasuredCell]:
     """Make what is not kept, and read what is; every cell is kept as soon as it is made.
 
-    Args:
-        orders: from `orders_of`.
-        material: of the experiment.
-        settings: likewise.
-        cache: where cells are kept.
-        jobs: processes.
-        progress: called with each cell that is done.
+    `progress` is called with each cell that is done.
 
     Raises:
         MonitorError: a process was ended from outside.
@@ -396,7 +353,7 @@ def _judged(
     features = tuple(matrices)
     for name, matrix in matrices.items():
         some = without(matrix, settings.knowing(name, features))
-        if some is not None and _heard(some):
+        if some is not None and np.any(some.scores):  # without a frame, all are zero
             yield name, some
     if not material.joins:
         return
@@ -406,11 +363,6 @@ def _judged(
     joint = joint_of(kept) if kept else None
     if joint is not None:
         yield "joint", joint
-
-
-def _heard(matrix: ScoreMatrix) -> bool:
-    """Whether any trial has a score: without a frame, it is zero for everybody."""
-    return bool(np.any(matrix.scores))
 
 
 def _read(cache: ResultCache, key: str) -> dict[str, Any] | None:

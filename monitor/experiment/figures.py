@@ -33,23 +33,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# ------------------------------------------------------------------------------------------- drawn
-# What a figure of an experiment leaves: files, and what the page says of it.
-
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure to be drawn.
-
-    Attributes:
-        name: of its files.
-        title: what it shows.
-        caption: how it is read.
-        head: of the columns of its data.
-        rows: its data.
-        paint: draws it on a figure, in the colours of a palette.
-        inches: width and height.
-    """
+    """A figure to be drawn, with the columns and rows of its data; width and height in inches."""
 
     name: str
     title: str
@@ -129,14 +116,10 @@ def frames_figure(counts: Mapping[str, Sequence[int]], speakers: int) -> Drawn |
     ]
     heard = ", ".join(f"{sum(each):,} of {name}" for name, each in some.items())
     return Drawn(
-        "figure4",
-        "What was heard of everybody together",
+        "figure4", "What was heard of everybody together",
         f"Histograms of the frames of {speakers} speakers: {heard}. Embeddings have none.",
-        ("feature", "bin", "hertz", "frames", "share"),
-        rows,
-        paint,
-        (9.0, 2.8),
-    )
+        ("feature", "bin", "hertz", "frames", "share"), rows, paint, (9.0, 2.8),
+    )  # fmt: skip
 
 
 def _values(name: str, bins: int) -> tuple[FloatArray, str]:
@@ -149,15 +132,10 @@ def _values(name: str, bins: int) -> tuple[FloatArray, str]:
 # SRD fig. 8: disclosure against the length of the test, for each length of the templates.
 
 COLUMNS = {
-    "meand": MEAN,
-    "meand_counted": "srd.mean_bits",
-    "meand_corrected": "srd.mean_bits_miller_madow",
-    "meand_nothing": "srd.null_model_bits",
-    "idr": "srd.idr",
-    "stdd": "srd.stdd_bits",
-    "maxd": "srd.maxd_bits",
-    "spread": "srd.spread",
-}
+    "meand": MEAN, "meand_counted": "srd.mean_bits",
+    "meand_corrected": "srd.mean_bits_miller_madow", "meand_nothing": "srd.null_model_bits",
+    "idr": "srd.idr", "stdd": "srd.stdd_bits", "maxd": "srd.maxd_bits", "spread": "srd.spread",
+}  # fmt: skip
 """Figures of the sweep, by the name of their column."""
 _LEAST_BITS = 0.05
 _MARKERS = "os^Dvph*<>"
@@ -301,11 +279,7 @@ def _rows(surfaces: Sequence[Surface]) -> Iterator[tuple[Any, ...]]:
 
 
 def one_speaker_figure(cells: Sequence[MeasuredCell]) -> Drawn | None:
-    """The median speaker of the first system; None where nobody has a second trial.
-
-    Args:
-        cells: those of the tables; the first is taken.
-    """
+    """The median speaker of the first system of the tables; None where nobody has two trials."""
     cell = cells[0]
     system, found = next(iter(cell.systems.items()))
     one = found["one_speaker"]
@@ -339,13 +313,10 @@ def one_speaker_figure(cells: Sequence[MeasuredCell]) -> Drawn | None:
         f"{one['mean_bits']:.2f} bits by LL, {plural(one['trials'], 'trial')} "
         f"among N = {counts.size}.{'' if 'CLL' in rank_models else refused}",
         ("rank", "trials", *(f"rank_model_{loss.lower()}" for loss in rank_models)),
-        [
-            (int(k), float(n), *(float(rank_model[k - 1]) for rank_model in rank_models.values()))
-            for k, n in zip(ranks, counts, strict=True)
-        ],
-        paint,
-        (9.0, 3.0),
-    )
+        list(zip(ranks.tolist(), counts.tolist(), *(each.tolist() for each in rank_models.values()),
+                 strict=True)),
+        paint, (9.0, 3.0),
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------- ranks
@@ -364,12 +335,7 @@ def rank_models_of(found: dict[str, Any]) -> dict[str, RankFit]:
 
 
 def ranks_figure(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Drawn:
-    """A pair of axes for each kind of session.
-
-    Args:
-        cells: those of the tables.
-        systems: all there are, in the order of their colours.
-    """
+    """A pair of axes for each kind of session of the tables; systems go by colour."""
 
     def paint(figure: Figure, palette: Palette) -> None:
         panels = figure.subplots(1, len(cells), squeeze=False, sharey=True)[0]
@@ -390,10 +356,8 @@ def ranks_figure(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Drawn
         "bins. Dashed: the beta-binomial rank model by CLL, where it makes sense; dotted: by LL; "
         "grey dots: equal probability, no disclosure.",
         ("session", "system", "rank", "share", "rank_model_ll", "rank_model_cll"),
-        list(_ranks_rows(cells)),
-        paint,
-        (9.0, 3.6),
-    )
+        list(_ranks_rows(cells)), paint, (9.0, 3.6),
+    )  # fmt: skip
 
 
 def _ranks_panel(axes: Axes, cell: MeasuredCell, palette: Palette, systems: Sequence[str]) -> None:
@@ -423,16 +387,13 @@ def _ranks_rows(cells: Sequence[MeasuredCell]) -> Iterator[tuple[Any, ...]]:
     for cell in cells:
         for system, found in cell.systems.items():
             share = np.array(found["histogram"]) / sum(found["histogram"])
-            rank_models = {
-                loss: np.exp(rank_model.log_pmf(share.size))
-                for loss, rank_model in rank_models_of(found).items()
-            }
-            for k, each in enumerate(share.tolist()):
-                fitted = [
-                    float(rank_models[loss][k]) if loss in rank_models else None
-                    for loss in ("LL", "CLL")
-                ]
-                yield cell.panel.session, system, k + 1, each, *fitted
+            models, none = rank_models_of(found), [None] * share.size
+            fitted = (
+                np.exp(models[loss].log_pmf(share.size)).tolist() if loss in models else none
+                for loss in ("LL", "CLL")
+            )
+            for k, each in enumerate(zip(share.tolist(), *fitted, strict=True)):
+                yield cell.panel.session, system, k + 1, *each
 
 
 # ---------------------------------------------------------------------------------------- speakers
@@ -440,12 +401,7 @@ def _ranks_rows(cells: Sequence[MeasuredCell]) -> Iterator[tuple[Any, ...]]:
 
 
 def speakers_figure(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Drawn | None:
-    """A pair of axes for each kind of session; None where nobody has a second trial.
-
-    Args:
-        cells: those of the tables.
-        systems: all there are, in the order of their colours.
-    """
+    """A pair of axes for each kind of session of the tables; None where nobody has two trials."""
     rows = [
         (cell.panel.session, system, bits)
         for cell in cells
@@ -481,8 +437,5 @@ def speakers_figure(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Dr
         "Not everybody discloses the same",
         "MeanD of each tested speaker, by the rank model that LL fits to the speaker's own "
         "trials; the axis ends at log2 N.",
-        ("session", "system", "mean_bits"),
-        rows,
-        paint,
-        (9.0, 3.4),
-    )
+        ("session", "system", "mean_bits"), rows, paint, (9.0, 3.4),
+    )  # fmt: skip

@@ -16,21 +16,13 @@ from monitor.phrases import plural
 from monitor.plots.canvas import format_seconds
 from monitor.types import FloatArray
 
-# --------------------------------------------------------------------------------------- contrasts
-# Differences between cells of the same people, with limits: what lengths do to MeanD.
-
 NEAR = 0.95
 """Share of log2 N from which on a mean says no more than that N is small."""
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """A difference with its limits.
-
-    Attributes:
-        value: the difference.
-        low, high: 95 % interval, or wider ones where it is one of several.
-    """
+    """A difference with its 95 % interval, or a wider one where it is one of several."""
 
     value: float
     low: float
@@ -78,7 +70,7 @@ class Surface:
         chance = self.found[test, template]["figures"].get("srd.null_chance", {}).get("value")
         return chance is not None and chance <= 0.05
 
-    def run_reporter(self, places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    def telling(self, places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
         """The last of these cells, as many as tell without a gap: before, figures are of nothing.
 
         A feature of long windows has nothing yet of short speech; and one cell of many that tell
@@ -90,45 +82,32 @@ class Surface:
     def contrast(
         self, terms: Mapping[tuple[float, float], float], among: int = 1, log: bool = False
     ) -> Contrast | None:
-        """A weighted sum of MeanD over cells, or of its binary logarithm.
+        """A sum of MeanD over cells, or of its binary logarithm, weighted by T and D.
 
-        Args:
-            terms: by T and D its weight.
-            among: how many such contrasts are looked at together: limits hold for all of them
-                (Bonferroni).
-            log: of logarithms.
-
-        Returns:
-            None where the speakers are too few to be resampled.
+        Limits hold for so many contrasts that are looked at together (Bonferroni). None where the
+        speakers are too few to be resampled.
         """
+        parts = []
         with np.errstate(divide="ignore", invalid="ignore"):
-            parts = [
-                weight * (np.log2(values) if log else values)
-                for (test, template), weight in terms.items()
-                for values in [self._values(test, template)]
-            ]
-            value, replicates, left_out = _split(np.sum(parts, axis=0), self._resamples)
-        replicates, left_out = (x[np.isfinite(x)] for x in (replicates, left_out))
-        shared = self.any
+            for place, weight in terms.items():
+                values = self._values(*place)
+                parts.append(weight * (np.log2(values) if log else values))
+            value, *others = np.sum(parts, axis=0)
+        value, shared = float(value), self.any
+        resamples = len(shared["resampled"])
+        both = np.array(others[:resamples]), np.array(others[resamples:])
+        replicates, left_out = (x[np.isfinite(x)] for x in both)
         found = Estimate(value, replicates, left_out, shared["tested"], shared["trials"])
-        if not np.isfinite(value) or replicates.size < self._resamples / 2 or not found.exists:
+        if not np.isfinite(value) or replicates.size < resamples / 2 or not found.exists:
             return None
         reach = found.reach(TAIL / among)
         return Contrast(value, value - reach, value + reach)
-
-    @property
-    def _resamples(self) -> int:
-        return len(self.any["resampled"])
 
     def _values(self, test: float, template: float) -> FloatArray:
         """The figure, its replicates, and those with speakers left out, in one array."""
         cell = self.found[test, template]
         parts = [self.bits(test, template), *cell["resampled"], *cell["left_out"]]
         return np.array([np.nan if each is None else each for each in parts])
-
-
-def _split(values: FloatArray, resamples: int) -> tuple[float, FloatArray, FloatArray]:
-    return float(values[0]), values[1 : 1 + resamples], values[1 + resamples :]
 
 
 def surfaces(cells: Sequence[MeasuredCell]) -> list[Surface]:
@@ -150,7 +129,6 @@ def surfaces(cells: Sequence[MeasuredCell]) -> list[Surface]:
 
 
 # ------------------------------------------------------------------------------------------ answer
-# One answer: a question of the paper, what this corpus answers, and on how much that stands.
 
 Verdict: TypeAlias = Literal["yes", "no", "undecided", "full"]
 """``"full"``: MeanD is as good as log2 N, so that lengths cannot show in it."""
@@ -164,15 +142,9 @@ UNDECIDED = "cannot be decided with so few speakers"
 
 @dataclass(frozen=True)
 class CorpusAnswer:
-    """What one system says to one question.
+    """What one system, a feature or the joint, says to one of `QUESTIONS`.
 
-    Attributes:
-        question: key of the question, see `monitor.experiment.findings`.
-        system: a feature, or the joint.
-        session: ``"cross"`` or ``"same"``.
-        verdict: the answer.
-        text: a sentence with the numbers, their limits and what they stand on.
-        numbers: the same for programs.
+    The text is a sentence with the numbers, their limits and what they stand on.
     """
 
     question: str
@@ -182,46 +154,33 @@ class CorpusAnswer:
     text: str
     numbers: dict[str, Any] = field(default_factory=dict)
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
+
+def verdict_of(**cases: bool) -> Verdict:
+    """The first verdict that holds; undecided where none does."""
+    verdicts: dict[str, Verdict] = {"yes": "yes", "no": "no", "full": "full"}
+    return next((verdicts[name] for name, holds in cases.items() if holds), "undecided")
 
 
 def answer(
     question: str, surface: Surface, verdict: Verdict, text: str, **contrasts: Contrast | float
 ) -> CorpusAnswer:
     """An answer from a sweep; of few speakers nothing is decided."""
-    few = surface.any["tested"] < FEW
+    of = surface.any
+    verdict = "undecided" if of["tested"] < FEW else verdict
     numbers: dict[str, Any] = {
         name: value if isinstance(value, float) else asdict(value)
         for name, value in contrasts.items()
     }
-    said = f"{text}; {UNDECIDED}" if verdict == "undecided" or few else text
-    shared = surface.any
-    numbers |= {name: shared[name] for name in ("speakers", "tested", "trials")}
+    said = f"{text}; {UNDECIDED}" if verdict == "undecided" else text
+    numbers |= {name: of[name] for name in ("speakers", "tested", "trials")}
+    basis = f"N = {of['speakers']}, {of['tested']} tested, {plural(of['trials'], 'trial')} a cell"
     return CorpusAnswer(
-        question,
-        surface.system,
-        surface.panel.session,
-        "undecided" if few else verdict,
-        f"{said} ({basis(surface)}).",
-        numbers,
+        question, surface.system, surface.panel.session, verdict, f"{said} ({basis}).", numbers
     )
 
 
-def basis(surface: Surface) -> str:
-    """What an answer stands on."""
-    of = surface.any
-    return f"N = {of['speakers']}, {of['tested']} tested, {plural(of['trials'], 'trial')} a cell"
-
-
 def bits_text(value: float) -> str:
-    """Bits of MeanD.
-
-    Example:
-        >>> bits_text(-0.001)
-        '0.00'
-    """
+    """Bits of MeanD: no minus before zero."""
     return f"{value + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "\N{MINUS SIGN}")
 
 
@@ -248,12 +207,8 @@ SMALL = 0.01
 
 def best_losses(cells: Sequence[MeasuredCell]) -> list[CorpusAnswer]:
     """An answer for each system of the tables."""
-    return [
-        _of(cell, system, found)
-        for cell in cells
-        if cell.panel.purpose == "tables"
-        for system, found in cell.systems.items()
-    ]
+    tables = [cell for cell in cells if cell.panel.purpose == "tables"]
+    return [_of(cell, system, cell.systems[system]) for cell in tables for system in cell.systems]
 
 
 def _of(cell: MeasuredCell, system: str, found: dict[str, Any]) -> CorpusAnswer:
@@ -264,14 +219,9 @@ def _of(cell: MeasuredCell, system: str, found: dict[str, Any]) -> CorpusAnswer:
         for wanted in ("worse", "better", "same", "open")
     )
     few = found["tested"] < FEW
-    verdict: Verdict = "undecided"
     perfect = "perfect" in rows[0]["notes"]
-    if not few and perfect:
-        verdict = "full"
-    elif not few and better:
-        verdict = "no"
-    elif not few and judged and not open_:
-        verdict = "yes"
+    decided = verdict_of(full=perfect, no=bool(better), yes=bool(judged and not open_))
+    verdict: Verdict = "undecided" if few else decided
     parts = ["every trial has rank 1, so that all losses agree"] if perfect else []
     parts += [f"nearest to the ranks counted is {_least(rows, 'kl_bits')} by divergence and "
              f"{_least(rows, 'rank1_match_bits')} at rank 1"]  # fmt: skip
@@ -286,7 +236,14 @@ def _of(cell: MeasuredCell, system: str, found: dict[str, Any]) -> CorpusAnswer:
         parts.append(f"{_each(rows, told)} cannot be told from LL there")
     if rows[-1]["fitted"] == "LL":
         parts.append("CLL is refused (rank 1 never seen, or fewer trials than ranks)")
-    parts += _at_rank_one(rows, found)
+    idr = found["figures"]["srd.idr"]
+    if idr["low"] is not None:  # which rank models say of rank 1 what the limits of IdR exclude
+        off = [row["loss"] for row in rows if not idr["low"] <= row["rank1"] <= idr["high"]]
+        said = f"{', '.join(off)} say of it what these exclude"
+        parts.append(
+            f"first ranks are {100 * idr['value']:.1f} % ({100 * idr['low']:.1f} to "
+            f"{100 * idr['high']:.1f}), {said if off else 'all rank models lie within'}"
+        )
     if few:
         parts.append(UNDECIDED)
     basis = f"N = {found['speakers']}, {found['tested']} tested, {plural(found['trials'], 'trial')}"
@@ -314,27 +271,12 @@ def _least(rows: Sequence[dict[str, Any]], key: str) -> str:
 
 def _each(rows: Sequence[dict[str, Any]], losses: Sequence[str]) -> str:
     found = {row["loss"]: row for row in rows}
-    return " and ".join(f"{loss} ({_limits(found[loss])} bits a trial)" for loss in losses)
-
-
-def _limits(row: dict[str, Any]) -> str:
-    each = Contrast(row["left_out_bits"], row["left_out_low"], row["left_out_high"])
-    value, low, high = (f"{x:+.3f}".replace("-", "\N{MINUS SIGN}") for x in
-                        (each.value, each.low, each.high))  # fmt: skip
-    return f"{value}, {low} to {high}"
-
-
-def _at_rank_one(rows: Sequence[dict[str, Any]], found: dict[str, Any]) -> list[str]:
-    """Which rank models say of rank 1 what the limits of IdR exclude."""
-    idr = found["figures"]["srd.idr"]
-    if idr["low"] is None:
-        return []
-    off = [row["loss"] for row in rows if not idr["low"] <= row["rank1"] <= idr["high"]]
-    said = f"{', '.join(off)} say of it what these exclude" if off else "all rank models lie within"
-    return [
-        f"first ranks are {100 * idr['value']:.1f} % ({100 * idr['low']:.1f} to "
-        f"{100 * idr['high']:.1f}), {said}"
-    ]
+    said = []
+    for loss in losses:
+        ends = (found[loss][f"left_out_{end}"] for end in ("bits", "low", "high"))
+        value, low, high = (f"{x:+.3f}".replace("-", "\N{MINUS SIGN}") for x in ends)
+        said.append(f"{loss} ({value}, {low} to {high} bits a trial)")
+    return " and ".join(said)
 
 
 # ------------------------------------------------------------------------------------------ guides
@@ -343,12 +285,12 @@ def _at_rank_one(rows: Sequence[dict[str, Any]], found: dict[str, Any]) -> list[
 GUIDES = {"linear": 1.0, "root": 0.5}
 """The power of T with which each guide grows: basic and advanced composition."""
 _WORDS = {"linear": "basic composition (T)", "root": "advanced composition (sqrt T)"}
-_ORDER = float(np.log2(10.0))
+_ORDER = 2.0 ** float(np.log2(10.0))
 
 
 def guide_start(surface: Surface, template: float) -> float | None:
     """The first T from which on ranks are told from those of no evidence: guides begin there."""
-    found = surface.run_reporter([(test, template) for test in surface.lengths])
+    found = surface.telling([(test, template) for test in surface.lengths])
     return found[0][0] if found else None
 
 
@@ -380,11 +322,7 @@ def _above(surface: Surface, first: float, test: float, power: float) -> Contras
 def _said(surface: Surface, name: str, first: float, times: Contrast) -> CorpusAnswer:
     template, last = surface.template_lengths[-1], surface.lengths[-1]
     start, end, power = surface.bits(first, template), surface.bits(last, template), GUIDES[name]
-    verdict: Verdict = "undecided"
-    if times.low >= 2.0**_ORDER:
-        verdict = "yes"
-    elif times.high < 2.0**_ORDER:
-        verdict = "no"
+    verdict = verdict_of(yes=times.low >= _ORDER, no=times.high < _ORDER)
     text = (
         f"templates of {format_seconds(template)}: from {bits_text(start)} bits at T = "
         f"{format_seconds(first)} {_WORDS[name]} comes to "
@@ -439,13 +377,11 @@ def rises(surface: Surface) -> CorpusAnswer | None:
     last = later[-1]
     whole = surface.contrast({(last, template): 1.0, (first, template): -1.0})
     assert whole is not None
-    verdict: Verdict = "undecided"
-    if surface.is_full(first, template):
-        verdict = "full"
-    elif any(step.low > 0 for step in steps):
-        verdict = "yes"
-    elif all(step.high < SMALL_TREND for step in steps):
-        verdict = "no"
+    verdict = verdict_of(
+        full=surface.is_full(first, template),
+        yes=any(step.low > 0 for step in steps),
+        no=all(step.high < SMALL_TREND for step in steps),
+    )
     ends = (bits_text(surface.bits(t, template)) for t in (first, last))
     text = (
         f"templates of {format_seconds(template)}: MeanD goes from {next(ends)} bits at "
@@ -469,13 +405,11 @@ def falls_again(surface: Surface) -> CorpusAnswer | None:
     if len(steps) < len(before):
         return None
     peak = max(before, key=lambda t: surface.bits(t, template))
-    verdict: Verdict = "undecided"
-    if any(step.high < 0 for step in steps.values()):
-        verdict = "yes"
-    elif surface.is_full(last, template):
-        verdict = "full"
-    elif all(step.low > -SMALL_TREND for step in steps.values()):
-        verdict = "no"
+    verdict = verdict_of(
+        yes=any(step.high < 0 for step in steps.values()),
+        full=surface.is_full(last, template),
+        no=all(step.low > -SMALL_TREND for step in steps.values()),
+    )
     text = (
         f"templates of {format_seconds(template)}: from the highest of the shorter lengths, "
         f"T = {format_seconds(peak)}, to {format_seconds(last)} MeanD changes by "
@@ -486,20 +420,15 @@ def falls_again(surface: Surface) -> CorpusAnswer | None:
 
 
 def saturates(surface: Surface, of: str) -> CorpusAnswer | None:
-    """Does the last doubling of T, or of D, bring less than half of the first?
-
-    Args:
-        surface: of a system.
-        of: ``"T"`` or ``"D"``.
-    """
+    """Does the last doubling of ``"T"``, or of ``"D"``, bring less than half of the first?"""
     every = surface.lengths if of == "T" else surface.template_lengths
     other = surface.template_lengths[-1] if of == "T" else surface.lengths[-1]
 
     def place(length: float) -> tuple[float, float]:
         return (length, other) if of == "T" else (other, length)
 
-    run_reporter = surface.run_reporter([place(length) for length in every])
-    along = every[len(every) - len(run_reporter) :]
+    telling = surface.telling([place(length) for length in every])
+    along = every[len(every) - len(telling) :]
     if len(along) < 3:
         return None
 
@@ -515,13 +444,9 @@ def saturates(surface: Surface, of: str) -> CorpusAnswer | None:
     )
     if first is None or last is None or less is None:
         return None
-    verdict: Verdict = "undecided"
-    if surface.is_full(*place(along[-2])):
-        verdict = "full"
-    elif less.high < 0:
-        verdict = "yes"
-    elif less.low > 0:
-        verdict = "no"
+    verdict = verdict_of(
+        full=surface.is_full(*place(along[-2])), yes=less.high < 0, no=less.low > 0
+    )
     name, fixed = ("T", "D") if of == "T" else ("D", "T")
     text = (
         f"{fixed} = {format_seconds(other)}: a doubling of {name} brings {change_text(first)} bits "
@@ -536,23 +461,15 @@ def saturates(surface: Surface, of: str) -> CorpusAnswer | None:
 
 def bounded_by_template(surface: Surface) -> CorpusAnswer | None:
     """Does the longest T disclose less with the shortest templates than with the longest?"""
-    last, short, long = (
-        surface.lengths[-1],
-        surface.template_lengths[0],
-        surface.template_lengths[-1],
-    )
+    last, short, long = surface.lengths[-1], *(surface.template_lengths[i] for i in (0, -1))
     if short == long:
         return None
     more: Contrast | None = surface.contrast({(last, long): 1.0, (last, short): -1.0})
     if more is None:
         return None
-    verdict: Verdict = "undecided"
-    if more.low > 0:
-        verdict = "yes"
-    elif surface.is_full(last, short):
-        verdict = "full"
-    elif more.high < SMALL_TREND:
-        verdict = "no"
+    verdict = verdict_of(
+        yes=more.low > 0, full=surface.is_full(last, short), no=more.high < SMALL_TREND
+    )
     text = (
         f"at T = {format_seconds(last)} MeanD is {bits_text(surface.bits(last, short))} bits with "
         f"templates of {format_seconds(short)} and {bits_text(surface.bits(last, long))} with "
@@ -571,18 +488,11 @@ def _full(surface: Surface, verdict: Verdict) -> str:
 
 
 # --------------------------------------------------------------------------------------- questions
-# The questions that SRD's experiments ask, what the paper answers, and what this corpus does.
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question of the paper.
-
-    Attributes:
-        key: of its answers.
-        text: the question.
-        paper: what SRD found.
-    """
+    """A question that SRD's experiments ask, and what the paper found."""
 
     key: str
     text: str
@@ -627,12 +537,8 @@ def summary(findings: Sequence[CorpusAnswer]) -> str:
         >>> summary([CorpusAnswer("rises", name, "same", said, "") for name, said in pairs])
         'Yes: f0 (same). At the ceiling of log2 N: voice (same).'
     """
-    heads = {
-        "yes": "Yes",
-        "no": "No",
-        "full": "At the ceiling of log2 N",
-        "undecided": "Not decided",
-    }
+    heads = {"yes": "Yes", "no": "No", "full": "At the ceiling of log2 N",
+             "undecided": "Not decided"}  # fmt: skip
     parts = []
     for verdict, head in heads.items():
         some = [each for each in findings if each.verdict == verdict]

@@ -39,17 +39,11 @@ from monitor.training.scoring import ScoreGrid
 from monitor.training.voices import SpeakerSpeech, collect, units_of
 
 # -------------------------------------------------------------------------------------- score file
-# A score file as the material of an experiment: scores that anybody's recogniser made.
 
 
 @dataclass(frozen=True)
 class ScoresAtLengths:
-    """The matrices of a score file, by their lengths; its joint is as it is there.
-
-    Attributes:
-        path: of the file, as `monitor score` writes it.
-        features: systems that are measured; None for all.
-    """
+    """A score file as material: scores that anybody's recogniser made, of some systems or all."""
 
     path: Path
     features: tuple[str, ...] | None = None
@@ -103,8 +97,7 @@ class ScoresAtLengths:
             return [], []
         found = [_file(self.path).matrix(entry, entry.system) for entry in some]
         names = [name for name in found[0].speakers if all(name in each.speakers for each in found)]
-        tested = [{each.speakers[column] for column in each.tested} for each in found]
-        return names, [name for name in names if all(name in each for each in tested)]
+        return names, [name for name in names if all(name in each.people for each in found)]
 
     def matrices(self, panel: Panel, test: float, template: float) -> dict[str, ScoreMatrix]:
         """Scores by system."""
@@ -137,7 +130,6 @@ def _file(path: Path) -> ScoreFile:
 
 
 # ------------------------------------------------------------------------------------------ speech
-# Speech as the material of an experiment: frames of a corpus, scored against itself.
 
 ENOUGH_BYTES, MOST_BYTES = 1 << 30, 4 << 30
 """Of the scores of one feature in one cell: beyond the first trials are fewer, one at least."""
@@ -145,12 +137,10 @@ ENOUGH_BYTES, MOST_BYTES = 1 << 30, 4 << 30
 
 @dataclass(frozen=True)
 class Speech:
-    """Frames of a corpus; each process reads them once.
+    """Frames of a corpus, scored against itself; each process reads them once.
 
-    Attributes:
-        recordings: files of frames.
-        features: that are scored; None for all that are there.
-        trials: tests of each speaker in each cell.
+    Features are all that are there where none are given; trials are tests of each speaker in each
+    cell.
     """
 
     recordings: tuple[Recording, ...]
@@ -285,8 +275,7 @@ def _plan(
     return next(plan for kind, _, _, plan in found if kind == session)
 
 
-# ----------------------------------------------------------------------------------------- hearing
-# Makes material of what somebody names: a score file, frames, or audio that is to be heard.
+# --------------------------------------------------------------------------------- making material
 
 
 def scores_at(path: Path, settings: ExperimentSettings) -> ScoresAtLengths | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,6 @@ from monitor.files import atomic_write, not_written
 from monitor.phrases import plural, weaker_together
 from monitor.plots.canvas import format_seconds
 from monitor.version import __version__
-
-# ----------------------------------------------------------------------------------------- results
-# Everything that an experiment found, as JSON.
 
 KIND = "experiment"
 _SCHEMA = 1
@@ -127,7 +124,7 @@ class Experiment:
                 }
                 for question in QUESTIONS
             },
-            "findings": [each.plain() for each in self.findings],
+            "findings": [asdict(each) for each in self.findings],
             "cells": [_plain(cell) for cell in self.cells],
             "frame_counts": {name: list(each) for name, each in self.frame_counts.items()},
         }
@@ -173,13 +170,7 @@ _COUNTED = (
     ("StDD (bits)", "srd.stdd_bits"),
     ("Spread (%)", "srd.spread"),
 )
-_FITTED = (
-    ("MeanD (bits)", "mean_bits"),
-    ("IdR (%)", "idr"),
-    ("MaxD (bits)", "maxd_bits"),
-    ("StDD (bits)", "stdd_bits"),
-    ("Spread (%)", "spread"),
-)
+_FITTED = tuple((name, key.removeprefix("srd.")) for name, key in _COUNTED if "bias" not in name)
 
 
 def table2(cell: MeasuredCell) -> TableText:
@@ -213,12 +204,11 @@ def table3(cell: MeasuredCell) -> TableText:
         ("Rank-1 match (bits)", "rank1_match_bits"),
         ("Cost on speakers left out, more than LL (bits a trial)", "left_out_bits"),
     ):
-        best = {system: _best(found, key) for system, found in cell.systems.items()}
-        for i, row in enumerate(next(iter(cell.systems.values()))["losses"]):
-            cells = [
-                _loss(found["losses"][i], key, row["loss"] == best[system])
-                for system, found in cell.systems.items()
-            ]
+        found = [each["losses"] for each in cell.systems.values()]
+        best = [_best(losses, key) for losses in found]
+        for i, row in enumerate(found[0]):
+            marked = zip(found, best, strict=True)
+            cells = [_loss(losses[i], key, row["loss"] == least) for losses, least in marked]
             rows.append([title, row["loss"], *cells])
     return ["Measure", "Loss", *cell.systems], _once(rows)
 
@@ -279,9 +269,8 @@ def _rank_model(found: dict[str, Any], loss: str, key: str, name: str) -> str:
     return f"{scale * row[key]:.2f}"
 
 
-def _best(found: dict[str, Any], key: str) -> str | None:
-    known = [row for row in found["losses"] if row[key] is not None and row["fitted"] ==
-             row["loss"]]  # fmt: skip
+def _best(losses: Sequence[dict[str, Any]], key: str) -> str | None:
+    known = [row for row in losses if row[key] is not None and row["fitted"] == row["loss"]]
     return min(known, key=lambda row: row[key])["loss"] if known else None
 
 
@@ -309,12 +298,7 @@ def _once(rows: list[list[str]]) -> list[list[str]]:
 
 
 def _power(value: float) -> str:
-    """A small number as a paper prints it.
-
-    Example:
-        >>> _power(0.0166), _power(0.0)
-        ('1.66×10⁻²', '0')
-    """
+    """A small number as a paper prints it: 1.66×10⁻²."""
     if value == 0:
         return "0"
     digits, exponent = f"{value:.2e}".split("e")
@@ -355,11 +339,9 @@ def method(found: Experiment) -> Iterator[str]:
         yield _panel(panel)
     yield (
         "The same people take part in all cells of a sweep, so that lengths alone differ. What is "
-        "fitted is the "
-        "beta-binomial rank model by log-likelihood (LL) unless it says otherwise; limits are 95 "
-        "%, over "
-        f"{plural(found.settings.replicates, 'resample')} of speakers, and differences are between "
-        "the same speakers."
+        "fitted is the beta-binomial rank model by log-likelihood (LL) unless it says otherwise; "
+        f"limits are 95 %, over {plural(found.settings.replicates, 'resample')} of speakers, and "
+        "differences are between the same speakers."
     )
     if found.heard:
         yield (
@@ -384,19 +366,11 @@ def _panel(panel: Panel) -> str:
         f"{plural(len(panel.speakers), 'speaker')} with templates, {len(panel.tested)} of them "
         "with tests"
     )
-    if panel.purpose == "tables":
-        return (
-            f"Tables and figures 5 to 7. {people}, at T = {format_seconds(panel.lengths[0])} and "
-            f"D = {format_seconds(panel.template_lengths[0])}."
-        )
-    return (
-        f"Sweep (figure 8). {people}, at T = {_listed(panel.lengths)} and "
-        f"D = {_listed(panel.template_lengths)}."
+    what = "Tables and figures 5 to 7" if panel.purpose == "tables" else "Sweep (figure 8)"
+    tests, templates = (
+        ", ".join(map(format_seconds, each)) for each in (panel.lengths, panel.template_lengths)
     )
-
-
-def _listed(lengths: Sequence[float]) -> str:
-    return ", ".join(format_seconds(each) for each in lengths)
+    return f"{what}. {people}, at T = {tests} and D = {templates}."
 
 
 def what_it_cannot_say(found: Experiment) -> Iterator[str]:
@@ -429,7 +403,6 @@ def what_it_cannot_say(found: Experiment) -> Iterator[str]:
 
 
 # -------------------------------------------------------------------------------------------- page
-# The page of an experiment: it reads like a short paper about the corpus.
 
 _TABLE2 = (
     "Table II. Disclosure of the ranks counted, of the beta-binomial rank models fitted to them "
@@ -447,20 +420,18 @@ _NOT_HEARD = (
 
 
 def page_of(found: Experiment, figures: Sequence[Drawn], pictures: Mapping[str, str]) -> str:
-    """The page as HTML.
-
-    Args:
-        found: everything.
-        figures: what was drawn.
-        pictures: an ``<svg>`` element of each, by name.
-    """
+    """The page as HTML, like a short paper about the corpus; pictures are ``<svg>``, by name."""
     parts = [
         *map(warning, found.warnings),
         _short(found),
         section("What was done", paragraphs(*method(found))),
         *(_tables(cell) for cell in found.tables),
         *(
-            picture(f"{_number(each)}. {each.title}", pictures[each.name], each.caption)
+            picture(
+                f"{each.name.replace('figure', 'Figure ')}. {each.title}",
+                pictures[each.name],
+                each.caption,
+            )
             for each in figures
         ),
         _findings(found),
@@ -505,8 +476,7 @@ def _tables(cell: MeasuredCell) -> str:
 def _findings(found: Experiment) -> str:
     parts = []
     for question in QUESTIONS:
-        some = found.about(question.key)
-        if some:
+        if some := found.about(question.key):
             parts.append(f"<h3>{question.text}</h3>")
             parts.append(paragraphs(f"SRD: {question.paper}. Here: {summary(some)}"))
             parts.append(bullet_list(f"{e.system}, {e.session} session: {e.text}" for e in some))
@@ -527,7 +497,3 @@ def _sweeps(found: Experiment) -> list[str]:
             section(f"Every length, {panel.session} session", table(head, rows, names=2), note)
         )
     return made
-
-
-def _number(figure: Drawn) -> str:
-    return figure.name.replace("figure", "Figure ")

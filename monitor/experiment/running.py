@@ -45,9 +45,6 @@ def experiment(
         fresh: forget what was kept.
         jobs: processes; nothing depends on it.
 
-    Returns:
-        everything that was found.
-
     Raises:
         CorpusError: there is no corpus, or too little speech in it.
         UsageError: settings that make no sense, or a folder of something else.
@@ -97,18 +94,10 @@ def run_experiment(
     jobs: int = 1,
     progress: Callable[[CellOrder], object] = lambda _: None,
 ) -> Experiment:
-    """Make all cells, and write everything.
+    """Make all cells of the panels, and write everything; `progress` is called with each cell.
 
-    Args:
-        material: speech or scores.
-        panels: from `panels_of`.
-        folder: as for `experiment`.
-        settings: likewise.
-        name: of the corpus, for people.
-        problems: what could not be used of it.
-        fresh: forget the cells that were kept.
-        jobs: processes.
-        progress: called with each cell that is done.
+    Arguments as of `experiment`; `name` is of the corpus, for people, `problems` what could not be
+    used of it.
 
     Raises:
         StoreError: the folder cannot be written.

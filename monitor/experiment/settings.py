@@ -15,7 +15,6 @@ from monitor.maths.statistics import REPLICATES
 from monitor.types import BoolArray
 
 # ---------------------------------------------------------------------------------------- settings
-# What an experiment is asked for.
 
 FEWEST_REPLICATES = 20
 """With fewer dealings nothing is ever told from no evidence."""
@@ -97,8 +96,7 @@ class Panel:
         session: ``"cross"`` or ``"same"``.
         speakers: who has a template: the N whom each trial is compared with.
         tested: those of them who have tests.
-        lengths: T, speech seconds.
-        template_lengths: D, likewise.
+        lengths, template_lengths: T and D, speech seconds.
     """
 
     purpose: str
@@ -129,15 +127,8 @@ def choose_panels(
     """For each kind of session the panel of the tables and that of the sweep.
 
     The sweep goes as far as half of those speak who can be tested at 10 s with a template of 10 s;
-    the tables are at 30 s and 30 s, or at the longest that the sweep reaches.
-
-    Args:
-        fills: who can fill a cell.
-        offered: T and D to choose from, ascending.
-        sessions: kinds of session.
-        lengths: T of the sweep, where they are given.
-        template_lengths: D of the sweep, likewise.
-        tables_at: T and D of the tables, likewise.
+    the tables are at 30 s and 30 s, or at the longest that the sweep reaches. T and D are chosen
+    from those offered, where they are not given.
 
     Raises:
         CorpusError: nobody can be tested.
@@ -165,16 +156,9 @@ def choose_panels(
         if len(fills(session, *at)[1]) >= _FEWEST:
             tables = True
             panels.append(_panel(fills, "tables", session, at, (at[0],), (at[1],)))
-        panels.append(
-            _panel(
-                fills,
-                "sweep",
-                session,
-                widest,
-                tuple(t for t in lengths or offered[0] if t <= widest[0]),
-                tuple(d for d in template_lengths or offered[1] if d <= widest[1]),
-            )
-        )
+        tests = tuple(t for t in lengths or offered[0] if t <= widest[0])
+        templates = tuple(d for d in template_lengths or offered[1] if d <= widest[1])
+        panels.append(_panel(fills, "sweep", session, widest, tests, templates))
     if not panels or not tables:
         kinds = " or ".join(f"{session} session" for session in sessions)
         lengths_of = "--tables-at" if panels else "--lengths and --template-lengths"
@@ -207,13 +191,9 @@ def _widest(tested: dict[tuple[float, float], int]) -> tuple[float, float] | Non
 
 
 def _panel(
-    fills: Fills,
-    purpose: str,
-    session: str,
-    widest: tuple[float, float],
-    lengths: tuple[float, ...],
-    templates: tuple[float, ...],
-) -> Panel:
+    fills: Fills, purpose: str, session: str, widest: tuple[float, float],
+    lengths: tuple[float, ...], templates: tuple[float, ...],
+) -> Panel:  # fmt: skip
     speakers, tested = fills(session, *widest)
     return Panel(purpose, session, tuple(speakers), tuple(tested), lengths, templates)
 

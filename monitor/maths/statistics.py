@@ -13,9 +13,6 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
-# --------------------------------------------------------------------------------------- bootstrap
-# Bootstrap replicates of speakers: how often each of them stands in each resample.
-
 REPLICATES = 200
 """B of docs/method.md section 5."""
 
@@ -33,8 +30,6 @@ def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) 
 
 
 # --------------------------------------------------------------------------------------- quantiles
-# Quantiles: one rule for limits over replicates, one for figures of a weighted sample.
-#
 # Limits are order statistics of the replicates (`limits`): no value is made up between two of them.
 # A figure that is itself a quantile of the sample is the smallest value that reaches a share of the
 # weight (`weighted_quantile`), as a distribution function is inverted. One figure interpolates,
@@ -378,12 +373,7 @@ _SLACK_SECONDS = 1e-6
 
 
 class Crossing(NamedTuple):
-    """When a level was reached for good, or until when it is known that it was not.
-
-    Attributes:
-        seconds: of the stream.
-        crossed: False where that is all that is known (the time is censored).
-    """
+    """When a level was reached for good, or until when it is known that it was not (censored)."""
 
     seconds: float
     crossed: bool
@@ -419,13 +409,7 @@ class FirstCrossing:
         self._last = 0.0
 
     def update(self, seconds: float, value: float | None, *, cut: bool = False) -> None:
-        """The figure at a further reading.
-
-        Args:
-            seconds: of the stream.
-            value: bits; None where it is withheld.
-            cut: whether the figure is at least this.
-        """
+        """The figure at a further reading; None where withheld, `cut` where it is at least that."""
         if self.known is not None:
             return
         self._last = seconds
@@ -539,14 +523,9 @@ def disclosure_delay(
     """How many more seconds pass on average before a level is reached, with an anonymiser.
 
     Within a horizon, since a stream that never reaches the level has no time at which it did: the
-    difference of the two restricted means. Limits are Student's with the spread of 200 resamples of
-    whole groups, both sides of a stream together.
-
-    Args:
-        clear: of each stream as it was spoken.
-        protected: of the same streams, protected.
-        horizon_seconds: not beyond the longest stream, and better within most of them.
-        groups: who speaks in each, since streams of one speaker are alike; None for one each.
+    difference of the two restricted means, of the same streams as they were spoken and protected.
+    Limits are Student's with the spread of 200 resamples of whole groups (who speaks in each, since
+    streams of one speaker are alike; without groups each is one), both sides of a stream together.
 
     Raises:
         UsageError: no streams, not as many of each, no positive horizon, or one beyond all that was
