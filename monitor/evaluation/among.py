@@ -77,13 +77,9 @@ class Extrapolation:
 
     Example:
         >>> ranks = np.array([60.0, 12, 8, 5, 4, 3, 3, 2, 2, 1])
-        >>> found = Extrapolation(ranks, 30, Sample(None, 40, 100))
-        >>> for name, rates in found.rates(np.array([1000.0])).items():
-        ...     print(name, rates.round(2))
-        beta_binomial [0.22]
-        probit [0.09]
-        logit [0.08]
-        pitman_yor [0.17]
+        >>> found = Extrapolation(ranks, 30, Sample(None, 40, 100)).rates(np.array([1000.0]))
+        >>> [round(float(rate[0]), 2) for rate in found.values()]
+        [0.22, 0.09, 0.08, 0.17]
     """
 
     histogram: FloatArray

@@ -125,12 +125,7 @@ def figures(
 ) -> tuple[Figure, ...]:
     """Percentiles of the mean rank over speakers, P(rank <= k), and the worst trial.
 
-    Args:
-        matrix: the scores.
-        weights: shape (B, S), from `resamples`.
-        roles: what was anonymised. It cannot be seen in the scores: where it is not given, the
-            notes say so.
-        cuts: the k of P(rank <= k).
+    What was anonymised cannot be seen in the scores: where roles are not given, the notes say so.
 
     Example:
         >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.8, 0.6]]), np.array([0, 1]))

@@ -684,17 +684,10 @@ def figures(
 ) -> tuple[Figure, ...]:
     """Every figure of LID: of the chosen style as ``lid.*``, of the other as ``lid.STYLE.*``.
 
-    Resamples weigh the trials' bits, and move the calibration as `weight_shifts` says, and with it
-    which trials lie above 0: with a dev matrix over its speakers, without one over those of the
-    trials. LIDmax is not resampled: one trial decides it.
-
-    Args:
-        matrix: the trials.
-        weights: shape (B, S), from `resamples`; without them nothing is resampled.
-        dev: what to calibrate on; without it each speaker goes by the others' calibration.
-        style: of the figures without a style in their name.
-        folds: of the cross-calibration.
-        found: of this matrix and `dev`, where it was calibrated already.
+    Resamples (weights (B, S), from `resamples`) weigh the trials' bits, and move the calibration as
+    `weight_shifts` says, and with it which trials lie above 0: with a dev matrix over its speakers,
+    without one over those of the trials. LIDmax is not resampled: one trial decides it. `found` is
+    of this matrix and `dev`, where it was calibrated already.
 
     Raises:
         UsageError: unknown style, or trials of one speaker and no dev matrix.

@@ -154,15 +154,12 @@ _FOLDS = 10
 
 
 def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArray[np.bool_]:
-    """Which predicates fire on exactly one test trial, whoever that is.
+    """Which predicates (P,) fire on exactly one test trial, whoever that is.
 
     A predicate is an enrolled speaker and a threshold: midway between the M-th and the (M + 1)-th
-    highest of its calibration scores. Where those two are equal, fewer than M lie above it.
-
-    Args:
-        calibration: shape (K, P), K calibration trials against P enrolled speakers.
-        test: shape (S, P), one other trial of each of S speakers.
-        passing: shape (P,), M: how many calibration trials the enrolled speaker has.
+    highest of its calibration scores, M being how many calibration trials that speaker has. Where
+    those two are equal, fewer than M lie above it. Of K calibration trials (K, P), one other trial
+    of each of S speakers (S, P), and M (P,).
 
     Raises:
         UsageError: shapes that do not fit, or M not between 1 and K - 1.
@@ -287,10 +284,7 @@ def figures(
 ) -> tuple[Figure, ...]:
     """D_sys, pi_link among 2, 10 (from N = 11) and all speakers, and pi_sing.
 
-    Args:
-        matrix: trials x speakers.
-        weights: shape (B, S), from `resamples`: gives the figures their replicates.
-        counts: of this matrix, where it was counted already.
+    Resampled by weights (B, S), from `resamples`; counts are of this matrix, where there are any.
     """
     return (d_sys_figure(matrix, weights, counts), *rank_figures(matrix, weights))
 

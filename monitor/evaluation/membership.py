@@ -296,11 +296,8 @@ def figures(
 ) -> tuple[Figure, ...]:
     """TPR at low FPR and the epsilon that it rules out: seven figures at each rate.
 
-    Args:
-        scores: a matrix, or comparisons of any kind.
-        weights: shape (B, S), from `pooled_resamples`. The threshold moves with each resample.
-        rates: false positive rates to report at.
-        delta: of the (epsilon, delta)-privacy in question.
+    The threshold moves with each resample (weights (B, S), from `pooled_resamples`); delta is of
+    the (epsilon, delta)-privacy in question.
 
     Example:
         >>> from monitor.evaluation.scores.comparisons import ScoreMatrix

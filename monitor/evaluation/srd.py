@@ -126,14 +126,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class NullBand:
-    """What no evidence would read.
+    """What no evidence would read, in each dealing: shape (P,), and in words what was dealt.
 
-    Attributes:
-        mean_bits: shape (P,), the plug-in MeanD of each dealing.
-        model_bits: shape (P,), the rank model's MeanD of each dealing.
-        chance: one-sided p-value of the trials themselves: how often no evidence reads a model
-            MeanD as high while the right speaker comes first as often as by guessing or more.
-        dealt: what was dealt, in words.
+    The chance is the one-sided p-value of the trials themselves: how often no evidence reads a
+    model MeanD as high while the right speaker comes first as often as by guessing or more.
     """
 
     mean_bits: FloatArray
@@ -291,14 +287,14 @@ class LossFit(RankFit):
 def fitted_rank_model(
     better: IntArray, tied: IntArray, speakers: int, ties: str = "spread"
 ) -> FittedRankModel:
-    """SRD of trials whose ranks are known.
+    """SRD of trials whose ranks are known: histogram, statistics and rank model.
 
     Args:
         better: shape (n,), how many speakers score strictly higher than the true one; see
             `monitor.maths.ranks.rank_bounds` or `ScoreMatrix.better`.
         tied: shape (n,), how many share its score, itself included.
         speakers: N.
-        ties: ``"spread"``, ``"optimistic"``, ``"pessimistic"`` or ``"mid"``.
+        ties: of `monitor.maths.ranks.TIE_RULES`.
 
     Raises:
         CalibrationError: no trial.
@@ -414,20 +410,13 @@ def figures(
     found: FittedRankModel | None = None,
     by_speaker: FloatArray | None = None,
 ) -> tuple[Figure, ...]:
-    """Every figure of SRD.
+    """Every figure of SRD but those of the losses.
 
-    The limits of MeanD stand on the rank model's, refitted in each resample; percentile limits of
-    the plug-in figure would cover a quarter of the time (docs/method.md section 3), so it carries
-    none.
-
-    Args:
-        matrix: the trials.
-        weights: shape (B, S), from `resamples`; without them nothing is resampled.
-        ties: one of `monitor.maths.ranks.TIE_RULES`.
-        permutations: of the null band; 0 leaves it out.
-        seed: of the permutations.
-        found: `fitted_rank_model` of the trials by `ties`, where it was made already.
-        by_speaker: `mean_bits_by_speaker` of them, likewise.
+    The limits of MeanD stand on the rank model's, refitted in each resample (weights (B, S), from
+    `resamples`); percentile limits of the plug-in figure would cover a quarter of the time
+    (docs/method.md section 3), so it carries none. Without permutations there is no null band.
+    `found` and `by_speaker` are `fitted_rank_model` and `mean_bits_by_speaker` of the trials, where
+    they were made already.
 
     Raises:
         UsageError: unknown rule, or a score that is not finite.

@@ -226,10 +226,8 @@ def figures(
 ) -> tuple[Figure, ...]:
     """EER by both rules, Cllr of the raw scores and min Cllr.
 
-    Args:
-        scores: a matrix, or comparisons of any kind.
-        weights: shape (B, S), from `pooled_resamples`: gives the figures their replicates.
-        counts: of these scores and these weights, where it was counted already.
+    Resampled by weights (B, S), from `pooled_resamples`; counts are of these scores and weights,
+    where it was counted already.
     """
     counts = counts or ScoreCounts.of(scores, weights)
     drawn, blocks, costs = counts.replicates, counts.replicate_blocks, counts.replicate_costs

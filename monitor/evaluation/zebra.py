@@ -186,12 +186,9 @@ def tag(worst: float) -> str:
 def figures(
     scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
-    """D_ECE, log10 l and the tag.
+    """D_ECE, log10 l and the tag; resampled by weights (B, S), from `pooled_resamples`.
 
-    Args:
-        scores: a matrix, or comparisons of any kind.
-        weights: shape (B, S), from `pooled_resamples`: gives the figures their replicates.
-        counts: of these scores and these weights, where it was counted already.
+    Counts are of these scores and weights, where it was counted already.
     """
     counts = counts or ScoreCounts.of(scores, weights)
     mean, worst = float(_d_ece(counts.blocks)[0]), float(_log10_l(counts.exact)[0])

@@ -24,13 +24,10 @@ _Doubles: TypeAlias = NDArray[np.float64]
 def guides(
     length_seconds: ArrayLike, first_seconds: float, first_bits: float, ceiling: float
 ) -> tuple[_Doubles, _Doubles]:
-    """The straight and the square-root guide: ``D0 T / T0`` and ``D0 sqrt(T / T0)``.
+    """The straight and the square-root guide: ``D0 T / T0`` and ``D0 sqrt(T / T0)``, bits.
 
-    Args:
-        length_seconds: T, speech seconds, shape (...).
-        first_seconds: T0, the first length of the rank model's grid.
-        first_bits: D0, the rank model's expected bits at T0.
-        ceiling: log2 N, in bits; neither guide exceeds it.
+    T in speech seconds, any shape, from the first length T0 of a rank model's grid, where it
+    expects D0 bits; neither guide exceeds the ceiling, log2 N.
 
     Raises:
         UsageError: T0 is not positive, or a length, D0 or the ceiling is negative or not finite.
@@ -66,15 +63,10 @@ def basic(epsilon: float, windows: int) -> float:
 
 
 def advanced(epsilon: float, windows: int, delta: float) -> float:
-    """Advanced composition of Dwork, Rothblum and Vadhan.
+    """Advanced composition of Dwork, Rothblum and Vadhan: of k windows, nats.
 
-    ``epsilon sqrt(2 k ln(1 / delta)) + k epsilon (exp(epsilon) - 1)``. It never beats the basic one
-    where epsilon >= ln 2.
-
-    Args:
-        epsilon: of one window, nats.
-        windows: k.
-        delta: probability with which the bound may fail, in (0, 1).
+    ``epsilon sqrt(2 k ln(1 / delta)) + k epsilon (exp(epsilon) - 1)``, which may fail with
+    probability delta. It never beats the basic one where epsilon >= ln 2.
 
     Raises:
         UsageError: as `basic`, or delta outside (0, 1).

@@ -21,18 +21,16 @@ _LN2 = float(np.log(2.0))
 
 @dataclass(frozen=True, slots=True)
 class RankStatistics:
-    """The statistics of SRD's Table II.
+    """The statistics of SRD's Table II, of a histogram of n trials or of a rank model.
 
     Attributes:
-        speakers: N.
-        trials: n behind the histogram; None for a rank model.
         mean_bits: MeanD, ``log2 N - H(p)``; of a histogram it is biased up.
         miller_madow_bits: MeanD less ``(occupied ranks - 1) / (2 n ln 2)``, at least 0; None
             where the histogram does not hold whole counts.
         identification_rate: IdR, the probability of rank 1.
         std_bits: StDD, over the ranks that occur.
-        max_bits: MaxD. On a sparse histogram it is noise: see ``max_rank``.
-        max_rank: the rank at which MaxD stands, 1-based.
+        max_bits, max_rank: MaxD, and the rank at which it stands. On a sparse histogram it is
+            noise.
         rank1_bits: disclosure of rank 1; None where it never occurs (minus infinity).
         spread: share of the ranks that are likelier than chance, strictly.
         ceiling_bits: log2 N.

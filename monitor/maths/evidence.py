@@ -128,11 +128,8 @@ def crowd_bits(
 ) -> FloatArray:
     """``bits_among`` of one speaker under many ratios of that speaker, the others' as they are.
 
-    Args:
-        own: bits of the speaker, any shape.
-        rest: ``total_bits`` of the other N - 1, of a shape that fits; -inf where there is nobody.
-        enrolled: N.
-        people: M, at least N each, of a shape that fits.
+    `rest` is ``total_bits`` of the other N - 1 (-inf where there is nobody), `people` M, at least N
+    each; all of shapes that fit.
 
     Example:
         >>> crowd_bits(np.array([11.0, 3.0]), np.array(-5.0), 50, 1e6).round(2)

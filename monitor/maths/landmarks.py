@@ -155,16 +155,12 @@ class LandmarkMatch:
 
 
 class LandmarkIndex:
-    """Pairs of many recordings, to look up others in.
-
-    Args:
-        recordings: peaks of each, times and pitches, as of `pairs_of`.
+    """Pairs of many recordings, of whose peaks there are times and pitches, to look up others in.
 
     Example:
         >>> rng = np.random.default_rng(0)
         >>> times, pitches = np.sort(rng.integers(0, 2500, 1000)), rng.integers(0, PITCHES, 1000)
-        >>> index = LandmarkIndex([(times, pitches)])
-        >>> some = slice(300, 400)
+        >>> index, some = LandmarkIndex([(times, pitches)]), slice(300, 400)
         >>> match = index.best(times[some] - times[300], pitches[some])
         >>> match.source, match.hits > 100
         (0, True)

@@ -95,16 +95,12 @@ def platt(
     start: Platt | None = None,
     separable: bool | None = None,
 ) -> Platt:
-    """Fit a logistic regression that tells mated from non-mated scores.
+    """Fit a logistic regression that tells mated from non-mated scores, (n,) and (m,).
 
-    Args:
-        mated: shape (n,).
-        non_mated: shape (m,).
-        counts: shape (m,), how often each non-mated score stands; 1 where not given.
-        balanced: both classes weigh half of all scores (``class_weight="balanced"``).
-        strength: C, the inverse of the L2 penalty on w; infinite means none.
-        start: where to begin.
-        separable: whether one threshold tells the classes apart, where that is known.
+    `counts`, (m,), is how often each non-mated score stands; `balanced` gives both classes the
+    weight of half of all scores (``class_weight="balanced"``); `strength` is C, the inverse of the
+    L2 penalty on w; `start` is where to begin; `separable` says whether one threshold tells the
+    classes apart, where that is known.
 
     Raises:
         CalibrationError: a class is empty.
@@ -291,16 +287,10 @@ def fit_each(
     told: PriorCoefficients | None = None,
     start: FloatArray | None = None,
 ) -> FloatArray:
-    """Fit the regression in every bootstrap replicate of the speakers.
+    """Fit the regression in every bootstrap replicate of the speakers: a and b, (B, 1 + F), b >= 0.
 
-    Args:
-        comparisons: of both classes, at least one each.
-        speakers: how often each speaker is drawn, shape (B, V); None: the fit itself, B = 1.
-        told: another model.
-        start: where to begin, shape (1 + F,).
-
-    Returns:
-        a and b, shape (B, 1 + F), always finite, b >= 0.
+    `speakers`, (B, V), is how often each is drawn; without it there is the fit itself alone. `told`
+    is another model, `start`, (1 + F,), where to begin.
 
     Example:
         >>> z = np.array([[4.0], [5.0], [0.0], [1.0], [-1.0], [0.0]])
@@ -542,14 +532,9 @@ _OPENSET_FOLDS = 20
 class OpenSet:
     """What tells enrolled speakers from impostors, and how well on speakers not used for it.
 
-    Attributes:
-        bias: intercept; the log odds of being enrolled, at even odds before, are
-            ``bias + slopes @ favourite``.
-        slopes: shape (F,).
-        enrolled_kept: fraction of enrolled trials taken for enrolled (log odds >= 0).
-        impostors_found: fraction of impostors taken for impostors.
-        area: area under the ROC curve: how often an enrolled trial looks more enrolled than a
-            impostor's. 0.5 is no use, 1 is perfect.
+    The log odds of being enrolled, at even odds before, are ``bias + slopes @ favourite``. At log
+    odds of 0 such fractions of enrolled trials are kept, and of impostors found; ``area`` is that
+    under the ROC curve: 0.5 is no use, 1 is perfect.
     """
 
     bias: float

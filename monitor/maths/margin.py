@@ -32,17 +32,15 @@ def histogram_margin(
         own: shape (M,), what the voice was heard to do before them.
         log_templates: shape (N, M), logarithms of each speaker's probabilities.
         average: shape (M,), the mean of those probabilities.
-        independent: how many independent frames the new ones are worth (neighbours are alike):
-            with few the mixture is the average of the log-likelihoods, with many the largest.
+        independent: how many independent frames the new ones are worth: with few the mixture is
+            the average of the log-likelihoods, with many the largest.
 
     Example:
         >>> shares = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
-        >>> others = np.log(shares), shares.mean(axis=0)
-        >>> heard = np.array([1600, 200, 200])  # the first of the two
-        >>> same = histogram_margin(np.array([8, 1, 1]), heard, *others, 10)
-        >>> other = histogram_margin(np.array([1, 1, 8]), heard, *others, 10)
-        >>> round(same, 2), round(other, 2)
-        (0.06, -1.17)
+        >>> others, heard = (np.log(shares), shares.mean(axis=0)), np.array([1600, 200, 200])
+        >>> new = np.array([8, 1, 1]), np.array([1, 1, 8])  # the first voice goes on, or the other
+        >>> [round(histogram_margin(counts, heard, *others, 10), 2) for counts in new]
+        [0.06, -1.17]
     """
     share = counts / counts.sum()
     mine = float(share @ np.log((own + PSEUDO_FRAMES * average) / (own.sum() + PSEUDO_FRAMES)))

@@ -51,18 +51,10 @@ def descend(
     high: float | _Doubles = np.inf,
     steps: int = _STEPS,
 ) -> tuple[_Doubles, _Doubles]:
-    """Walk downhill from every start by damped Newton steps.
+    """Walk downhill from every start, (B, 2), by damped Newton steps: the points, and their losses.
 
-    Args:
-        objective: takes B points, shape (B, 2), and gives the loss (B,), its slope (B, 2) and its
-            Hessian (B, 2, 2) at each. A loss far below 1 is to be scaled up.
-        start: shape (B, 2).
-        low: neither unknown goes below; or of each, shape (2,).
-        high: neither unknown goes above; likewise.
-        steps: at most so many.
-
-    Returns:
-        the points, and their losses.
+    The objective gives the loss (B,), its slope (B, 2) and its Hessian (B, 2, 2) at B points. A
+    loss far below 1 is to be scaled up. Neither unknown goes below `low` or above `high`.
 
     Example:
         >>> def bowl(x):

@@ -72,8 +72,8 @@ class Candidates:
 
     Attributes:
         scores: shape (..., F, G), raw scores minus the best candidate's: of one, or a group's mean.
-        spread: shape (F, F, G), covariance of the raw scores within each group; None where every
-            candidate stands alone.
+        spread: shape (F, F, G), covariance of the raw scores within each group, if there are
+            groups.
         counts: shape (G,), candidates in each group.
         best: raw scores of the best candidate, shape (..., F).
         speakers: N, those counted nowhere included: they are too far behind to matter.

@@ -346,18 +346,13 @@ def fit_replicates(
     lowest_floor: float | None = None,
     anchor: Anchor | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Lambda (B, F) and e (B,), refitted under resampled speakers.
+    """Lambda (B, F) and e (B,), refitted under resampled speakers, weights (B, S).
 
-    One table of every speaker's loss around the optimum serves all replicates; a paraboloid
-    through the best grid point and its neighbours finds the place between them.
-
-    Args:
-        trials: the calibration trials.
-        centre: lambda of the full fit, shape (F,).
-        weights: how often each speaker is drawn, shape (B, S).
-        prior: that of the full fit.
-        lowest_floor: what e may not fall below, where that is not ``smallest_floor`` of the trials.
-        anchor: that of the full fit, with as many resamples of its own, or with none.
+    One table of every speaker's loss around the full fit's lambda serves all replicates; a
+    paraboloid through the best grid point and its neighbours finds the place between them. Prior
+    and anchor are those of the full fit, the latter with as many resamples of its own, or with
+    none; `lowest_floor` is what e may not fall below, where that is not ``smallest_floor`` of the
+    trials.
     """
     if lowest_floor is None:
         lowest_floor = smallest_floor(trials.speakers)

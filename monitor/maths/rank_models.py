@@ -537,15 +537,11 @@ class RankFit:
 
 
 def fit(histogram: FloatArray | IntArray, loss: str = "LL") -> RankFit:
-    """Fit the rank model to one histogram.
+    """Fit the rank model to one histogram by one of `LOSSES`; the live rank model is LL.
 
-    Args:
-        histogram: shape (N,), index 0 is rank 1: counts, weights, or proportions that sum to one
-            (of an unknown number of trials, which are then not called sparse).
-        loss: one of `LOSSES`. The live rank model is LL.
-
-    Returns:
-        the rank model; where the histogram has no finite optimum, the binomial one.
+    The histogram, (N,), rank 1 first, holds counts, weights, or proportions that sum to one (of an
+    unknown number of trials, which are then not called sparse). Where it has no finite optimum, the
+    rank model is the binomial one.
 
     Raises:
         CalibrationError: the histogram is empty.
@@ -578,18 +574,10 @@ def fit(histogram: FloatArray | IntArray, loss: str = "LL") -> RankFit:
 
 
 def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Fit the rank model to many histograms by log-likelihood, all at once.
+    """Fit the rank model to many histograms (B, N) by log-likelihood, all at once.
 
-    Args:
-        histograms: shape (B, N), as in `fit`.
-
-    Returns:
-        ``alpha`` (B,), ``beta`` (B,) and ``binomial`` (B,): where the last is true alpha is p and
-        beta is 1 - p, as in `RankFit`.
-
-    Raises:
-        CalibrationError: a histogram is empty.
-        UsageError: fewer than two ranks, a negative or infinite count.
+    ``alpha``, ``beta`` and ``binomial``, (B,): where the last is true alpha is p and beta is 1 - p,
+    as in `RankFit`. Errors as of `fit`.
 
     Example:
         >>> histograms = np.array([[40.0, 25, 15, 10, 6, 4], [9, 0, 0, 0, 0, 0]])

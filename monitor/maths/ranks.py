@@ -52,16 +52,10 @@ def rank_now(scores: FloatArray, target: int) -> tuple[IntArray, IntArray]:
 
 
 def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, IntArray]:
-    """How many templates beat the target, and how many share its score.
+    """How many templates beat the target, and how many share its score, itself included.
 
-    Args:
-        scores: shape (..., N), higher is more alike.
-        target: column of the true speaker, a number or shape (...).
-
-    Returns:
-        ``better``: templates that score strictly higher, shape (...).
-        ``tied``: templates that share the target's score, itself included, so at least 1. The
-        target's ranks are ``better + 1`` to ``better + tied``.
+    Of scores (..., N), higher is more alike, and the column of the true speaker, a number or (...):
+    ``better`` and ``tied``, (...). The target's ranks are ``better + 1`` to ``better + tied``.
 
     Raises:
         UsageError: a score is not a number, or a target is not one of the columns.
@@ -111,19 +105,11 @@ def rank_histogram(
     better: IntArray, tied: IntArray, speakers: int, ties: str = "spread",
     weights: FloatArray | None = None,
 ) -> _Doubles:  # fmt: skip
-    """Count the ranks of n trials.
+    """Count the ranks of n trials among N templates, of `rank_bounds`: shape (N,), rank 1 first.
 
-    Args:
-        better: shape (n,), from `rank_bounds`.
-        tied: likewise.
-        speakers: N, how many templates were ranked.
-        ties: ``"spread"`` shares a trial equally among its tied ranks, ``"optimistic"`` takes the
-            first (the attacker wins), ``"pessimistic"`` the last, ``"mid"`` the middle one (half
-            and half where there are two).
-        weights: shape (n,), how much each trial counts; 1 where not given.
-
-    Returns:
-        shape (N,), index 0 is rank 1; its sum is that of the weights.
+    Ties: ``"spread"`` shares a trial equally among its tied ranks, ``"optimistic"`` takes the first
+    (the attacker wins), ``"pessimistic"`` the last, ``"mid"`` the middle one (half and half where
+    there are two). Each trial counts 1, or its weight.
 
     Raises:
         UsageError: unknown rule, or ranks that do not fit into N speakers.

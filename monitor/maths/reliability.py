@@ -22,9 +22,8 @@ class Reliability:
     """The reliability diagram of a posterior, and how far it is off.
 
     Attributes:
-        given: mean probability in each bin that holds anybody, shape (K,).
-        true: fraction of the candidates in it who are the true speaker, shape (K,).
-        share: fraction of all candidates in it, shape (K,).
+        given, true, share: of each bin that holds anybody, shape (K,): mean probability, fraction
+            of its candidates who are the true speaker, and of all candidates in it.
         top_error: expected calibration error of the most probable candidate (ten even bins): mean
             distance between the probability claimed for the best guess and how often it is right.
         all_error: the same over all candidates, each a separate claim, times N: the probability

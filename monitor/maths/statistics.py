@@ -170,19 +170,13 @@ def share_limits(
 
     Clopper and Pearson (1934) with the number of independent trials that have the same variance,
     ``p (1 - p) / variance``, after Korn and Graubard (1998): at most `trials`, times
-    ``(t_trials-1 / t_degrees)^2`` for how well the variance is known, and at least a trial for each
-    unit, since no mean of numbers in [0, 1] can vary more.
+    ``(t_trials-1 / t_degrees)^2`` for how well the variance, of units drawn anew, is known
+    (`freedom`), and at least a trial for each unit, since no mean of numbers in [0, 1] can vary
+    more.
 
     What is rare may not have been drawn, and resamples cannot know of it. So share and variance
     that this number is taken from count half a unit more, which stands at the far edge (as the
     prior of Jeffreys adds half a trial). At 0 and 1 each unit is then just one trial.
-
-    Args:
-        share: 0 to 1; any mean of numbers in [0, 1], or a figure in units of its ceiling.
-        variance: of the share, units drawn anew.
-        units: S, 1 or more.
-        trials: T, S or more.
-        degrees: of freedom behind the variance, see `freedom`.
 
     Raises:
         UsageError: a share outside [0, 1], or counts that do not fit.
@@ -272,17 +266,15 @@ class Estimate:
         value: the figure on all units.
         replicates: shape (B,), on resamples of units; NaN where it does not exist there.
         left_out: shape (J,), with each unit, or each group of them, left out; or empty.
-        units: S, such as speakers.
-        trials: T, of all units.
+        units, trials: S, such as speakers, and T, of all of them.
 
     Example:
-        >>> generator = np.random.default_rng(0)
-        >>> speakers = generator.uniform(0.4, 1.0, 30)
-        >>> replicates = generator.choice(speakers, (200, 30)).mean(axis=1)
-        >>> left_out = (speakers.sum() - speakers) / 29
-        >>> found = Estimate(speakers.mean(), replicates, left_out, units=30, trials=240)
-        >>> [round(limit, 2) for limit in found.share_limits(0.0, 1.0)]
-        [0.64, 0.79]
+        >>> speakers = np.random.default_rng(0).uniform(0.4, 1.0, 30)
+        >>> replicates = np.random.default_rng(1).choice(speakers, (200, 30)).mean(axis=1)
+        >>> found = Estimate(speakers.mean(), replicates, np.empty(0), units=30, trials=240)
+        >>> low, high = found.share_limits(0.0, 1.0)
+        >>> bool(low < speakers.mean() < high)
+        True
     """
 
     value: float
@@ -380,19 +372,12 @@ class Crossing(NamedTuple):
 
 
 class FirstCrossing:
-    """Finds in one stream when a figure first reached a level and stayed there for a while.
+    """Finds in one stream when a figure first reached a level in bits and stayed there for a while.
 
     The time is that of the first reading of the stretch. What interrupts an alert interrupts it,
     too: a figure that is withheld, and whatever is told by ``broken``. A figure that was cut to
     what calibration can support, below the level, may in truth lie above it: from there on nothing
-    is known, and the time is censored.
-
-    Args:
-        level: bits.
-        hold_seconds: how long the figure must stay; 0 takes a single reading for it.
-
-    Attributes:
-        known: the crossing, or None as long as it may still come.
+    is known, and the time is censored. ``known`` is None as long as the crossing may still come.
 
     Example:
         >>> crossing = FirstCrossing(2.0, hold_seconds=2.0)
@@ -490,15 +475,9 @@ def mean_seconds(crossings: Sequence[Crossing], horizon_seconds: float) -> float
 class DisclosureDelay:
     """What an anonymiser buys before a level is reached, over many streams.
 
-    Attributes:
-        streams: how many.
-        horizon_seconds: of how much of each stream the means are.
-        clear_seconds, protected_seconds: how long the level is not reached of these, on average.
-        seconds: the difference, with its 95 % interval; the limits are None of fewer than three
-            groups.
-        low, high: the limits.
-        clear_share, protected_share: of streams that have reached the level by the horizon.
-        clear_median, protected_median: seconds until half have; None where that was not seen.
+    Seconds are how long the level is not reached of the first ``horizon_seconds``, on average, and
+    the difference with its 95 % interval (None of fewer than three groups); shares are of streams
+    that have reached it by then, medians when half have (None where that was not seen).
     """
 
     streams: int

@@ -278,16 +278,11 @@ WORDS = {
 class Layout:
     """What the columns of a text are.
 
-    Attributes:
-        list: True for a list of pairs, False for a table of trials x speakers.
-        separator: of the columns; None for blanks.
-        header: whether the first line names the columns.
-        width: columns in each line of data.
-        trial: the column of trial names; None where a table has none.
-        speaker, score: those columns of a list; a trial list has no score.
-        target: the column that says who really spoke (of a list: whether it is a target).
-        speakers: of a table, the names in its header.
-        certain: of a list, whether trial and speaker are named and not assumed.
+    It is a list of pairs or a table of trials x speakers, whose first line may name the columns,
+    and whose separator is None for blanks. Columns are those of trial names (None where a table has
+    none), of enrolled speakers and scores of a list (a trial list has no score), and of what says
+    who spoke (of a list: whether it is a target). Speakers are the names in the header of a table.
+    A list is certain where trial and speaker are named and not assumed.
     """
 
     list: bool

@@ -82,18 +82,10 @@ def finished(
     unmated: str = "count",
     progress: Progress | None = None,
 ) -> EvaluationInput:
-    """Check a matrix in one pass over it, which the matrix keeps for its ranks.
+    """Check a matrix (T, N) in one pass over it, which the matrix keeps for its ranks.
 
-    Args:
-        scores: shape (T, N).
-        target: shape (T,); -1 where the speaker is not among the columns.
-        speakers: names of the columns, empty where they have none.
-        name: of the system.
-        trials: names of the rows, where they have any.
-        spoken: names of their speakers, where they are known.
-        notes: what is known already.
-        unmated: of `UNMATED`.
-        progress: called as rows are gone through where rows are set apart.
+    Targets are -1 where the speaker is not among the columns. Columns, rows and the speakers of
+    rows have names, or none. `progress` is called where rows are set apart.
 
     Raises:
         UsageError: a score is not finite, impostor trials are refused, or nothing is left.

@@ -146,8 +146,7 @@ class Report:
         speakers: N.
         trials: how many there are.
         tested: names of the speakers that have trials, sorted.
-        replicates: B, the resamples of speakers behind the limits; 0 where there are none.
-        seed: of the resamples.
+        replicates, seed: of the resamples of speakers behind the limits; 0 where there are none.
         notes: what was done differently from what one might expect, one sentence each.
         figures: by key, families together.
         curves: for the pictures.

@@ -35,13 +35,11 @@ class ScoreCounts:
         costs: shape (2,): mean of ``log2(1 + exp(-s))`` over mated scores and of
             ``log2(1 + exp(s))`` over non-mated ones, in bits.
         replicate_costs: the same for each resample, shape (B, 2).
-        low: the lowest score.
-        high: the highest.
+        low, high: the lowest and the highest score.
 
     Example:
         >>> from monitor.evaluation.scores.comparisons import ScoreMatrix
-        >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]))
-        >>> counts = ScoreCounts.of(matrix)
+        >>> counts = ScoreCounts.of(ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.arange(2)))
         >>> counts.exact.non_mated.tolist(), counts.low, counts.high
         ([2.0, 0.0, 0.0, 0.0, 0.0], 0.1, 0.9)
     """
