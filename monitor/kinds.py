@@ -41,12 +41,6 @@ __all__ = [
 ]
 
 
-# ----------------------------------------------------------------------------------- network marks
-# Marks that tell which network made a feature; what two networks make is never compared.
-#
-# A feature, its frames, templates, rank models and sums are marked with the sha256 of the network's
-# weights. No mark: no network, or nobody noted which.
-
 _SHA256 = re.compile("[0-9a-f]{64}")
 _SHOWN = 12
 
@@ -62,14 +56,7 @@ def is_mark(value: object) -> bool:
 
 
 def unlike_networks(name: str, one: str, mine: str | None, other: str, theirs: str | None) -> str:
-    r"""What is said where two marks differ.
-
-    Args:
-        name: of the feature.
-        one: whose the first mark is.
-        mine: the mark.
-        other: whose the second one is.
-        theirs: the mark.
+    r"""What is said where a feature of ``one`` and ``other`` is marked by different networks.
 
     Example:
         >>> unlike_networks("voice", "a.npz", "ab" * 32, "b.npz", "cd" * 32)[:63]
@@ -88,13 +75,6 @@ def _by(mark: str | None) -> str:
         return "no network that is noted"
     return f"network {mark[:_SHOWN]}" if is_mark(mark) else "an unknown network"
 
-
-# --------------------------------------------------------------------------------------- following
-# Notices another voice by one feature: do the newest frames still fit the voice heard so far?
-#
-# What all kinds share: frames are brought together to units, each unit gets a margin, and the
-# margins are shown to ADWIN. Each kind says in its own file what its margin is, and may add margins
-# up in another way.
 
 MOST_TEMPLATES = 64
 """Of a large population every k-th speaker stands for all."""
@@ -140,13 +120,7 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """From a tick on the mean margin is lower.
-
-    Attributes:
-        began: that tick.
-        before: mean margin up to there.
-        after: mean margin since then.
-    """
+    """From the tick ``began`` on the mean margin is lower: before it and since."""
 
     began: int
     before: float
@@ -158,8 +132,7 @@ class Left:
     """A voice that another one took over from, to be known when it is back.
 
     Attributes:
-        own: its sketch, shape (M,).
-        frames: behind it.
+        own: its sketch, shape (M,), of so many ``frames``.
         level: mean margin of the newest units under it from which on it is back.
         recent: margins of the newest units under it, each with the tick at which the unit began.
     """
@@ -189,14 +162,10 @@ def adwin() -> type[ADWIN]:
 
 
 class FollowedVoice:
-    """One feature of the voice since the last change.
+    """One feature of the voice since the last change: do the newest frames still fit it?
 
-    Args:
-        size: bins, dimensions or levels.
-        how: its settings.
-
-    Attributes:
-        KEPT: names in a ``state``.
+    Frames are brought together to units, each unit gets a margin, and the margins are shown to
+    ADWIN. Each kind says what its margin is, and may add margins up in another way.
     """
 
     LEAST = -np.inf
@@ -401,10 +370,6 @@ class FollowedVoice:
             self._left = Left(arrays["left_own"], int(frames), level, recent)
 
 
-# -------------------------------------------------------------------------------------------- base
-# What the program asks of a kind of feature; each kind answers in a file of its own.
-
-
 class Kind(ABC):
     """A kind of frames: how they are counted, compared, checked, stored and followed.
 
@@ -563,9 +528,6 @@ def within(values: AnyArray, least: float, most: float) -> bool:
     return low >= least and high <= most
 
 
-# -------------------------------------------------------------------------------------------- spec
-# What a feature's frames look like: one value wherever that is said, checked or compared.
-
 TAKES = ("audio", "words", "frames")
 _CLOSE_SECONDS = 1e-9
 
@@ -583,7 +545,8 @@ class FeatureSpec:
         size: bins of its histogram, or dimensions of its embedding.
         frame_seconds: usable seconds that one frame stands for.
         rate: the sample rate it is fed at, in Hz; None where it hears no audio.
-        network: sha256 of the weights of the network that makes them; None where none does.
+        network: sha256 of the weights of the network that makes them; None where none does, or
+            nobody noted which.
         takes: what it is made of: ``"audio"``, timed ``"words"``, or nothing here: ``"frames"``
             come ready-made. Left out, audio where there is a rate, else frames.
 
@@ -663,9 +626,6 @@ def comparable_features(
         and spec.network == other.network
     }
 
-
-# --------------------------------------------------------------------------------------- embedding
-# Embeddings: features whose frames are directions in space, made by a speaker network.
 
 MOST_LENGTH = 1e6
 """Of a slice's sum of embeddings, each of length 1."""
@@ -793,9 +753,6 @@ EMBEDDING: Kind = _EmbeddingKind()
 """The kind of features whose frames are directions in space."""
 
 
-# --------------------------------------------------------------------------------------- histogram
-# Histograms: features whose frames are bins, counted (pitch, phones, codes, words).
-
 MOST_COUNT = 1e9
 """Of one bin in one slice: sums over a template stay whole numbers, exact in double precision."""
 _MOST_BINS = 1 << 31
@@ -899,10 +856,6 @@ HISTOGRAM: Kind = _HistogramKind()
 """The kind of features whose frames are bins."""
 
 
-# ------------------------------------------------------------------------------------------ levels
-# Levels: what a voice comes through. In no template; followed for changes against its own past.
-
-
 class _LevelsKind(Kind):
     """Frames are levels in bels, shape (k, M)."""
 
@@ -968,13 +921,6 @@ class _LevelsFollowed(FollowedVoice):
 LEVELS: Kind = _LevelsKind()
 """The kind of what is followed for changes alone."""
 
-
-# ------------------------------------------------------------------------------------------- kinds
-# The kinds of feature there are, and all that differs between them.
-#
-# A kind says how its frames are counted, compared, checked, stored and followed for changes;
-# nothing outside this folder asks which kind a feature is of. A `FeatureSpec` is what one feature's
-# frames look like.
 
 KINDS: dict[str, Kind] = {each.name: each for each in (HISTOGRAM, EMBEDDING, LEVELS)}
 """Every kind, by the name that it has in stores."""

@@ -12,8 +12,8 @@ from monitor.anonymisers.utterance import Utterance, checked
 from monitor.errors import UsageError
 from monitor.features.extractor import Resampler
 from monitor.maths.spectra import fft
-from monitor.networks.layers import FFT, FLOOR, HOP, RATE, WIDTH, filters, window
-from monitor.networks.usc import BLOCK, DECODER_BANDS, FRAME, TokenStream, UscNetwork
+from monitor.networks.layers import BLOCK, FFT, FLOOR, HOP, RATE, WIDTH, filters, window
+from monitor.networks.usc import DECODER_BANDS, FRAME, TokenStream, UscNetwork
 from monitor.types import AnyArray, FloatArray
 
 # ------------------------------------------------------------------------------------- griffin lim

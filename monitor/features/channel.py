@@ -10,11 +10,6 @@ from monitor.maths.condition import ROW, describe_second
 from monitor.maths.spectra import fft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Track
 
-# ----------------------------------------------------------------------------------------- channel
-# What a voice comes through: the spectrum between and at its peaks, apart from what is said.
-#
-# Not a feature that tells speakers apart, and in no template: the change detector follows it.
-
 BANDS_HZ = (60, 150, 300, 500, 800, 1300, 2100, 3400, 4600, 6000, 7600)
 """Edges of the ten bands."""
 SECONDS = 3
@@ -34,9 +29,10 @@ _WIDTHS = np.diff(_EDGES).astype(np.float32)
 
 
 class Channel:
-    """Levels: for each three seconds with speech the quiet and the loud level of ten bands, bels.
+    """Levels of what a voice comes through, for each three seconds with speech, in bels.
 
-    Another microphone, room, line or gain moves some of them and leaves them there.
+    The quiet and the loud level of ten bands. Another microphone, room, line or gain moves some of
+    them and leaves them there. In no template: the change detector follows it.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -96,9 +92,6 @@ def _levels(pieces: FloatArray) -> tuple[FloatArray, BoolArray]:
     speech = loud[:, -1] - quiet[:, -1] > LEAST_RANGE
     return np.concatenate((quiet[:, :-1], loud[:, :-1]), axis=1), speech
 
-
-# --------------------------------------------------------------------------------------- condition
-# What the sound of a recording is like, second by second, as it was decoded.
 
 CONDITION = "sound-condition"
 """Name of its track among those of the features; none of them may have a hyphen in its name."""

@@ -1,4 +1,18 @@
-"""SpeechBrain's ECAPA-TDNN, exported to ONNX once, and any other speaker network in ONNX."""
+"""SpeechBrain's ECAPA-TDNN, exported to ONNX once, and any other speaker network in ONNX.
+
+B. Desplanques, J. Thienpondt and K. Demuynck, "ECAPA-TDNN: emphasized channel attention,
+propagation and aggregation in TDNN based speaker verification", Interspeech 2020; weights
+``speechbrain/spkrec-ecapa-voxceleb``, trained on VoxCeleb 1 and 2.
+
+SpeechBrain's loader evaluates the tags of ``hyperparams.yaml``, which can name any Python object,
+and a pickle can hold one. So each file is copied to a private folder and checked there: the one
+that is evaluated must be the published one, byte for byte, and weights must be nothing but
+tensors. The model is then loaded from those copies, which nobody else can change.
+
+What is exported goes to the user's cache, named by the sha256 of the weights and the version of the
+exporter. Its last bytes, a field of text in the format of ONNX, hold the sha256 of all before: one
+that is damaged is made again. ``benchmarks/encoders.py`` has what that gains and what it changes.
+"""
 
 from __future__ import annotations
 
@@ -29,21 +43,13 @@ from monitor.kinds import Sensitivity
 from monitor.protocols import Embedder
 from monitor.types import FloatArray
 
-# ------------------------------------------------------------------------------------------ logmel
-# Log mel energies by torchaudio, equal to those that a SpeechBrain network was trained on.
-
 
 def log_mel(fbank: Any) -> Any:
-    """The front end of a network, computed by torchaudio.
+    """The front end of SpeechBrain's ``Fbank``, computed by torchaudio, as a torch module.
 
-    SpeechBrain's own builds its filters anew in every call; these are built once. The filters are
-    SpeechBrain's (its triangles are symmetric in Hz, torchaudio's are not), and so are the steps.
-
-    Args:
-        fbank: SpeechBrain's ``Fbank``.
-
-    Returns:
-        A torch module from sound (b, n) to energies (b, frames, bands) in dB, within 1e-4 dB.
+    From sound (b, n) to energies (b, frames, bands) in dB, within 1e-4 dB. SpeechBrain's own builds
+    its filters anew in every call; these are built once. The filters are SpeechBrain's (its
+    triangles are symmetric in Hz, torchaudio's are not), and so are the steps.
     """
     import torch
     import torchaudio
@@ -78,18 +84,6 @@ def log_mel(fbank: Any) -> Any:
 
     return LogMel()
 
-
-# ------------------------------------------------------------------------------------------- ecapa
-# SpeechBrain's ECAPA-TDNN speaker encoder: found, checked, loaded once.
-#
-# B. Desplanques, J. Thienpondt and K. Demuynck, "ECAPA-TDNN: emphasized channel attention,
-# propagation and aggregation in TDNN based speaker verification", Interspeech 2020; weights
-# ``speechbrain/spkrec-ecapa-voxceleb``, trained on VoxCeleb 1 and 2.
-#
-# SpeechBrain's loader evaluates the tags of ``hyperparams.yaml``, which can name any Python object,
-# and a pickle can hold one. So each file is copied to a private folder and checked there: the one
-# that is evaluated must be the published one, byte for byte, and weights must be nothing but
-# tensors. The model is then loaded from those copies, which nobody else can change.
 
 HUB = "speechbrain/spkrec-ecapa-voxceleb"
 """The model's name on the Hugging Face hub."""
@@ -312,9 +306,6 @@ def _quiet() -> Iterator[None]:
                 logger.setLevel(level)
 
 
-# ------------------------------------------------------------------------------------- ecapa graph
-# ECAPA-TDNN with its front end as one ONNX graph, from sound to embeddings.
-
 OPSET = 17
 
 
@@ -432,16 +423,6 @@ def _in_whole_numbers(data: bytes) -> bytes:
         return path.read_bytes()
 
 
-# ---------------------------------------------------------------------------------------- exported
-# ECAPA-TDNN exported once to the user's cache, and run by onnxruntime from there.
-#
-# Half of its work is in whole numbers; ``benchmarks/encoders.py`` has what that gains and what it
-# changes.
-#
-# The file is named by the sha256 of the weights and the version of the exporter. Its last bytes, a
-# field of text in the format of ONNX, hold the sha256 of all before: one that is damaged is made
-# again.
-
 VERSION = 2
 """Of the exporter: another one makes another file."""
 _MARK = f"speaker-disclosure-monitor ecapa {VERSION} sha256 ".encode()
@@ -551,10 +532,6 @@ def _is_private(folder: Path) -> bool:
     return mine and not status.st_mode & 0o022
 
 
-# ---------------------------------------------------------------------------------------- identity
-# Speaker embeddings: one for every three seconds of speech, by ECAPA-TDNN.
-
-
 class Identity(SpeechWindows):
     """Embeddings of the speech, three seconds at a time, by SpeechBrain's ECAPA-TDNN.
 
@@ -594,33 +571,22 @@ class Identity(SpeechWindows):
         super().__init__(self.spec, made, self.follow)
 
 
-# ----------------------------------------------------------------------------------- speaker model
-# A feature by any speaker-embedding network in an ONNX file.
-#
-# The feature's name holds the digest of the file, so that templates, rank models and streams of two
-# networks never meet under one name.
-
 _DIGITS = 16
 
 
 class SpeakerModel(SpeechWindows):
     """Embeddings of the speech, three seconds at a time, by the network of an ONNX file.
 
+    The feature's name, ``speaker_`` and the first 16 hexadecimal digits of the file's sha256, keeps
+    templates, rank models and streams of two networks apart; ``spec.network`` is the whole sha256.
+
     Args:
         path: the file; its network takes sound (batch, samples) at 16 kHz, or 80 log mel energies
             (batch, frames, 80).
 
-    Attributes:
-        spec: its name is ``speaker_`` and the first 16 hexadecimal digits of the file's sha256, its
-            network the whole sha256, the mark of templates and rank models.
-
     Raises:
         UsageError: the extra ``onnx`` is not installed.
         StoreError: the file cannot be read, or holds no such network.
-
-    Example:
-        feature = SpeakerModel("campplus.onnx")
-        track = feature.process(samples)  # at 16 kHz
     """
 
     # chosen for ECAPA-TDNN, whose embeddings those of other strong networks resemble most

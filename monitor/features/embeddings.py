@@ -24,9 +24,6 @@ from monitor.networks.voice import SHA256, BothNetworks, VoiceNetwork, shipped
 from monitor.protocols import Embedder
 from monitor.types import TICKS_PER_SECOND, FloatArray, Track
 
-# ------------------------------------------------------------------------------- embedding windows
-# One embedding for every three seconds of speech, by any network.
-
 RATE = 16000
 WINDOW_SECONDS = 3.0
 _TICK = RATE // TICKS_PER_SECOND
@@ -127,9 +124,6 @@ class SpeechWindows:
         return Track(complete[wanted], np.concatenate(values)) if values else self.spec.no_frames()
 
 
-# ------------------------------------------------------------------------------------------- kaldi
-# Kaldi's log mel energies (fbank), the front end of WeSpeaker's and 3D-Speaker's networks.
-
 _RATE = 16000
 _FRAME, _STEP, _POINTS = 400, 160, 512
 _LOWEST = 20.0
@@ -199,13 +193,6 @@ def _mel(hertz: float | FloatArray) -> FloatArray:
     return np.asarray(1127.0 * np.log1p(np.asarray(hertz) / 700.0))
 
 
-# ----------------------------------------------------------------------------------------- network
-# An embedding network from an ONNX file, run by onnxruntime.
-#
-# The file may come from an impostor: its size is bounded, it is read once, and nothing but
-# onnxruntime looks into it; no library of custom operators is registered, and no other file is read
-# for it. A loop in it that never ends is ended.
-
 RUN_SECONDS = 60.0
 """For one window of a few seconds; a large network takes one."""
 _MOST_BYTES = 512 << 20
@@ -236,11 +223,13 @@ def network_bytes(path: Path) -> bytes:
 
 
 class Network:
-    """A network that makes speaker embeddings.
+    """A network that makes speaker embeddings, from an ONNX file, run by onnxruntime.
 
     What it takes is told by the shape of its only input: sound (batch, samples) at 16 kHz, or 80
-    log mel energies (batch, frames, 80), for which `monitor.features.embeddings` computes the front
-    end.
+    log mel energies (batch, frames, 80), for which `Kaldi` computes the front end. The file may
+    come from a stranger: its size is bounded, it is read once, and nothing but onnxruntime looks
+    into it; no library of custom operators is registered, no other file is read for it, and a loop
+    in it that never ends is ended.
 
     Args:
         data: the file.
@@ -374,10 +363,6 @@ def _found(inputs: Any) -> str:
 def _brief(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"[:200]
-
-
-# ------------------------------------------------------------------------------------------- voice
-# Speaker embeddings by the network that ships with the package: no torch, nothing to fetch.
 
 
 class Voice(SpeechWindows):

@@ -18,9 +18,6 @@ from monitor.maths.spectra import fft
 from monitor.protocols import Feature
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, Notice, Track
 
-# -------------------------------------------------------------------------------------- resampling
-# Changes the sample rate of a stream; the same samples come out for any cutting.
-
 
 class Resampler:
     """High-quality streaming resampling (libsoxr), one recording long.
@@ -68,13 +65,6 @@ class Resampler:
         return resampled
 
 
-# ------------------------------------------------------------------------------------------ mixing
-# Mixes the channels of a recording, and notices where they should not be mixed.
-#
-# Two people on the two channels of a call become one voice that is nobody's; stereo of opposite
-# phase becomes silence. Ordinary stereo (one voice panned, delayed, filtered, or heard by two
-# microphones) rises and falls in both channels alike, band by band (benchmarks/channels.py).
-
 FRAME_TICKS = 10
 """Levels of each channel for each 100 ms: a syllable's, longer than a delay between channels."""
 BANDS_HZ = (200, 500, 1000, 2000, 4000)
@@ -104,9 +94,12 @@ _SILENCE = 1e-8  # 80 dB below full scale
 
 
 class Mixer:
-    """The mean of the channels of one recording, with what is to be said of mixing them.
+    """The mean of the channels of one recording, and whether they should not be mixed.
 
-    What is noticed does not depend on how the recording is cut.
+    Two people on the two channels of a call become one voice that is nobody's; stereo of opposite
+    phase becomes silence. Ordinary stereo (one voice panned, delayed, filtered, or heard by two
+    microphones) rises and falls in both channels alike, band by band (benchmarks/channels.py). What
+    is noticed does not depend on how the recording is cut.
 
     Args:
         rate: samples per second.
@@ -225,12 +218,8 @@ def _alike(a: FloatArray, b: FloatArray) -> float:
     return best
 
 
-# --------------------------------------------------------------------------------------- extractor
-# From blocks of audio to usable frames: the one code path, live and over files.
-
-
 class Extractor:
-    """Feeds every feature and the voice activity detector from one stream.
+    """Feeds every feature and the voice activity detector from one stream, live and over files.
 
     The concatenated output is the same for any cutting of the stream into blocks. A tick comes
     out once every sample rate in use has been heard up to it and voice activity has decided on it
@@ -239,9 +228,6 @@ class Extractor:
     another recording, or another rate, starts resampling, voice activity and features afresh
     at the next tick. The last tick of a recording is filled up with silence, so that no frame
     lies beyond its end.
-
-    Where channels are mixed that hold different speech, or cancel each other, that is noticed
-    (`monitor.features.extractor`).
 
     Samples that are not finite count as silence and are reported as a ``Gap``, one for each
     second of the recording, at the first tick concerned and as soon as that second is complete.

@@ -9,13 +9,6 @@ from monitor.kinds import HISTOGRAM, FeatureSpec, Sensitivity
 from monitor.maths.spectra import fft
 from monitor.types import FloatArray, IntArray, Track
 
-# ---------------------------------------------------------------------------------------------- f0
-# Fundamental frequency as SRD measured it: one integer YIN lag every 10 ms.
-#
-# A. de Cheveigné and H. Kawahara, "YIN, a fundamental frequency estimator for speech and music",
-# JASA 111 (2002): equations (6) to (8) and the absolute threshold of section II.D, without the
-# parabolic interpolation. A lag is a bin of the histogram, and 104 lags are all there is.
-
 RATE = 8000
 HOP = RATE // 100
 FRAME = 2 * (RATE // 65)
@@ -39,7 +32,11 @@ _PRIORITY = np.arange(HIGHEST_LAG - _SEARCH_FROM + 1, 0, -1, dtype=np.uint8)[:, 
 
 
 class F0:
-    """Histogram feature: the lags of voiced frames, as bins counted from the lowest lag.
+    """Histogram feature: the YIN lags of voiced frames every 10 ms, as bins from the lowest lag on.
+
+    A. de Cheveigné and H. Kawahara, "YIN, a fundamental frequency estimator for speech and music",
+    JASA 111 (2002): equations (6) to (8) and the absolute threshold of section II.D, without the
+    parabolic interpolation. 104 lags are all there is.
 
     Example:
         >>> import numpy as np
@@ -167,23 +164,17 @@ def _running_sum(rows: FloatArray, out: FloatArray) -> None:
     np.cumsum(rows.view(np.complex64), axis=0, out=out.view(np.complex64))
 
 
-# --------------------------------------------------------------------------------------- f0 robust
-# The feature ``f0_robust``: the fundamental frequency where protection has moved the formants.
-#
-# YIN takes a frame for voiced where the wave repeats itself closely, harmonics and all. An
-# anonymiser that filters every 20 ms otherwise disturbs that and leaves the pitch as it was: `F0`
-# then calls most frames unvoiced and takes harmonics of some others for the pitch, and its bits
-# understate what the pitch discloses (benchmarks/results/pitch.md). Below 350 Hz there is little
-# but the fundamental.
-
 LOWPASS_HERTZ = 350
 ORDER = 4
 
 
 class RobustF0(F0):
-    """Histogram feature: the lags of `F0`, found behind a low-pass filter.
+    """Histogram feature: the lags of `F0`, where protection has moved the formants.
 
-    The filter is a Butterworth of order 4, as a stream: it looks at nothing to come.
+    An anonymiser that filters every 20 ms otherwise disturbs the harmonics and leaves the pitch:
+    `F0` calls most such frames unvoiced and takes harmonics of others for the pitch, and its bits
+    understate what the pitch discloses (benchmarks/results/pitch.md). Below 350 Hz there is little
+    but the fundamental: a Butterworth filter of order 4, as a stream, looks at nothing to come.
 
     Example:
         >>> wave = np.sin(2 * np.pi * 100 * np.arange(800) / 8000)

@@ -12,9 +12,6 @@ from monitor.audio_limits import LEAST_RATE, MOST_CHANNELS, MOST_RATE
 from monitor.errors import SourceError, UsageError
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track
 
-# ----------------------------------------------------------------------------------------- framing
-# Cuts a stream into overlapping frames, whatever the size of the blocks it arrives in.
-
 
 class Framer:
     """Frame i holds the samples [hop * i, hop * i + length) of the stream.
@@ -63,19 +60,8 @@ class Framer:
         self._rest = np.empty(0, np.float32)
 
 
-# ------------------------------------------------------------------------------------------ blocks
-# What a block of audio must be; checked before anything of a stream changes.
-
-
 def columns_of(block: Block, channel: int | None) -> FloatArray:
-    """The channels of a block that are in use.
-
-    Args:
-        block: of a source, or of a program of one's own.
-        channel: counted from 0; None for all.
-
-    Returns:
-        Shape (n, channels).
+    """The channels of a block in use, shape (n, channels); ``channel`` from 0, None for all.
 
     Raises:
         SourceError: samples, rate or channel make no sense.
@@ -110,15 +96,12 @@ def columns_of(block: Block, channel: int | None) -> FloatArray:
     return columns[:, channel : channel + 1]
 
 
-# ------------------------------------------------------------------------------------- bad samples
-# Samples that are no numbers: found, silenced and reported, a second of a recording at a time.
-
 _LARGEST = 1e12
 """Larger samples come from broken memory, and their squares would leave float32."""
 
 
 class BadSamples:
-    """Watches one recording.
+    """Samples of one recording that are no numbers: silenced, and reported a second at a time.
 
     Args:
         rate: samples per second.
@@ -173,10 +156,6 @@ class BadSamples:
         return self._first_tick + tick, Gap(
             "not finite", count / self._rate, self._recording, detail
         )
-
-
-# ------------------------------------------------------------------------------------------ tracks
-# Small operations on the usable frames of features.
 
 
 def join_tracks(before: Track, after: Track) -> Track:

@@ -10,23 +10,20 @@ from monitor.errors import UsageError
 from monitor.features.extractor import Resampler
 from monitor.features.vad import VoiceActivity
 from monitor.kinds import HISTOGRAM, FeatureSpec, Sensitivity
-from monitor.networks.layers import RATE
+from monitor.networks.layers import BLOCK, RATE
 from monitor.networks.phones import UNITS_BLOCK, UnitNetwork, shipped_recogniser, shipped_units
-from monitor.networks.usc import BLOCK, TokenStream, UscNetwork, shipped_codec
+from monitor.networks.usc import TokenStream, UscNetwork, shipped_codec
 from monitor.protocols import CodeStream
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 __all__ = ["Codes", "Phones", "SaidPhone", "Tokens", "said_phones"]
 
 
-# ------------------------------------------------------------------------------------------- codes
-# Counts the codes that a streaming network gives a voice, wherever there is speech.
-
 _TICK = 16_000 // TICKS_PER_SECOND
 
 
 class Codes:
-    """What all features by codes of a network do; a feature is a class of it with a name.
+    """Histogram feature: the codes that a streaming network gives a voice, in speech.
 
     A frame counts where voice activity takes all of it for speech. Its span says which audio it
     was.
@@ -38,9 +35,6 @@ class Codes:
         late: frames that one comes after its own, at the next end of a block.
         memory: samples, whole blocks, of which a frame depends; None where what was heard long ago
             still counts.
-
-    Attributes:
-        spec: as given.
     """
 
     _rest: FloatArray  # less than a block
@@ -120,33 +114,21 @@ class Codes:
         return Track(ticks[wanted], codes[wanted], spans[wanted])
 
 
-# ------------------------------------------------------------------------------------------ phones
-# The feature ``phones``: counts which of 256 learnt units of sound a voice makes, every 20 ms.
-#
-# Units are made by the network of `monitor.networks.phones` (`monitor/networks/units.npz`). They
-# are finer than phones, the sounds of a language, which `monitor.networks.phones` recognises and
-# `monitor.features.phones` gives; those are not counted.
-
 PHONES_RATE = 16_000
 
 
 class Phones(Codes):
-    """Histogram feature: the codes of the first layer of a phone recogniser, in speech.
+    """Histogram feature: which of 256 learnt units of sound a voice makes, every 20 ms, in speech.
 
-    Two voices that say the same phones go through different codes: counting codes tells more of
-    who speaks than counting what a recogniser takes them for (`monitor.features.phones`).
-
-    A frame counts where voice activity takes all of it for speech. It comes out within 0.1 s of
-    its end, the same for any cutting into blocks, and its span says which audio it was.
-
-    Other units (another recogniser's, a codec's) are counted as ready-made frames of this name,
-    with their own size: see `monitor.sources.FramesFile`.
+    Units (`monitor.networks.phones.UnitNetwork`) are finer than phones: two voices that say the
+    same phones go through different codes, and counting codes tells more of who speaks. A frame
+    comes out within 0.1 s of its end, the same for any cutting into blocks. Other units (another
+    recogniser's, a codec's) are counted as ready-made frames of this name, with their own size: see
+    `monitor.sources.FramesFile`.
 
     Args:
-        network: another one than the package's own.
-
-    Attributes:
-        spec: with the mark of the weights: codes of two networks have nothing in common.
+        network: another one than the package's own; its sha256 is in ``spec``: codes of two
+            networks have nothing in common.
 
     Raises:
         StoreError: the weights in the package are damaged.
@@ -164,35 +146,24 @@ class Phones(Codes):
     def __init__(self, network: UnitNetwork | None = None) -> None:
         network = shipped_units() if network is None else network
         spec = FeatureSpec(
-            "phones", HISTOGRAM, network.size, network.frame_seconds, PHONES_RATE, network.mark
+            "phones", HISTOGRAM, network.size, network.frame_seconds, PHONES_RATE, network.sha256
         )
         super().__init__(spec, network.stream(), UNITS_BLOCK, network.late, network.memory)
 
-
-# ------------------------------------------------------------------------------------------ tokens
-# The feature ``tokens``: what a stream of tokens that are meant to be private tells of a voice.
-#
-# The tokens are of C0, the codebook of `monitor.networks.usc` that is made private: one in 1,024,
-# each 40 ms. Nothing else of the voice goes in.
 
 TOKENS_RATE = 16_000
 
 
 class Tokens(Codes):
-    """Histogram feature: the tokens of the codec's private codebook, in speech.
+    """Histogram feature: the tokens of the codec's private codebook C0, one in 1,024 each 40 ms.
 
-    A token counts where voice activity takes all of its 40 ms for speech; it comes out with the
-    next 0.2 s that the network computes together. How often each token is said is all that is
-    counted, so that it says least of what the order of tokens tells.
+    It comes out with the next 0.2 s that the network computes together. How often each token is
+    said is all that is counted, so that it says least of what the order of tokens tells.
 
     Args:
-        network: another one than the package's own.
-        epsilon: of Laplace noise on each token, nats (`monitor.networks.usc`); None for no
-            noise.
+        network: another one than the package's own; its sha256 is in ``spec``.
+        epsilon: of Laplace noise on each token, nats (`monitor.networks.usc`); None for no noise.
         whose: what the noise is drawn by: a secret seed, and the recording.
-
-    Attributes:
-        spec: with the mark of the weights: tokens of two networks have nothing in common.
 
     Raises:
         StoreError: the weights in the package are damaged.
@@ -219,13 +190,6 @@ class Tokens(Codes):
         super().__init__(spec, stream, BLOCK, network.encoder.late, None)
 
 
-# ------------------------------------------------------------------------------------- said phones
-# What was said, not how: the phones of a recording, for words and for measures of utility.
-#
-# The feature `phones` does not count these: the better they are recognised, the less they tell of
-# who said them.
-
-
 class SaidPhone(NamedTuple):
     """A phone, and when it was recognised.
 
@@ -242,6 +206,8 @@ class SaidPhone(NamedTuple):
 
 def said_phones(samples: FloatArray, rate: int = RATE) -> list[SaidPhone]:
     """The phones of a recording, in order, by the package's own recogniser of English.
+
+    What was said, not how: the feature `phones` does not count these.
 
     Args:
         samples: shape (n,), mono, in -1 to 1.

@@ -21,13 +21,6 @@ from monitor.errors import UsageError
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.types import TICKS_PER_SECOND, Track, Words
 
-# ------------------------------------------------------------------------------------ style tokens
-# From the words of any transcript to plain tokens: case, punctuation, tags and numbers are alike.
-#
-# Recognisers and captioners write the same speech differently: ``WHAT'S``, ``What’s,``, ``what's``.
-# What `StyleTokens` gives is the same, so that templates and streams may come from different
-# formats. It knows no language; a list of words (`monitor.features.style`) does.
-
 CUT_OFF = "-"
 """The token of a word that was broken off: ``wa-``."""
 NUMBER = "#"
@@ -48,10 +41,12 @@ _LONGEST_TAG = 8
 
 
 class StyleTokens:
-    """Turns the texts of words, in order, into tokens.
+    """Turns the texts of words, in order, into tokens that are alike whoever wrote them down.
 
-    What stands in brackets is the transcriber's, not the speaker's, and is dropped, be it one word
-    (``[noise]``) or several. Hyphens part words, but for one at a word's end, which breaks it off.
+    Recognisers and captioners write the same speech differently: ``WHAT'S``, ``What’s,``,
+    ``what's``. What stands in brackets is the transcriber's, not the speaker's, and is dropped, be
+    it one word (``[noise]``) or several. Hyphens part words, but for one at a word's end, which
+    breaks it off. It knows no language; `StyleWords` does.
 
     Example:
         >>> said = StyleTokens()
@@ -116,12 +111,6 @@ def _parts(piece: str) -> Iterator[str]:
 def _digits(part: str) -> bool:
     return part.strip(".'")[:1].isdecimal()
 
-
-# ------------------------------------------------------------------------------------- style words
-# Lists of little words, which tell how somebody speaks and not what about, and their bins.
-#
-# The English one of the package is ``style_english.txt``, written by us; one of another language is
-# a file of the user's, of the same form.
 
 NUMBERS = "number"
 """The class of numbers: those in digits count in it, and neighbours count once."""
@@ -293,13 +282,6 @@ def english() -> StyleWords:
     return StyleWords((files("monitor.features") / "style_english.txt").read_text("utf-8"))
 
 
-# ------------------------------------------------------------------------------------------- style
-# The feature ``style``: which little words somebody says, how fast, and how often the same ones.
-#
-# Of what is said it counts only what is said whatever the subject: words of closed classes,
-# fillers, repetitions, words broken off, and how many words a second and how many different ones
-# there are (docs/method.md section 13).
-
 _REPEATED, _BROKEN_OFF, _AGAIN = range(3)
 _MARKS = ("(repeated)", "(broken off)", "(other, said lately)")
 # chosen on the readers of train-clean (benchmarks/style_settings.py)
@@ -318,12 +300,13 @@ _VERSION = 1
 class Style:
     """Histogram feature: little words, disfluencies and rates, of timed words.
 
-    A word of the list counts in its bin; one that repeats the word before it, or is broken off, in
-    the bin of that. Any other counts by its number of letters alone, or, where it is among the
-    newest 50 of these, as said lately: that is how many different words somebody uses. Every 8
-    words one more frame says how many were said a second; a pause counts a second at most, so that
-    turns of others do not. How many words there are in a cue of captions is not counted: that is
-    chosen by who made them.
+    It counts only what is said whatever the subject (docs/method.md section 13). A word of the list
+    counts in its bin; one that repeats the word before it, or is broken off, in the bin of that.
+    Any other counts by its number of letters alone, or, where it is among the newest 50 of these,
+    as said lately: that is how many different words somebody uses. Every 8 words one more frame
+    says how many were said a second; a pause counts a second at most, so that turns of others do
+    not. How many words there are in a cue of captions is not counted: that is chosen by who made
+    them.
 
     A frame is complete when its word is known. Rates take no usable time of their own: their spans
     begin where their words do and are a tick long.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -18,21 +19,12 @@ from monitor.files import read_arrays
 from monitor.maths.spectra import fft
 from monitor.types import AnyArray, FloatArray
 
-# ----------------------------------------------------------------------------------------- weights
-# Files of weights: arrays by name, and the digest that marks what they make.
-#
-# Arrays are float16, or int8 with a float16 scale a row (``NAME.scale``): half the bytes, about the
-# same sums.
-
 _MOST_BYTES = 16 << 20
 _SCALE = ".scale"
 
 
 def int8(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Every matrix and kernel in int8, with a scale for each output, its first axis.
-
-    Args:
-        weights: by name; what has one axis, or holds no floats, stays as it is.
+    """Every matrix and kernel in int8, with a float16 scale for each output, the first axis.
 
     Example:
         >>> sorted(int8({"up": np.eye(2), "up.bias": np.ones(2)}))
@@ -96,64 +88,79 @@ def restored(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     return made
 
 
-# ------------------------------------------------------------------------------------------ blocks
-# Whatever comes, computed in blocks of one size, so that how it is cut changes no bit.
+class BlockStream:
+    """A stream through a network, in blocks of one size: how it is cut changes nothing, to a bit.
 
-
-class WholeBlocks:
-    """Rows that come are kept until a block of them is whole; then it is computed.
+    A subclass says in `_begin` what it forgets, and in `_through` what blocks give.
 
     Args:
-        work: what a block gives: rows of it.
         silence: a block in which nothing is.
-        size: numbers in a row that is given.
-        unborn: rows given first that are of before the beginning, and are dropped.
-
-    Attributes:
-        taken: rows that came so far.
+        none: no output at all: its shape and type.
+        each: rows of input behind so many rows of output.
 
     Example:
-        >>> blocks = WholeBlocks(lambda block: 10 * block, np.zeros((2, 1)), size=1, unborn=1)
-        >>> blocks.push(np.array([[1.0], [2.0], [3.0]])).ravel().tolist()
+        >>> class Tenfold(BlockStream):
+        ...     def _begin(self):
+        ...         return 1  # the first row is of before the beginning
+        ...
+        ...     def _through(self, blocks):
+        ...         return 10 * blocks.reshape(-1, 1)
+        >>> stream = Tenfold(np.zeros((2, 1)), np.empty((0, 1)), each=(1, 1))
+        >>> stream.push(np.array([[1.0], [2.0], [3.0]])).ravel().tolist()
         [20.0]
-        >>> blocks.flush(due=2).ravel().tolist()
-        [30.0]
+        >>> stream.flush().ravel().tolist()
+        [30.0, 0.0]
     """
 
-    def __init__(
-        self,
-        work: Callable[[FloatArray], FloatArray],
-        silence: FloatArray,
-        size: int,
-        unborn: int,
-    ) -> None:
-        self._work, self._silence, self._unborn = work, silence, unborn
-        self._waiting, self._none = silence[:0], np.empty((0, size), np.float32)
-        self.taken = self._given = 0
+    def __init__(self, silence: FloatArray, none: AnyArray, each: tuple[int, int]) -> None:
+        self._silence, self._none, self._each = silence, none, each
+        self.reset()
 
-    def push(self, rows: FloatArray) -> FloatArray:
-        """What is known after further rows, and was not before."""
-        self.taken += len(rows)
+    def reset(self) -> None:
+        """Forget all: what comes next is the first."""
+        self._waiting = self._silence[:0]
+        self._taken = self._given = 0
+        self._unborn = self._begin()
+
+    def _begin(self) -> int:
+        """Forget all; how many of the first rows of output are of before the beginning."""
+        raise NotImplementedError
+
+    def _through(self, blocks: FloatArray) -> AnyArray:
+        """What whole blocks give, shape (b, *block)."""
+        raise NotImplementedError
+
+    def push(self, rows: FloatArray) -> AnyArray:
+        """What is known after further rows, and was not before.
+
+        Raises:
+            UsageError: another shape.
+        """
+        if rows.shape[1:] != self._silence.shape[1:] or not rows.ndim:
+            if self._silence.ndim == 1:
+                raise UsageError("a stream of samples has one axis")
+            raise UsageError(f"rows have the shape (k, {self._silence.shape[1]})")
+        self._taken += len(rows)
         waiting = np.concatenate([self._waiting, rows], dtype=np.float32)
         whole = len(waiting) // len(self._silence) * len(self._silence)
         self._waiting = waiting[whole:].copy()
-        blocks = waiting[:whole].reshape(-1, *self._silence.shape)
-        found = np.concatenate([self._none, *map(self._work, blocks)])
+        if not whole:
+            return self._none
+        found = self._through(waiting[:whole].reshape(-1, *self._silence.shape))
         first = min(self._unborn, len(found))
         self._unborn -= first
         self._given += len(found) - first
         return found[first:]
 
-    def flush(self, due: int) -> FloatArray:
-        """The rest of so many rows in all, as if silence followed."""
-        rest, missing = self._none, due - self._given
+    def flush(self) -> AnyArray:
+        """What is still due, as if silence followed; then `reset`."""
+        taken, given = self._each
+        missing = self._taken // taken * given - self._given
+        rest = self._none
         while len(rest) < missing:
             rest = np.concatenate([rest, self.push(self._silence)])
+        self.reset()
         return rest[:missing]
-
-
-# --------------------------------------------------------------------------------------- separable
-# A separable convolution around a shortcut, over rows that come a block at a time.
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +196,12 @@ class Separable:
             raise ValueError(f"{name} does not fit")
         shift = np.asarray(weights[f"{name}.depthwise.bias"], np.float32)
         return cls(taps, before, after, shift, mix, bias)
+
+    @classmethod
+    def each_of(cls, weights: Mapping[str, AnyArray], part: str) -> list[Self]:
+        """The blocks of a part, one behind the other."""
+        reaches = enumerate(weights[f"{part}.reach"])
+        return [cls.named(weights, f"{part}.{i}", reach) for i, reach in reaches]
 
     @property
     def held(self) -> int:
@@ -227,6 +240,13 @@ def dense(weights: Mapping[str, AnyArray], name: str) -> tuple[FloatArray, Float
     return flat, np.asarray(weights[f"{name}.bias"], np.float32)
 
 
+def linear(x: FloatArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Rows through what `dense` gave."""
+    y = x @ weights[0]
+    y += weights[1]
+    return np.asarray(y)
+
+
 def product(rows: FloatArray, matrix: FloatArray, together: int | None = None) -> FloatArray:
     """Rows times a matrix, so many rows at a time: a whole number of times in all.
 
@@ -242,10 +262,6 @@ def product(rows: FloatArray, matrix: FloatArray, together: int | None = None) -
 def relu(x: FloatArray) -> FloatArray:
     """Negative values to zero, in place."""
     return np.maximum(x, 0, out=x)
-
-
-# -------------------------------------------------------------------------------------------- tape
-# Rows of before that a layer hears again, where a stream comes a block at a time.
 
 
 class Tape:
@@ -299,9 +315,6 @@ class Tapes:
             x = block(tape(x))
         return x
 
-
-# --------------------------------------------------------------------------------------------- mel
-# Log mel energies, what the networks hear and say: the same code in training and in running.
 
 RATE = 16_000
 BANDS = 40
@@ -365,9 +378,6 @@ def filters(bands: int = BANDS) -> FloatArray:
     return np.asarray(np.clip(np.minimum(rising, falling), 0, None), np.float32)
 
 
-# ------------------------------------------------------------------------------------------ centre
-# Subtracts the mean of the last seconds from mel bands: microphone, room and level cancel.
-
 _KEPT = 1 - 1 / 500
 """Of what was, from frame to frame of 10 ms: a memory of 5 s."""
 _PRIOR = 50.0
@@ -406,3 +416,91 @@ class Centre:
         weights = fading * self._weight + (1 - fading) / (1 - _KEPT)
         self._weight = float(weights[-1])
         return np.asarray(bands - sums / weights[:, None], np.float32)
+
+
+STEM = 5
+"""Mel frames that a frame of 20 ms is made of."""
+STEM_LATE = 2
+"""Frames that its stem comes after its own time."""
+BLOCK = 3200
+"""Samples that are computed at once, 0.2 s, however the stream is cut: sums of floats depend on
+the shapes of what is summed."""
+ROWS = BLOCK // (2 * HOP)
+"""Frames of 20 ms in a block."""
+_SOUND = 2 * HOP  # samples of before a block that its first two mel frames begin in
+
+
+class SoundStream(BlockStream):
+    """A `BlockStream` of samples at 16 kHz, by log mel bands less their running mean.
+
+    Args:
+        usual: shape (40,): the bands' mean before anything was heard.
+        channels: numbers that the stem has of each mel frame.
+        size: numbers in an output row.
+        each: samples behind so many rows of output.
+    """
+
+    def __init__(self, usual: FloatArray, channels: int, size: int, each: tuple[int, int]) -> None:
+        self._usual, self._channels = usual, channels
+        super().__init__(np.zeros(BLOCK, np.float32), np.empty((0, size), np.float32), each)
+
+    def _begin(self) -> int:
+        self._centre, self._begun = Centre(self._usual), False
+        self._sound, self._rows = Tape(_SOUND, 1, 0), Tape(STEM - 1, self._channels, STEM_LATE)
+        return 0
+
+    def _through(self, blocks: FloatArray) -> FloatArray:
+        return np.concatenate([self._block(block) for block in blocks])
+
+    def _block(self, samples: FloatArray) -> FloatArray:
+        """A block's worth of rows, as late as they are; rows are frames throughout."""
+        raise NotImplementedError
+
+    def _bands(self, samples: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log mel frames of a block, and the same centred."""
+        bands = log_mel(self._sound(samples[:, None])[:, 0])
+        before = 0 if self._begun else STEM_LATE  # frames that are not all of the stream
+        self._begun = True
+        centred = bands.copy()
+        centred[before:] = self._centre(bands[before:])
+        return bands, centred
+
+    def _stem(self, frames: FloatArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray:
+        """Every second of them, and those around it, through a stem."""
+        rows = self._rows(frames).reshape(-1)
+        windows = sliding_window_view(rows, STEM * self._channels)[:: 2 * self._channels]
+        return relu(linear(windows[:ROWS], weights))
+
+
+class StreamingNetwork(ABC):
+    """The weights of a network; a stream of its own for each voice that is heard.
+
+    Args:
+        weights: arrays by name, as its recipe writes them.
+        sha256: of the file that they come from: what two networks make cannot be compared.
+
+    Raises:
+        StoreError: they are of another network.
+    """
+
+    of: ClassVar[str]
+
+    def __init__(self, weights: Mapping[str, AnyArray], sha256: str = "") -> None:
+        self.sha256 = sha256
+        try:
+            self._fit(weights)
+        except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
+            raise StoreError(f"weights of another network than {self.of} ({error})") from None
+
+    @abstractmethod
+    def _fit(self, weights: Mapping[str, AnyArray]) -> None:
+        """Lay the weights out, and try them."""
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a file of weights.
+
+        Raises:
+            StoreError: it cannot be read, or holds something else.
+        """
+        return cls(*read_weights(path))

@@ -6,39 +6,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import log_softmax
 
-from monitor.errors import StoreError, UsageError
+from monitor.errors import UsageError
 from monitor.networks.layers import (
     BANDS,
+    BLOCK,
     FLOOR,
     HOP,
     RATE,
+    ROWS,
+    STEM,
+    STEM_LATE,
     WIDTH,
-    Centre,
+    BlockStream,
     Separable,
+    SoundStream,
+    StreamingNetwork,
     Tape,
     Tapes,
-    WholeBlocks,
     dense,
+    linear,
     log_mel,
     product,
-    read_weights,
     relu,
     shipped_weights,
 )
 from monitor.types import AnyArray, FloatArray, IntArray
-
-# --------------------------------------------------------------------------------------- likeliest
-# Decodes CTC posteriors into the likeliest phones, with a trigram of them.
-#
-# A trigram of phones beside the posteriors (shallow fusion, as in A. Graves, N. Jaitly, "Towards
-# end-to-end speech recognition with recurrent neural networks", ICML 2014): the one best way by
-# Viterbi's search, whose states are the last two phones.
 
 _LEAST = -7.0
 """Log posterior below which a phone does not begin in a frame."""
@@ -49,7 +47,7 @@ _NEVER = np.float32(-1e9)
 
 @dataclass(frozen=True, slots=True)
 class Trigram:
-    """A trigram: how likely each class follows two others.
+    """How likely each class follows two others.
 
     Attributes:
         logs: shape (n, n, n): natural logarithm of the probability of the third after the first
@@ -66,8 +64,10 @@ class Trigram:
 def likeliest(log_posteriors: FloatArray, trigram: Trigram) -> list[tuple[int, int]]:
     """Classes, and the frame in which each begins, of the likeliest way through a stretch.
 
-    The score of a way is its log posteriors summed, and for each of its phones `Trigram.weight`
-    times the trigram's logarithm and `Trigram.bonus`.
+    A trigram of phones beside the posteriors (shallow fusion, as in A. Graves, N. Jaitly, "Towards
+    end-to-end speech recognition with recurrent neural networks", ICML 2014), by Viterbi's search,
+    whose states are the last two phones. The score of a way is its log posteriors summed, and for
+    each of its phones `Trigram.weight` times the trigram's logarithm and `Trigram.bonus`.
 
     Args:
         log_posteriors: shape (k, n), class 0 the blank of CTC (Graves et al., ICML 2006).
@@ -115,14 +115,6 @@ def likeliest(log_posteriors: FloatArray, trigram: Trigram) -> list[tuple[int, i
     return found[::-1]
 
 
-# ------------------------------------------------------------------------------------------ phones
-# The recogniser of 39 phones of English (`said_phones`); it is not the network of the feature.
-#
-# The feature ``phones`` counts the units of `monitor.networks.phones`. The recogniser streams,
-# by numpy alone; `recipes.phones` trained and folded it: separable convolutions at 50 frames a
-# second, in the middle at 25, causal but for a stated look-ahead; CTC (Graves et al., ICML 2006) on
-# 39 phones, and a trigram of them.
-
 SHA256 = "9d8d2be6e14ec5480b2d7b29728d6ee80ccfbd93c0aba4df85f8e24fd1873907"
 """Of phones.npz beside this file."""
 _NAMES = """
@@ -130,13 +122,7 @@ AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T
 """
 PHONES = tuple(_NAMES.split())
 """ARPAbet without stress: 39 phones. Phone i is class i + 1 of the network, 0 the blank."""
-BLOCK = 3200
-"""Samples that are computed at once, 0.2 s, however the stream is cut: sums of floats depend on
-the shapes of what is summed."""
 _FRAME = 2 * HOP
-_ROWS = BLOCK // _FRAME
-_SOUND = 2 * HOP  # samples of before a block that its first two mel frames begin in
-_STEM = 5  # mel frames that a frame is made of
 
 
 class Token(NamedTuple):
@@ -173,12 +159,12 @@ def tokens(log_posteriors: FloatArray) -> list[Token]:
     ]
 
 
-class PhoneNetwork:
-    """The weights; a stream of its own for each voice that is heard.
+class PhoneNetwork(StreamingNetwork):
+    """The recogniser of 39 phones of English (`said_phones`); the feature counts units instead.
 
-    Args:
-        weights: arrays by name, as `recipes.phones.export` writes them.
-        sha256: of the file that they come from.
+    Separable convolutions at 50 frames a second, in the middle at 25, causal but for a stated
+    look-ahead; CTC (Graves et al., ICML 2006) on 39 phones, and a trigram of them. `recipes.phones`
+    trained and folded it.
 
     Attributes:
         classes: names of the 39 phones.
@@ -186,62 +172,34 @@ class PhoneNetwork:
         frame_seconds: from frame to frame; frame i covers samples [320 i, 320 (i + 1)).
         look_ahead: seconds of audio after its own that a frame depends on; besides, a stream
             waits for whole blocks of 0.2 s.
-
-    Raises:
-        StoreError: they are of another network.
     """
 
-    frame_seconds = _FRAME / RATE
-    classes = PHONES
+    of, classes, frame_seconds = "phones'", PHONES, _FRAME / RATE
 
-    def __init__(self, weights: Mapping[str, AnyArray], sha256: str = "") -> None:
-        self.sha256 = sha256
-        try:
-            self.usual = np.asarray(weights["usual"], np.float32)
-            self.stem, self.down, self.up, self.head = (
-                dense(weights, name) for name in ("stem", "down", "up", "head")
-            )
-            self.early, self.middle, self.late = (
-                [
-                    Separable.named(weights, f"{part}.{i}", reach)
-                    for i, reach in enumerate(weights[f"{part}.reach"])
-                ]
-                for part in ("early", "middle", "late")
-            )
-            weight, bonus = weights["trigram.use"]
-            self.trigram = Trigram(weights["trigram"], float(weight), float(bonus))
-            if self.trigram.logs.shape != 3 * (1 + len(PHONES),):
-                raise ValueError("other phones follow each other")
-            early, middle, late = (
-                sum(block.after for block in blocks)
-                for blocks in (self.early, self.middle, self.late)
-            )
-            frames = early + 1 + 2 * middle + late
-            self.look_ahead = (frames * _FRAME + _STEM // 2 * HOP + WIDTH - _FRAME) / RATE
-            heard = self.stream().push(np.zeros(8 * BLOCK, np.float32))
-            if not len(heard) or heard.shape[1] != 1 + len(PHONES):
-                raise ValueError("other phones")
-        except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
-            raise StoreError(f"weights of another network than phones' ({error})") from None
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read a file of weights.
-
-        Raises:
-            StoreError: it cannot be read, or holds something else.
-        """
-        return cls(*read_weights(path))
+    def _fit(self, weights: Mapping[str, AnyArray]) -> None:
+        self.usual = np.asarray(weights["usual"], np.float32)
+        self.stem, self.down, self.up, self.head = (
+            dense(weights, name) for name in ("stem", "down", "up", "head")
+        )
+        parts = [Separable.each_of(weights, part) for part in ("early", "middle", "late")]
+        self.early, self.middle, self.late = parts
+        weight, bonus = weights["trigram.use"]
+        self.trigram = Trigram(weights["trigram"], float(weight), float(bonus))
+        if self.trigram.logs.shape != 3 * (1 + len(PHONES),):
+            raise ValueError("other phones follow each other")
+        early, middle, late = (sum(block.after for block in blocks) for blocks in parts)
+        frames = early + 1 + 2 * middle + late
+        self.look_ahead = (frames * _FRAME + STEM // 2 * HOP + WIDTH - _FRAME) / RATE
+        heard = self.stream().push(np.zeros(8 * BLOCK, np.float32))
+        if not len(heard) or heard.shape[1] != 1 + len(PHONES):
+            raise ValueError("other phones")
 
     def stream(self) -> PhoneStream:
         """Begin to listen."""
         return PhoneStream(self)
 
     def spoken(self, log_posteriors: FloatArray) -> list[Token]:
-        """The phones of a stretch of speech, as one follows the other in English.
-
-        Args:
-            log_posteriors: shape (k, 40), as `PhoneStream` gives them.
+        """The phones of a stretch of speech, as one follows the other in English; shape (k, 40).
 
         Raises:
             UsageError: another shape.
@@ -268,22 +226,20 @@ def shipped_recogniser() -> PhoneNetwork:
     return PhoneNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
 
 
-class PhoneStream:
-    """One stream of samples through a network.
+class PhoneStream(SoundStream):
+    """Samples to the natural logarithm of the probability of each phone, shape (k, 40), float32.
 
-    How the samples are cut into pushes changes nothing, to the last bit.
+    Class 0 is the blank. Any cutting of the samples gives the same, to the last bit.
     """
 
     def __init__(self, network: PhoneNetwork) -> None:
         self._network = network
-        self.reset()
+        super().__init__(network.usual, BANDS, 1 + len(PHONES), (_FRAME, 1))
 
-    def reset(self) -> None:
-        """Forget all that was heard: the next sample is the first."""
+    def _begin(self) -> int:
+        super()._begin()
         network = self._network
-        self._centre, self._begun = Centre(network.usual), False
-        self._sound, self._bands = Tape(_SOUND, 1, 0), Tape(_STEM - 1, BANDS, 2)
-        self._early = Tapes(network.early, 2)
+        self._early = Tapes(network.early, STEM_LATE)
         early = self._early.late
         if early % 2:
             raise ValueError("pairs of frames are torn apart")
@@ -291,49 +247,16 @@ class PhoneStream:
         middle = 2 * self._middle.late
         self._shortcut = Tape(middle - early, network.early[-1].channels, early)
         self._late = Tapes(network.late, middle)
-        silence = np.zeros(BLOCK, np.float32)
-        self._blocks = WholeBlocks(self._heard, silence, 1 + len(PHONES), unborn=self._late.late)
+        return self._late.late
 
-    def push(self, samples: FloatArray) -> FloatArray:
-        """Hear more.
-
-        Args:
-            samples: shape (n,), mono at 16 kHz in -1 to 1.
-
-        Returns:
-            shape (k, 40), float32: natural logarithm of the probability of the blank (class 0) and
-            of each phone, of the frames that are known now, and were not before.
-
-        Raises:
-            UsageError: another shape.
-        """
-        if samples.ndim != 1:
-            raise UsageError("a stream of samples has one axis")
-        return self._blocks.push(samples)
-
-    def flush(self) -> FloatArray:
-        """The frames that are still due, as if silence followed; then forget all."""
-        rest = self._blocks.flush(due=self._blocks.taken // _FRAME)
-        self.reset()
-        return rest
-
-    def _heard(self, block: FloatArray) -> FloatArray:
-        """A block's worth of frames, as late as they are; rows are frames throughout."""
+    def _block(self, samples: FloatArray) -> FloatArray:
         network = self._network
-        bands = log_mel(self._sound(block[:, None])[:, 0])
-        before = 0 if self._begun else _SOUND // HOP  # frames that are not all of the stream
-        self._begun = True
-        bands[before:] = self._centre(bands[before:])
-        rows = self._bands(bands)
-        windows = sliding_window_view(rows.reshape(-1), _STEM * BANDS)[:: 2 * BANDS]
-        x = relu(_linear(windows[:_ROWS], network.stem))
-        x = self._early(x)
-        shortcut = self._shortcut(x)[:_ROWS]
-        x = relu(_linear(x.reshape(_ROWS // 2, -1), network.down))
+        x = self._early(self._stem(self._bands(samples)[1], network.stem))
+        shortcut = self._shortcut(x)[:ROWS]
+        x = relu(linear(x.reshape(ROWS // 2, -1), network.down))
         x = self._middle(x)
-        x = relu(_linear(x, network.up).reshape(_ROWS, -1) + shortcut)
-        x = self._late(x)
-        return np.asarray(log_softmax(_linear(x, network.head), axis=1))
+        x = relu(linear(x, network.up).reshape(ROWS, -1) + shortcut)
+        return np.asarray(log_softmax(linear(self._late(x), network.head), axis=1))
 
 
 def _refuse_others(log_posteriors: FloatArray) -> None:
@@ -341,36 +264,21 @@ def _refuse_others(log_posteriors: FloatArray) -> None:
         raise UsageError(f"log posteriors have the shape (k, {1 + len(PHONES)})")
 
 
-def _linear(x: FloatArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray:
-    y = x @ weights[0]
-    y += weights[1]
-    return np.asarray(y)
-
-
-# ------------------------------------------------------------------------------------------- units
-# The network of the feature ``phones``: which of 256 codes each 20 ms of a voice falls to.
-#
-# The first block of a phone recogniser that `recipes.phones` trained, and codes (k-means) of what
-# it says, as the units of HuBERT are (Hsu et al., TASLP 2021). Nothing of the recogniser is needed
-# for them, so that they come at once; `monitor.networks.phones` says which phones were said.
-
 UNITS_SHA256 = "1e89f192490800e5f6da9a445a57c71eee4e969c2a0c23601467cad7efb734d0"
 """Of units.npz beside this file; it marks its units in templates and frames."""
 UNITS_BLOCK = 640
 """Samples, 0.04 s, whose sums are taken together however a stream is cut: sums of floats depend on
 the shapes of what is summed."""
 _UNITS_ROWS = UNITS_BLOCK // _FRAME
-_BEFORE = _FRAME  # samples before a block that its first two mel frames begin in
-_STEM_LATE = 2  # frames
 _SILENCE = np.float32(np.log(FLOOR))
 
 
-class UnitNetwork:
-    """The weights; a stream of its own for each voice that is heard.
+class UnitNetwork(StreamingNetwork):
+    """The network of the feature ``phones``: which of 256 codes each 20 ms of a voice falls to.
 
-    Args:
-        weights: arrays by name, as `recipes.phones.export` writes them.
-        mark: the sha256 of the file.
+    The first block of a phone recogniser that `recipes.phones` trained, and codes (k-means) of what
+    it says, as the units of HuBERT are (Hsu et al., TASLP 2021). Nothing of the recogniser is
+    needed for them, so that they come at once.
 
     Attributes:
         size: codes there are.
@@ -379,40 +287,22 @@ class UnitNetwork:
         late: whole frames that a frame comes after its own, at the next end of a block.
         memory: samples, whole blocks: what a stream heard longer ago changes nothing of what comes
             out, to the last bit, where blocks begin at the same samples.
-        mark: units of two networks cannot be compared; this tells them apart.
-
-    Raises:
-        StoreError: they are of another network.
     """
 
-    frame_seconds = _FRAME / RATE
+    of, frame_seconds = "units'", _FRAME / RATE
 
-    def __init__(self, weights: Mapping[str, AnyArray], mark: str = "") -> None:
-        self.mark = mark
-        try:
-            self.stem = dense(weights, "stem")
-            self.layer = Separable.named(weights, "layer", weights["reach"])
-            codes = np.asarray(weights["codebook"], np.float32)
-            self.size = len(codes)
-            self._codes, self._lengths = np.ascontiguousarray(codes.T), (codes * codes).sum(axis=1)
-            ahead = (self.layer.after - 1) * _FRAME + _STEM // 2 * HOP + WIDTH
-            self.look_ahead = ahead / RATE
-            self.late = self.layer.after + _STEM_LATE
-            held = self.layer.held * _FRAME + _BEFORE + _STEM * HOP + _FRAME
-            self.memory = (-(-held // UNITS_BLOCK) + 1) * UNITS_BLOCK
-            if not self.stream().push(np.zeros(8 * UNITS_BLOCK, np.float32)).size:
-                raise ValueError("no units")
-        except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
-            raise StoreError(f"weights of another network than units' ({error})") from None
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read a file of weights.
-
-        Raises:
-            StoreError: it cannot be read, or holds something else.
-        """
-        return cls(*read_weights(path))
+    def _fit(self, weights: Mapping[str, AnyArray]) -> None:
+        self.stem = dense(weights, "stem")
+        self.layer = Separable.named(weights, "layer", weights["reach"])
+        codes = np.asarray(weights["codebook"], np.float32)
+        self.size = len(codes)
+        self._codes, self._lengths = np.ascontiguousarray(codes.T), (codes * codes).sum(axis=1)
+        self.look_ahead = ((self.layer.after - 1) * _FRAME + STEM // 2 * HOP + WIDTH) / RATE
+        self.late = self.layer.after + STEM_LATE
+        held = self.layer.held * _FRAME + _FRAME + STEM * HOP + _FRAME
+        self.memory = (-(-held // UNITS_BLOCK) + 1) * UNITS_BLOCK
+        if not self.stream().push(np.zeros(8 * UNITS_BLOCK, np.float32)).size:
+            raise ValueError("no units")
 
     def stream(self) -> UnitStream:
         """Begin to listen."""
@@ -434,72 +324,28 @@ def shipped_units() -> UnitNetwork:
     return UnitNetwork(*shipped_weights(Path(__file__).with_name("units.npz"), UNITS_SHA256))
 
 
-class UnitStream:
-    """One stream of samples through a network.
+class UnitStream(BlockStream):
+    """Samples at 16 kHz to codes from 0, shape (k,), int64; any cutting gives the same.
 
-    How the samples are cut into pushes changes nothing, to the last bit.
+    Several blocks that come at once are computed together.
     """
 
     def __init__(self, network: UnitNetwork) -> None:
         self._network = network
-        self.reset()
+        super().__init__(np.zeros(UNITS_BLOCK, np.float32), np.empty(0, np.int64), (_FRAME, 1))
 
-    def reset(self) -> None:
-        """Forget all that was heard: the next sample is the first."""
+    def _begin(self) -> int:
         layer = self._network.layer
-        self._waiting = np.zeros(_BEFORE, np.float32)
-        self._bands = np.zeros((_STEM - 1, BANDS), np.float32)
-        self._rows = np.zeros((layer.held, layer.channels), np.float32)
-        self._begun = False
-        self._unborn = self._network.late  # frames to come that are of before the first sample
-        self._samples = self._given = 0
+        self._sound, self._bands = Tape(_FRAME, 1, 0), Tape(STEM - 1, BANDS, STEM_LATE)
+        self._rows = Tape(layer.held, layer.channels, STEM_LATE)
+        return self._network.late
 
-    def push(self, samples: FloatArray) -> IntArray:
-        """Hear more.
-
-        Args:
-            samples: shape (n,), mono at 16 kHz in -1 to 1.
-
-        Returns:
-            shape (k,), int64, codes from 0: of the frames that are known now, and were not before.
-
-        Raises:
-            UsageError: another shape.
-        """
-        if samples.ndim != 1:
-            raise UsageError("a stream of samples has one axis")
-        self._samples += len(samples)
-        waiting = np.concatenate([self._waiting, samples], dtype=np.float32)
-        blocks = (len(waiting) - _BEFORE) // UNITS_BLOCK
-        self._waiting = waiting[blocks * UNITS_BLOCK :].copy()
-        found = self._heard(waiting, blocks) if blocks else np.empty(0, np.int64)
-        first = min(self._unborn, len(found))
-        self._unborn -= first
-        self._given += len(found) - first
-        return found[first:]
-
-    def flush(self) -> IntArray:
-        """The frames that are still due, as if silence followed; then forget all."""
-        due = self._samples // _FRAME - self._given
-        rest = self.push(np.zeros((self._unborn + due + 2 * _UNITS_ROWS) * _FRAME, np.float32))
-        self.reset()
-        return rest[:due]
-
-    def _heard(self, sound: FloatArray, blocks: int) -> IntArray:
-        """Whole blocks' frames, as late as they are."""
+    def _through(self, blocks: FloatArray) -> IntArray:
         network = self._network
-        windows = sliding_window_view(sound, _BEFORE + UNITS_BLOCK)[::UNITS_BLOCK][:blocks]
-        bands = (log_mel(windows) - _SILENCE).reshape(-1, BANDS)
-        if not self._begun:
-            bands[: _BEFORE // HOP] = 0
-        bands = np.concatenate([self._bands, bands])
-        self._bands = bands[-(_STEM - 1) :]
-        mels = sliding_window_view(bands.reshape(-1), _STEM * BANDS)[:: 2 * BANDS]
-        x = product(mels[: blocks * _UNITS_ROWS], network.stem[0], _UNITS_ROWS)
+        sound = self._sound(blocks.reshape(-1, 1))[:, 0]
+        windows = sliding_window_view(sound, _FRAME + UNITS_BLOCK)[::UNITS_BLOCK]
+        bands = self._bands((log_mel(windows) - _SILENCE).reshape(-1, BANDS))
+        mels = sliding_window_view(bands.reshape(-1), STEM * BANDS)[:: 2 * BANDS]
+        x = product(mels[: len(blocks) * _UNITS_ROWS], network.stem[0], _UNITS_ROWS)
         x = relu(np.add(x, network.stem[1], out=x))
-        if not self._begun:
-            x[:_STEM_LATE] = 0
-        self._begun = True
-        rows = np.concatenate([self._rows, x])
-        self._rows = rows[len(x) :]
-        return network.code(network.layer(rows, _UNITS_ROWS))
+        return network.code(network.layer(self._rows(x), _UNITS_ROWS))

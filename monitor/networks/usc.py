@@ -5,44 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Self
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
-from monitor.errors import StoreError, UsageError
+from monitor.errors import UsageError
 from monitor.maths.composition import clipped, laplace, noise_scale, secret_uniform
 from monitor.networks.layers import (
     BANDS,
+    BLOCK,
     FLOOR,
     HOP,
     RATE,
+    ROWS,
+    STEM,
+    STEM_LATE,
     WIDTH,
-    Centre,
+    BlockStream,
     Separable,
-    Tape,
+    SoundStream,
+    StreamingNetwork,
     Tapes,
-    WholeBlocks,
     dense,
-    log_mel,
+    linear,
     product,
-    read_weights,
     relu,
     shipped_weights,
 )
 from monitor.types import AnyArray, FloatArray, IntArray
 
-# --------------------------------------------------------------------------------------- codebooks
-# Residual vector quantisation: what a latent is in codes, and codes as a latent again.
-#
-# Codes are factorised and compared by direction (Yu et al., "Vector-quantized image modeling with
-# improved VQGAN", ICLR 2022): a latent is projected to few numbers, the code whose direction is
-# nearest is taken, and its projection back is what the next codebook no longer has to say
-# (Zeghidour et al., "SoundStream", TASLP 2021).
-
 
 class Codebooks:
-    """Several codebooks one behind the other; the first is C0.
+    """Several codebooks one behind the other (residual vector quantisation); the first is C0.
+
+    Codes are factorised and compared by direction (Yu et al., "Vector-quantized image modeling with
+    improved VQGAN", ICLR 2022): a latent is projected to few numbers, the code whose direction is
+    nearest is taken, and its projection back is what the next codebook no longer has to say
+    (Zeghidour et al., "SoundStream", TASLP 2021).
 
     Args:
         weights: by name, for each book i: ``book.i.in``, shape (d, channels), and its bias,
@@ -144,18 +142,8 @@ def _unit(rows: FloatArray) -> FloatArray:
     return np.asarray(rows / np.maximum(lengths, np.float32(1e-9)))
 
 
-# ------------------------------------------------------------------------------------- usc encoder
-# The codec's encoder: one latent of each 40 ms of sound, as the samples come.
-
 FRAME = 4 * HOP
 """Samples of a latent: 40 ms."""
-BLOCK = 5 * FRAME
-"""Samples that are computed at once, 0.2 s, however the stream is cut: sums of floats depend on
-the shapes of what is summed."""
-_SOUND = 2 * HOP  # samples of before a block that its first two mel frames begin in
-_ROWS = BLOCK // (2 * HOP)
-_STEM = 5  # mel frames that a frame of 20 ms is made of
-_STEM_LATE = 2  # frames of 20 ms
 _SILENCE = np.float32(np.log(FLOOR))
 
 
@@ -180,19 +168,13 @@ class UscEncoder:
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
         self.usual = np.asarray(weights["usual"], np.float32)
         self.stem, self.down = dense(weights, "stem"), dense(weights, "down")
-        self.early, self.middle = (
-            [
-                Separable.named(weights, f"{part}.{i}", reach)
-                for i, reach in enumerate(weights[f"{part}.reach"])
-            ]
-            for part in ("early", "middle")
-        )
+        self.early, self.middle = (Separable.each_of(weights, part) for part in ("early", "middle"))
         early, middle = (sum(each.after for each in part) for part in (self.early, self.middle))
         if early % 2:
             raise ValueError("pairs of frames are torn apart")
         self.channels = self.middle[-1].channels
-        self.late = (_STEM_LATE + early) // 2 + middle
-        ahead = (early - 1) * 2 * HOP + middle * FRAME + _STEM // 2 * HOP + WIDTH
+        self.late = (STEM_LATE + early) // 2 + middle
+        ahead = (early - 1) * 2 * HOP + middle * FRAME + STEM // 2 * HOP + WIDTH
         self.look_ahead = ahead / RATE
 
     def stream(self) -> UscEncoderStream:
@@ -200,70 +182,32 @@ class UscEncoder:
         return UscEncoderStream(self)
 
 
-class UscEncoderStream:
-    """One stream of samples through an encoder.
+class UscEncoderStream(SoundStream):
+    """Samples to latents, shape (k, channels), float32; any cutting gives the same.
 
-    How the samples are cut into pushes changes nothing, to the last bit.
+    Latent i is of samples [640 i, 640 (i + 1)).
     """
 
     def __init__(self, encoder: UscEncoder) -> None:
         self._encoder = encoder
-        self.reset()
+        super().__init__(encoder.usual, 2 * BANDS, encoder.channels, (FRAME, 1))
 
-    def reset(self) -> None:
-        """Forget all that was heard: the next sample is the first."""
-        encoder = self._encoder
-        self._centre, self._begun = Centre(encoder.usual), False
-        self._sound, self._bands = Tape(_SOUND, 1, 0), Tape(_STEM - 1, 2 * BANDS, 2)
-        self._early = Tapes(encoder.early, _STEM_LATE)
-        self._middle = Tapes(encoder.middle, self._early.late // 2)
-        silence = np.zeros(BLOCK, np.float32)
-        self._blocks = WholeBlocks(self._heard, silence, encoder.channels, unborn=encoder.late)
+    def _begin(self) -> int:
+        super()._begin()
+        self._early = Tapes(self._encoder.early, STEM_LATE)
+        self._middle = Tapes(self._encoder.middle, self._early.late // 2)
+        return self._encoder.late
 
-    def push(self, samples: FloatArray) -> FloatArray:
-        """Hear more.
+    def _block(self, samples: FloatArray) -> FloatArray:
+        bands, centred = self._bands(samples)
+        both = np.concatenate([bands - _SILENCE, centred], axis=1)
+        x = self._early(self._stem(both, self._encoder.stem)).reshape(ROWS // 2, -1)
+        return self._middle(relu(linear(x, self._encoder.down)))
 
-        Args:
-            samples: shape (n,), mono at 16 kHz in -1 to 1.
-
-        Returns:
-            shape (k, channels), float32: the latents that are known now, and were not before;
-            latent i is of samples [640 i, 640 (i + 1)).
-
-        Raises:
-            UsageError: another shape.
-        """
-        if samples.ndim != 1:
-            raise UsageError("a stream of samples has one axis")
-        return self._blocks.push(samples)
-
-    def flush(self) -> FloatArray:
-        """The latents that are still due, as if silence followed; then forget all."""
-        rest = self._blocks.flush(due=self._blocks.taken // FRAME)
-        self.reset()
-        return rest
-
-    def _heard(self, block: FloatArray) -> FloatArray:
-        """A block's worth of latents, as late as they are; rows are frames throughout."""
-        encoder = self._encoder
-        bands = log_mel(self._sound(block[:, None])[:, 0])
-        before = 0 if self._begun else _SOUND // HOP  # frames that are not all of the stream
-        self._begun = True
-        centred = np.zeros_like(bands)
-        centred[before:] = self._centre(bands[before:])
-        rows = self._bands(np.concatenate([bands - _SILENCE, centred], axis=1))
-        windows = sliding_window_view(rows.reshape(-1), _STEM * 2 * BANDS)[:: 4 * BANDS]
-        x = relu(windows[:_ROWS] @ encoder.stem[0] + encoder.stem[1])
-        x = self._early(x).reshape(_ROWS // 2, -1)
-        return self._middle(relu(x @ encoder.down[0] + encoder.down[1]))
-
-
-# ------------------------------------------------------------------------------------- usc decoder
-# The codec's decoder: log mel frames, four of each latent, as the latents come.
 
 DECODER_BANDS = 80
 """Mel bands of a decoded frame."""
-_USC_DECODER_ROWS = 5  # latents that are computed at once
+_LATENTS = 5  # latents that are computed at once
 _FRAMES = 4  # of a latent
 
 
@@ -284,16 +228,9 @@ class UscDecoder:
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
         self.up, self.again, self.head = (dense(weights, name) for name in ("up", "again", "head"))
-        self.deep, self.late_blocks, self.last = (
-            [
-                Separable.named(weights, f"{part}.{i}", reach)
-                for i, reach in enumerate(weights[f"{part}.reach"])
-            ]
-            for part in ("deep", "late", "last")
-        )
-        deep, late, last = (
-            sum(each.after for each in part) for part in (self.deep, self.late_blocks, self.last)
-        )
+        parts = [Separable.each_of(weights, part) for part in ("deep", "late", "last")]
+        self.deep, self.late_blocks, self.last = parts
+        deep, late, last = (sum(each.after for each in part) for part in parts)
         self.late = 4 * deep + 2 * late + last
         self.channels = self.deep[0].channels
         if len(self.head[1]) != DECODER_BANDS:
@@ -304,87 +241,50 @@ class UscDecoder:
         return UscDecoderStream(self)
 
 
-class UscDecoderStream:
-    """One stream of latents through a decoder.
-
-    How the latents are cut into pushes changes nothing, to the last bit.
-    """
+class UscDecoderStream(BlockStream):
+    """Latents to log mel frames in 80 bands, shape (n, 80), float32; any cutting gives the same."""
 
     def __init__(self, decoder: UscDecoder) -> None:
         self._decoder = decoder
-        self.reset()
+        nothing = np.zeros((_LATENTS, decoder.channels), np.float32)
+        super().__init__(nothing, np.empty((0, DECODER_BANDS), np.float32), (1, _FRAMES))
 
-    def reset(self) -> None:
-        """Forget all that was said: the next latent is the first."""
+    def _begin(self) -> int:
         decoder = self._decoder
         self._deep = Tapes(decoder.deep, 0)
         self._late = Tapes(decoder.late_blocks, 2 * self._deep.late)
         self._last = Tapes(decoder.last, 2 * self._late.late)
-        nothing = np.zeros((_USC_DECODER_ROWS, decoder.channels), np.float32)
-        self._blocks = WholeBlocks(self._said, nothing, DECODER_BANDS, unborn=decoder.late)
+        return decoder.late
 
-    def push(self, latents: FloatArray) -> FloatArray:
-        """Say more.
+    def _through(self, blocks: FloatArray) -> FloatArray:
+        return np.concatenate([self._block(block) for block in blocks])
 
-        Args:
-            latents: shape (k, channels).
-
-        Returns:
-            shape (n, 80), float32, as `monitor.networks.layers.log_mel` has them in 80 bands: the
-            frames that are known now, and were not before.
-
-        Raises:
-            UsageError: another shape.
-        """
-        if latents.ndim != 2 or latents.shape[1] != self._decoder.channels:
-            raise UsageError(f"latents have the shape (k, {self._decoder.channels})")
-        return self._blocks.push(latents)
-
-    def flush(self) -> FloatArray:
-        """The frames that are still due, as if nothing followed; then forget all."""
-        rest = self._blocks.flush(due=_FRAMES * self._blocks.taken)
-        self.reset()
-        return rest
-
-    def _said(self, x: FloatArray) -> FloatArray:
-        """Five latents' worth of frames, as late as they are."""
+    def _block(self, latents: FloatArray) -> FloatArray:
         decoder = self._decoder
-        x = self._deep(x.copy())
-        x = self._late(relu(x @ decoder.up[0] + decoder.up[1]).reshape(2 * _USC_DECODER_ROWS, -1))
-        x = self._last(
-            relu(x @ decoder.again[0] + decoder.again[1]).reshape(4 * _USC_DECODER_ROWS, -1)
-        )
-        return np.asarray(x @ decoder.head[0] + decoder.head[1])
+        x = self._deep(latents.copy())
+        x = self._late(relu(linear(x, decoder.up)).reshape(2 * _LATENTS, -1))
+        x = self._last(relu(linear(x, decoder.again)).reshape(4 * _LATENTS, -1))
+        return linear(x, decoder.head)
 
-
-# --------------------------------------------------------------------------------------------- usc
-# The codec whose first codebook is made private: sound to codes, and codes to spectra.
-#
-# A small Universal Speech Codec (Tura-Vecino et al., "Universal semantic disentangled
-# privacy-preserving speech representation learning", sections 2.1 to 2.5), by numpy alone:
-# `recipes.usc` trained and folded it.
 
 SHA256 = "bc92bb4e696b73e07c7b0b7f095125bae1520206919d5e64accb3830edcfd2fe"
 """Of usc.npz beside this file: the mark of its codes."""
 
 
-class UscNetwork:
-    """The weights; streams of its own for each voice that is heard and each that is made.
+class UscNetwork(StreamingNetwork):
+    """The codec whose first codebook, C0, is made private: sound to codes, codes to spectra.
 
-    Args:
-        weights: arrays by name, as `recipes.usc.export` writes them.
-        sha256: of the file that they come from: codes of two networks cannot be compared.
+    A small Universal Speech Codec (Tura-Vecino et al., "Universal semantic disentangled
+    privacy-preserving speech representation learning", sections 2.1 to 2.5), by numpy alone:
+    `recipes.usc` trained and folded it.
 
     Attributes:
         encoder: samples to latents.
-        books: latents to codes and back; the first codebook, C0, is the one that is made private.
+        books: latents to codes and back.
         decoder: latents to log mel frames in 80 bands (`monitor.networks.layers.log_mel`).
         frame_seconds: from latent to latent; latent i covers samples [640 i, 640 (i + 1)).
         look_ahead: seconds of audio after its own that a decoded frame depends on; besides, streams
             wait for whole blocks of 0.2 s.
-
-    Raises:
-        StoreError: they are of another network.
 
     Example:
         >>> sound = np.zeros(RATE)
@@ -396,32 +296,16 @@ class UscNetwork:
         ...     return np.concatenate([speaks.push(said), speaks.flush()])  # (100, 80)
     """
 
-    frame_seconds = FRAME / RATE
+    of, frame_seconds = "usc's", FRAME / RATE
 
-    def __init__(self, weights: Mapping[str, AnyArray], sha256: str = "") -> None:
-        self.sha256 = sha256
-        try:
-            self.encoder, self.decoder = UscEncoder(weights), UscDecoder(weights)
-            self.books = Codebooks(weights)
-            if {self.encoder.channels, self.decoder.channels} != {self.books.channels}:
-                raise ValueError("its parts do not fit")
-            latents = self.encoder.stream().push(np.zeros(8 * BLOCK, np.float32))
-            self.decoder.stream().push(self.books.latents(self.books.codes(latents)))
-        except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
-            raise StoreError(f"weights of another network than usc's ({error})") from None
-
-    @property
-    def look_ahead(self) -> float:  # noqa: D102  # told above
-        return self.encoder.look_ahead + self.decoder.late * FRAME / 4 / RATE
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read a file of weights.
-
-        Raises:
-            StoreError: it cannot be read, or holds something else.
-        """
-        return cls(*read_weights(path))
+    def _fit(self, weights: Mapping[str, AnyArray]) -> None:
+        self.encoder, self.decoder = UscEncoder(weights), UscDecoder(weights)
+        self.books = Codebooks(weights)
+        if {self.encoder.channels, self.decoder.channels} != {self.books.channels}:
+            raise ValueError("its parts do not fit")
+        latents = self.encoder.stream().push(np.zeros(8 * BLOCK, np.float32))
+        self.decoder.stream().push(self.books.latents(self.books.codes(latents)))
+        self.look_ahead = self.encoder.look_ahead + self.decoder.late * FRAME / 4 / RATE
 
 
 @cache
@@ -432,10 +316,6 @@ def shipped_codec() -> UscNetwork:
         StoreError: its file is missing or damaged.
     """
     return UscNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
-
-
-# -------------------------------------------------------------------------------------- usc tokens
-# Sound to the tokens of the codec's private codebook, with Laplace noise or without.
 
 
 class TokenStream:

@@ -35,8 +35,6 @@ from monitor.tables import Column, Kind, need, read_parquet, write
 if TYPE_CHECKING:
     from monitor.run.run import Run
 
-# ------------------------------------------------------------------------------------------ bought
-# What an anonymiser bought over many recordings, from the lines of their summary.
 
 FEWEST = 2
 _MOST_SHORTER = 0.25
@@ -47,13 +45,9 @@ def delay_over(rows: Sequence[Mapping[str, str]]) -> list[str]:
     """Disclosure delay on average over recordings, a line for each level, and who is kept out.
 
     The time that means are of is one that three in four recordings reach. Recordings count as
-    independent: of one speaker's they say how they vary, not how speakers do.
-
-    Args:
-        rows: cells of the summary by column.
-
-    Returns:
-        lines for people; none where there was no anonymiser, or fewer than two recordings.
+    independent: of one speaker's they say how they vary, not how speakers do. ``rows`` are cells of
+    the summary by column; there are no lines without an anonymiser, or of fewer than two
+    recordings.
     """
     told = [row for row in rows if row.get("crossings")]
     if len(told) < FEWEST:
@@ -93,9 +87,6 @@ def _line(
     )
 
 
-# ----------------------------------------------------------------------------------------- outcome
-# What came of one recording: its run in one line of figures.
-
 Opened: TypeAlias = "Callable[[Path, Unfinished | None], Run]"
 """Gives the run of a recording, fresh, not yet entered, and able to go on from what was left."""
 
@@ -109,16 +100,9 @@ _PROTECTED = ("bits", "bits_low", "bits_high", "at_least")
 
 @dataclass(frozen=True, slots=True)
 class RecordingOutcome:
-    """A recording after its run; figures are those of the last reading (docs/records.md).
+    """What came of one recording: figures are those of its last reading (docs/records.md), or None.
 
     Attributes:
-        seconds, speech: of audio heard, and of speech in it.
-        bits, bits_low, bits_high: the headline and its limits.
-        headline: what it is, ``"evidence"`` or ``"closed-set"``; else empty.
-        at_least: whether the evidence was cut to what calibration can support.
-        peak_bits: the largest headline.
-        evidence_bits, evidence_bits_low, evidence_bits_high: the evidence and its limits.
-        closed_set_bits, closed_set_bits_low, closed_set_bits_high: among the N enrolled.
         first_alert_seconds: where in the audio the first alert was raised; None without one.
         alerts, gaps, changes: how many.
         exit_status: what `monitor replay` of this recording alone leaves with.
@@ -126,17 +110,15 @@ class RecordingOutcome:
         enrolled_too: whether another part of the recording was enrolled; None where unheard.
         undecided: alerts of which so short a recording says nothing; else empty.
         error: why it could not be heard to its end; empty where it could.
-        protected_bits, protected_bits_low, protected_bits_high: of the protected side, where there
-            is one (``--protect``): the headline of the strongest attacker who was tried.
-        protected_at_least: whether that is evidence that was cut.
+        protected_bits, protected_bits_low, protected_bits_high, protected_at_least: of the
+            protected side, where there is one (``--protect``): the headline of the strongest
+            attacker tried.
         protected_by: who that attacker is; else empty.
         bandwidth_hz, snr_db, reverberation_seconds, clipping, level_db: what it sounds like.
         differs: which of these are unlike the templates', or bad in themselves, with spaces
             between them: then low bits are no safety.
         notices: what was noticed of it, and of it alone, sentences with semicolons between them.
         crossings: when either side reached which bits (`monitor.alerts.crossings.as_text`).
-
-    Figures are None where nothing was heard, or where they are withheld.
     """
 
     seconds: float | None = None
@@ -275,9 +257,6 @@ def _outcome_line(text: str) -> str:
     return printable(re.sub(r"\s*\n\s*", " ", text.strip()))
 
 
-# ------------------------------------------------------------------------------------ summary file
-# The summary of many recordings: CSV or Parquet, a line each, that survives being killed.
-
 _KINDS: Mapping[object, Kind] = {
     "float | None": "number",
     "bool | None": "boolean",
@@ -295,18 +274,14 @@ COLUMNS = tuple(column.name for column in _TYPED)
 
 
 class SummaryFile(Managed):
-    """The file, opened and locked.
+    """The summary of many recordings, opened and locked: CSV or Parquet, a line each.
 
     Lines come as recordings are done, each written and flushed to the disk at once (`append`); a
     line that was cut off by a kill is dropped when the file is opened again. `finish` puts them
-    into natural order. The file is private to its owner (mode 0600).
-
-    A Parquet file cannot grow by a line: until `finish` makes it at once, lines go to a CSV file
-    beside it, ``NAME.parquet.unfinished.csv``, which is then removed.
-
-    Beside it lies a folder ``NAME.unfinished`` (mode 0700) as well, for what recordings that take
-    long are gone on from; it goes when the summary is finished, and what is in it when one is begun
-    anew. Nothing else may be kept there.
+    into natural order. The file is private to its owner (mode 0600). A Parquet file cannot grow by
+    a line: until `finish` makes it at once, lines go to a CSV file beside it,
+    ``NAME.parquet.unfinished.csv``. Beside it lies a folder ``NAME.unfinished`` (mode 0700) as
+    well, for what recordings that take long are gone on from; nothing else may be kept there.
 
     Args:
         path: the file, ``.parquet`` or CSV.
@@ -437,10 +412,7 @@ class SummaryFile(Managed):
         return bool(fingerprint) and row is not None and row["fingerprint"] == fingerprint
 
     def append(self, row: Mapping[str, str]) -> None:
-        """Write the line of one more recording, and see to it that it is on the disk.
-
-        Args:
-            row: from `row_of`.
+        """Write the line of one more recording, from `row_of`, and flush it to the disk.
 
         Raises:
             StoreError: it cannot be written.
@@ -516,21 +488,13 @@ def _summary_file_line(values: Iterable[object]) -> bytes:
     return text.getvalue().encode()
 
 
-# -------------------------------------------------------------------------------------------- each
-# Many recordings, a run each: which they are, and hearing them with several processes.
-
 ReadBeside: TypeAlias = Callable[[Path], Sequence[Path]]
 """Gives the files that are read beside a recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """A line of the summary.
-
-    Attributes:
-        path: the recording.
-        cells: by column, as text.
-    """
+    """A line of the summary: the recording, and its cells as text by column."""
 
     path: Path
     cells: dict[str, str]
@@ -571,16 +535,7 @@ def recordings_of(names: Sequence[str]) -> list[Path]:
 def known_already(
     recordings: Sequence[Path], summary: SummaryFile, beside: ReadBeside = lambda _: ()
 ) -> tuple[list[SummaryRow], list[Path]]:
-    """Which recordings a summary has, known again by name and content, and which are to be heard.
-
-    Args:
-        recordings: from `recordings_of`.
-        summary: opened.
-        beside: as of `hear_each`.
-
-    Returns:
-        the lines of those that it has, and the others.
-    """
+    """The lines of the recordings that a summary has, known by name and content; and the others."""
     there, left = [], []
     for path in recordings:
         name = name_of(path)
@@ -616,8 +571,8 @@ def hear_each(
         unfinished: a folder where processes leave what recordings that take longer than
             `Unfinished.every_seconds` are gone on from; None heeds none.
         reads: files that every run needs beside the recording.
-        beside: gives those that the run of one recording needs, such as its transcript; the line
-            depends on them.
+        beside: gives those that one recording's run needs, as its transcript; its line depends on
+            them.
         alike: as of `monitor.jobs.each_in_order`.
 
     Yields:

@@ -44,24 +44,7 @@ class Measurement:
         recording: what was heard, by its label.
         watch: the speaker who was followed; None where nobody was.
         speakers: N, the people it was compared with.
-        seconds, speech: audio heard, and what of it was speech.
-        bits, bits_low, bits_high: the headline with its 95 % interval; None where there is none.
-        headline: which figure it is, ``"evidence"`` or ``"closed-set"``.
-        closed_set_bits, closed_set_bits_low, closed_set_bits_high: among the N alone.
-        evidence_bits, evidence_bits_low, evidence_bits_high: in any crowd; None where nobody is
-            watched, or nothing was learnt to tell it by.
-        expected_bits: what a voice of this length discloses on average.
-        peak_bits: the largest headline on the way.
-        ceiling: log2 N.
-        support_bits: the most evidence that calibration supports at this length.
-        at_least: whether the evidence was cut to that.
-        spread_low, spread_high: between these read 9 of 10 voices of this length.
         among: what it means in each crowd (docs/records.md), M as ``people``.
-        session: the kind of rank model, ``"cross"`` or ``"same"``.
-        excluded_seconds: speech that was left out as another voice's; None where one was heard.
-        conditions: what the sound is like; None of ready-made frames.
-        differs: in what it is unlike the templates', or bad: then low bits are no safety.
-        withheld: why figures are missing; empty where none are.
         lost: gaps of the recording that could not be heard.
         notices: what a person should know beside the figures.
         records: the run, as docs/records.md has it; its JSON lines hold the same.

@@ -48,12 +48,7 @@ class Protection:
     speaker: str | None = None
 
     def side(self, monitor: Monitor, source: Source, *, allow_overlap: bool) -> ProtectedSide:
-        """The protected side of a stream.
-
-        Args:
-            monitor: of the clear side, fresh and asked about the source.
-            source: what will be heard.
-            allow_overlap: hear audio that was enrolled, too.
+        """The protected side of a stream, of whose clear side the monitor is, fresh.
 
         Raises:
             MonitorError: the method makes no sense, cannot be heard live, or does not go with the
@@ -88,13 +83,7 @@ class Protection:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedSide:
-    """What a run needs of its protected side.
-
-    Attributes:
-        name: of the method.
-        anonymiser: makes protected blocks of the stream.
-        pair: both sides.
-    """
+    """What a run needs of its protected side: what makes protected blocks, and both monitors."""
 
     name: str
     anonymiser: ProtectedBlocks

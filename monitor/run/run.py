@@ -53,9 +53,6 @@ if TYPE_CHECKING:
     from monitor.stream.blocks_to_ticks import HeardAhead
     from monitor.stream.pair import MonitorPair
 
-# ------------------------------------------------------------------------------------------- files
-# The files that a run writes: its JSON lines and the ledger, and when they may be opened.
-
 
 _RESUME, _REPLACE = Argument("resume", "True"), Argument("replace", "True")
 
@@ -164,9 +161,6 @@ class Unfinished:
     every_seconds: float = 10.0
 
 
-# ------------------------------------------------------------------------------------------- rules
-# Alert rules at the start of a run: refused where they do not fit it, explained where they do.
-
 SOON_SECONDS = 8.0
 """Of speech: who reaches a threshold sooner can hardly be warned of it (benchmarks/forecast.py)."""
 _GROWING = ("bits", "closed_set_bits", "evidence_bits", "gain_bits", "expected_bits")
@@ -229,10 +223,6 @@ def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
     )
 
 
-# ---------------------------------------------------------------------------------------- resuming
-# What must be the same for a run to be resumed: the recordings, the settings, the rules.
-
-
 def configuration_of(
     monitor: Monitor,
     parts: Sequence[Provenance],
@@ -242,15 +232,9 @@ def configuration_of(
     ledger: bool,
     words: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """As JSON-able values, for a `Checkpoint`.
+    """What must be the same for a run to be resumed, as JSON-able values, for a `Checkpoint`.
 
-    Args:
-        monitor: with its settings.
-        parts: what is heard.
-        start: the ``start`` record, with the fingerprints of population and rank model.
-        rules: the alert rules.
-        ledger: whether the run adds to a ledger.
-        words: marks of the transcripts that lie beside what is heard.
+    ``words`` are marks of the transcripts that lie beside what is heard.
     """
     intervals = [[part.start_seconds, part.end_seconds] for part in parts]
     alike = all(interval == intervals[0] for interval in intervals)
@@ -271,9 +255,6 @@ def configuration_of(
     }
 
 
-# -------------------------------------------------------------------------------------------- pace
-# How a run hears its source: with load shedding where it is live, ahead where it is recorded.
-
 WORTHWHILE_SECONDS = 300.0
 """Of audio for each process: it takes a second or two to start."""
 
@@ -281,10 +262,7 @@ WORTHWHILE_SECONDS = 300.0
 def shedding_load(source: LiveSource, monitor: Monitor, pair: MonitorPair | None = None) -> Source:
     """A live source whose slowest feature hears less where the machine cannot keep up.
 
-    Args:
-        source: what is heard.
-        monitor: that hears it.
-        pair: of which the monitor is the clear side: a feature hears less on both alike.
+    With a pair, of which the monitor is the clear side, a feature hears less on both alike.
     """
     from monitor.stream.blocks_to_ticks import LoadShedding, OnBothSides, Timed
 
@@ -300,12 +278,10 @@ def shedding_load(source: LiveSource, monitor: Monitor, pair: MonitorPair | None
 
 
 def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhead | None:
-    """Recordings whose features several processes compute; None where one process does.
+    """Recordings whose features ``jobs`` processes compute; None where this one does.
 
-    Args:
-        source: the source of the run.
-        monitor: fresh or restored; features of one's own are computed in this process.
-        jobs: processes; None for as many as are worth it.
+    None for ``jobs`` takes as many as are worth it. The monitor is fresh or restored; features of
+    one's own are computed in this process.
     """
     from monitor.jobs import worthwhile
     from monitor.sources.beside import Beside
@@ -338,20 +314,18 @@ def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhea
     )
 
 
-# ---------------------------------------------------------------------------------------- promised
-# What a mechanism promises of a stream so far, beside what is measured of it.
-
-
 class Promised:
     """Composes the epsilon that an anonymiser, or noise on frames, declares for each window.
 
     Of a protected stream all windows count, in speech or not, and of every channel: each says
-    something of the voice. Of frames those that the monitor has heard.
+    something of the voice. Of frames (no ``side``) those that the monitor has heard.
 
-    Args:
-        declared: the mechanism.
-        monitor: of the clear side, or the only one.
-        side: the protected side; None for frames with noise.
+    Example:
+        >>> from monitor import Monitor, Population
+        >>> from monitor.anonymisers.blocks import Declared
+        >>> promised = Promised(Declared("laplace:1", 1.0, 3.0), Monitor(Population.reference()))
+        >>> promised.of({"features": {"voice": {"usable": 6.0}}})["windows"]
+        2
     """
 
     def __init__(
@@ -413,9 +387,6 @@ class Promised:
             for name, each in reading.features.items()
         )
 
-
-# --------------------------------------------------------------------------------------------- run
-# One run from its first refusal to its last record: `Run`.
 
 CHECKPOINT_SECONDS = 1.0
 """Wall seconds between checkpoints: a killed run repeats about that much work."""

@@ -266,16 +266,7 @@ _LIST = "monitor devices lists them"
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An input.
-
-    Attributes:
-        index: what PortAudio calls it; changes as devices come and go.
-        name: for people.
-        host: the sound system it is reached through.
-        channels: how many it has at most.
-        rate: its own sample rate, Hz.
-        default: True for the one that is heard when none is chosen.
-    """
+    """An input: its number with PortAudio, which changes as devices come and go, and what it has."""
 
     index: int
     name: str
@@ -368,13 +359,7 @@ def choose(found: list[Device], wanted: str | int | None) -> Device:
 
 
 class OpenedInput:
-    """An opened device, silent until started.
-
-    Attributes:
-        name: of the device.
-        rate: samples per second.
-        channels: channels in what is heard.
-    """
+    """An opened input device, silent until started: what `monitor.protocols.AudioDevice` asks."""
 
     def __init__(self, device: Device, channels: int | None) -> None:
         sound = library()
@@ -406,13 +391,7 @@ class OpenedInput:
             ) from None
 
     def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
-        """Begin.
-
-        Args:
-            hear: called in another thread with samples, shape (n, channels), which it must copy,
-                and whether audio before them was lost. Must return at once.
-            ended: called when the device has gone.
-        """
+        """Begin; ``hear`` is called in another thread, ``ended`` when the device has gone."""
         self._hear, self._ended = hear, ended
         sound = library()
         try:

@@ -15,16 +15,9 @@ from monitor.maths.sketch import AnySketch
 from monitor.stream.reading import RunningTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
 
-# ---------------------------------------------------------------------------------------- checking
-# What ready-made frames must be; checked before anything of a stream changes.
-
 
 def check_frames(frames: Frames, features: Mapping[str, FeatureSpec]) -> None:
-    """Refuse frames that could not be learnt.
-
-    Args:
-        frames: a run of a stream.
-        features: those that are learnt of it.
+    """Refuse frames of a stream that could not be learnt, before anything of it changes.
 
     Raises:
         UsageError: shapes, kinds, bins or ticks do not fit.
@@ -48,10 +41,6 @@ def _check_track(track: Track, spec: FeatureSpec) -> None:
     if spans is not None and (spans.shape != (len(ticks), 2) or spans.dtype.kind not in "iu"):
         raise UsageError(f"the spans of {name} must be pairs of whole numbers, one a frame")
     spec.kind.check(name, values, len(ticks), spec.size)
-
-
-# ------------------------------------------------------------------------------------------- heard
-# Sums of what was heard of one voice, without audio; those of several streams add up.
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +87,6 @@ class HeardTotals:
             {name: ticks + sign * other.usable[name] for name, ticks in self.usable.items()},
         )
 
-
-# ------------------------------------------------------------------------------------------ intake
-# Frames on their way into the running sketches.
 
 _NOTHING = Track(np.empty(0, np.intp), np.empty(0, np.intp))
 
@@ -235,11 +221,9 @@ class FrameAccumulator:
                 self._early[name] = joined
 
     def moments(self, ticks: list[int], *, everything: bool = False) -> Moments:
-        """What will have been heard at these ticks, all of which came in.
+        """What will have been heard at these ticks, increasing, all of which came in.
 
-        Args:
-            ticks: increasing.
-            everything: frames after the last tick count as heard then: the stream is over.
+        ``everything``: frames after the last tick count as heard then: the stream is over.
         """
         ahead = self._ahead[: ticks[-1] - self.tick]
         speech = self._speech + np.concatenate(([0], np.cumsum(ahead)))

@@ -1,4 +1,8 @@
-"""The modelled attacker: from running sketches to ranks, posteriors and bits."""
+"""The modelled attacker: from running sketches to ranks, posteriors and bits.
+
+Sources: docs/method.md sections 4 (lengths), 5 (posteriors, expected bits) and 10 (likelihood
+ratios).
+"""
 
 from __future__ import annotations
 
@@ -48,22 +52,17 @@ from monitor.stream.reading import (
 )
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-# ----------------------------------------------------------------------------------------- lengths
-# The one length D that all templates of a run are cut to, and what that means.
-#
-# Source: docs/method.md section 4.
-#
-# The shortest template decides, or the watched speaker's: who has less than the others is compared
-# with as much of each, never with more. What a model says belongs to its own D, so a length far
-# below those that it was learnt at gives no figures at all.
-
 _EXAMPLE_SECONDS = 30.0
 """Length of the test, of speech, by which a notice tells what longer templates would say."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonLength:
-    """What the templates of a run are cut to.
+    """The one length D that all templates of a run are cut to.
+
+    The shortest template decides, or the watched speaker's: who has less than the others is
+    compared with as much of each, never with more. What a model says belongs to its own D, so a
+    length far below those that it was learnt at gives no figures at all.
 
     Attributes:
         scoring: the length, and who has it.
@@ -80,13 +79,7 @@ class CommonLength:
 def common_length(
     population: Population, rank_model: RankModel, watch: str | None, asked_seconds: float | None
 ) -> CommonLength:
-    """Choose D.
-
-    Args:
-        population: the templates.
-        rank_model: that will be asked what a score means.
-        watch: the watched speaker, or None.
-        asked_seconds: D, where the user chose it.
+    """Choose D; ``asked_seconds`` where the user chose it.
 
     Raises:
         UsageError: fewer than two templates are that long.
@@ -164,9 +157,6 @@ def _off_the_grid(rank_model: RankModel, seconds: float) -> str:
     return f"nothing {which} than {nearest:g} s was learnt from: the figures are too {bias}"
 
 
-# ----------------------------------------------------------------------------------------- ranking
-# The most probable of N speakers, by name.
-
 _SORTED = 64
 """Of more speakers only those that may be among the most probable are sorted."""
 
@@ -174,7 +164,7 @@ _SORTED = 64
 def most_probable(
     posterior: FloatArray, names: Sequence[str], most: int
 ) -> list[list[tuple[str, float]]]:
-    """The most probable speakers of each row, best first; of equals, the first enrolled.
+    """The ``most`` most probable speakers of each row, best first; of equals, the first enrolled.
 
     Args:
         posterior: shape (R, N).
@@ -200,10 +190,6 @@ def most_probable(
         [(names[j], p) for j, p in zip(*each, strict=True)]
         for each in zip(order.tolist(), values, strict=True)
     ]
-
-
-# ------------------------------------------------------------------------------------------ ratios
-# Likelihood ratios of all enrolled speakers along a stream (docs/method.md section 10).
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,18 +239,10 @@ def ratios_lack(population: Population, rank_model: RankModel) -> str:
 def evidence_model_of(
     population: Population, rank_models: RankModels, rank_model: RankModel
 ) -> RankModel | None:
-    """The rank model whose likelihood ratios are told where another one weighs the rest.
+    """The rank model whose likelihood ratios are told where another one weighs the rest, or None.
 
     Mostly the same one. Where it has none, that of its features that are not made of words: the
     ratios of a voice are not given up for a transcript of it.
-
-    Args:
-        population: whose cohort scores are set against.
-        rank_models: where to look.
-        rank_model: what weighs all features.
-
-    Returns:
-        None where nothing tells any.
     """
     if not ratios_lack(population, rank_model):
         return rank_model
@@ -281,7 +259,7 @@ def evidence_model_of(
 
 
 class Ratios:
-    """Turns scores into likelihood ratios, by one more product with the cohort.
+    """Turns scores into likelihood ratios, by one more product with the population's cohort.
 
     Args:
         population: whose cohort scores are set against.
@@ -352,11 +330,6 @@ class Ratios:
         return [Bits(*each) for each in np.column_stack([values, low, high]).tolist()]
 
 
-# ---------------------------------------------------------------------------------------- expected
-# Expected bits along a stream: the model's MeanD with its limits, without refitting every second.
-#
-# Source: docs/method.md section 5.
-
 _NODES_PER_OCTAVE = 6
 _NODES_PER_OCTAVE_MIXED = 12
 _RANK_MODEL = slice(0, 1)
@@ -365,16 +338,12 @@ _LATEST = 64
 
 
 class ExpectedBits:
-    """MeanD(T, D) of a rank model at N.
+    """MeanD(T, D) of a rank model at N speakers, along a stream.
 
     The figure itself is exact at every T. Its limits need MeanD under every replicate, dear for
     thousands of speakers: how far they lie from the figure is worked out at six lengths an
     octave (twelve beside a degenerate rank model), the grid of the rank model among them, when
     first needed, and interpolated in log T between (``benchmarks/update.py``).
-
-    Args:
-        rank_model: the rank model at one template length.
-        speakers: N.
     """
 
     def __init__(self, rank_model: LengthModel, speakers: int) -> None:
@@ -433,19 +402,14 @@ def _nodes(rank_model: LengthModel) -> FloatArray:
     return np.array(nodes)
 
 
-# --------------------------------------------------------------------------------------- judgement
-# What an attacker concludes from the scores of N templates: posteriors, and bits with limits.
-#
-# One model (`monitor.population.rank_model`) at one template length turns scores into
-# probabilities, and ranks into rank bits; its bootstrap replicates give the limits.
-#
-# Source: docs/method.md section 5.
-
 _MOST_RANKS = 1000
 
 
 class PosteriorModel:
-    """One rank model (of a feature, or of several together) at one template length."""
+    """One rank model, of a feature or of several, at one template length: scores to probabilities.
+
+    Its bootstrap replicates give the limits.
+    """
 
     def __init__(
         self,
@@ -508,10 +472,6 @@ class WeighedScores(NamedTuple):
 def _with_limits(values: FloatArray, replicates: FloatArray) -> list[Bits]:
     both = limits_of_each(replicates).tolist()
     return [Bits(value, *pair) for value, pair in zip(values.tolist(), both, strict=True)]
-
-
-# ---------------------------------------------------------------------------------------- choosing
-# Which features a monitor listens for where nobody has chosen them, and which model weighs them.
 
 
 def choose_features(
@@ -582,15 +542,7 @@ def _no_rank_model(features: Collection[str]) -> StoreError:
 def rows_by_features(
     features: Sequence[str], heard: BoolArray
 ) -> Iterator[tuple[frozenset[str], IntArray]]:
-    """Which rows have frames of the same features: by a rank model of those they are weighed.
-
-    Args:
-        features: F names.
-        heard: whether a row has a frame of each, shape (R, F).
-
-    Yields:
-        some of the features, and the places of the rows that have just these; rows without a
-        frame of any are left out.
+    """Which rows, shape (R, F), have frames of just the same features; those without any of none.
 
     Example:
         >>> heard = np.array([[True, True], [False, False], [True, False]])
@@ -615,11 +567,6 @@ def check_networks(population: Population, rank_model: RankModel) -> None:
             raise StoreError(f"{what}; enrol and calibrate again with this version")
 
 
-# ---------------------------------------------------------------------------------------- attacker
-# The modelled attacker: from running sketches to ranks, posteriors and bits.
-#
-# Source: docs/method.md section 5.
-
 _NOTHING = CrowdEvidence()
 
 
@@ -640,18 +587,12 @@ class Attacker:
         watch: the speaker the user cares about, or None.
         session: ``"cross"`` or ``"same"``: which rank model to use. Where there is no cross-session
             rank model the same-session one stands in, and ``same_session_biased`` is True.
-        rank_models: rank models to use instead of the population's.
-        template_seconds: D to cut templates to, instead of their common length, or the watched
-            speaker's where that is shorter.
-        top: how many of the most probable speakers are named.
-        among: sizes of crowds; None for the N enrolled and a million.
-        enrolled_prior: probability that one of the N speaks, before anything is heard.
+        rank_models, template_seconds, top, among, enrolled_prior: as of `Monitor`.
 
     Attributes:
         evidence_model: the rank model whose likelihood ratios are told, of fewer features where
             what is said has none; None where nothing tells any.
-        spread: how far the evidence of different voices lies apart, by length; None where it is not
-            known.
+        spread: how far the evidence of different voices lies apart, by length, or None.
         evidence_lacks: why the rank model of all features has none; empty where it does.
 
     Raises:
@@ -774,14 +715,9 @@ class Attacker:
         return self._watched is not None
 
     def assess(self, sketches: Mapping[str, AnySketch], speech_seconds: float) -> Assessment:
-        """Rank and weigh what was heard.
+        """Rank and weigh what was heard, of a sketch for each feature, at T speech seconds.
 
-        Args:
-            sketches: one for each feature.
-            speech_seconds: T.
-
-        Returns:
-            exact zeros, and an even posterior, as long as no feature has a frame.
+        Exact zeros, and an even posterior, as long as no feature has a frame.
         """
         heard = {}
         for name in self.features:
@@ -793,12 +729,7 @@ class Attacker:
     def assess_each(
         self, heard: Mapping[str, RunningTotals], speech_seconds: FloatArray
     ) -> list[Assessment]:
-        """As ``assess``, at each of R moments; a moment does not depend on the others.
-
-        Args:
-            heard: for each feature.
-            speech_seconds: T, shape (R,).
-        """
+        """As ``assess``, at each of R moments, T of shape (R,); no moment depends on the others."""
         each = [heard[name] for name in self.features]
         steps = [np.diff(row) != 0 for one in each for row in (one.frames, one.usable_seconds)]
         more = np.any([np.diff(speech_seconds) != 0, *steps], axis=0)

@@ -23,7 +23,7 @@ from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Item
 
 
 class BlocksToTicks:
-    """Feeds the features of a monitor.
+    """From blocks of audio to runs of ticks, with the place of every recording on the stream.
 
     Args:
         features: names, or features.
@@ -61,10 +61,7 @@ class BlocksToTicks:
         return self._began + -(-self._samples * TICKS_PER_SECOND // self._key[1])
 
     def process(self, block: Block) -> list[Frames]:
-        """What a further block completes; another recording or rate ends the one before it.
-
-        Returns:
-            what the block's own recording brings, and before it what ends the one before.
+        """What a block completes, after what ends the recording before it where it is of another.
 
         Raises:
             SourceError: the block makes no sense; nothing has changed then.
@@ -235,14 +232,7 @@ _MEMORY = 0.98  # a second: what a feature costs is remembered for some 50 s of 
 
 
 class Timed:
-    """A feature that knows what it costs, and can be told to leave out some audio.
-
-    Frames are those of the feature itself, as long as it is not thinned.
-
-    Args:
-        feature: any feature.
-        clock: wall seconds.
-    """
+    """A feature that knows what it costs, and can leave out some audio."""
 
     def __init__(self, feature: Feature, clock: Callable[[], float] = time.perf_counter) -> None:
         self.spec, self.follow = feature.spec, feature.follow
@@ -294,11 +284,7 @@ class Timed:
 
 
 class OnBothSides:
-    """A feature that hears two sides of one stream, and leaves out the same of both.
-
-    Args:
-        clear, protected: the feature of each side.
-    """
+    """A feature that hears the clear and the protected side, and leaves out the same of both."""
 
     def __init__(self, clear: Timed, protected: Timed) -> None:
         self.spec, self._sides = clear.spec, (clear, protected)
@@ -325,13 +311,8 @@ class LoadShedding(WrappedLiveSource):
     More than two seconds of audio that waits, for three seconds on end, are too much: the feature
     that costs most leaves out all that waits, at least four seconds. Where the others alone are too
     slow as well, the next of them follows at four seconds that wait, else at ten. Each time the
-    stream has a gap ``"thinned"`` with the seconds left out. A machine that stood still for a
-    while, asleep or busy, and then catches up, thins nothing.
-
-    Args:
-        source: a live source.
-        features: what hears it.
-        clock: wall seconds.
+    stream has a gap ``"thinned"``. A machine that stood still for a while and then catches up,
+    thins nothing.
     """
 
     def __init__(

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from monitor.stream.monitor import Monitor
     from monitor.stream.pair import MonitorPair
 
-# -------------------------------------------------------------------------------------- remembered
-# What a checkpoint must be before a run is taken up from it: anybody may have written the file.
 
 _MOST = 1e15
 _FLAG = {"type": "boolean"}
@@ -164,11 +162,11 @@ def check_state(
     fresh: Mapping[str, AnyArray],
     tally: Mapping[str, Any],
 ) -> None:
-    """Refuse what no run remembers.
+    """Refuse what no run remembers: anybody may have written the file.
 
     Args:
         header: as it was read.
-        arrays: likewise.
+        arrays: as they were read.
         fresh: the arrays of a monitor that has heard nothing.
         tally: what a tally holds, to name its keys.
 
@@ -207,9 +205,6 @@ def _heard(monitor: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     told = (monitor.get("carried"), *map(monitor["recordings"].get, ("start", "voice")))
     return [each for each in told if each is not None]
 
-
-# -------------------------------------------------------------------------------------- checkpoint
-# The checkpoint of a run: all that it needs to be resumed as if it had never stopped.
 
 _KIND = "checkpoint"
 _ARCHIVE = b"PK"

@@ -21,13 +21,6 @@ from monitor.maths.landmarks import (
 from monitor.population.population import Population
 from monitor.types import TICKS_PER_SECOND, BoolArray, Frames, IntArray, Notice, Track
 
-# ------------------------------------------------------------------------------------------ copies
-# Notices that a stream is a copy of audio that somebody was enrolled from.
-#
-# The very file is known by its fingerprint and refused (`monitor.stream.notices`); a copy of it at
-# another gain, cut or compressed anew has another one. It is known by its landmarks: every ten
-# seconds those of the stream are looked up among those of all enrolled recordings.
-
 WINDOW_TICKS = 10 * TICKS_PER_SECOND
 LEAST = ((16, 4), (30, 3))
 """Pairs of landmarks that agree in ten seconds of a copy, and half seconds in which they lie: of
@@ -50,7 +43,7 @@ def is_same_audio(match: LandmarkMatch | None) -> bool:
 
 
 class LandmarkWindows:
-    """Gathers the landmarks of a stream into windows of ten seconds, the same for any cutting.
+    """The landmarks of a stream in windows of ten seconds, the same for any cutting.
 
     Attributes:
         heard: whether the stream has landmarks.
@@ -70,12 +63,7 @@ class LandmarkWindows:
         return (self._last // self.every + 1) * self.every
 
     def hear(self, frames: Frames, arrived: int) -> Iterator[tuple[int, IntArray, IntArray]]:
-        """Every window that is complete: the tick when it is, times and pitches.
-
-        Args:
-            frames: of the stream.
-            arrived: ticks of the stream with these.
-        """
+        """Every window that is complete: the tick when it is, times and pitches."""
         found = frames_of(frames.tracks.get(NAME))
         if found is not None and found[0].size:
             self.heard = True
@@ -105,10 +93,11 @@ class LandmarkWindows:
 
 
 class CopyFinder:
-    """Looks for enrolled audio in a stream.
+    """Looks for copies of enrolled recordings in a stream, every ten seconds, by their landmarks.
 
-    What is found depends on nothing that was heard before the window, so that a stream that is
-    heard again from its start, after a stop, brings the same notices.
+    The very file is known by its fingerprint and refused (`monitor.stream.notices`); a copy at
+    another gain, cut or compressed anew has another one. What is found depends on nothing before
+    the window, so that a stream that is heard again from its start brings the same notices.
 
     Args:
         population: its landmarks; without any nothing is looked for.
@@ -176,18 +165,6 @@ def _notice(name: str, speed: float) -> Notice:
     )
 
 
-# ----------------------------------------------------------------------------------------- repeats
-# Notices that a stream repeats itself: audio that was heard before tells nothing new.
-#
-# Every ten seconds the landmarks of the last ten are looked up among the stream's own. While what
-# is heard is what was heard before, a clip in a loop, say, it is left out of the sums and of the
-# speech that is counted. The same words said again have other landmarks, and count. As long as
-# something is left out, and ten seconds beyond, it is looked up every second, so that little is
-# lost of what comes after a repetition.
-#
-# What was heard of ten minutes is remembered whole, and an eighth of it for two hours. All of it
-# follows from the stream heard from its start, so that nothing is kept in a checkpoint.
-
 LEAST_SHARE = 0.6
 """Of the half seconds of a window that must have been heard before."""
 LEAST_CELLS = 6
@@ -198,13 +175,17 @@ _AFTER_TICKS = TICKS_PER_SECOND  # no feature runs as far ahead of the clock
 
 
 class RepeatFinder:
-    """Tells from when on a stream repeats itself, the same for any cutting.
+    """Tells from when on a stream repeats itself, the same for any cutting: that tells nothing new.
 
-    Args:
-        leaves_out: whether what is repeated is left out, for the notice.
+    Every ten seconds the landmarks of the last ten are looked up among the stream's own. While what
+    is heard is what was heard before, a clip in a loop, say, it is left out of the sums and of the
+    speech that is counted; the same words said again have other landmarks, and count. As long as
+    something is left out, and ten seconds beyond, it is looked up every second. Ten minutes are
+    remembered whole, and an eighth of two hours. All of it follows from the stream heard from its
+    start, so that nothing is kept in a checkpoint.
 
     Attributes:
-        leaves_out: as given.
+        leaves_out: whether what is repeated is left out.
         seconds: of speech that were left out so far.
     """
 
@@ -217,13 +198,7 @@ class RepeatFinder:
         self._often_until = 0  # tick
 
     def hear(self, frames: Frames, arrived: int, recording: int) -> Iterator[tuple[int, Notice]]:
-        """What is noticed with a further run of ticks, as (tick, Notice), once a recording.
-
-        Args:
-            frames: of the stream.
-            arrived: ticks of the stream with these.
-            recording: which is heard.
-        """
+        """What is noticed with a further run of ticks, as (tick, Notice), once a recording."""
         for tick, times, pitches in self._windows.hear(frames, arrived):
             repeats = is_repetition(times, self._own.heard_before(times, pitches))
             self._since = np.append(self._since, tick + _AFTER_TICKS)

@@ -17,9 +17,6 @@ from monitor.stream.accumulator import check_frames
 from monitor.transcripts.coverage import Coverage, coverage_of
 from monitor.types import TICKS_PER_SECOND, BoolArray, Frames, IntArray, Track, Tracks, Words
 
-# --------------------------------------------------------------------------------------- front end
-# The front end of a monitor: what makes frames of its features, compared with the templates'.
-
 
 class FrontEnd:
     """The features that a monitor listens for; those of audio are made when they are needed.
@@ -175,22 +172,13 @@ class FrontEnd:
             raise UsageError(Message(text, Argument("features"), ")"))
 
 
-# ---------------------------------------------------------------------------------------- coverage
-# How the words of each recording of a stream lie in its speech, asked when the stream is over.
-
 KEPT_TICKS = 6 * 3600 * TICKS_PER_SECOND
 """Of a recording, or of a microphone, the last hours are looked at: 2 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingCoverage:
-    """How well words and speech of one recording fit together.
-
-    Attributes:
-        recording: its place in the stream.
-        words: how many came.
-        coverage: how they lie; None where there were none, or nobody spoke.
-    """
+    """How well the words of one recording fit its speech; None where there is nothing of either."""
 
     recording: int
     words: int
@@ -198,12 +186,7 @@ class RecordingCoverage:
 
 
 def worth_telling(words: Words, speech: BoolArray) -> Coverage | None:
-    """How words lie in speech; None where there is nothing of either.
-
-    Args:
-        words: of one recording.
-        speech: shape (ticks,), the decisions on its audio.
-    """
+    """How words lie in speech, shape (ticks,); None where there is nothing of either."""
     return coverage_of(words, speech) if words.texts and speech.any() else None
 
 
@@ -267,15 +250,8 @@ class WordCoverage:
         return RecordingCoverage(self._recording, self._words, worth_telling(words, speech))
 
 
-# ------------------------------------------------------------------------------------------ beside
-# What lies beside the clock of a stream, audio or frames: timed words, and ready-made frames.
-
-
 class BesideClock:
-    """Turns words and ready-made frames into frames at their place on the stream.
-
-    Args:
-        front_end: the features of words, and which ones come ready-made.
+    """Turns words and ready-made frames beside the clock into frames at their place on it.
 
     Attributes:
         begun: whether anything came.
@@ -300,11 +276,7 @@ class BesideClock:
             check_frames(Frames(np.empty(0, np.bool_), item.tracks), specs)
 
     def turn(self, recording: int, tick: int) -> Frames | None:
-        """The clock has come to a recording, which begins at a tick of the stream.
-
-        Returns:
-            what only the end of the recording before it completes.
-        """
+        """The clock has come to a recording that begins at this tick: what ends the one before."""
         if recording == self._recording:
             return None
         last = self.flush()

@@ -19,9 +19,6 @@ from monitor.stream.attacker import Attacker
 from monitor.stream.reading import Assessment, Bystander, Bystanders, Open, Reading, RunningTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray, Notice, Track
 
-# -------------------------------------------------------------------------------------- conditions
-# What a stream sounds like, second by second, and whether the templates sound so too.
-
 _SLOWLY = 1.05
 """The longer a stream, the less a second changes: it is estimated anew at 5 % more."""
 _TIMES = 3
@@ -29,7 +26,7 @@ _TIMES = 3
 
 
 class StreamConditions:
-    """Adds up what the sound of a stream is like, and compares it with the templates'.
+    """What the sound of a stream is like, second by second, compared with the templates'.
 
     Args:
         templates: what they sound like; None where nobody knows.
@@ -115,19 +112,6 @@ class StreamConditions:
         self._noticed = set(plain["noticed"])
 
 
-# --------------------------------------------------------------------------------------- stretches
-# What is weighed for a watched speaker of a stream in which somebody else may have spoken as well.
-#
-# An attacker who hears that the speaker changes knows where to cut. So the sums of what was heard
-# can be cut where each voice seems to have begun, and what is weighed is the stretch, or the sum of
-# stretches, that says most of the watched speaker: another voice does not lower the figure, whoever
-# spoke first, and neither does a change that was none.
-#
-# Of the stretches that are over the best sum is kept: each that ends is left out, added or takes
-# its place. With it go the stretch that is still open, and all that was heard. Memory is bounded:
-# where a voice began is known afterwards only, so that sums are remembered at marks a second or
-# more apart, the finer the later.
-
 _SPACING = TICKS_PER_SECOND
 """Ticks between marks, at least."""
 _MOST_MARKS = 48
@@ -170,7 +154,15 @@ class Part:
 
 
 class VoiceStretches:
-    """Cuts what is heard of a stream where voices change.
+    """What is weighed for a watched speaker where somebody else may have spoken as well.
+
+    An attacker who hears that the speaker changes knows where to cut. So the sums of what was heard
+    can be cut where each voice seems to have begun, and what is weighed is the stretch, or the sum
+    of stretches, that says most of the watched speaker: another voice does not lower the figure,
+    whoever spoke first, and neither does a change that was none. Of the stretches that are over the
+    best sum is kept: each that ends is left out, added or takes its place. With it go the stretch
+    that is still open, and all that was heard. Memory is bounded: sums are remembered at marks a
+    second or more apart, the finer the later.
 
     Args:
         nothing: what is heard of no speech at all, for names and sizes.
@@ -242,11 +234,9 @@ class VoiceStretches:
         return [*choices, self.before + open_now, kept.heard][self.chosen - 1]
 
     def change(self, since_ticks: int, best: Callable[[Sequence[HeardTotals]], int]) -> None:
-        """Another voice began: the open stretch is over, and a new one open.
+        """Another voice began at about that tick: the open stretch is over, and a new one open.
 
-        Args:
-            since_ticks: where it seems to have begun.
-            best: which of several sums says most of the watched speaker.
+        ``best`` says which of several sums says most of the watched speaker.
         """
         ends = [mark for mark in self._marks if mark.tick <= since_ticks]
         end = ends[-1] if ends else Mark(0, self.before)
@@ -347,11 +337,6 @@ def as_moments(sums: Sequence[HeardTotals]) -> tuple[dict[str, RunningTotals], I
     return made, np.array([each.speech for each in sums])
 
 
-# ------------------------------------------------------------------------------------------ making
-# Makes the readings of a stream: the attacker's figures, the headline, its peak and its guides.
-#
-# Source: docs/method.md sections 5 and 6.
-
 _MOST_READINGS = 32
 _MOST_SCORES = 1 << 16
 """Readings worked out together: enough to be cheap, few enough to stay in the cache
@@ -366,8 +351,8 @@ class Assessed(NamedTuple):
     Attributes:
         assessment: by the attacker, of the stretches of the stream that were chosen.
         speech: seconds of speech heard.
-        left_out: of these, seconds of the stretches that were not; None as long as there is one
-            voice, or nobody is watched.
+        left_out: of these, seconds of the stretches that were not chosen; None as long as there is
+            one voice, or nobody is watched.
         chosen: which of the choices, as of `VoiceStretches.parts`.
         guides: linear and root, bits.
         bystanders: who else is named; None where nobody asked or can tell.
@@ -382,14 +367,13 @@ class Assessed(NamedTuple):
 
 
 class ReadingMaker:
-    """Makes readings out of what was heard.
+    """Makes readings of what was heard: headline, peak, guides (docs/method.md sections 5 and 6).
 
     Args:
         attacker: who weighs it.
         watching: whether the closed-set figure is the local bits of a watched speaker, not the
             attacker's confidence.
-        headline: ``"evidence"`` or ``"closed-set"``, what the headline is; it is the latter as long
-            as there is no evidence.
+        headline: ``"evidence"`` or ``"closed-set"``; the latter as long as there is no evidence.
         bystanders: what names further people, if anything.
 
     Attributes:
@@ -413,10 +397,8 @@ class ReadingMaker:
     def assess(self, moments: Moments, stretches: VoiceStretches | None = None) -> list[Assessed]:
         """Work out these moments together; none depends on another.
 
-        Args:
-            moments: what will have been heard.
-            stretches: where somebody else may have spoken: at each moment those count that say most
-                of the watched speaker.
+        ``stretches``: where somebody else may have spoken, those count that say most of the
+        watched.
         """
         attacker = self._attacker
         speech = moments.speech / TICKS_PER_SECOND

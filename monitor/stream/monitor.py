@@ -54,16 +54,10 @@ from monitor.types import (
 if TYPE_CHECKING:
     from monitor.stream.blocks_to_ticks import BlocksToTicks
 
-# ---------------------------------------------------------------------------------------- settings
-# The settings of a monitor, checked: what is the same at every second of a stream.
-
 
 @dataclass(frozen=True, slots=True)
 class MonitorSettings:
-    """What a `Monitor` was asked for, beside a population, features and a speaker to watch.
-
-    Attributes:
-        step_seconds, channel, on_change, top, among, enrolled_prior, bystanders: as of `Monitor`.
+    """What a `Monitor` was asked for that is the same at every second of a stream; named as there.
 
     Raises:
         UsageError: one of them makes no sense.
@@ -113,15 +107,12 @@ class MonitorSettings:
         }
 
 
-# -------------------------------------------------------------------------------------- recordings
-# The recordings that a stream is made of: who falls silent in which, and who does not fit.
-
 LEAST_SECONDS = 25.0
 """Of speech, on both sides: with less, nothing is said of whether two voices are one."""
 
 
 class Recordings:
-    """Follows a stream from recording to recording.
+    """The recordings that a stream is made of: who falls silent in which, and who does not fit.
 
     Args:
         unlike: whether two voices sound like two people; None where that is not asked.
@@ -206,9 +197,6 @@ class Recordings:
     def _mine(self, now: HeardTotals) -> HeardTotals:
         return now if self._start is None else now - self._start
 
-
-# ----------------------------------------------------------------------------------------- monitor
-# The streaming monitor: audio or frames in, readings out.
 
 _TWO_CLOCKS = (
     "a stream is of audio or of ready-made frames, not of both, as each keeps the clock: give "
@@ -407,7 +395,7 @@ class Monitor:
     ) -> FalseAlarms:
         """The threshold that at most a share of other people's whole streams exceeds.
 
-        For ``alerts.Conformal``. By how high streams of others got in calibration, under the rank
+        For `alerts.Conformal`: by how high streams of others got in calibration, under the rank
         model in use, the watched speaker not among them.
 
         Args:

@@ -21,8 +21,6 @@ from monitor.types import TICKS_PER_SECOND, Gap, Notice
 if TYPE_CHECKING:
     from monitor.stream.monitor import Monitor
 
-# ------------------------------------------------------------------------------------------- order
-# Orders what happens between the readings of a stream: losses, and notices for people.
 
 MOST_NOTICES = 100
 """Of a stream; what comes after them is left out, so that a run that ends says all that it said."""
@@ -107,10 +105,7 @@ class EventOrder:
     def add(self, tick: int, event: Gap | Notice, *, again: bool = True) -> None:
         """Take note of one, to be given once so many ticks have been learnt.
 
-        Args:
-            tick: of the stream.
-            event: the loss or notice.
-            again: whether it would come again if the stream were heard again from its start.
+        ``again``: whether it would come again if the stream were heard again from its start.
         """
         if isinstance(event, Notice):
             self._notices += 1
@@ -133,17 +128,10 @@ class EventOrder:
                 yield GapEvent(seconds, event)
 
 
-# ----------------------------------------------------------------------------------------- overlap
-# Refuses to monitor the very audio that was enrolled (docs/method.md section 4).
-
-
 def session_of(
     population: Population, parts: Iterable[Provenance], *, allow_overlap: bool = False
 ) -> str:
-    """Which rank model a stream of these recordings needs.
-
-    Returns:
-        ``"same"`` where one of them was enrolled too, ``"cross"`` otherwise.
+    """``"same"`` where one of these recordings was enrolled too, else ``"cross"``.
 
     Raises:
         OverlapError: audio that is to be heard was enrolled, and that is not allowed.
@@ -178,12 +166,6 @@ def _refuse_overlap(part: Provenance, enrolled: Iterable[tuple[Speaker, SourceNo
             )
         )
 
-
-# ----------------------------------------------------------------------------------------- notices
-# Notices of a stream: known before it begins, or of whole recordings; and the log for programs.
-#
-# The log is the standard library's, named ``monitor``: it is silent until a program that uses this
-# package sets up logging. The command line shows notices itself.
 
 LOGGER = logging.getLogger("monitor")
 LOGGER.addHandler(logging.NullHandler())
@@ -390,12 +372,7 @@ def _weaker_joint(monitor: Monitor) -> str:
 
 
 def recording_notices(monitor: Monitor, labels: Sequence[str]) -> list[Notice]:
-    """Of the recordings of a stream that is over: nobody speaks in it, or somebody else does.
-
-    Args:
-        monitor: that heard it.
-        labels: what to call its recordings; those without are left out.
-    """
+    """Of the recordings of a stream that is over: nobody speaks in it, or somebody else does."""
     heard, known = monitor.recordings, dict(enumerate(labels))
     strange = heard.strange + heard.strange_now(monitor.all_heard)
     made = {name: monitor.population.specs[name] for name in monitor.features}

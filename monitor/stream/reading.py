@@ -29,21 +29,10 @@ if TYPE_CHECKING:
     )
     from monitor.stream.attacker import Attacker
 
-# -------------------------------------------------------------------------------------- bystanders
-# Who else became more probable: everybody enrolled loses when anybody speaks.
-#
-# Source: docs/method.md section 10.
-
 
 @dataclass(frozen=True, slots=True)
 class Bystander:
-    """Somebody enrolled who is not followed, and how probable the voice is theirs.
-
-    Attributes:
-        name: of the template.
-        probability: among ``people``, N of them enrolled, of whom each was as likely before.
-        people: M.
-    """
+    """Somebody enrolled who is not followed, with the probability that the voice is theirs."""
 
     name: str
     probability: float
@@ -55,7 +44,9 @@ class Bystander:
 
 
 class Bystanders:
-    """Those whose probability among M people lies above a level.
+    """Who else became more probable: those whose probability among M people lies above a level.
+
+    Everybody enrolled loses when anybody speaks (docs/method.md section 10).
 
     Args:
         names: the N candidates.
@@ -80,11 +71,10 @@ class Bystanders:
         self._watched = None if watched is None else self._names.index(watched)
 
     def each(self, ratios: Sequence[FloatArray | None]) -> list[tuple[Bystander, ...] | None]:
-        """Those at each of R moments, the most probable first.
+        """Those at each of R moments, the most probable first; None where nothing was learnt.
 
         Args:
-            ratios: bits of everybody's likelihood ratio, shape (N,) each; None where nothing was
-                learnt to tell it by.
+            ratios: bits of everybody's likelihood ratio, shape (N,) each, or None.
         """
         made: list[tuple[Bystander, ...] | None] = [None] * len(ratios)
         some = [r for r, row in enumerate(ratios) if row is not None]
@@ -127,30 +117,6 @@ def bystanders_of(attacker: Attacker, watch: str | None, level: float) -> Bystan
     return Bystanders(attacker.names, watched, attacker.among[-1], level)
 
 
-# ------------------------------------------------------------------------------------------ change
-# Notices that another person has taken over, or that the channel has changed.
-#
-# Each feature has a margin (`monitor.maths.margin`): how much better the voice since the last
-# change explains its newest frames than the population does; the levels of the channel are compared
-# with their own past alone. Frames are put together to units, one margin each: neighbouring frames
-# are alike.
-#
-# An embedding's margin says by itself whether one person spoke: what it lies below a level half way
-# between is added up as evidence (`monitor.maths.margin.page_cusum`), and what may be another
-# person is not learnt meanwhile. Of histograms and levels nobody knows how low is low:
-# `river.drift.ADWIN` looks for a moment from which on the margin's mean is lower; one that rises,
-# as it does while a voice becomes known, is no change.
-#
-# ADWIN's bound is for independent numbers in [0, 1]. Margins are neither: `Sensitivity.gain` brings
-# them to a size at which the bound acts on what speech does, and `Sensitivity.delta` is a setting
-# whose price was measured, not a probability of false alarm.
-#
-# Why ADWIN (``benchmarks/change.py --detectors``): it weighs a drop by the margins' variance, so
-# that one setting serves every voice. river's PageHinkley notices changes in f0 a few seconds
-# sooner at as many false alarms, but needs an absolute size of drop fitted to each feature; KSWIN
-# misses twice as many and draws at random. Where ADWIN cuts is no good guess of when it happened:
-# the best split is.
-
 _LARGEST_DELTA = 0.95
 
 
@@ -162,12 +128,10 @@ class Change:
         seconds: when it was noticed, on the clock of the stream.
         since_seconds: where the new voice seems to have begun.
         features: those whose margin fell.
-        margin_before: mean margin of the first of them up to there: nats a frame (histograms), a
-            difference of cosines (embeddings) or bels (levels).
-        margin_after: the same since then.
+        margin_before, margin_after: mean margin of the first of them up to there, and since: nats a
+            frame (histograms), a difference of cosines (embeddings) or bels (levels).
         back: the voice that was left is the one that speaks again. The margins are then those under
             it: the level that says so, and since then.
-        action: what was done: ``"note"``, ``"reset"`` or ``"split"``.
     """
 
     type: ClassVar[Literal["change"]] = "change"
@@ -194,12 +158,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A change that was noted and did not begin the evidence afresh: it may be of two people now.
-
-    Attributes:
-        since_seconds: where the new voice seems to have begun.
-        features: those that noticed.
-    """
+    """A change that was noted and began nothing afresh: the evidence may be of two people now."""
 
     since_seconds: float
     features: tuple[str, ...]
@@ -215,9 +174,9 @@ class Followed:
 
     Attributes:
         kind: of its frames.
-        others: the population's templates, shape (N, M): counts, or sums of embeddings. Levels are
-            the stream's own affair: shape (0, M).
-        how: its own settings; there are none that it would have by default.
+        others: the population's templates, shape (N, M); of levels, the stream's own affair, (0,
+            M).
+        how: its own settings.
     """
 
     kind: Kind
@@ -226,17 +185,24 @@ class Followed:
 
 
 class ChangeDetector:
-    """Follows the features of a stream, on a fixed grid of its clock.
+    """Notices that another person has taken over, or that the channel has changed.
 
-    The first feature that notices reports; then all of them start afresh with the new voice. Where
-    asked for, the voice that was left is remembered, and reported when it is ``back``: when an
-    embedding says so, else all features that had noticed; where those were levels alone, any
-    other feature may say that the voice has stayed the same.
+    Each feature has a margin (`monitor.maths.margin`): how much better the voice since the last
+    change explains its newest frames than the population does; levels are compared with their own
+    past alone. Frames are put together to units, one margin each: neighbouring frames are alike. Of
+    embeddings, which know how low is low, evidence is added up (`monitor.maths.margin.page_cusum`);
+    of others `river.drift.ADWIN` looks for a moment from which on the mean is lower. Margins are
+    neither independent nor in [0, 1]: `Sensitivity.delta` is a setting whose price was measured,
+    not a probability of false alarm. ADWIN weighs a drop by the margins' variance, so that one
+    setting serves every voice (``benchmarks/change.py --detectors``: PageHinkley needs an absolute
+    drop fitted to each feature, KSWIN misses twice as many). Where it cuts is no good guess: the
+    best split is.
 
-    Where an embedding is followed, which tells voices apart within seconds, histograms are ten
-    thousand times more careful: they notice nothing that it does not, and cry wolf.
-
-    Memory is bounded, and the sketches and templates of others are only read.
+    The first feature that notices reports; then all start afresh with the new voice. Where asked
+    for, the voice that was left is remembered, and reported when it is ``back``: when an embedding
+    says so, else all features that had noticed; where those were levels alone, any other feature
+    may say that the voice has stayed the same. Beside an embedding histograms are ten thousand
+    times more careful.
 
     Args:
         followed: by name; others are not followed.
@@ -284,12 +250,7 @@ class ChangeDetector:
         self._tick = 0
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:
-        """Hear one step of the stream.
-
-        Args:
-            step: the frames of each feature that came in since the last step, as in `Track`; a
-                feature without any may be left out, one that is not followed is ignored.
-            tick: the end of the step, in ticks of the stream.
+        """Hear one step of the stream: the frames of each feature since the last one, up to a tick.
 
         Raises:
             UsageError: frames of another kind or size.
@@ -375,10 +336,6 @@ class ChangeDetector:
                 ) from None
 
 
-# ----------------------------------------------------------------------------------------- reading
-# What the monitor says at one moment (docs/method.md section 5).
-
-
 class Bits(NamedTuple):
     """A figure in bits with its limits: 2.5 and 97.5 percentiles of calibration uncertainty."""
 
@@ -392,7 +349,7 @@ ZERO = Bits(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class FeatureReading:
-    """One feature at one moment.
+    """One feature at one moment; each figure in bits has its limits beside it.
 
     Attributes:
         usable: seconds of the audio that the feature could use (voiced seconds for f0).
@@ -402,8 +359,6 @@ class FeatureReading:
         rank_bits: ``log2(N gamma_rank)``, or None.
         local_bits: ``log2(N p)`` of the watched speaker, or None.
         gain_bits: the attacker's confidence, assuming that the speaker is enrolled.
-
-    Each figure in bits has its limits beside it: ``local_bits_low``, ``local_bits_high``.
     """
 
     usable: float
@@ -439,69 +394,22 @@ class FeatureReading:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Everything known at one moment of a stream; attributes are named as keys of its record.
+    """Everything known at one moment of a stream.
 
-    Each figure in bits has its limits beside it, as ``bits_low`` and ``bits_high``.
+    Attributes are named as the keys of its record, where docs/records.md says what each one means;
+    each figure in bits has its limits beside it, as ``bits_low`` and ``bits_high``. These are no
+    keys, or hold more:
 
     Attributes:
-        seconds: audio seconds heard.
-        speech: of these, seconds of speech: T.
-        bits: the headline, which every view and every alert shows first. The evidence where
-            somebody is watched and there is any, else the closed-set figure. None where withheld.
-        headline: which of the two it is, ``"evidence"`` or ``"closed-set"``.
-        evidence_bits: of the watched speaker, in any crowd: log2 of how many times as likely this
-            voice is if it is theirs as if it is somebody else's, at most ``support_bits``. None
-            where nobody is watched, or nothing was learnt to tell it by.
-        closed_set_bits: among the N enrolled, at most the ceiling: local bits of the joint
-            posterior where somebody is watched, ``gain_bits`` where nobody is.
-        gain_bits: the attacker's confidence in somebody, right or wrong.
-        expected_bits: what a voice of this length discloses on average.
-        sum_bits: the closed-set figure as a sum over features, as if they were independent.
-        peak_bits: the largest headline so far; None where it is withheld.
-        ceiling: log2 N.
-        plateau: the largest expected bits over T at these templates.
+        features: by name.
         guides: basic (``linear``) and advanced (``sqrt``) composition scaling, capped at the
             ceiling.
-        session: ``"same"`` or ``"cross"``, the kind of rank model used.
-        assumes_enrolled: True where nobody is watched: the headline assumes that the speaker is one
-            of the N.
-        beyond_grid: True where T is longer than anything calibrated and the last rank model holds.
-        features: by name.
         names: the N candidates.
         posterior: the joint score posterior, shape (N,).
-        top: the most probable speakers, five unless asked otherwise, best first; of equals, the
-            first enrolled.
-        support_bits: what calibration can support at this length, or None.
-        at_least: True where the evidence was cut to that; None where there is none.
-        among: what it means among so many people; None where nothing was learnt to tell it by.
         ratios: bits of everybody's likelihood ratio, lowered alike to what can be supported, shape
             (N,), or None.
-        bystanders: others than the watched speaker whose probability lies above the level that was
-            stated, the most probable first; None where none was, or nothing was learnt.
-        enrolled: probability that the speaker is one of the N at all, at the odds before that the
-            monitor was given; None as long as there is nothing to go by, or where it cannot be
-            told. The closed-set figures assume it.
-        enrolled_withheld: why it cannot be told, or empty.
-        withheld: why figures are missing, or empty.
-        change: where another voice or channel began that the evidence since then may be of; None
-            where no change is open.
-        spread_low, spread_high: between these read 9 of 10 voices that are watched by their own
-            name and as long as this one, bits of evidence: what the limits do not say. None where
-            the headline is no evidence, or the model does not know: nothing as short was
-            calibrated.
-        spread_others: below this read 19 of 20 voices of other people.
-        excluded_seconds: of ``speech``, what the figures leave out, since it is another voice's or
-            says less of the watched speaker; None as long as one voice was heard, and where nobody
-            is watched. The figures are judged at the rest.
-        stream: which voice this is of, from 1; another one begins where the monitor is told to
-            split the stream when the speaker changes.
         recording: which recording of the stream it ends in.
-        conditions: what the sound is like so far; None where there is no audio, or none yet.
-        differs: in which of its figures it is unlike the templates', or bad in itself: then low
-            bits are no safety, as another attacker may know more.
         protected: what the same voice discloses through an anonymiser; None where there is none.
-        lag: live, wall seconds from when this was heard to the reading; else None.
-        declared: what is promised of all that was heard so far (records.md); None where nothing is.
     """
 
     type: ClassVar[Literal["reading"]] = "reading"
@@ -562,17 +470,12 @@ class Reading:
         return cast("ReadingRecord", READING.of(self))
 
 
-# ------------------------------------------------------------------------------- protected reading
-# What a voice discloses through an anonymiser, to each attacker who was tried.
-
-
 @dataclass(frozen=True, slots=True)
 class ProtectedReading:
-    """The protected side of a reading, of the same seconds of the same voice.
+    """What the same seconds of a voice disclose through an anonymiser, to each attacker tried.
 
-    Its figure is that of the strongest attacker who was tried, in the unit of the clear headline.
-    Who that is may change from reading to reading. An anonymiser is worth no more than that: an
-    attacker who does not know of it says little.
+    Its figure is that of the strongest, in the unit of the clear headline; who that is may change
+    from reading to reading. An anonymiser is worth no more than that.
 
     Attributes:
         attackers: by what the attacker knows of the anonymiser, what this one would read.
@@ -625,23 +528,18 @@ class ProtectedReading:
         return value
 
 
-# ------------------------------------------------------------------------------------------- among
-# What the evidence of a moment means among people (docs/method.md section 10).
-
 CITY = 1_000_000
 _MOST = 1e15
 
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """A voice among so many people, N of them enrolled, of whom each was as likely before.
+    """A voice among M people, N of them enrolled, of whom each was as likely before.
 
     Attributes:
-        people: M.
         bits: ``log2(M p)``, p being the watched speaker's probability among them; where nobody is
             watched, the relative entropy of everybody's probabilities to even ones.
-        bits_low, bits_high: limits, from those of the watched speaker's evidence; None where nobody
-            is.
+        bits_low, bits_high: limits, from those of the watched speaker's evidence, or None.
         probability: p, or None.
         favourite: where nobody is watched, the most probable of the enrolled, with the probability.
     """
@@ -676,13 +574,7 @@ class Among:
 
 
 class CrowdEvidence(NamedTuple):
-    """What the evidence of one moment says in any crowd; None where nothing was learnt to tell it.
-
-    Attributes:
-        evidence: of the watched speaker, with its limits.
-        support_bits, at_least, among: as in a `Reading`.
-        ratios: bits of everybody enrolled, shape (N,).
-    """
+    """What the evidence of one moment says in any crowd, named as in a `Reading`."""
 
     evidence: Bits | None = None
     support_bits: float | None = None
@@ -756,18 +648,13 @@ def _nobody_watched(bits: FloatArray, m: int, names: Sequence[str]) -> list[Amon
     return [Among(m, b, favourite=each) for b, each in zip(told, favourites, strict=True)]
 
 
-# -------------------------------------------------------------------------------------- assessment
-# What goes into the attacker at each moment, and what comes out: totals, and an assessment.
-
-
 @dataclass(frozen=True, slots=True)
 class RunningTotals:
-    """What was heard of one feature by each of R moments of a stream.
+    """What was heard of one feature by each of R moments.
 
     Attributes:
         totals: shape (R, M), of its sketch.
-        frames: shape (R,), behind them.
-        usable_seconds: shape (R,).
+        frames, usable_seconds: shape (R,), behind them.
     """
 
     totals: AnyArray
@@ -785,9 +672,8 @@ class Assessment:
         posterior: shape (N,).
         top: the most probable speakers, best first; of equals, the first enrolled.
         told: what the evidence says in any crowd.
-        enrolled: probability that the speaker is one of the N at all; None as long as no feature
-            has a frame, and where those that have cannot tell.
-        enrolled_withheld: why they cannot, or empty.
+        enrolled: probability that the speaker is one of the N at all; None where that is not told.
+        enrolled_withheld: why not, or empty.
         beyond_grid: T is longer than anything calibrated.
     """
 

@@ -19,17 +19,9 @@ from monitor.stream.reading import Change, Reading
 from monitor.types import Notice
 from monitor.version import __version__
 
-# ------------------------------------------------------------------------------------- transcripts
-# What the records of a run say of transcripts: before it, and how well they fitted after it.
-
 
 def transcripts_record(source: Source, labels: Sequence[str]) -> dict[str, Any]:
-    """For the ``start`` record: whose words are heard; nothing where no words come.
-
-    Args:
-        source: what is heard.
-        labels: what its recordings are called.
-    """
+    """For the ``start`` record: whose words are heard; nothing where no words come."""
     if not source.stream_info.words:
         return {}
     known = [
@@ -66,13 +58,7 @@ def coverage_notices(
     labels: Sequence[str],
     begun: Sequence[Mapping[str, Any]],
 ) -> Iterator[Notice]:
-    """One for each recording: how its words lie in its speech.
-
-    Args:
-        found: of each recording.
-        labels: what the recordings are called.
-        begun: from `transcripts_record`.
-    """
+    """How the words of each recording lie in its speech; ``begun`` is from `transcripts_record`."""
     for each in found:
         place = each.recording
         name = begun[place]["transcript"] if place < len(begun) else _named(labels, place)
@@ -88,9 +74,6 @@ def coverage_notices(
 def _named(labels: Sequence[str], place: int) -> str:
     return labels[place] if place < len(labels) else ""
 
-
-# ----------------------------------------------------------------------------------------- records
-# The first and the last line of a run, and the losses between (JSON-able records).
 
 _MOST_LOST = 3
 
@@ -234,15 +217,7 @@ class RunTotals:
         stopped: str | None = None,
         notices: Sequence[Notice] = (),
     ) -> dict[str, Any]:
-        """The summary of the run.
-
-        Args:
-            monitor: that heard it.
-            recordings: what to call its recordings.
-            complete: whether nothing was lost.
-            stopped: the rule that ended it, if one did.
-            notices: what is to be said of the recordings.
-        """
+        """The summary of the run; ``stopped`` is the rule that ended it."""
         self.silent = [
             recordings[notice.recording] for notice in notices if notice.kind == "no speech"
         ]

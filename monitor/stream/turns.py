@@ -15,12 +15,6 @@ from monitor.stream.attacker import Attacker
 from monitor.stream.reading import Change, ChangeDetector, Followed, Open
 from monitor.types import AnyArray
 
-# -------------------------------------------------------------------------------------- background
-# Templates of other people, by which the change detector judges how much one voice stands out.
-#
-# A score counts by how far it exceeds those of others; beside a small population the readers that
-# ship with the program are the others.
-
 FEWEST = 25
 """Of fewer speakers hardly one is like an impostor: a change would be missed."""
 
@@ -34,10 +28,10 @@ def shipped_readers() -> Population:
 def background(
     population: Population, scoring: Scoring, features: Iterable[str]
 ) -> dict[str, AnyArray]:
-    """Templates of each feature, shape (N, M).
+    """Templates of each feature, shape (N, M), by which it is judged how much one voice stands out.
 
-    Beside a small population the shipped readers, where the kind wants them and the same network
-    made them.
+    A score counts by how far it exceeds those of others. Beside a small population the shipped
+    readers are others, too, where the kind wants them and the same network made them.
     """
     made = {}
     for name in features:
@@ -57,9 +51,6 @@ def cohort(readers: Population, feature: str, speech_seconds: float) -> AnyArray
         feature, readers.scoring(min(max(speech_seconds, SLICE_SECONDS), most))
     )
 
-
-# ------------------------------------------------------------------------------------- same person
-# Whether two recordings sound like one person: their likeness against that of other readers.
 
 LEAST: Mapping[tuple[str, ...], float] = {
     ("identity",): 3.0,
@@ -87,14 +78,8 @@ def alike(
     """How alike two voices are, in standard deviations beyond a cohort's likeness to them.
 
     The symmetric score normalisation of speaker verification (S-norm; Shum, Dehak, Dehak & Glass,
-    Odyssey 2010): each is scored against the other, less the mean over the cohort, by its spread.
-
-    Args:
-        kind: of the feature.
-        one: shape (M,), counts or a sum of embeddings.
-        other: the same of the other.
-        like_one: shape (N, M), other people's, of about as much speech as ``one``.
-        like_other: theirs, of about as much as ``other``.
+    Odyssey 2010): each, shape (M,), is scored against the other, less the mean over a cohort, shape
+    (N, M), of about as much speech, by its spread.
     """
     how = kind.similarity()
 
@@ -135,15 +120,12 @@ def _judges(features: Iterable[str]) -> tuple[str, ...]:
     return next((names for names in LEAST if have.issuperset(names)), ())
 
 
-# ------------------------------------------------------------------------------------------- turns
-# Follows who speaks: from one reading to the next, has another speaker or channel taken over?
-
 ON_CHANGE = ("ignore", "note", "reset", "split")
 """What a monitor can do at a change: not look, say so, forget the evidence, begin a new stream."""
 
 
 class SpeakerTurns:
-    """Hands the frames between two readings to the detector of changes, and keeps what it found.
+    """Has another speaker, or channel, taken over from one reading to the next?
 
     Args:
         detector: None looks for nothing.
@@ -217,11 +199,7 @@ class SpeakerTurns:
 
 
 class ToldTurns(SpeakerTurns):
-    """Looks for no changes itself: those of another monitor of the same voice hold here as well.
-
-    Args:
-        on_change: one of `ON_CHANGE`.
-    """
+    """Looks for no changes itself: those of another monitor of the same voice hold here as well."""
 
     def __init__(self, on_change: str) -> None:
         super().__init__(None, on_change)
@@ -244,14 +222,7 @@ class ToldTurns(SpeakerTurns):
 def change_detector(
     population: Population, attacker: Attacker, on_change: str, follow: Mapping[str, Sensitivity]
 ) -> ChangeDetector:
-    """What looks for changes in features of an attacker, and in the channel.
-
-    Args:
-        population: what the attacker knows.
-        attacker: whose features.
-        on_change: as of `Monitor`.
-        follow: settings of the features that are followed; the others are not.
-    """
+    """What looks for changes in the features that are followed, and in the channel."""
     from monitor.features.channel import Channel  # brings the Fourier transform
 
     nobody = np.empty((0, Channel.spec.size))  # needed to compare with

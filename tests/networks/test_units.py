@@ -158,8 +158,8 @@ def test_samples_of_two_channels_are_said(network):
 def test_the_card_is_that_of_the_weights(network, monkeypatch):
     card = json.loads(WEIGHTS.with_suffix(".json").read_text())
     held = WEIGHTS.read_bytes()
-    assert UNITS_SHA256 == network.mark == card["sha256"] == hashlib.sha256(held).hexdigest()
-    assert shipped_units().mark == UNITS_SHA256
+    assert UNITS_SHA256 == network.sha256 == card["sha256"] == hashlib.sha256(held).hexdigest()
+    assert shipped_units().sha256 == UNITS_SHA256
     assert card["bytes"] == len(held) < 300_000
     assert card["units"] == network.size == 256
     assert card["look_ahead_seconds"] == network.look_ahead

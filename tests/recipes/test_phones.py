@@ -165,7 +165,7 @@ def test_units_in_numpy_are_the_codes_of_the_layer_in_torch(prepared, tmp_path):
     assert not network.layout.centred
     card = export_units(spoken, tmp_path, tmp_path / "units.npz", 16)
     made = UnitNetwork.load(tmp_path / "units.npz")
-    assert made.mark == card["sha256"]
+    assert made.sha256 == card["sha256"]
     assert made.size == card["units"] == 16
     sound = spoken.sound(spoken.of("report")[0])
     stream = made.stream()
