@@ -97,10 +97,8 @@ class Sensitivity:
         gain: what margins are multiplied by, for ADWIN or to give nats of evidence.
         delta: ADWIN's, or the odds that the evidence has to beat; smaller is more careful.
         back_units: newest units by which a voice that was left is known to be back.
-        held_units: with ADWIN, the newest units, kept out of the voice's own sketch: another person
-            does not at once become part of it.
-        min_units: with ADWIN, fewest margins before a change, and fewest after it; none is looked
-            for before there are twice as many and two.
+        held_units: with ADWIN, the newest units that are not yet learnt as the voice's own.
+        min_units: with ADWIN, fewest margins before a change, and fewest after it.
         least_drop: with ADWIN, a lower mean is a change from this difference on: a voice's small
             ones are significant after a while, and nobody else's.
         level: of embeddings, the margin that a voice has as seldom as another person has: below it
@@ -340,11 +338,7 @@ class FollowedVoice:
         }
 
     def restore(self, arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state``.
-
-        Raises:
-            ValueError: of another size, or one that no voice has.
-        """
+        """Take up a ``state``; ValueError where no voice has it."""
         left, kept = arrays["left_own"], [arrays[name] for name in ("own", "part", "held")]
         if {array.shape[-1:] for array in kept} != {(self._size,)}:
             raise ValueError
@@ -416,11 +410,7 @@ class Kind(ABC):
         return kind, (self.name,)
 
     def similarity(self, name: str | None = None) -> Similarity:
-        """A similarity by its name; None for the one that is used unless told otherwise.
-
-        Raises:
-            UsageError: there is no such similarity for this kind of feature.
-        """
+        """A similarity by its name; None for the one that is used unless told otherwise."""
         if name is None:
             return next(iter(self.similarities.values()))
         if name not in self.similarities:
@@ -440,11 +430,7 @@ class Kind(ABC):
 
     @abstractmethod
     def size_of(self, values: AnyArray, stated: int | None) -> int:
-        """Bins or dimensions of frames: as stated, else as seen.
-
-        Raises:
-            ValueError: they contradict what is stated, or nothing could hold as many.
-        """
+        """Bins or dimensions, as stated, else as seen; ValueError where frames contradict that."""
 
     @abstractmethod
     def usable(self, values: AnyArray, size: int) -> tuple[AnyArray, BoolArray]:
@@ -452,11 +438,7 @@ class Kind(ABC):
 
     @abstractmethod
     def check(self, name: str, values: AnyArray, count: int, size: int) -> None:
-        """Refuse frames of a feature that could not be learnt, (count, ...) of them.
-
-        Raises:
-            UsageError: their shape, type or values do not fit.
-        """
+        """Refuse (UsageError) frames of a feature, (count, ...), that could not be learnt."""
 
     def counting(self, values: AnyArray) -> BoolArray | None:
         """Which of these frames a sketch counts, shape (k,); None where it is all of them."""
@@ -470,11 +452,7 @@ class Kind(ABC):
 
     @abstractmethod
     def sketch(self, size: int) -> AnySketch:
-        """An empty sketch.
-
-        Raises:
-            UsageError: no positive size.
-        """
+        """An empty sketch."""
 
     @abstractmethod
     def total(self, values: AnyArray, size: int) -> AnyArray:
@@ -512,12 +490,7 @@ class Kind(ABC):
 
     @abstractmethod
     def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
-        """Something that follows this feature of a stream, to notice when the voice changes.
-
-        Args:
-            others: templates of other speakers, shape (N, M); (0, M) with ``own_past``.
-            how: the feature's settings.
-        """
+        """What notices by this feature that the voice changes, beside others' templates, (N, M)."""
 
 
 def within(values: AnyArray, least: float, most: float) -> bool:

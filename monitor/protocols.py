@@ -188,14 +188,7 @@ class Embedder(Protocol):
     """A speaker network: windows of speech to embeddings."""
 
     def embed(self, windows: FloatArray) -> FloatArray:
-        """One embedding for each window.
-
-        Args:
-            windows: shape (b, n), float32 at 16 kHz.
-
-        Returns:
-            shape (b, d), float32, each of length 1.
-        """
+        """One embedding of length 1 for each window: (b, n), float32 at 16 kHz, to (b, d)."""
         ...
 
 
@@ -337,10 +330,9 @@ class AudioDevice(Protocol):
     def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
         """Begin to record; returns at once.
 
-        Args:
-            hear: called from the device's thread with samples, shape (n, channels), float32, which
-                the callee copies, and with whether some were lost before them.
-            ended: called once, from that thread, when the device gives no more.
+        From the device's thread ``hear`` is called with samples, (n, channels) float32, which it
+        copies, and whether some were lost before them; ``ended`` once, when the device gives no
+        more.
         """
 
     def close(self) -> None:

@@ -119,12 +119,7 @@ class ConditionRows:
         self._samples, self._seconds, self._skip = 0, 0, 0
 
     def process(self, columns: FloatArray, mono: FloatArray) -> Track:
-        """The rows of the seconds that these further samples complete.
-
-        Args:
-            columns: shape (n, channels).
-            mono: shape (n,), their mean.
-        """
+        """The rows of the seconds that further samples, (n, channels), and their mean complete."""
         first, rows, begin = self._seconds, [], 0
         while mono.size - begin >= self._rate - self._samples:
             end = begin + self._rate - self._samples

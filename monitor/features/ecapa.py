@@ -103,12 +103,7 @@ _MOST_BYTES = 256 << 20  # the largest file has 83 MB
 
 
 class Encoder:
-    """The network, in evaluation mode, behind torchaudio's front end.
-
-    Args:
-        model: SpeechBrain's ``EncoderClassifier``.
-        digest: sha256 of the file of its weights.
-    """
+    """SpeechBrain's ``EncoderClassifier``, in evaluation mode, behind torchaudio's front end."""
 
     def __init__(self, model: Any, digest: str) -> None:
         self._model, self.digest = model, digest
@@ -117,14 +112,9 @@ class Encoder:
         model.mods["compute_features"] = front.to(model.device)
 
     def embed(self, windows: FloatArray) -> FloatArray:
-        """Embed windows of one length.
+        """Embed windows (b, n), mono at 16 kHz: (b, 192), each of length 1.
 
-        Args:
-            windows: shape (b, n), mono at 16 kHz, float32.
-
-        Returns:
-            Shape (b, 192), float32, each of length 1. The others of its batch change an embedding
-            by less than 1e-5.
+        The others of its batch change an embedding by less than 1e-5.
         """
         import torch
 
@@ -613,15 +603,7 @@ def speaker_model(path: str) -> SpeakerModel:
 
 @contextmanager
 def offered_model(path: str | Path) -> Iterator[str]:
-    """The network of a file is among the features, for the time of a block.
-
-    Yields:
-        the feature's name.
-
-    Raises:
-        UsageError: the extra ``onnx`` is not installed.
-        StoreError: the file cannot be read, or holds no such network.
-    """
+    """The network of a file is among the features, under the name that is given, for a block."""
     model = SpeakerModel(path)
     name = model.spec.name
     FEATURES[name] = Registered(lambda: SpeakerModel, model.another)

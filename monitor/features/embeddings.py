@@ -38,13 +38,7 @@ _AT_ONCE = 60 * RATE
 
 
 def window_spec(name: str, size: int, network: str | None = None) -> FeatureSpec:
-    """What embeddings of such windows look like.
-
-    Args:
-        name: of the feature.
-        size: dimensions of an embedding.
-        network: sha256 of the network's weights, where it is known.
-    """
+    """What embeddings of such windows look like; ``network`` is the sha256 of its weights."""
     return FeatureSpec(name, EMBEDDING, size, WINDOW_SECONDS, RATE, network)
 
 
@@ -266,16 +260,10 @@ class Network:
             raise StoreError(f"{label}: gives no embedding of one size for windows of 1 to 3 s")
 
     def embed(self, windows: FloatArray) -> FloatArray:
-        """Embed windows of one length, one after the other: together is no faster.
+        """Embed windows of one length, (b, n), one after the other: together is no faster.
 
-        Args:
-            windows: shape (b, n), mono at 16 kHz, float32.
-
-        Returns:
-            Shape (b, size), float32, each of length 1.
-
-        Raises:
-            StoreError: the network fails, or gives what is no number.
+        Shape (b, size), each of length 1; StoreError where the network fails or gives what is no
+        number.
         """
         return np.stack([self._run(window) for window in windows])
 

@@ -393,11 +393,7 @@ class _Recording:
 
 
 def _rate(feature: Feature) -> int:
-    """Of the audio it is fed.
-
-    Raises:
-        UsageError: it hears none.
-    """
+    """Of the audio it is fed; a UsageError where it hears none."""
     if feature.spec.rate is None:
         raise UsageError(f"feature {feature.spec.name} is made of words, and hears no audio")
     return feature.spec.rate

@@ -156,12 +156,11 @@ def caveats(names: Iterable[str]) -> list[str]:
 
 
 def followed(name: str) -> Sensitivity | None:
-    """How a feature is followed for changes of the voice, by its own statement.
+    """How a feature is followed for changes of the voice, by its own statement, or None.
 
-    Returns:
-        None for one that nobody registered, such as ready-made frames: nothing is known of how its
-        margins vary, so that no change is told by it. Templates of a network of one's own are
-        followed as `SpeakerModel` says, whether the file is at hand or not.
+    Of one that nobody registered, such as ready-made frames, nothing is known of how its margins
+    vary. Templates of a network of one's own are followed as `SpeakerModel` says, whether the file
+    is at hand or not.
     """
     entry = FEATURES.get(name)
     if entry is None and name.startswith(MODEL):

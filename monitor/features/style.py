@@ -258,11 +258,7 @@ def _word(text: str, where: str) -> str:
 
 
 def read_style_words(path: str | os.PathLike[str]) -> StyleWords:
-    """A list of words from a file of UTF-8 text; `StyleWords` says what its lines are.
-
-    Raises:
-        UsageError: it cannot be read, or is no such list; the message names the line.
-    """
+    """A list of words from a file of UTF-8 text, or a UsageError that names the line."""
     path = Path(path)
     try:
         with path.open("rb") as file:

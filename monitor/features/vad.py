@@ -44,14 +44,7 @@ class VoiceActivity:
         self.reset()
 
     def process(self, samples: FloatArray) -> BoolArray:
-        """Decide on the ticks that these further samples complete, so many at a time.
-
-        Args:
-            samples: shape (n,), mono at the rate; beyond [-1, 1] they are clipped.
-
-        Returns:
-            Shape (ticks,), True where there is speech.
-        """
+        """Decide on the ticks that these further samples, (n,), complete: True for speech."""
         scaled = self._framer.push(samples) * np.float32(_FULL_SCALE)
         np.rint(scaled, out=scaled)
         np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1, out=scaled)

@@ -165,14 +165,15 @@ class BlockStream:
 
 @dataclass(frozen=True, slots=True)
 class Separable:
-    """Each channel over time by itself, then all channels of a row together; plus the row itself.
+    """A separable convolution around a shortcut, over rows that come a block at a time.
+
+    Each channel over time by itself, then all channels of a row together; plus the row itself.
 
     Attributes:
         taps: shape (before + 1 + after, channels).
         before, after: rows that an output hears before its own and after it.
-        shift: shape (channels,), of the first half.
+        shift, bias: shape (channels,), of the first half and of the second.
         mix: shape (channels, channels), in to out.
-        bias: shape (channels,), of the second half.
     """
 
     taps: FloatArray
@@ -184,11 +185,7 @@ class Separable:
 
     @classmethod
     def named(cls, weights: Mapping[str, AnyArray], name: str, reach: AnyArray) -> Self:
-        """The block of a file of weights.
-
-        Raises:
-            KeyError, ValueError: it is not there, or does not fit.
-        """
+        """The block of a file of weights; KeyError or ValueError where there is none that fits."""
         before, after = (int(each) for each in reach)
         taps = np.ascontiguousarray(np.asarray(weights[f"{name}.depthwise"], np.float32).T)
         mix, bias = dense(weights, f"{name}.pointwise")
@@ -294,12 +291,8 @@ class Tape:
 class Tapes:
     """Blocks one after the other, over one stream.
 
-    Args:
-        blocks: as the network has them.
-        late: rows that the first one's input comes after its own time.
-
     Attributes:
-        late: rows that the last one's output comes after its own time.
+        late: rows that its output comes after its own time; as given, its input.
     """
 
     def __init__(self, blocks: list[Separable], late: int) -> None:

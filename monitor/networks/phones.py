@@ -134,10 +134,9 @@ class Token(NamedTuple):
 
 
 def tokens(log_posteriors: FloatArray) -> list[Token]:
-    """The phones of a stretch of speech: the best path, repetitions and blanks taken out.
+    """The phones of a stretch of speech, log posteriors of shape (k, 40), by the best path.
 
-    Args:
-        log_posteriors: shape (k, 40), as `PhoneStream` gives them.
+    Repetitions and blanks are taken out.
 
     Raises:
         UsageError: another shape.
@@ -218,11 +217,7 @@ class PhoneNetwork(StreamingNetwork):
 
 @cache
 def shipped_recogniser() -> PhoneNetwork:
-    """The network that ships with the package, loaded once.
-
-    Raises:
-        StoreError: its file is missing or damaged.
-    """
+    """The network that ships with the package, loaded once."""
     return PhoneNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
 
 
@@ -316,11 +311,7 @@ class UnitNetwork(StreamingNetwork):
 
 @cache
 def shipped_units() -> UnitNetwork:
-    """The network that ships with the package, loaded once.
-
-    Raises:
-        StoreError: its file is missing or damaged.
-    """
+    """The network that ships with the package, loaded once."""
     return UnitNetwork(*shipped_weights(Path(__file__).with_name("units.npz"), UNITS_SHA256))
 
 

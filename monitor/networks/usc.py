@@ -43,17 +43,14 @@ class Codebooks:
     (Zeghidour et al., "SoundStream", TASLP 2021).
 
     Args:
-        weights: by name, for each book i: ``book.i.in``, shape (d, channels), and its bias,
-            ``book.i.codes`` (size, d), ``book.i.out`` (channels, d) and its bias; ``clip``.
+        weights: for each book i ``book.i.in``, shape (d, channels), and its bias, ``book.i.codes``
+            (size, d), ``book.i.out`` (channels, d) and its bias; ``clip``.
 
     Attributes:
         size: codes of a book.
         dimensions: d, of a projection.
         channels: of a latent.
         clip: C, the L1 norm that projections of length 1 are clipped to where noise is added.
-
-    Raises:
-        KeyError, ValueError: they do not fit.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
@@ -78,18 +75,15 @@ class Codebooks:
     def codes(
         self, latents: FloatArray, books: int | None = None, *, noise: FloatArray | None = None
     ) -> IntArray:
-        """The code of each latent in each book.
+        """The code of each latent in each of the first books: shape (k, books), int64, from 0.
 
         Args:
-            latents: shape (k, channels).
+            latents: shape (k, channels). What else is in a call changes nothing.
             books: how many of the books, from C0 on; all by default.
             noise: shape (k, d), added to C0's projections after they were brought to length 1 and
                 clipped to the L1 norm `clip`; with Laplace noise of scale ``2 C / epsilon``
                 (`monitor.maths.composition`) C0 is (epsilon, 0)-private in the local sense, a
                 latent at a time; the other books are not.
-
-        Returns:
-            shape (k, books), int64, codes from 0. What else is in a call changes nothing.
 
         Raises:
             UsageError: another shape.
@@ -112,13 +106,7 @@ class Codebooks:
         return found
 
     def latents(self, codes: IntArray) -> FloatArray:
-        """What codes say of a latent: the sum over books.
-
-        Args:
-            codes: shape (k, b), of the first b books.
-
-        Returns:
-            shape (k, channels), float32.
+        """The sum over the first b books of what codes, shape (k, b), say: shape (k, channels).
 
         Raises:
             UsageError: another shape, or codes that there are none of.
@@ -148,21 +136,16 @@ _SILENCE = np.float32(np.log(FLOOR))
 
 
 class UscEncoder:
-    """The encoder's weights: separable convolutions at 50 frames a second, then at 25.
+    """The codec's encoder: one latent of each 40 ms of sound, as the samples come.
 
-    It hears log mel bands twice: as they are, and less their running mean.
-
-    Args:
-        weights: by name, as `recipes.usc.export` writes them.
+    Separable convolutions at 50 frames a second, then at 25, over log mel bands as they are and
+    less their running mean. Weights are by name, as `recipes.usc.export` writes them.
 
     Attributes:
         channels: numbers in a latent.
         late: whole latents that one comes after its own, at the next end of a block.
         look_ahead: seconds of audio after its own that a latent depends on; besides, a stream
             waits for whole blocks of 0.2 s.
-
-    Raises:
-        KeyError, ValueError: they do not fit.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
@@ -212,18 +195,14 @@ _FRAMES = 4  # of a latent
 
 
 class UscDecoder:
-    """The decoder's weights: separable convolutions at 25, at 50 and at 100 frames a second.
+    """The codec's decoder: log mel frames, four of each latent, as the latents come.
 
-    Args:
-        weights: by name, as `recipes.usc.export` writes them.
+    Separable convolutions at 25, at 50 and at 100 frames a second.
 
     Attributes:
         channels: numbers in a latent.
         late: frames of 10 ms that one comes after its own time; besides, a stream waits for
             five latents together.
-
-    Raises:
-        KeyError, ValueError: they do not fit.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
@@ -310,11 +289,7 @@ class UscNetwork(StreamingNetwork):
 
 @cache
 def shipped_codec() -> UscNetwork:
-    """The network that ships with the package, loaded once.
-
-    Raises:
-        StoreError: its file is missing or damaged.
-    """
+    """The network that ships with the package, loaded once."""
     return UscNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
 
 
@@ -351,17 +326,7 @@ class TokenStream:
         self._made = 0
 
     def push(self, samples: FloatArray) -> IntArray:
-        """Hear more.
-
-        Args:
-            samples: shape (n,), mono at 16 kHz in -1 to 1.
-
-        Returns:
-            shape (k,), int64, codes from 0; token i is of samples [640 i, 640 (i + 1)).
-
-        Raises:
-            UsageError: another shape.
-        """
+        """Hear more: the tokens known now, int64; token i is of samples [640 i, 640 (i + 1))."""
         return self._tokens(self._latents.push(samples))
 
     def flush(self) -> IntArray:

@@ -104,19 +104,13 @@ class RecordingOutcome:
 
     Attributes:
         first_alert_seconds: where in the audio the first alert was raised; None without one.
-        alerts, gaps, changes: how many.
         exit_status: what `monitor replay` of this recording alone leaves with.
-        session: the kind of session that the model is of, ``"cross"`` or ``"same"``; else empty.
         enrolled_too: whether another part of the recording was enrolled; None where unheard.
         undecided: alerts of which so short a recording says nothing; else empty.
         error: why it could not be heard to its end; empty where it could.
-        protected_bits, protected_bits_low, protected_bits_high, protected_at_least: of the
-            protected side, where there is one (``--protect``): the headline of the strongest
-            attacker tried.
-        protected_by: who that attacker is; else empty.
-        bandwidth_hz, snr_db, reverberation_seconds, clipping, level_db: what it sounds like.
-        differs: which of these are unlike the templates', or bad in themselves, with spaces
-            between them: then low bits are no safety.
+        protected_bits, protected_by: of the protected side: the strongest attacker who was tried.
+        differs: which conditions are unlike the templates', or bad in themselves, with spaces
+            between.
         notices: what was noticed of it, and of it alone, sentences with semicolons between them.
         crossings: when either side reached which bits (`monitor.alerts.crossings.as_text`).
     """
@@ -430,11 +424,7 @@ class SummaryFile(Managed):
         os.fsync(self._handle)
 
     def finish(self) -> None:
-        """Put the lines into natural order, one a recording: the last that was written.
-
-        Raises:
-            StoreError: it cannot be written; what was there stays.
-        """
+        """Put the lines into natural order, one a recording: the last that was written."""
         self._empty_folder()
         rows = [self.rows[name] for name in sorted(self.rows, key=natural)]
         if not self._parquet:
@@ -514,11 +504,7 @@ class _Task:
 
 
 def recordings_of(names: Sequence[str]) -> list[Path]:
-    """The recordings that files and folders stand for, each once, in natural order.
-
-    Raises:
-        UsageError: there is no such file or folder, or no recording in a folder.
-    """
+    """The recordings that files and folders stand for, each once, in natural order."""
     found: dict[str, Path] = {}
     for name in names:
         path = Path(name)

@@ -116,12 +116,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFile:
-    """The ledger that a run adds its session to.
-
-    Attributes:
-        path: the file.
-        reading_seconds: stream seconds from one kept reading to the next.
-    """
+    """The ledger that a run adds its session to, a kept reading every ``reading_seconds``."""
 
     path: str | os.PathLike[str]
     reading_seconds: float = 10.0
@@ -132,11 +127,7 @@ class LedgerFile:
         """Open the ledger, and make a fresh monitor go on from what it holds.
 
         No file is made where one must be there (``resume``), or where the monitor does not go with
-        a ledger.
-
-        Raises:
-            UsageError: nobody is watched, or the monitor begins afresh at a change of speaker.
-            StoreError: the ledger cannot be read, or does not fit.
+        a ledger: nobody is watched, or it begins afresh at a change of speaker.
         """
         from monitor.ledger import Ledger, LedgerSession
         from monitor.ledger.session import check
@@ -172,20 +163,9 @@ def fit_rules(
     start: dict[str, Any],
     monitor: Monitor,
 ) -> list[Notice]:
-    """Show the rules the ``start`` record, and write into it what was worked out for them.
+    """Show the rules the ``start`` record, and write ``alerts`` and ``alarms`` into it.
 
-    Args:
-        rules: a rule may have a ``record`` (what was worked out for it) and a ``note``.
-        actions: what alerts do.
-        monitor: fresh.
-        start: gets ``alerts``, where there are rules with a threshold, and ``alarms``, where
-            something was worked out.
-
-    Returns:
-        what a person should know of them.
-
-    Raises:
-        UsageError: a rule does not fit the stream.
+    Returns what a person should know of them; a rule that does not fit the stream is a UsageError.
     """
     if asked := [rule.terms() for rule in rules if isinstance(rule, Threshold)]:
         start["alerts"] = asked

@@ -23,12 +23,7 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Item, 
 
 
 def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptNote:
-    """The note of a transcript that was read.
-
-    Args:
-        transcript: of a recording.
-        seconds: when that ends; None where nobody knows.
-    """
+    """The note of a transcript; ``seconds``: when its recording ends, None where nobody knows."""
     named = transcript.speakers
     late = "" if seconds is None else transcript.beyond(seconds)
     return TranscriptNote(
@@ -191,15 +186,9 @@ def with_words(
 ) -> Beside:
     """A recording with its words: of ``talk.vtt`` beside ``talk.flac``, or as was chosen.
 
-    Args:
-        source: the recording, opened.
-        path: its file.
-        choice: which transcript, and whose words in it.
-        own: what the speaker is called elsewhere, as of `TranscriptChoice.read`.
-        start_seconds: where the source begins in the file.
-
-    Raises:
-        SourceError: there is no transcript, or it cannot be used.
+    ``own`` is what the speaker is called elsewhere, as of `TranscriptChoice.read`; the source
+    begins at ``start_seconds`` of the file. SourceError where there is no transcript that can be
+    used.
     """
     transcript = choice.read(Path(path), own=own)
     return Beside(source, words=transcript, start_seconds=start_seconds)

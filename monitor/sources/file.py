@@ -297,11 +297,7 @@ class File(BaseSource[Block | Gap]):
         return (self._provenance,)
 
     def blocks(self) -> Iterator[Block]:
-        """The whole recording, where less than that is of no use.
-
-        Raises:
-            SourceError: it breaks off.
-        """
+        """The whole recording; a SourceError where it breaks off."""
         for block in self:
             if not isinstance(block, Block):
                 raise SourceError(block.detail or f"{self.label}: {block.reason}")

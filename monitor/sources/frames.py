@@ -59,11 +59,7 @@ class Header:
 
 
 def read_header(value: Any, label: str) -> Header:
-    """A header from its JSON object.
-
-    Raises:
-        SourceError: it is of another schema, or malformed.
-    """
+    """A header from its JSON object; SourceError where it is of another schema, or malformed."""
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         raise SourceError(f"{label} is not of frames schema {SCHEMA}; write it with write_frames")
     sizes, seconds = value.get("sizes", {}), value.get("frame_seconds", {})
@@ -100,19 +96,13 @@ def _is_hash(value: Any) -> bool:
 
 
 class PrecomputedFrames:
-    """Checked frames of a whole recording.
+    """Checked frames of a whole recording; SourceError where they do not fit together.
 
     Args:
         label: how messages call the file.
         header: what the maker says.
         speech: shape (n,), one decision a tick.
         tracks: ticks, values and spans of each feature as they were read, not yet trusted.
-
-    Attributes:
-        features: what the frames of each feature look like.
-
-    Raises:
-        SourceError: shapes, kinds or ticks do not fit together.
     """
 
     def __init__(
@@ -281,11 +271,7 @@ def _span(where: str, name: str, value: Any) -> tuple[int, int]:
 
 
 def read_json_lines(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
-    """Read a file of frames.
-
-    Raises:
-        SourceError: a line is malformed; its number is named.
-    """
+    """Read a file of frames; a SourceError names the line that is malformed."""
     lines = _Lines(path.name)
     first = True
     with path.open(encoding="utf-8-sig") as file:

@@ -266,7 +266,7 @@ _LIST = "monitor devices lists them"
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An input: its number with PortAudio, which changes as devices come and go, and what it has."""
+    """An input: its number with PortAudio, which changes as devices come and go, what it has."""
 
     index: int
     name: str
@@ -277,11 +277,7 @@ class Device:
 
 
 def library() -> Any:
-    """The module sounddevice, with PortAudio behind it.
-
-    Raises:
-        SourceError: one of them is missing.
-    """
+    """The module sounddevice, with PortAudio behind it; a SourceError where one is missing."""
     try:
         import sounddevice
     except ImportError:
@@ -295,11 +291,7 @@ def library() -> Any:
 
 
 def devices() -> list[Device]:
-    """Every input there is, as PortAudio saw it when it was started or last rescanned.
-
-    Raises:
-        SourceError: PortAudio is missing, or fails.
-    """
+    """Every input there is, as PortAudio saw it when it was started or last rescanned."""
     sound = library()
     try:
         hosts = sound.query_hostapis()
@@ -422,11 +414,7 @@ class OpenedInput:
 
 
 def open_input(wanted: str | int | None = None, channels: int | None = None) -> OpenedInput:
-    """Open a device at its own rate.
-
-    Args:
-        wanted: as in `choose`.
-        channels: how many to hear, at most; None for one or two.
+    """Open a device, as `choose` finds it, at its own rate, with at most so many channels.
 
     Raises:
         SourceError: PortAudio is missing, there is no input, or it cannot be opened.
@@ -436,11 +424,7 @@ def open_input(wanted: str | int | None = None, channels: int | None = None) -> 
 
 
 def rescan() -> None:
-    """Look again which devices there are; no device may be open.
-
-    Raises:
-        SourceError: PortAudio cannot be started again.
-    """
+    """Look again which devices there are; no device may be open."""
     sound = library()
     try:
         sound._terminate()  # PortAudio has no other way
@@ -463,10 +447,8 @@ class Microphone(BaseSource[Block | Gap]):
 
     The device is opened at its own rate, and its callback fills an `AudioQueue`, whose gaps are
     those of the stream. A device that vanishes is waited for, and the stream goes on with a gap
-    (``"device lost"``); if it does not come back the stream ends with one.
-
-    Whatever keeps Python's lock for longer than a sound card's buffer lasts (0.2 s) makes it
-    overflow.
+    (``"device lost"``); if it does not come back the stream ends with one. Whatever keeps Python's
+    lock for longer than a sound card's buffer lasts (0.2 s) makes it overflow.
 
     Args:
         device: a number, a name or part of one, as `monitor devices` lists them; None for the
@@ -479,10 +461,6 @@ class Microphone(BaseSource[Block | Gap]):
         clock: wall seconds.
         opens: opens a device.
         rescans: looks which devices there are now.
-
-    Attributes:
-        label: the name of the device, once it is open.
-        seconds: audio seconds asked for, or None.
 
     Raises:
         UsageError: a length is not positive.
@@ -535,12 +513,7 @@ class Microphone(BaseSource[Block | Gap]):
         return 0.0 if self._queue is None else self._queue.behind_seconds(seconds - self._before)
 
     def open(self) -> None:
-        """Open the device now rather than at the first block.
-
-        Raises:
-            SourceError: PortAudio is missing, there is no input, or it cannot be opened.
-            UsageError: no input is meant, or more than one.
-        """
+        """Open the device now rather than at the first block, or raise as `open_input` does."""
         if self._input is None:
             self._input = self._opens(self._device, self._channels)
             self.label = self._input.name

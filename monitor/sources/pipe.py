@@ -54,13 +54,9 @@ class WavHeader:
 
 
 def read_header(read: Callable[[int], bytes]) -> WavHeader:
-    """The header of a WAV, leaving the pipe at its first sample.
+    """The header of a WAV, leaving the pipe at its first sample, or a SourceError.
 
-    Args:
-        read: gives exactly that many bytes, fewer only at the end of the pipe.
-
-    Raises:
-        SourceError: this is no WAV, or one of a kind that is not understood.
+    ``read`` gives exactly that many bytes, fewer only at the end of the pipe.
     """
     start = read(12)
     if not start:

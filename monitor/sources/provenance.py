@@ -46,11 +46,7 @@ def recording_hashes(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def file_hash(path: str | os.PathLike[str]) -> str:
-    """The first of them: that of the bytes.
-
-    Raises:
-        SourceError: the file cannot be read.
-    """
+    """The first of them: that of the bytes; SourceError where they cannot be read."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -93,9 +89,5 @@ def _audio_hash(path: Path) -> str | None:
 def provenance_of(
     path: str | os.PathLike[str], start_seconds: float = 0.0, end_seconds: float | None = None
 ) -> Provenance:
-    """That of a file, which is read for its fingerprints.
-
-    Raises:
-        SourceError: it cannot be read.
-    """
+    """That of a file, which is read for its fingerprints."""
     return Provenance(file_name(path), recording_hashes(path), start_seconds, end_seconds)

@@ -96,12 +96,7 @@ def open_source(name: str | os.PathLike[str], **options: Any) -> Source:
 
 
 def open_live_source(name: str, **options: Any) -> LiveSource:
-    """As `open_source`, of a source that does not wait.
-
-    Raises:
-        SourceError: it cannot be opened.
-        UsageError: it is a recording, or an option does not fit.
-    """
+    """As `open_source`, of a source that does not wait; UsageError of a recording."""
     source = open_source(name, **options)
     if not isinstance(source, LiveSource):
         raise UsageError(f"{source.label} is not heard live: use monitor replay")

@@ -170,11 +170,7 @@ class FrameAccumulator:
         )
 
     def begin_with(self, heard: HeardTotals) -> None:
-        """Start from what earlier streams brought.
-
-        Raises:
-            StoreError: it is of other features.
-        """
+        """Start from what earlier streams brought; StoreError where it is of other features."""
         for name, sketch in self.sketches.items():
             total = heard.totals.get(name)
             if total is None or total.shape != sketch.total.shape:
@@ -197,11 +193,7 @@ class FrameAccumulator:
         return int(self._ahead.shape[0])
 
     def take(self, frames: Frames) -> None:
-        """Take in a further run of ticks.
-
-        Raises:
-            UsageError: they could not be learnt; nothing has changed then.
-        """
+        """Take in a further run of ticks; after a UsageError nothing has changed."""
         check_frames(frames, {name: self._features[name] for name in self.sketches})
         start = self.arrived
         self.arrived += frames.speech.shape[0]
@@ -298,11 +290,7 @@ class FrameAccumulator:
         return plain, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state``, fresh; frames must then come in from the first tick again.
-
-        Raises:
-            StoreError: the state is of other features.
-        """
+        """Take up a ``state``, fresh; frames must then come in from the first tick again."""
         if set(plain["frames"]) != set(self.sketches):
             raise StoreError(f"the checkpoint does not fit: it is not of {'+'.join(self.sketches)}")
         for name, sketch in self.sketches.items():

@@ -202,8 +202,8 @@ class RatioBits:
             among the enrolled are as the scores have them.
         watched: evidence bits of the watched speaker, held to the support; None where nobody is.
         support: the most bits that the calibration can support, shape (R,).
-        at_least: where the figure was cut to the support: the watched speaker's, or the best
-            candidate's where nobody is watched; shape (R,).
+        at_least: where the figure (the best candidate's where nobody is watched) was cut, shape
+            (R,).
         area: how well ``enrolled_share`` told impostors from enrolled speakers in calibration: area
             under the ROC curve, shape (R,).
     """
@@ -261,11 +261,7 @@ def evidence_model_of(
 class Ratios:
     """Turns scores into likelihood ratios, by one more product with the population's cohort.
 
-    Args:
-        population: whose cohort scores are set against.
-        rank_model: with an evidence rank model; ask ``ratios_lack`` first.
-        scoring: the templates' common length.
-        watched: place of the watched speaker among the scoring's members, or None.
+    Ask ``ratios_lack`` first; ``watched`` is a place among the scoring's members, or None.
     """
 
     def __init__(
@@ -285,13 +281,7 @@ class Ratios:
     def at(
         self, seconds: FloatArray, totals: Mapping[str, AnyArray], scores: FloatArray
     ) -> RatioBits:
-        """What R moments say; a moment does not depend on the others.
-
-        Args:
-            seconds: T, speech seconds, shape (R,).
-            totals: of each feature's sketch, shape (R, M); every feature has a frame.
-            scores: raw, in the rank model's order of features, shape (R, F, N).
-        """
+        """What R moments say, by T, (R,), totals, (R, M) each, and raw scores (R, F, N)."""
         levels = [self._against[name].levels(totals[name]) for name in self.features]
         mean, spread = (np.stack(each, axis=1) for each in zip(*levels, strict=True))
         point = self.rank_model.at(seconds)
@@ -517,11 +507,7 @@ def choose_features(
 def choose_rank_model(
     rank_models: RankModels, features: tuple[str, ...], session: str
 ) -> tuple[RankModel, str, bool]:
-    """The rank model to use, the session it is of, and whether it favours the attacker.
-
-    Raises:
-        StoreError: there is none.
-    """
+    """The rank model to use, the session it is of, and whether it favours the attacker."""
     rank_model = rank_models.find(features, session)
     if rank_model is not None:
         return rank_model, session, False
@@ -555,11 +541,7 @@ def rows_by_features(
 
 
 def check_networks(population: Population, rank_model: RankModel) -> None:
-    """A rank model is about what one network makes of voices.
-
-    Raises:
-        StoreError: it was learnt from another one's frames than the templates were made of.
-    """
+    """Refuse a rank model of another network's frames than the templates were made of."""
     for name in rank_model.features:
         mine, theirs = rank_model.network(name), population.features[name].spec.network
         if mine != theirs:

@@ -111,17 +111,8 @@ class HeardAhead(WrappedSource):
     """The frames of recordings, computed by other processes ahead of the monitor that learns them.
 
     They are the same to the last bit as where the monitor hears the recordings itself. With fewer
-    recordings than processes the features of each are dealt out as well.
-
-    Args:
-        files: the recordings.
-        features: names of features; those that there are.
-        channel: the channel to hear, counted from 1; None mixes all of them.
-        levels: whether to follow what the voice comes through as well.
-        skip: frames complete by this tick need not be computed.
-        jobs: processes.
-        placed: gives the source of a recording, by its place, from its frames: with the words that
-            lie beside it, say.
+    recordings than processes the features of each are dealt out as well. ``placed`` gives the
+    source of a recording, by its place, from its frames: with the words that lie beside it, say.
     """
 
     repeatable = False

@@ -295,11 +295,7 @@ class Checkpoint:
             raise StoreError(Message(text, _REPLACE)) from error
 
     def check(self) -> None:
-        """See to it that nothing else lies in this place.
-
-        Raises:
-            StoreError: a file of somebody else's would be overwritten, and removed at the end.
-        """
+        """Refuse to overwrite, and to remove at the end, a file that is somebody else's."""
         if self._is_foreign():
             raise StoreError(
                 f"{self.path.name} lies where the checkpoint belongs and is none; move it away, or "

@@ -21,17 +21,10 @@ from monitor.types import TICKS_PER_SECOND, BoolArray, Frames, IntArray, Track, 
 class FrontEnd:
     """The features that a monitor listens for; those of audio are made when they are needed.
 
-    A feature, or a source of ready-made frames, is refused unless it makes the same frames as the
-    templates were made of: of the same kind and size, by the same network.
-
-    Args:
-        population: the templates.
-        names: of the features.
-        own: objects to use instead of the program's own, for some of them; a `FeatureSpec` for one
-            whose frames come ready-made beside audio.
-
-    Raises:
-        UsageError: one of them does not fit the population.
+    A feature, or a source of ready-made frames, is refused (UsageError) unless it makes the same
+    frames as the templates were made of: of the same kind and size, by the same network. ``own``
+    are objects to use instead of the program's own; a `FeatureSpec` for one whose frames come
+    ready-made.
     """
 
     def __init__(
@@ -63,11 +56,7 @@ class FrontEnd:
         return not self._own
 
     def use(self, features: Iterable[Feature]) -> None:
-        """Compute these features with objects of one's own, before anything was heard.
-
-        Raises:
-            UsageError: one of them is not of the kind or size that the population has.
-        """
+        """Compute these features with objects of one's own, before anything was heard."""
         for feature in features:
             name = feature.spec.name
             if name not in self._names:
@@ -77,11 +66,7 @@ class FrontEnd:
             self._own.add(name)
 
     def check(self, source: Source) -> None:
-        """See to it that ready-made frames are those that the templates were made of.
-
-        Raises:
-            UsageError: they are not.
-        """
+        """See to it that ready-made frames are those that the templates were made of."""
         stream_info = source.stream_info
         self.reset()
         for name in self._names:
@@ -99,12 +84,7 @@ class FrontEnd:
                 raise UsageError(Message(text, Argument("features"), ")"))
 
     def make(self) -> list[Feature]:
-        """The features that hear audio; made, and their networks loaded, once.
-
-        Raises:
-            UsageError: one is of another network than the templates, or cannot be computed here.
-            StoreError: a network is out of reach.
-        """
+        """The features that hear audio; made, and their networks loaded, once."""
         return self._those_that_take("audio")
 
     @property
@@ -117,11 +97,7 @@ class FrontEnd:
         return self._those_that_take("words")
 
     def expected(self, tracks: Mapping[str, Track]) -> dict[str, FeatureSpec]:
-        """What ready-made frames beside the clock must look like.
-
-        Raises:
-            UsageError: nobody said that they would come, and they are made here.
-        """
+        """What ready-made frames beside the clock must look like, where they were announced."""
         for name in tracks:
             if name in self._names and name not in self._given:
                 raise UsageError(
@@ -264,11 +240,7 @@ class BesideClock:
         self.begun = False
 
     def check(self, item: Words | Tracks) -> None:
-        """Refuse what could not be learnt, before anything of the stream changes.
-
-        Raises:
-            UsageError: it makes no sense, or nobody expects it.
-        """
+        """Refuse what could not be learnt, before anything of the stream changes."""
         if isinstance(item, Words):
             check_words(item)
         else:
@@ -308,11 +280,7 @@ class BesideClock:
 
 
 def check_words(words: Words) -> None:
-    """Refuse words that were never said.
-
-    Raises:
-        UsageError: shapes, types or ticks do not fit.
-    """
+    """Refuse words that were never said."""
     times = (words.begins, words.ends, words.known)
     if any(each.shape != (len(words.texts),) or each.dtype.kind not in "iu" for each in times):
         raise UsageError("words need as many begins, ends and knowns, in whole ticks")

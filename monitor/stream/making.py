@@ -369,12 +369,8 @@ class Assessed(NamedTuple):
 class ReadingMaker:
     """Makes readings of what was heard: headline, peak, guides (docs/method.md sections 5 and 6).
 
-    Args:
-        attacker: who weighs it.
-        watching: whether the closed-set figure is the local bits of a watched speaker, not the
-            attacker's confidence.
-        headline: ``"evidence"`` or ``"closed-set"``; the latter as long as there is no evidence.
-        bystanders: what names further people, if anything.
+    The closed-set figure is the local bits where somebody is watched (``watching``), else the
+    attacker's confidence; it is the ``headline`` as long as there is no evidence.
 
     Attributes:
         peak: the largest headline so far, bits.
@@ -472,15 +468,7 @@ class ReadingMaker:
         number: int,
         conditions: StreamConditions,
     ) -> Reading:
-        """The next reading of the stream.
-
-        Args:
-            tick: when.
-            assessed: what was heard by then.
-            opened: a change since which it is not known whose bits these are.
-            number: of the recording.
-            conditions: of the sound.
-        """
+        """The next reading; ``opened`` is a change since which it may be of two people."""
         made, attacker = assessed.assessment, self._attacker
         told = made.told._asdict()
         evidence = told.pop("evidence")

@@ -327,15 +327,10 @@ class Monitor:
         watch: str | None = None,
         **settings: Any,
     ) -> Self:
-        """A monitor of what a source brings.
+        """A monitor of what an opened source brings; ``settings`` as of `Monitor`.
 
-        Args:
-            source: opened. Where ``features`` is None, of ready-made frames the largest set of
-                what they hold is taken, and words beside audio are heard too.
-            population: the N enrolled speakers.
-            features: as of `Monitor`.
-            watch: the enrolled speaker to follow.
-            **settings: the rest, as of `Monitor`.
+        Where ``features`` is None, of ready-made frames the largest set of what they hold is taken,
+        and words beside audio are heard too.
 
         Raises:
             MonitorError: as `Monitor`; or there is no rank model for what the source brings.
@@ -377,11 +372,7 @@ class Monitor:
         return "evidence" if evidence and not self._closed_set else "closed-set"
 
     def prefer_closed_set(self) -> None:
-        """Make the closed-set figure the headline, to compare with one who has no evidence.
-
-        Raises:
-            UsageError: the stream has begun.
-        """
+        """Make the closed-set figure the headline, to compare with a monitor without evidence."""
         if self._begun:
             raise UsageError("prefer_closed_set comes before the first block of a stream")
         self._closed_set = True
@@ -393,15 +384,11 @@ class Monitor:
     def false_alarms(
         self, field: str, share: float = 0.05, horizon_seconds: float = 600.0
     ) -> FalseAlarms:
-        """The threshold that at most a share of other people's whole streams exceeds.
+        """The threshold that at most a share q of other people's whole streams exceeds.
 
-        For `alerts.Conformal`: by how high streams of others got in calibration, under the rank
-        model in use, the watched speaker not among them.
-
-        Args:
-            field: of a reading, as an alert names it.
-            share: q.
-            horizon_seconds: H, audio seconds from the beginning of a stream.
+        For `alerts.Conformal`: by how high streams of others got in calibration in
+        ``horizon_seconds``, under the rank model in use, the watched speaker not among them.
+        ``field`` is a reading's.
 
         Raises:
             UsageError: the rank models do not know it of that field, of so long a stream, or of as
@@ -468,16 +455,11 @@ class Monitor:
         self.conditions = StreamConditions(self.population.condition(self.watch))
 
     def twin(self, population: Population | None = None) -> tuple[Monitor, ToldTurns]:
-        """A fresh monitor with the same settings, for the same voice in another guise.
+        """A fresh monitor with the same settings for the same voice in another guise.
 
-        It looks for no changes of speaker: they are told, and it does as this one does. It names no
-        bystanders.
-
-        Args:
-            population: other templates of the same people, with rank models; None for the same.
-
-        Returns:
-            the monitor, and what is told of changes.
+        It looks for no changes of speaker: they are told, by the second value, and it names no
+        bystanders. ``population`` has other templates of the same people, with rank models; None
+        for the same.
         """
         own = population is None
         settings = asdict(self.settings) | {"bystanders": None}
@@ -495,11 +477,7 @@ class Monitor:
         return made, told
 
     def begin_with(self, heard: HeardTotals, peak_bits: float = 0.0) -> None:
-        """Start from what earlier streams of the same voice brought: T and the bits go on there.
-
-        Args:
-            heard: their sums, of at least the features listened for.
-            peak_bits: the largest headline so far.
+        """Start from the sums of earlier streams of the same voice: T and the bits go on there.
 
         Raises:
             UsageError: the stream has begun.
@@ -594,11 +572,7 @@ class Monitor:
         return heard if before is None else heard - before
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
-        """A running stream holds detectors that cannot be copied.
-
-        Raises:
-            UsageError: always; it says what to do instead.
-        """
+        """Refuse: a running stream holds detectors that cannot be copied."""
         raise UsageError(
             "a Monitor cannot be copied or pickled: it is in the middle of a stream; make another "
             "one of the same population, and hand over state() to its restore()"

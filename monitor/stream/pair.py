@@ -40,12 +40,10 @@ class MonitorPair:
     Args:
         clear: hears the voice as it is; fresh, and asked about the source (`Monitor.fit_to`).
         protect: blocks of audio to blocks of as much audio, protected.
-        population: templates of the same people made of protected speech, with rank models learnt
-            on such speech: what an attacker has who knows the anonymiser. None for an attacker
-            alone who has not enrolled protected speech, which understates what others learn.
+        population: templates and rank models of protected speech of the same people: of an attacker
+            who knows the anonymiser. None understates what others learn.
 
     Attributes:
-        clear: as given.
         attackers: by what they know, the monitors of the protected side.
         notices: what a person should know of the two, one sentence each.
 
@@ -84,12 +82,7 @@ class MonitorPair:
         self._features = features
 
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
-        """Refuse what cannot be protected, and protected audio that was enrolled.
-
-        Raises:
-            UsageError: the source brings ready-made frames.
-            OverlapError: the source was enrolled.
-        """
+        """Refuse what cannot be protected (UsageError), and protected audio that was enrolled."""
         stream_info = source.stream_info
         if not stream_info.audio or stream_info.tracks:
             raise UsageError(
@@ -175,11 +168,7 @@ class MonitorPair:
         return plain, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state``; the stream must then be fed from its first sample again.
-
-        Raises:
-            StoreError: the state is of other features.
-        """
+        """Take up a ``state``; the stream must then be fed from its first sample again."""
         self.clear.restore(plain, arrays)
         for name, monitor in self.attackers.items():
             prefix = f"protected/{name}/"

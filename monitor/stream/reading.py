@@ -46,13 +46,8 @@ class Bystander:
 class Bystanders:
     """Who else became more probable: those whose probability among M people lies above a level.
 
-    Everybody enrolled loses when anybody speaks (docs/method.md section 10).
-
-    Args:
-        names: the N candidates.
-        watched: who is followed and no bystander; None where nobody is.
-        people: M, at least N.
-        level: a probability, over 1/M.
+    Everybody enrolled loses when anybody speaks (docs/method.md section 10). ``people`` is M, at
+    least N; ``watched`` is no bystander.
 
     Raises:
         UsageError: the level is no probability, or one that everybody begins with.
@@ -71,11 +66,7 @@ class Bystanders:
         self._watched = None if watched is None else self._names.index(watched)
 
     def each(self, ratios: Sequence[FloatArray | None]) -> list[tuple[Bystander, ...] | None]:
-        """Those at each of R moments, the most probable first; None where nothing was learnt.
-
-        Args:
-            ratios: bits of everybody's likelihood ratio, shape (N,) each, or None.
-        """
+        """Those at each of R moments, the most probable first, by everybody's bits, (N,)."""
         made: list[tuple[Bystander, ...] | None] = [None] * len(ratios)
         some = [r for r, row in enumerate(ratios) if row is not None]
         if not some:
@@ -170,14 +161,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """A feature that is followed for changes.
-
-    Attributes:
-        kind: of its frames.
-        others: the population's templates, shape (N, M); of levels, the stream's own affair, (0,
-            M).
-        how: its own settings.
-    """
+    """A feature that is followed for changes; ``others`` are templates, (N, M), of levels none."""
 
     kind: Kind
     others: AnyArray
@@ -250,11 +234,7 @@ class ChangeDetector:
         self._tick = 0
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:
-        """Hear one step of the stream: the frames of each feature since the last one, up to a tick.
-
-        Raises:
-            UsageError: frames of another kind or size.
-        """
+        """Hear the frames of each feature since the last step, up to a tick."""
         began = self._tick
         self._tick = tick
         noticed = {
@@ -318,11 +298,7 @@ class ChangeDetector:
         return {"tick": self._tick, **asked}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state`` of a detector made with the same arguments.
-
-        Raises:
-            StoreError: the state is of other features.
-        """
+        """Take up a ``state`` of a detector made with the same arguments."""
         if not set(plain["asked"]) <= set(self._voices):
             raise StoreError("the checkpoint does not fit: it asks for features that are not there")
         self._tick, self._asked = int(plain["tick"]), tuple(plain["asked"])
