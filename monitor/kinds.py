@@ -15,7 +15,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -309,18 +309,16 @@ class FollowedVoice:
             return False
         unseen = self._margins[-1:]
         if self._adwin is None:
-            self._adwin, unseen = self._fresh_adwin(grace), self._margins
+            self._adwin = adwin()(
+                delta=self._how.delta,
+                clock=1,
+                min_window_length=self._how.min_units,
+                grace_period=grace,
+            )
+            unseen = self._margins
         for margin in unseen:
             self._adwin.update(margin * self._how.gain)
         return bool(self._adwin.drift_detected)
-
-    def _fresh_adwin(self, grace: int) -> ADWIN:
-        return adwin()(
-            delta=self._how.delta,
-            clock=1,
-            min_window_length=self._how.min_units,
-            grace_period=grace,
-        )
 
     def state(self) -> dict[str, AnyArray]:
         """Everything needed to go on as if never stopped."""
@@ -406,7 +404,6 @@ class Kind(ABC):
         return self.name
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
-
         return kind, (self.name,)
 
     def similarity(self, name: str | None = None) -> Similarity:
@@ -417,8 +414,6 @@ class Kind(ABC):
             known = ", ".join(self.similarities)
             raise UsageError(f"similarity {name!r} is not one of {known}")
         return self.similarities[name]
-
-    # ------------------------------------------------------------------------------ frames
 
     @abstractmethod
     def none(self, size: int) -> AnyArray:
@@ -448,15 +443,13 @@ class Kind(ABC):
         """Whether frames of one size can be compared with templates of another."""
         return size == enrolled
 
-    # -------------------------------------------------------------------- sums and templates
-
-    @abstractmethod
     def sketch(self, size: int) -> AnySketch:
         """An empty sketch."""
+        raise self._in_no_template()
 
-    @abstractmethod
     def total(self, values: AnyArray, size: int) -> AnyArray:
         """What a sketch of these frames would hold, shape (size,), worked out at once."""
+        raise self._in_no_template()
 
     def narrow(self, values: AnyArray, size: int) -> AnyArray:
         """The same frames in as little memory as holds them."""
@@ -466,27 +459,30 @@ class Kind(ABC):
         """Seconds that one frame takes to hear; 0 where it stands for a moment."""
         return 0.0
 
-    @abstractmethod
     def packed(self, slices: AnyArray) -> AnyArray:
         """The sketches of template slices, shape (S, M), as a store keeps them."""
+        raise self._in_no_template()
 
-    @abstractmethod
     def wrong_slices(self, slices: AnyArray) -> str:
         """What slices of a store should be and are not; empty where nothing is wrong."""
+        return "of another kind: levels make no templates"
 
-    @abstractmethod
     def background_row(self, sketch: AnySketch) -> AnyArray:
         """What a cohort keeps of one of its speakers, shape (M,)."""
+        raise self._in_no_template()
 
-    @abstractmethod
     def packed_background(self, rows: AnyArray) -> AnyArray:
         """The rows of a cohort, shape (C, M), as a store keeps them."""
+        raise self._in_no_template()
+
+    def _in_no_template(self) -> UsageError:
+        return UsageError(
+            f"{self.name} are followed for changes alone: no template is made of them"
+        )
 
     def wrong_background(self, rows: AnyArray) -> str:
         """What rows of a cohort do not hold; empty where nothing is wrong."""
         return ""
-
-    # --------------------------------------------------------------------------- changes
 
     @abstractmethod
     def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
@@ -830,7 +826,7 @@ HISTOGRAM: Kind = _HistogramKind()
 
 
 class _LevelsKind(Kind):
-    """Frames are levels in bels, shape (k, M)."""
+    """Frames are levels in bels, shape (k, M), of what a voice comes through; in no template."""
 
     name = "levels"
     enrolled = False
@@ -852,30 +848,8 @@ class _LevelsKind(Kind):
         if values.dtype.kind != "f" or values.shape != (count, size):
             raise UsageError(f"the levels of {name} must be floats, shape (k, {size})")
 
-    def sketch(self, size: int) -> AnySketch:
-        return self._refused(size)
-
-    def total(self, values: AnyArray, size: int) -> AnyArray:
-        return self._refused(size)
-
-    def packed(self, slices: AnyArray) -> AnyArray:
-        return self._refused(slices)
-
-    def wrong_slices(self, slices: AnyArray) -> str:
-        return "of another kind: levels make no templates"
-
-    def background_row(self, sketch: AnySketch) -> AnyArray:
-        return self._refused(sketch)
-
-    def packed_background(self, rows: AnyArray) -> AnyArray:
-        return self._refused(rows)
-
     def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
         return _LevelsFollowed(others.shape[1], how)
-
-    @staticmethod
-    def _refused(_: object) -> NoReturn:
-        raise UsageError("levels are followed for changes alone: no template is made of them")
 
 
 class _LevelsFollowed(FollowedVoice):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.features.framing import Framer
+from monitor.features.framing import AudioFeature, Framer
 from monitor.kinds import LEVELS, FeatureSpec, Sensitivity
 from monitor.maths.condition import ROW, describe_second
 from monitor.maths.spectra import fft
@@ -28,7 +28,7 @@ _EDGES = np.searchsorted(np.fft.rfftfreq(_LENGTH, 1 / _RATE), BANDS_HZ)
 _WIDTHS = np.diff(_EDGES).astype(np.float32)
 
 
-class Channel:
+class Channel(AudioFeature):
     """Levels of what a voice comes through, for each three seconds with speech, in bels.
 
     The quiet and the loud level of ten bands. Another microphone, room, line or gain moves some of
@@ -64,19 +64,11 @@ class Channel:
         levels, speech = (np.concatenate(each) for each in zip(*map(_levels, some), strict=True))
         return Track(ticks[due][speech], levels[speech])
 
-    def flush(self) -> Track:
-        """Nothing: less than three seconds are left."""
-        return self.spec.no_frames()
-
-    def skip_to(self, tick: int) -> None:
-        """Levels complete by ``tick`` (counted from the last reset) are not computed."""
-        self._skip = tick
-
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
+        super().reset()
         self._framer = Framer(SECONDS * _RATE, SECONDS * _RATE)
         self._heard = 0
-        self._skip = 0
 
 
 def _levels(pieces: FloatArray) -> tuple[FloatArray, BoolArray]:

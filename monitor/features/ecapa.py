@@ -35,6 +35,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from monitor import lazy
 from monitor.errors import StoreError, UsageError
 from monitor.features.embeddings import Network, SpeechWindows, network_bytes, window_spec
 from monitor.features.registry import FEATURES, MODEL, Registered
@@ -282,7 +283,10 @@ def _brief(error: BaseException) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the warnings of others: what went wrong is said once, by an error."""
+    """Without the warnings of others, in the command line's process alone; errors say it all."""
+    if not lazy.own_process:
+        yield
+        return
     loggers = [logging.getLogger(name) for name in ("huggingface_hub", "speechbrain")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
@@ -377,8 +381,7 @@ def graph(encoder: Encoder) -> bytes:
         return torch.cat([mean, variance.clamp(min=least).sqrt()], dim=1)
 
     made = io.BytesIO()
-    with warnings.catch_warnings(), torch.inference_mode():
-        warnings.simplefilter("ignore")  # the exporter warns of being the older one, at every call
+    with _quiet(), torch.inference_mode():  # the exporter warns of being the older one
         torch.onnx.export(
             Network().eval(),
             (torch.zeros(2, 3 * front.mel.sample_rate),),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.features.framing import join_tracks
+from monitor.features.framing import AudioFeature, join_tracks
 from monitor.features.vad import VoiceActivity
 from monitor.kinds import EMBEDDING, FeatureSpec, Sensitivity
 from monitor.maths.spectra import fft
@@ -42,7 +42,7 @@ def window_spec(name: str, size: int, network: str | None = None) -> FeatureSpec
     return FeatureSpec(name, EMBEDDING, size, WINDOW_SECONDS, RATE, network)
 
 
-class SpeechWindows:
+class SpeechWindows(AudioFeature):
     """Embedding feature: the speech of a recording, pauses left out, three seconds at a time.
 
     A frame is complete once three seconds of speech are together; they may lie far apart. Of what
@@ -82,17 +82,13 @@ class SpeechWindows:
             return self.spec.no_frames()
         return Track(np.array([self._ticks]), self._encoder.embed(last[None]))
 
-    def skip_to(self, tick: int) -> None:
-        """Windows complete by ``tick`` (counted from the last reset) are not embedded."""
-        self._skip = tick
-
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
+        super().reset()
         self._vad.reset()
         self._rest: FloatArray = np.empty(0, np.float32)  # less than a tick
         self._filled = 0
         self._ticks = 0
-        self._skip = 0
 
     def _hear(self, samples: FloatArray) -> Track:
         heard = np.concatenate((self._rest, samples))

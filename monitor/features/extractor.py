@@ -11,7 +11,7 @@ import soxr
 
 from monitor.errors import UsageError
 from monitor.features.channel import CONDITION, ConditionRows
-from monitor.features.framing import BadSamples, columns_of, join_frames, join_tracks, shift_track
+from monitor.features.framing import BadSamples, columns_of, join_frames, join_tracks
 from monitor.features.vad import DECISION_TICKS, VAD_RATE, VoiceActivity
 from monitor.jobs import one_thread
 from monitor.maths.spectra import fft
@@ -352,7 +352,7 @@ class _Recording:
         tracks = self._feed(sounds)
         if self._conditions is not None:
             rows = self._conditions.process(columns, mono)
-            tracks[CONDITION] = shift_track(rows, self._first_tick)
+            tracks[CONDITION] = rows.shifted(self._first_tick)
         complete = min(heard * TICKS_PER_SECOND // rate for rate, heard in self._heard.items())
         speech = self._due(min(complete, self._ticks + self._waiting.size))
         losses = self._bad_samples.report(self._ticks)
@@ -361,7 +361,7 @@ class _Recording:
     def flush(self) -> Frames:
         tracks = self._feed({rate: each.flush() for rate, each in self._resamplers.items()})
         for feature in self._features:
-            last = shift_track(feature.flush(), self._first_tick)
+            last = feature.flush().shifted(self._first_tick)
             name = feature.spec.name
             tracks[name] = join_tracks(tracks[name], last)
         ends = [(self._source_rate, self._source_heard), *self._heard.items()]
@@ -377,7 +377,7 @@ class _Recording:
             self._heard[rate] += sound.size
         self._decide(sounds[VAD_RATE])
         return {
-            each.spec.name: shift_track(each.process(sounds[_rate(each)]), self._first_tick)
+            each.spec.name: each.process(sounds[_rate(each)]).shifted(self._first_tick)
             for each in self._features
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.features.framing import Framer
+from monitor.features.framing import AudioFeature, Framer
 from monitor.kinds import HISTOGRAM, FeatureSpec, Sensitivity
 from monitor.maths.spectra import fft
 from monitor.types import FloatArray, IntArray, Track
@@ -31,7 +31,7 @@ _LAGS = np.arange(_SEARCH_FROM, HIGHEST_LAG + 1, dtype=np.float32)[:, None]
 _PRIORITY = np.arange(HIGHEST_LAG - _SEARCH_FROM + 1, 0, -1, dtype=np.uint8)[:, None]
 
 
-class F0:
+class F0(AudioFeature):
     """Histogram feature: the YIN lags of voiced frames every 10 ms, as bins from the lowest lag on.
 
     A. de Cheveigné and H. Kawahara, "YIN, a fundamental frequency estimator for speech and music",
@@ -63,19 +63,11 @@ class F0:
         voiced = np.flatnonzero(lags)
         return Track(voiced + _tick(start + skipped), lags[voiced] - LOWEST_LAG)
 
-    def flush(self) -> Track:
-        """Nothing: a frame that the recording cuts short is not measured."""
-        return self.spec.no_frames()
-
-    def skip_to(self, tick: int) -> None:
-        """Frames complete by ``tick`` (counted from the last reset) are not computed."""
-        self._skip = tick
-
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
+        super().reset()
         self._framer = Framer(FRAME, HOP)
         self._heard = 0
-        self._skip = 0
 
 
 def _tick(frame: int) -> int:

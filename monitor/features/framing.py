@@ -10,7 +10,29 @@ from numpy.lib.stride_tricks import as_strided
 
 from monitor.audio_limits import LEAST_RATE, MOST_CHANNELS, MOST_RATE
 from monitor.errors import SourceError, UsageError
+from monitor.kinds import FeatureSpec
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track
+
+
+class AudioFeature:
+    """What features of audio share: the tick up to which no frames are wanted.
+
+    `reset` is to be called when one is made.
+    """
+
+    spec: FeatureSpec
+
+    def flush(self) -> Track:
+        """Frames that only the end of the recording completes: none."""
+        return self.spec.no_frames()
+
+    def skip_to(self, tick: int) -> None:
+        """Frames complete by ``tick`` (counted from the last reset) are not given."""
+        self._skip = tick
+
+    def reset(self) -> None:
+        """Forget everything heard: the next sample is the first of a recording."""
+        self._skip = 0
 
 
 class Framer:
@@ -188,11 +210,3 @@ def join_runs(runs: Sequence[Frames]) -> Frames:
         pairs = [joined[at : at + 2] for at in range(0, len(joined), 2)]
         joined = [join_frames(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
     return joined[0]
-
-
-def shift_track(track: Track, ticks: int) -> Track:
-    """The same frames, so many ticks later."""
-    if not ticks:
-        return track
-    spans = None if track.spans is None else track.spans + ticks
-    return Track(track.ticks + ticks, track.values, spans)

@@ -8,6 +8,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.features.extractor import Resampler
+from monitor.features.framing import AudioFeature
 from monitor.features.vad import VoiceActivity
 from monitor.kinds import HISTOGRAM, FeatureSpec, Sensitivity
 from monitor.networks.layers import BLOCK, RATE
@@ -22,7 +23,7 @@ __all__ = ["Codes", "Phones", "SaidPhone", "Tokens", "said_phones"]
 _TICK = 16_000 // TICKS_PER_SECOND
 
 
-class Codes:
+class Codes(AudioFeature):
     """Histogram feature: the codes that a streaming network gives a voice, in speech.
 
     A frame counts where voice activity takes all of it for speech. Its span says which audio it
@@ -73,17 +74,13 @@ class Codes:
         codes = np.concatenate((self._stream.push(rest), self._stream.flush()))
         return self._out(codes[: self._speech.size])
 
-    def skip_to(self, tick: int) -> None:
-        """Frames complete by ``tick`` (counted from the last reset) are not given."""
-        self._skip = tick
-
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
+        super().reset()
         self._stream.reset()
         self._vad.reset()
         self._rest = np.empty(0, np.float32)
         self._heard = 0  # ticks
-        self._skip = 0
         self._next = 0  # the frame that comes out of the network next
         self._speech: BoolArray = np.empty(0, np.bool_)  # whether it and those after it are speech
 

@@ -130,18 +130,18 @@ class BlockStream:
         """What whole blocks give, shape (b, *block)."""
         raise NotImplementedError
 
-    def push(self, rows: FloatArray) -> AnyArray:
-        """What is known after further rows, and was not before.
+    def push(self, samples: FloatArray) -> AnyArray:
+        """What is known after further samples, or rows of numbers, and was not before.
 
         Raises:
             UsageError: another shape.
         """
-        if rows.shape[1:] != self._silence.shape[1:] or not rows.ndim:
+        if samples.shape[1:] != self._silence.shape[1:] or not samples.ndim:
             if self._silence.ndim == 1:
                 raise UsageError("a stream of samples has one axis")
             raise UsageError(f"rows have the shape (k, {self._silence.shape[1]})")
-        self._taken += len(rows)
-        waiting = np.concatenate([self._waiting, rows], dtype=np.float32)
+        self._taken += len(samples)
+        waiting = np.concatenate([self._waiting, samples], dtype=np.float32)
         whole = len(waiting) // len(self._silence) * len(self._silence)
         self._waiting = waiting[whole:].copy()
         if not whole:

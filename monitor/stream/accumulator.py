@@ -205,11 +205,11 @@ class FrameAccumulator:
                 fresh = replace(track, ticks=np.maximum(track.ticks, start + 1))
                 if name in self.sketches:
                     counts = self._features[name].kind.counting(fresh.values)
-                    fresh = fresh if counts is None else _picked(fresh, counts)
+                    fresh = fresh if counts is None else fresh.some(counts)
                 early = self._early.get(name)
                 joined = fresh if early is None else join_tracks(early, fresh)
                 if np.any(joined.ticks[1:] < joined.ticks[:-1]):  # one that was known late
-                    joined = _picked(joined, np.argsort(joined.ticks, kind="stable"))
+                    joined = joined.some(np.argsort(joined.ticks, kind="stable"))
                 self._early[name] = joined
 
     def moments(self, ticks: list[int], *, everything: bool = False) -> Moments:
@@ -273,7 +273,7 @@ class FrameAccumulator:
         self._ahead = self._ahead.copy()
         for name, track in self._early.items():
             left = np.zeros(len(track.ticks), np.bool_) if everything else track.ticks > self.tick
-            self._early[name] = _picked(track, left)
+            self._early[name] = track.some(left)
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """What was learnt: plain values and arrays."""
@@ -304,8 +304,3 @@ class FrameAccumulator:
         if (carried := plain.get("carried")) is not None:
             totals = {name: arrays[f"carried/{name}"] for name in self.sketches}
             self.carried = HeardTotals(totals=totals, **carried)
-
-
-def _picked(track: Track, which: AnyArray) -> Track:
-    spans = None if track.spans is None else track.spans[which]
-    return Track(track.ticks[which], track.values[which], spans)

@@ -859,7 +859,9 @@ class Attacker:
     ) -> WeighedScores | None:
         """Fill in the readings of one feature; what it says at the moments at which it has any."""
         zero = ZERO if self.watched else None
-        nothing = FeatureReading.of(0.0, None, ZERO, zero, zero, ZERO)
+        nothing = FeatureReading.of(
+            0.0, None, expected_bits=ZERO, rank_bits=zero, local_bits=zero, gain_bits=ZERO
+        )
         for reading in readings:
             reading[name] = nothing
         some = np.flatnonzero(heard.frames)
@@ -879,7 +881,12 @@ class Attacker:
         for i, r in enumerate(some.tolist()):
             expected, (rank, rank_bits) = posterior_model.expected.at(seconds[i]), ranks[i]
             readings[r][name] = FeatureReading.of(
-                usable[i], rank, expected, rank_bits, weighed.local[i], weighed.gain[i]
+                usable[i],
+                rank,
+                expected_bits=expected,
+                rank_bits=rank_bits,
+                local_bits=weighed.local[i],
+                gain_bits=weighed.gain[i],
             )
         return weighed
 

@@ -19,7 +19,7 @@ from monitor.maths.landmarks import (
     unpack,
 )
 from monitor.population.population import Population
-from monitor.types import TICKS_PER_SECOND, BoolArray, Frames, IntArray, Notice, Track
+from monitor.types import TICKS_PER_SECOND, BoolArray, Frames, IntArray, Notice
 
 WINDOW_TICKS = 10 * TICKS_PER_SECOND
 LEAST = ((16, 4), (30, 3))
@@ -218,13 +218,11 @@ class RepeatFinder:
             return frames
         again = self._again(start + 1 + np.arange(len(frames.speech)))
         self.seconds += np.count_nonzero(again & frames.speech) / TICKS_PER_SECOND
-        tracks = {name: self._left(track, start) for name, track in frames.tracks.items()}
+        tracks = {
+            name: track.some(~self._again(np.maximum(track.ticks, start + 1)))
+            for name, track in frames.tracks.items()
+        }
         return replace(frames, speech=frames.speech & ~again, tracks=tracks)
-
-    def _left(self, track: Track, start: int) -> Track:
-        kept = ~self._again(np.maximum(track.ticks, start + 1))
-        spans = None if track.spans is None else track.spans[kept]
-        return Track(track.ticks[kept], track.values[kept], spans)
 
     def _again(self, ticks: IntArray) -> BoolArray:
         """Whether each tick lies in a stretch that repeats what was heard before."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from monitor.errors import Argument, Message, UsageError
-from monitor.features.framing import shift_track
 from monitor.features.registry import followed, make, takes
 from monitor.kinds import FeatureSpec, Sensitivity, unlike_networks
 from monitor.population.population import Population
@@ -275,7 +274,7 @@ class BesideClock:
         return self._frames(last) if any(len(each.ticks) for each in last.values()) else None
 
     def _frames(self, tracks: dict[str, Track]) -> Frames:
-        moved = {name: shift_track(track, self._first) for name, track in tracks.items()}
+        moved = {name: track.shifted(self._first) for name, track in tracks.items()}
         return Frames(np.empty(0, np.bool_), moved, (), self._recording or 0)
 
 

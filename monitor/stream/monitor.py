@@ -376,10 +376,7 @@ class Monitor:
         if self._begun:
             raise UsageError("prefer_closed_set comes before the first block of a stream")
         self._closed_set = True
-        carried, peak = self._accumulator.carried, self._maker.peak
-        self._begin()
-        if carried is not None:
-            self.begin_with(carried, peak)
+        self._begin_again()
 
     def false_alarms(
         self, field: str, share: float = 0.05, horizon_seconds: float = 600.0
@@ -408,12 +405,10 @@ class Monitor:
             horizon_seconds,
             watch=self.watch,
             headline=self.headline,
-            most_bits=self.attacker.most_bits(self._resolved(field)),
+            most_bits=self.attacker.most_bits(
+                HEADLINES[self.headline] if field == "bits" else field
+            ),
         )
-
-    def _resolved(self, field: str) -> str:
-        """The name of the figure that the headline is."""
-        return HEADLINES[self.headline] if field == "bits" else field
 
     def reset(self) -> None:
         """Forget the stream; the next block starts a new one."""
@@ -453,6 +448,13 @@ class Monitor:
         # where the evidence begins afresh nothing adds up over recordings
         self.recordings = Recordings(None if self._turns.afresh else partial(unlike, specs))
         self.conditions = StreamConditions(self.population.condition(self.watch))
+
+    def _begin_again(self) -> None:
+        """Begin with what the stream was to begin with."""
+        carried, peak = self._accumulator.carried, self._maker.peak
+        self._begin()
+        if carried is not None:
+            self.begin_with(carried, peak)
 
     def twin(self, population: Population | None = None) -> tuple[Monitor, ToldTurns]:
         """A fresh monitor with the same settings for the same voice in another guise.
@@ -650,11 +652,8 @@ class Monitor:
                     f"was "
                     'enrolled too: begin with Monitor(session="same")'
                 )
-            carried, peak = self._accumulator.carried, self._maker.peak
             self._weigh_in(session)
-            self._begin()
-            if carried is not None:
-                self.begin_with(carried, peak)
+            self._begin_again()
         self.front_end.check(source)
         self._labels = source.labels
         self._words_come = source.stream_info.words

@@ -16,7 +16,7 @@ from monitor.kinds import FollowedVoice, Kind, Sensitivity
 from monitor.maths.condition import Condition
 from monitor.maths.evidence import bits_among, crowd_bits, posterior_among, total_bits
 from monitor.phrases import one_in
-from monitor.records.keys import HEADLINES
+from monitor.records.keys import HEADLINES, with_limits
 from monitor.records.reading import READING
 from monitor.types import TICKS_PER_SECOND, AnyArray, FloatArray, IntArray
 
@@ -353,19 +353,10 @@ class FeatureReading:
     gain_bits_high: float
 
     @classmethod
-    def of(
-        cls,
-        usable: float,
-        rank: float | None,
-        expected: Bits,
-        rank_bits: Bits | None,
-        local: Bits | None,
-        gain: Bits,
-    ) -> FeatureReading:
+    def of(cls, usable: float, rank: float | None, **figures: Bits | None) -> FeatureReading:
         """Of figures that carry their limits."""
-        none: Sequence[Any] = (None, None, None)
-        figures = (*expected, *(rank_bits or none), *(local or none), *gain)
-        return cls(usable, rank, *figures)
+        flat = [with_limits(name, figure) for name, figure in figures.items()]
+        return cls(usable, rank, **{key: value for each in flat for key, value in each.items()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from monitor import lazy
 from monitor.errors import MonitorError, StoreError, UsageError
 from monitor.features import ecapa as module
 from monitor.features.ecapa import HUB, Identity, encoder, exported_encoder, resolve
@@ -305,3 +308,14 @@ def test_what_the_hub_client_says_becomes_one_line(monkeypatch, tmp_path, ecapa)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
     monkeypatch.setattr(module, "_reachable", lambda _: True)
     assert "(OSError: the hub is closed): point" in refused(StoreError, None)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_others_are_silenced_in_the_command_lines_process_alone(monkeypatch, own):
+    monkeypatch.setattr(lazy, "own_process", own)
+    filters, level = list(warnings.filters), logging.getLogger("speechbrain").level
+    with module._quiet():
+        silenced = warnings.filters != filters
+        quieter = logging.getLogger("speechbrain").level != level
+    assert (silenced, quieter) == (own, own)
+    assert (warnings.filters, logging.getLogger("speechbrain").level) == (filters, level)

@@ -15,7 +15,7 @@ from monitor.features.channel import Channel
 from monitor.features.ecapa import Identity
 from monitor.features.embeddings import Voice
 from monitor.features.f0 import F0
-from monitor.features.framing import join_tracks, shift_track
+from monitor.features.framing import join_tracks
 from monitor.features.phones import Phones
 from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, Kind, Sensitivity
 from monitor.population.population import Population
@@ -452,7 +452,7 @@ def listened(paths):
     for path in paths:
         frames = read_frames(path)
         ((name, track),) = frames.tracks.items()
-        tracks.append(shift_track(track, ticks))
+        tracks.append(track.shifted(ticks))
         ticks += frames.speech.size
     track = reduce(join_tracks, tracks)
     parts = np.split(track.values, np.searchsorted(track.ticks, np.arange(100, ticks, 100)))
