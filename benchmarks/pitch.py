@@ -23,9 +23,8 @@ import soundfile
 from monitor.anonymisers import Utterance, make
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
-from monitor.features.extractor import Resampler
+from monitor.features.extractor import Resampler, VoiceActivity
 from monitor.features.f0 import F0, LOWEST_LAG, RATE, RobustF0
-from monitor.features.vad import VoiceActivity
 from monitor.sources import File
 from monitor.types import Block, BoolArray, FloatArray
 

@@ -285,10 +285,8 @@ class FollowedVoice:
 
     def _look(self) -> Fall | None:
         """Whether there was a change for the worse by the newest margin."""
-        return self._fall() if self._notices() else None
-
-    def _fall(self) -> Fall | None:
-        """ADWIN has seen a change: for the worse, and much?"""
+        if not self._notices():
+            return None
         margins = np.array(self._margins)
         at = split(margins)
         before, after = float(margins[:at].mean()), float(margins[at:].mean())

@@ -21,8 +21,8 @@ import soxr
 from monitor.corpus.recordings import Recording
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.features.embeddings import RATE, SHORTEST
+from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import columns_of
-from monitor.features.vad import VoiceActivity
 from monitor.jobs import Jobs, each_in_order
 from monitor.networks.layers import log_mel, weights_of
 from monitor.networks.voice import VoiceNetwork, shipped

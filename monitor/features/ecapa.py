@@ -219,13 +219,7 @@ def _fetch(name: str, source: str, private: Path) -> None:
 def _download(name: str, private: Path) -> None:
     """Copy a file from what the hub's client has kept, else from the hub."""
     from huggingface_hub import constants
-    from speechbrain.utils.fetching import (
-        FetchConfig,
-        FetchFrom,
-        FetchSource,
-        LocalStrategy,
-        fetch,
-    )
+    from speechbrain.utils.fetching import FetchConfig, FetchFrom, FetchSource, LocalStrategy, fetch
 
     hub = FetchSource(FetchFrom.HUGGING_FACE, HUB)  # a folder of that name is not the hub
     for network in (False, True):

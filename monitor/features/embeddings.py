@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import AudioFeature, join_tracks
-from monitor.features.vad import VoiceActivity
 from monitor.kinds import EMBEDDING, FeatureSpec, Sensitivity
 from monitor.maths.spectra import fft
 from monitor.networks.voice import SHA256, BothNetworks, VoiceNetwork, shipped

@@ -10,13 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.maths.landmarks import (
-    FRAME_TICKS,
-    FRAMES_PER_SECOND,
-    NAME,
-    PITCHES,
-    STEPS_PER_OCTAVE,
-)
+from monitor.maths.landmarks import FRAME_TICKS, FRAMES_PER_SECOND, NAME, PITCHES, STEPS_PER_OCTAVE
 from monitor.maths.spectra import fft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.features.extractor import Resampler
+from monitor.features.extractor import Resampler, VoiceActivity
 from monitor.features.framing import AudioFeature
-from monitor.features.vad import VoiceActivity
 from monitor.kinds import HISTOGRAM, FeatureSpec, Sensitivity
 from monitor.networks.layers import BLOCK, RATE
 from monitor.networks.phones import UNITS_BLOCK, UnitNetwork, shipped_recogniser, shipped_units

@@ -87,8 +87,7 @@ def _take_offered() -> None:
     if offered := os.environ.get("MONITOR_OFFERED"):
         name, _, path = offered.partition("=")
         FEATURES.setdefault(
-            name,
-            Registered(partial(_class_of, "ecapa", "SpeakerModel"), partial(_own, name, path)),
+            name, Registered(partial(_class_of, "ecapa", "SpeakerModel"), partial(_own, name, path))
         )
 
 

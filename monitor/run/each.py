@@ -73,10 +73,7 @@ def delay_over(rows: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def _line(
-    bits: float,
-    clear: Sequence[Crossing],
-    protected: Sequence[Crossing],
-    horizon: float,
+    bits: float, clear: Sequence[Crossing], protected: Sequence[Crossing], horizon: float
 ) -> str:
     made = disclosure_delay(clear, protected, horizon)
     limits = "" if made.low is None else f" ({made.low:.1f} to {made.high:.1f})"
@@ -224,7 +221,12 @@ class _Tally:
             self.figures = {**plain, **_protected(record), **sound, "differs": differs}
         elif record["type"] == "end":
             self.disclosure_delay = record.get("disclosure_delay", ())
-        elif self.first_alert is None and _is_raised(record):
+        elif (
+            self.first_alert is None
+            and record["type"] == "alert"
+            and record["state"] == "raised"
+            and record.get("level", "alert") == "alert"
+        ):
             self.first_alert = record["seconds"]
 
     def state(self) -> dict[str, Any]:
@@ -238,13 +240,6 @@ class _Tally:
         ):
             raise TypeError("figures are numbers, and texts say whose they are")
         self.figures, self.first_alert = dict(figures), first
-
-
-def _is_raised(record: Mapping[str, Any]) -> bool:
-    """Whether this is an alert (not a warning) that begins."""
-    if record["type"] != "alert" or record["state"] != "raised":
-        return False
-    return bool(record.get("level", "alert") == "alert")
 
 
 def _outcome_line(text: str) -> str:

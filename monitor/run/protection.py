@@ -92,10 +92,7 @@ class ProtectedSide:
     def record(self) -> dict[str, Any]:
         """What the ``start`` record says of it."""
         attackers = {
-            name: {
-                "support_bits": each.attacker.support_bits,
-                "fingerprint": fingerprint(each),
-            }
+            name: {"support_bits": each.attacker.support_bits, "fingerprint": fingerprint(each)}
             for name, each in self.pair.attackers.items()
         }
         return {

@@ -20,15 +20,7 @@ from monitor.alerts.rules import EarlyWarning, Threshold
 from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.managed import Managed
 from monitor.phrases import declared_in_words
-from monitor.protocols import (
-    AlertAction,
-    AlertRule,
-    LiveSource,
-    Provenance,
-    Sink,
-    Source,
-    Stateful,
-)
+from monitor.protocols import AlertAction, AlertRule, LiveSource, Provenance, Sink, Source, Stateful
 from monitor.records.reading import declared_record
 from monitor.run.protection import ProtectedSide, Protection
 from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
@@ -825,11 +817,7 @@ class Run(Managed):
             ended += coverage_notices(found, self._labels, begun)
         self._note(*ended)
         end = totals.end_record(
-            self.monitor,
-            self._labels,
-            complete=totals.gaps == 0,
-            stopped=ended_by,
-            notices=ended,
+            self.monitor, self._labels, complete=totals.gaps == 0, stopped=ended_by, notices=ended
         )
         end |= transcripts
         if self._crossings is not None:

@@ -45,11 +45,7 @@ _ENTRIES: dict[str, _Entry] = {}
 
 
 def register(
-    name: str,
-    opens: Callable[..., Source],
-    *,
-    options: Iterable[str] = (),
-    frames: bool = False,
+    name: str, opens: Callable[..., Source], *, options: Iterable[str] = (), frames: bool = False
 ) -> None:
     """Make a kind of source known by name, to the commands as well.
 

@@ -66,11 +66,7 @@ class HeardTotals:
 
     def plain(self) -> dict[str, Any]:
         """All but the totals, JSON-able: ``HeardTotals(totals=..., **plain)`` is the same again."""
-        return {
-            "speech": self.speech,
-            "frames": dict(self.frames),
-            "usable": dict(self.usable),
-        }
+        return {"speech": self.speech, "frames": dict(self.frames), "usable": dict(self.usable)}
 
     def __add__(self, other: HeardTotals) -> HeardTotals:
         return self._with(other, 1)

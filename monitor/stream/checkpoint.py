@@ -32,10 +32,7 @@ _COUNT = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
 _COUNTS = {"type": "object", "additionalProperties": _COUNT}
 _NUMBER = {"type": "number", "minimum": -_MOST, "maximum": _MOST}
 _FIGURE = {**_NUMBER, "type": ["number", "null"]}
-_OPEN = {
-    "type": ["object", "null"],
-    "properties": {"since_seconds": _NUMBER, "features": _TEXTS},
-}
+_OPEN = {"type": ["object", "null"], "properties": {"since_seconds": _NUMBER, "features": _TEXTS}}
 _EVIDENCE = {
     "type": "object",
     "properties": {"speech": _COUNT, **dict.fromkeys(("frames", "usable"), _COUNTS)},
@@ -143,7 +140,7 @@ _HEADER: Mapping[str, Any] = {
                 },
             },
         },
-    },
+    }
 }
 _TALLY: Mapping[str, Any] = {
     "type": "object",

@@ -72,7 +72,11 @@ class LandmarkWindows:
         while arrived >= self._end + LATE_TICKS:
             self._last = self._end
             if self.heard:
-                yield self._last + LATE_TICKS, *self._window(self._last)
+                first, last = np.searchsorted(
+                    self._times,
+                    ((self._last - WINDOW_TICKS) // FRAME_TICKS, self._last // FRAME_TICKS),
+                )
+                yield self._last + LATE_TICKS, self._times[first:last], self._pitches[first:last]
                 self._forget(self._last - WINDOW_TICKS)
 
     def finish(self, arrived: int) -> Iterator[tuple[int, IntArray, IntArray]]:
@@ -80,12 +84,6 @@ class LandmarkWindows:
         self._forget(self._last)
         if self._times.size:
             yield arrived, self._times, self._pitches
-
-    def _window(self, end: int) -> tuple[IntArray, IntArray]:
-        first, last = np.searchsorted(
-            self._times, ((end - WINDOW_TICKS) // FRAME_TICKS, end // FRAME_TICKS)
-        )
-        return self._times[first:last], self._pitches[first:last]
 
     def _forget(self, before: int) -> None:
         kept = slice(int(np.searchsorted(self._times, before // FRAME_TICKS)), None)
@@ -208,7 +206,11 @@ class RepeatFinder:
             self._windows.every = OFTEN_TICKS if tick < self._often_until else WINDOW_TICKS
             if repeats and recording not in self._told:
                 self._told.add(recording)
-                yield tick, _repeats_notice(self.leaves_out)
+                done = "is left out while it lasts"
+                if not self.leaves_out:
+                    done = "counts twice here: leave it out"
+                said = "what is heard is audio that was heard before in this stream: it tells"
+                yield tick, Notice("repeated", f"{said} nothing new, and {done}")
 
     def counted(self, frames: Frames, start: int) -> Frames:
         """What is to be learnt of a run of audio that begins after so many ticks of the stream."""
@@ -245,12 +247,3 @@ def is_repetition(times: IntArray, before: BoolArray) -> bool:
     if again.size < LEAST_CELLS or again.mean() < LEAST_SHARE:
         return False
     return bool(again[-_NEWEST:].sum() >= _NEWEST - 1)
-
-
-def _repeats_notice(leaves_out: bool) -> Notice:
-    done = "is left out while it lasts" if leaves_out else "counts twice here: leave it out"
-    return Notice(
-        "repeated",
-        "what is heard is audio that was heard before in this stream: it tells nothing new, and "
-        f"{done}",
-    )

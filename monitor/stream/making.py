@@ -16,7 +16,15 @@ from monitor.phrases import mismatch_in_words, poor_in_words
 from monitor.records.keys import with_limits
 from monitor.stream.accumulator import HeardTotals, Moments
 from monitor.stream.attacker import Attacker
-from monitor.stream.reading import Assessment, Bystander, Bystanders, Open, Reading, RunningTotals
+from monitor.stream.reading import (
+    Assessment,
+    Bits,
+    Bystander,
+    Bystanders,
+    Open,
+    Reading,
+    RunningTotals,
+)
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray, Notice, Track
 
 _SLOWLY = 1.05
@@ -434,8 +442,8 @@ class ReadingMaker:
         if len(choices) == 1:
             return choices[0], 0
         places = range(len(choices))
-        evident = max(places, key=lambda k: _evidence(choices[k]))
-        closed = max(places, key=lambda k: _local(choices[k]))
+        evident = max(places, key=lambda k: _value(choices[k].told.evidence))
+        closed = max(places, key=lambda k: _value(choices[k].local))
         told, first = choices[evident], evident
         if self._headline != "evidence" or told.told.evidence is None:
             first = closed
@@ -525,9 +533,5 @@ class ReadingMaker:
         return None if None in parts else sum(each or 0.0 for each in parts)
 
 
-def _evidence(made: Assessment) -> float:
-    return -np.inf if made.told.evidence is None else made.told.evidence.value
-
-
-def _local(made: Assessment) -> float:
-    return -np.inf if made.local is None else made.local.value
+def _value(bits: Bits | None) -> float:
+    return -np.inf if bits is None else bits.value

@@ -211,11 +211,7 @@ class ChangeDetector:
     """
 
     def __init__(
-        self,
-        followed: Mapping[str, Followed],
-        *,
-        careful: float = 1.0,
-        returns: bool = False,
+        self, followed: Mapping[str, Followed], *, careful: float = 1.0, returns: bool = False
     ) -> None:
         if not careful > 0:
             raise UsageError(f"careful={careful:g} must be positive; 1 is the default")

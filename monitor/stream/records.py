@@ -54,9 +54,7 @@ def coverage_record(
 
 
 def coverage_notices(
-    found: Sequence[RecordingCoverage],
-    labels: Sequence[str],
-    begun: Sequence[Mapping[str, Any]],
+    found: Sequence[RecordingCoverage], labels: Sequence[str], begun: Sequence[Mapping[str, Any]]
 ) -> Iterator[Notice]:
     """How the words of each recording lie in its speech; ``begun`` is from `transcripts_record`."""
     for each in found:
@@ -174,19 +172,15 @@ class RunTotals:
         self.bystanders: dict[str, dict[str, Any]] = {}
         self.last: Mapping[str, Any] = {}
 
-    def _look_for_bystanders(self, record: Mapping[str, Any]) -> None:
-        """Keep the most that anybody came to."""
-        for each in record.get("bystanders") or ():
-            before = self.bystanders.get(each["name"])
-            if before is None or each["probability"] > before["probability"]:
-                self.bystanders[each["name"]] = dict(each)
-
     def count(self, record: Mapping[str, Any]) -> None:
         """Take note of one record."""
         kind = record["type"]
         if kind == "reading":
             self.readings += 1
-            self._look_for_bystanders(record)
+            for each in record.get("bystanders") or ():
+                before = self.bystanders.get(each["name"])
+                if before is None or each["probability"] > before["probability"]:
+                    self.bystanders[each["name"]] = dict(each)
             self.last = {
                 key: record[key] for key in ("seconds", "speech", "bits", "peak_bits", "top")
             }

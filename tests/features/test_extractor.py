@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import SourceError, UsageError
-from monitor.features.extractor import Extractor
+from monitor.features.extractor import Extractor, VoiceActivity
 from monitor.features.f0 import F0
 from monitor.features.framing import Framer, join_frames
-from monitor.features.vad import VoiceActivity
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.types import Block, Track
 

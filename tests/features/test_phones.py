@@ -19,10 +19,9 @@ import soxr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.features.extractor import Extractor
+from monitor.features.extractor import Extractor, VoiceActivity
 from monitor.features.framing import join_tracks
 from monitor.features.phones import Phones
-from monitor.features.vad import VoiceActivity
 from monitor.networks.phones import UNITS_SHA256, UnitStream, shipped_units
 from monitor.types import Block, Track
 from tests.contracts import babble, voice

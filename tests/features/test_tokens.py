@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from monitor.features.extractor import VoiceActivity
 from monitor.features.phones import Tokens
-from monitor.features.vad import VoiceActivity
 from monitor.networks.usc import TokenStream, UscNetwork
 from monitor.types import Track
 from tests.contracts import babble

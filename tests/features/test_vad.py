@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import monitor
-from monitor.features.vad import VoiceActivity
+from monitor.features.extractor import VoiceActivity
 
 
 def test_decides_as_webrtc_does_on_30_ms_at_a_time(voices):
