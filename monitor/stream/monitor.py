@@ -162,12 +162,6 @@ class Recordings:
         short = min(mine.speech, self._voice.speech) < LEAST_SECONDS * TICKS_PER_SECOND
         return [] if short or not self._unlike(self._voice, mine) else [self.number]
 
-    def _begin_afresh(self) -> None:
-        self._accumulator.forget()
-        self.conditions.begin_afresh()
-        if self.on_change == "split":
-            self._maker.begin_another_stream()
-
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """What hearing the stream again would not bring back: plain values and arrays."""
         plain: dict[str, Any] = {"judged": self._judged, "strange": self.strange}
@@ -855,6 +849,12 @@ class Monitor:
         for notice in self.conditions.hear(tick):
             placed = replace(notice, recording=self.recordings.number)
             self._order.add(tick, placed, again=False)
+
+    def _begin_afresh(self) -> None:
+        self._accumulator.forget()
+        self.conditions.begin_afresh()
+        if self.on_change == "split":
+            self._maker.begin_another_stream()
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """Everything needed to go on after the last reading: plain values and arrays."""
