@@ -199,14 +199,10 @@ class FollowedVoice:
         raise NotImplementedError
 
     def leave(self, fall: Fall | None) -> bool:
-        """Another voice has taken over: remember this one, where it is known.
+        """Another voice has taken over: remember this one, and say whether its return can be told.
 
-        Args:
-            fall: how this feature noticed; None where another one did: then its level is what is
-                usual for this voice.
-
-        Returns:
-            whether this feature can tell when it is back.
+        ``fall`` is how this feature noticed; None where another one did: then its level is what is
+        usual for this voice.
         """
         known = self._frames >= self._how.warm_frames and len(self._margins) > 0
         if known:

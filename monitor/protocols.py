@@ -164,14 +164,11 @@ class Feature(Protocol):
         """Its settings."""
 
     def process(self, heard: Any, /) -> Track:
-        """Frames completed by what is heard next.
+        """Frames completed by what is heard next, with the tick at which each was complete.
 
         Args:
             heard: samples, shape (n,), mono float at ``spec.rate``, finite; or `Words`, where
                 ``spec.takes`` says so, and then frames are complete when their words are known.
-
-        Returns:
-            their values, and the tick with which each was complete.
         """
 
     def flush(self) -> Track:
@@ -212,11 +209,8 @@ class CodeStream(Protocol):
 class Sketch(Protocol):
     """A running, mergeable summary of one feature over a stream (a commutative monoid).
 
-    ``a + b`` equals having seen the frames of both, in any order.
-
-    Attributes:
-        total: shape (M,), integer counts or a sum of embeddings.
-        frames: usable frames behind it.
+    ``a + b`` equals having seen the frames of both, in any order. ``total``, shape (M,), holds
+    integer counts or a sum of embeddings, of so many usable ``frames``.
     """
 
     total: AnyArray

@@ -134,11 +134,7 @@ def resolve(source: str | os.PathLike[str] | None) -> str:
 
 @lru_cache(maxsize=2)
 def encoder(source: str, device: str = "cpu") -> Encoder:
-    """The encoder of a resolved source; asked again, the same one.
-
-    Args:
-        source: a folder, or the hub's name.
-        device: where torch computes.
+    """The encoder of a resolved source, a folder or the hub's name; asked again, the same one.
 
     Raises:
         UsageError: the extra ``identity`` is not installed, or there is no such folder.
@@ -298,20 +294,14 @@ OPSET = 17
 
 
 def graph(encoder: Encoder) -> bytes:
-    """The network as a file: sound (batch, samples) at 16 kHz to embeddings (batch, 192).
+    """The network as an ONNX file: sound (batch, samples) at 16 kHz to embeddings (batch, 192).
 
     The front end is a convolution with a windowed Fourier basis. Windows of one length need no
     masks, so SpeechBrain's are left out, and the statistics over a whole window, which it repeats
     for every frame, are multiplied once. The widest layer, half of all the work, is multiplied in
     whole numbers: its input at 8 bits, scaled anew in every window, its weights at 7, so that no
     processor's products overflow and all of them say the same. Embeddings have length 1; their
-    cosine with those of the `Encoder` is 0.999.
-
-    Args:
-        encoder: SpeechBrain's, loaded and checked.
-
-    Raises:
-        ImportError: the packages onnx and onnxruntime are not installed.
+    cosine with those of the `Encoder` is 0.999. ImportError without onnx and onnxruntime.
     """
     import torch
     from torch.nn.functional import conv1d, normalize
@@ -421,13 +411,8 @@ _SEAL = bytes([_DOC_STRING, len(_MARK) + 64]) + _MARK
 def exported_encoder(source: str) -> Embedder:
     """The encoder of a resolved source, by onnxruntime where it is there, else by torch.
 
-    Args:
-        source: a folder, a file that was exported before, or the hub's name; of the hub torch
-            computes, since only its client knows where the weights are.
-
-    Raises:
-        UsageError: what it takes is not installed, or there is no such folder.
-        StoreError: the model is not complete, not the published one, broken or out of reach.
+    ``source`` is a folder, a file that was exported before, or the hub's name; of the hub torch
+    computes, since only its client knows where the weights are. Raises as `encoder` does.
     """
     if source == HUB or find_spec("onnxruntime") is None:
         return encoder(source)

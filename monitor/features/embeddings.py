@@ -49,11 +49,6 @@ class SpeechWindows(AudioFeature):
     is left at the end one more is made, if it is a second or more. Any cutting into blocks gives
     the same windows; those that one call completes go to the network together, so that a replay is
     batched and a live stream is not.
-
-    Args:
-        spec: of the feature, from `window_spec`.
-        embedder: the network.
-        follow: how it is followed for changes; None where it is not.
     """
 
     def __init__(
@@ -125,9 +120,10 @@ _FULL_SCALE = 32768.0
 class Kaldi:
     """Energies as ``compute-fbank-feats`` gives them without dither (D. Povey et al., ASRU 2011).
 
-    Frames of 25 ms every 10 ms that lie wholly inside (snip-edges), each less its mean,
-    pre-emphasis 0.97, 512 points, 80 triangles in mel from 20 to 8000 Hz over powers, natural
-    logarithm. Equal to ``torchaudio.compliance.kaldi.fbank`` to 1e-3.
+    The front end of WeSpeaker's and 3D-Speaker's networks. Frames of 25 ms every 10 ms that lie
+    wholly inside (snip-edges), each less its mean, pre-emphasis 0.97, 512 points, 80 triangles in
+    mel from 20 to 8000 Hz over powers, natural logarithm. Equal to
+    ``torchaudio.compliance.kaldi.fbank`` to 1e-3.
 
     Args:
         hamming: Hamming's window, as WeSpeaker takes, in place of Povey's.

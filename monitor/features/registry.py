@@ -125,12 +125,8 @@ def marks_of(features: Iterable[str]) -> dict[str, str | None]:
 def register(feature: Callable[[], Feature]) -> None:
     """Make a feature known by its name: for `monitor.enrol`, `monitor.Monitor` and the rest.
 
-    Args:
-        feature: its class, with ``spec`` and ``follow`` as attributes of the class; called without
-            arguments it makes a fresh one. One of that name that is known is replaced.
-
-    Raises:
-        UsageError: it has no spec, or its frames can only come ready-made.
+    ``feature`` is its class, with ``spec`` and ``follow`` as attributes of the class; called
+    without arguments it makes a fresh one. One of that name that is known is replaced.
     """
     spec = getattr(feature, "spec", None)
     if not isinstance(spec, FeatureSpec) or spec.takes == "frames":

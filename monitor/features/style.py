@@ -128,8 +128,8 @@ class Unit(NamedTuple):
     Attributes:
         text: what it is, for repetitions and for how many different words there are.
         place: of its bin among those of the list; None where the list does not have it.
-        leans: whether it is the end of the word before it (``'s``): it counts only after a word of
-            the list.
+        leans: whether it is the end of the word before (``'s``): it counts after a word of the
+            list.
     """
 
     text: str

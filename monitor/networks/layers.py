@@ -426,11 +426,8 @@ _SOUND = 2 * HOP  # samples of before a block that its first two mel frames begi
 class SoundStream(BlockStream):
     """A `BlockStream` of samples at 16 kHz, by log mel bands less their running mean.
 
-    Args:
-        usual: shape (40,): the bands' mean before anything was heard.
-        channels: numbers that the stem has of each mel frame.
-        size: numbers in an output row.
-        each: samples behind so many rows of output.
+    ``usual`` is the bands' mean before anything was heard, shape (40,); ``channels`` are the
+    numbers that the stem has of each mel frame, ``size`` those in an output row.
     """
 
     def __init__(self, usual: FloatArray, channels: int, size: int, each: tuple[int, int]) -> None:

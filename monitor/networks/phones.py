@@ -163,12 +163,10 @@ class PhoneNetwork(StreamingNetwork):
 
     Separable convolutions at 50 frames a second, in the middle at 25, causal but for a stated
     look-ahead; CTC (Graves et al., ICML 2006) on 39 phones, and a trigram of them. `recipes.phones`
-    trained and folded it.
+    trained and folded it. Frame i covers samples [320 i, 320 (i + 1)).
 
     Attributes:
-        classes: names of the 39 phones.
-        trigram: how likely they follow each other.
-        frame_seconds: from frame to frame; frame i covers samples [320 i, 320 (i + 1)).
+        trigram: how likely phones follow each other.
         look_ahead: seconds of audio after its own that a frame depends on; besides, a stream
             waits for whole blocks of 0.2 s.
     """
@@ -272,12 +270,11 @@ class UnitNetwork(StreamingNetwork):
     """The network of the feature ``phones``: which of 256 codes each 20 ms of a voice falls to.
 
     The first block of a phone recogniser that `recipes.phones` trained, and codes (k-means) of what
-    it says, as the units of HuBERT are (Hsu et al., TASLP 2021). Nothing of the recogniser is
-    needed for them, so that they come at once.
+    it says, as the units of HuBERT are (Hsu et al., TASLP 2021). Frame i covers samples
+    [320 i, 320 (i + 1)).
 
     Attributes:
         size: codes there are.
-        frame_seconds: from frame to frame; frame i covers samples [320 i, 320 (i + 1)).
         look_ahead: seconds of audio after its own that a frame depends on.
         late: whole frames that a frame comes after its own, at the next end of a block.
         memory: samples, whole blocks: what a stream heard longer ago changes nothing of what comes

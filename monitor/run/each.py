@@ -265,11 +265,10 @@ COLUMNS = tuple(column.name for column in _TYPED)
 class SummaryFile(Managed):
     """The summary of many recordings, opened and locked: CSV or Parquet, a line each.
 
-    Lines come as recordings are done, each written and flushed to the disk at once (`append`); a
-    line that was cut off by a kill is dropped when the file is opened again. `finish` puts them
-    into natural order. The file is private to its owner (mode 0600). A Parquet file cannot grow by
-    a line: until `finish` makes it at once, lines go to a CSV file beside it,
-    ``NAME.parquet.unfinished.csv``. Beside it lies a folder ``NAME.unfinished`` (mode 0700) as
+    Each line is flushed to the disk at once (`append`); one that was cut off by a kill is dropped
+    when the file is opened again. `finish` puts them into natural order. The file is private (mode
+    0600). A Parquet file cannot grow: until `finish` its lines go to
+    ``NAME.parquet.unfinished.csv`` beside it. There is a folder ``NAME.unfinished`` (mode 0700) as
     well, for what recordings that take long are gone on from; nothing else may be kept there.
 
     Args:
@@ -542,22 +541,19 @@ def hear_each(
 
     The processes send their lines here, where each is written as it comes: a kill loses no more
     than what is just being heard, one recording a process. When all are done the summary is put in
-    order.
+    order; it does not depend on ``jobs``.
 
     Args:
         recordings: those of `known_already` that are left.
         opened: gives the run of a recording, fresh; picklable where there are several processes.
         summary: opened.
-        jobs: processes, or a cluster; the summary does not depend on it.
+        jobs: processes, or a cluster.
         unfinished: a folder where processes leave what recordings that take longer than
-            `Unfinished.every_seconds` are gone on from; None heeds none.
+            `Unfinished.every_seconds` are gone on from, or None.
         reads: files that every run needs beside the recording.
         beside: gives those that one recording's run needs, as its transcript; its line depends on
             them.
         alike: as of `monitor.jobs.each_in_order`.
-
-    Yields:
-        each line, in the order of the recordings.
 
     Raises:
         StoreError: the summary cannot be written.

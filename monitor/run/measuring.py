@@ -111,11 +111,7 @@ class Measurement:
         return Readings(self.records)
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Any:
-        """The picture of ``monitor plot``: bits against speech heard, with limits and peak.
-
-        Args:
-            path: write it there instead, as ``.png``, ``.svg`` or ``.pdf``.
-            title: of your own.
+        """The picture of ``monitor plot``, bits against speech; ``path`` is .png, .svg or .pdf.
 
         Returns:
             the matplotlib figure; None where it was written.
@@ -202,15 +198,14 @@ def measure(
         rate: samples per second, of an array of samples.
         population: the people to tell the voice from, or their file; None: the shipped readers.
         watch: the enrolled speaker to follow; None asks how sure an attacker would be of anybody.
-        features: as of `Monitor`. None: of ready-made frames what they hold is heard, of audio what
-            can be computed here.
-        among: sizes of crowds in which to say what the voice is worth.
-        step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
-        channel: the channel to hear, counted from 1; None mixes all of them.
-        on_change: what to do when another person takes over, as of `Monitor`.
-        protect: an anonymiser to hear the voice through as well, as of `Run`.
-        allow_overlap: hear audio that was enrolled, too; its figures are far too high.
-        jobs: processes that compute features, as of `Run`.
+        features: as of `Monitor`; None takes what ready-made frames hold.
+        among: as of `Monitor`.
+        step_seconds: as of `Monitor`.
+        channel: as of `Monitor`.
+        on_change: as of `Monitor`.
+        protect: as of `Run`.
+        allow_overlap: as of `Run`.
+        jobs: as of `Run`.
 
     Returns:
         the figures of the last reading, the table of all, the picture, and what to know of them.

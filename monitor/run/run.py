@@ -377,15 +377,10 @@ class Run(Managed):
     and notices, and the end. Each is a value with a ``type``, a stable ``code`` and fields, whose
     ``record()`` is what the log and all sinks were given before it.
 
-    Entering opens everything, what is cheap to refuse first: the log, actions and sinks, source,
-    monitor, rules, ledger, checkpoint. Nothing is written before all of it fits. Leaving closes
-    everything, what is seen first. A run that is left before its ``end`` has none in its log, and
-    can be resumed where its source can be heard again.
-
-    A source may state two things more than it must: ``labels``, what to call its recordings, and
-    ``provenance``, what it was made of, as a `monitor.sources.File` does. With the latter a run can
-    be resumed, a ledger refuses to count a recording twice, and audio that was enrolled is refused;
-    another part of an enrolled recording is weighed by the same-session rank model.
+    Entering opens everything, what is cheap to refuse first; nothing is written before all of it
+    fits. Leaving closes everything, what is seen first. A run that is left before its ``end`` has
+    none in its log, and can be resumed where its source says what it is made of
+    (`Source.provenance`).
 
     A live source is stopped by `stop`, its readings say how late they came (``lag``), and its
     slowest feature hears less where the machine cannot keep up.
@@ -399,13 +394,11 @@ class Run(Managed):
         source: what to hear: a source, the name of one (`monitor.sources.open_source`), or a
             function that opens one. The run closes it.
         monitor: fresh; or a function that makes one for the opened source.
-        rules: alert rules, whose alerts follow the record they are of; or a function that makes
-            them for the monitor.
+        rules: alert rules; or a function that makes them for the monitor.
         actions: what alerts do. What they fail at is told in the ``end`` record, and stops nothing.
         sinks: get every record. An iterator of actions or sinks is asked for them on entering.
         log: the file of JSON lines; a `LogFile` says more. It is not overwritten unless told to.
-        ledger: the database that adds up what the watched speaker disclosed; a `LedgerFile` says
-            more.
+        ledger: the database that adds up what the watched speaker disclosed, or a `LedgerFile`.
         until: asked about every alert; True ends the run there.
         allow_overlap: hear audio that was enrolled, too; its figures are far too high.
         protect: an anonymiser to hear the voice through as well, by name; a `Protection` says more.
@@ -417,15 +410,13 @@ class Run(Managed):
         clock: wall seconds.
 
     Attributes:
-        phase: ``"made"``, ``"opened"`` once it is entered, ``"running"`` from its first record on,
-            ``"ended"`` after its last, ``"closed"``.
+        phase: ``"made"``, ``"opened"`` once it is entered, ``"running"``, ``"ended"``,
+            ``"closed"``.
         source, monitor, rules, actions, sinks: as opened; sinks may be added before the first
             record.
         start: the ``start`` record.
-        notices: what a person should know beside the figures, so far; they go to the log named
-            ``monitor`` as well.
+        notices: what a person should know beside the figures, so far.
         totals: counts so far, and in the end what a person should know.
-        resumable: whether an interrupted run could be resumed now.
 
     Raises:
         MonitorError: on entering: something does not fit, or cannot be opened.

@@ -81,12 +81,7 @@ def _silenced_stderr() -> Iterator[None]:
 class Decoder(Managed):
     """Reads a recording once, from its beginning to its end or to where it breaks.
 
-    Args:
-        path: a file in any format that libsndfile reads.
-
     Attributes:
-        rate: samples per second.
-        channels: channels a frame.
         promised: frames that the header promises, None where it does not say.
         unfinished: the file was cut off and nobody can know how much is missing.
         broken: why decoding stopped early, in a few words; None while it has not.
@@ -214,22 +209,16 @@ TOLERATED_SECONDS = 0.1  # MP3 and Opus headers count their padding as they like
 class File(BaseSource[Block | Gap]):
     """Any recording that libsndfile reads, as blocks of float32 samples.
 
-    A file that breaks off gives everything before the break, then one `Gap`. The samples do not
-    depend on ``block_seconds``. Decoding always starts at the beginning, because a seek in a
-    compressed file is not sample exact.
+    A file that breaks off gives everything before the break, then one `Gap`. Decoding always starts
+    at the beginning, because a seek in a compressed file is not sample exact.
 
     Args:
         path: the file.
         recording: number given to its blocks.
         start_seconds: where to begin.
         end_seconds: where to stop; None for the end of the file.
-        block_seconds: longest block; readings of one block are worked out together.
-
-    Attributes:
-        label: the name of the file, without its folder.
-        rate: samples per second.
-        channels: channels a frame.
-        path, start_seconds, end_seconds: as given.
+        block_seconds: longest block; readings of one block are worked out together, and the samples
+            do not depend on it.
 
     Raises:
         SourceError: the file is missing, unreadable, empty or no recording.

@@ -39,12 +39,12 @@ _HASH = re.compile(r"(file|audio):[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the maker of the frames says about them.
+    """What the maker of the frames says about them, by the feature, where stated.
 
     Attributes:
-        sizes: bins or dimensions of a feature, where stated.
-        frame_seconds: usable seconds of one frame of a feature, where stated.
-        networks: sha256 of the network that made a feature, where stated.
+        sizes: bins or dimensions.
+        frame_seconds: usable seconds of one frame.
+        networks: sha256 of the network that made it.
         hashes: fingerprints of the recording that was heard.
         heard: how it was heard, in words and numbers of whoever did.
         noise: what noise was added to embeddings, as ``"laplace:15"``; empty where none was.

@@ -33,14 +33,7 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class WavHeader:
-    """What a header promises.
-
-    Attributes:
-        rate: samples per second.
-        channels: channels a frame.
-        encoding: a key of `ENCODINGS`.
-        data_bytes: bytes of audio that follow, None where they run to the end of the pipe.
-    """
+    """What a header promises; ``data_bytes`` is None where they run to the end of the pipe."""
 
     rate: int
     channels: int
@@ -136,12 +129,6 @@ class Pipe(BaseSource[Block | Gap]):
         stream: a binary stream, such as ``sys.stdin.buffer``.
         raw: (rate, channels, ``"s16le"`` or ``"f32le"``) for samples without a header; None for
             a WAV.
-
-    Attributes:
-        label: ``"-"``.
-        rate: samples per second.
-        channels: channels a frame.
-        seconds: audio seconds promised; None for raw PCM and for a WAV that was itself piped.
 
     Raises:
         SourceError: this is no WAV of a kind that is understood, or one of an absurd format.

@@ -28,13 +28,7 @@ _NOT_FOR_THIS = {
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What opens the sources of one scheme or suffix.
-
-    Attributes:
-        opens: called with the name, without its scheme, and the options.
-        options: keywords that it takes.
-        frames: whether such a source holds ready-made frames, not audio.
-    """
+    """What opens the sources of one scheme or suffix; ``frames``: they hold no audio."""
 
     opens: Callable[..., Source]
     options: frozenset[str]
@@ -54,9 +48,6 @@ def register(
         opens: called with what the user wrote, without the scheme, and with the options.
         options: keywords of `open_source` that it takes; others are refused.
         frames: whether it gives ready-made frames instead of audio.
-
-    Raises:
-        UsageError: the name is neither.
 
     Example:
         >>> from monitor.sources import AudioQueue

@@ -92,8 +92,7 @@ class Moments:
     """What will have been heard at each of R ticks.
 
     Attributes:
-        ticks: where.
-        speech: shape (R,), ticks of speech.
+        ticks, speech: shape (R,), where, and ticks of speech by then.
         heard: by feature.
         usable: shape (R,), ticks behind the frames, of the features that give spans.
         fresh: by feature the frames that have not been learnt, and how many of them each moment
@@ -133,9 +132,7 @@ class FrameAccumulator:
         followed: others, which are handed on with the fresh frames and not learnt.
 
     Attributes:
-        sketches: by feature.
-        arrived: ticks that came in.
-        tick: ticks that were learnt.
+        arrived, tick: ticks that came in, and those that were learnt.
         carried: what it began with, from earlier streams.
     """
 

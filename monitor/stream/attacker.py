@@ -62,13 +62,9 @@ class CommonLength:
 
     The shortest template decides, or the watched speaker's: who has less than the others is
     compared with as much of each, never with more. What a model says belongs to its own D, so a
-    length far below those that it was learnt at gives no figures at all.
-
-    Attributes:
-        scoring: the length, and who has it.
-        withheld: why the watched speaker is not compared, or empty.
-        notice: what to mind where D is not what the templates have, or the rank model was not
-            learnt there; empty where there is nothing.
+    length far below those that it was learnt at gives no figures at all (``withheld`` says why);
+    ``notice`` is what to mind where D is not what the templates have, or the rank model was not
+    learnt there.
     """
 
     scoring: Scoring

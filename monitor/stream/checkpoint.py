@@ -217,13 +217,10 @@ _REPLACE = Argument("replace", "True")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Writes and reads the checkpoint of one run (npz without pickle, 0600, atomic).
+    """Writes and reads what a run needs to be resumed as if it had never stopped.
 
-    Holds the sums of the sketches and counters, never audio.
-
-    Attributes:
-        path: the checkpoint file.
-        configuration: what must be the same when the run is resumed.
+    Npz without pickle, 0600, atomic: sums of the sketches and counters, never audio.
+    ``configuration`` is what must be the same when the run is resumed.
     """
 
     path: Path

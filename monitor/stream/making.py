@@ -359,8 +359,8 @@ class Assessed(NamedTuple):
     Attributes:
         assessment: by the attacker, of the stretches of the stream that were chosen.
         speech: seconds of speech heard.
-        left_out: of these, seconds of the stretches that were not chosen; None as long as there is
-            one voice, or nobody is watched.
+        left_out: of these, seconds of stretches that were not chosen; None of one voice, or
+            nobody's.
         chosen: which of the choices, as of `VoiceStretches.parts`.
         guides: linear and root, bits.
         bystanders: who else is named; None where nobody asked or can tell.

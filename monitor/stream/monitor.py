@@ -210,6 +210,9 @@ Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
 class Monitor:
     """Follows one voice and says, second by second, how many bits of identity it has disclosed.
 
+    One stream is heard by one monitor, from a source (`stream`) or as it comes (`push`, `finish`);
+    after `reset` it hears another.
+
     Args:
         population: the N enrolled speakers, with rank models.
         features: names, or features of your own, or a `FeatureSpec` for one whose frames come
@@ -237,17 +240,13 @@ class Monitor:
             these crowds lies above this level; None names nobody.
 
     Attributes:
-        unheard: features of the population that could be listened for, and are not, since nobody
-            chose and they cannot be computed here.
-        noise: what the source says was added to its embeddings; empty where nothing was.
-        session (str): which rank model is asked for, ``"cross"`` or ``"same"``.
-        recordings (Recordings): those of the stream: which is being heard, and what is to be said
-            of them.
-        noticed (list[Notice]): the notices that arose on the stream so far, in order.
         settings: what was asked for.
-        conditions (StreamConditions): what the stream sounds like, and the templates.
-        coverage (WordCoverage | None): how well the words of a source fit its speech; None where
-            it brings no words.
+        session: which rank model is asked for, ``"cross"`` or ``"same"``.
+        unheard: features of the population that could be listened for and cannot be computed here.
+        noise: what the source says was added to its embeddings; empty where nothing was.
+        recordings, conditions, coverage: of the stream so far: `Recordings`, `StreamConditions`,
+            and a `WordCoverage` where words come.
+        noticed: the notices that arose on the stream so far, in order.
         front_end: what makes frames of audio, and refuses frames that do not fit the templates.
 
     Example:
@@ -631,17 +630,16 @@ class Monitor:
         log_notices(recording_notices(self, self._labels))
 
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
-        """Before a source is heard: refuse what does not fit, and choose the model by what it is.
+        """Refuse a source that does not fit, and choose the rank model by what it is made of.
 
         Audio that was enrolled is refused; for another part of an enrolled recording the
         same-session rank model is taken (docs/method.md section 4), unless the monitor was made for
-        one kind of session. Only a source with a ``provenance`` can be known again. In frames with
-        noise no change of speaker is looked for.
+        one kind of session. In frames with noise no change of speaker is looked for.
 
         Raises:
             OverlapError: audio that is to be heard was enrolled, and that is not allowed.
-            UsageError: the source brings frames, and not those of the population; or it needs
-                another rank model than the stream began with.
+            UsageError: it brings frames, and not those of the population; or it needs another rank
+                model than the stream began with.
         """
         parts = [part for part in source.provenance() or () if part.hashes]
         session = session_of(self.population, parts, allow_overlap=allow_overlap)
@@ -681,10 +679,9 @@ class Monitor:
             the readings that fell due: none, one or many.
 
         Raises:
-            SourceError: the block makes no sense.
-            UsageError: frames that do not fit the population, or both audio and frames that keep
-                the clock; or the stream is over, or is that of a source. In each case it stays as
-                it was.
+            SourceError: the block makes no sense; the stream stays as it was.
+            UsageError: the same of frames that do not fit, or that would keep the clock beside
+                audio; or the stream is over, or is that of a source.
         """
         return self._pushed(lambda: self._take(block))
 

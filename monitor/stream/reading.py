@@ -116,13 +116,11 @@ class Change:
     """Somebody else speaks, or through something else.
 
     Attributes:
-        seconds: when it was noticed, on the clock of the stream.
-        since_seconds: where the new voice seems to have begun.
+        seconds, since_seconds: when it was noticed, and where the new voice seems to have begun.
         features: those whose margin fell.
         margin_before, margin_after: mean margin of the first of them up to there, and since: nats a
             frame (histograms), a difference of cosines (embeddings) or bels (levels).
-        back: the voice that was left is the one that speaks again. The margins are then those under
-            it: the level that says so, and since then.
+        back: the voice that was left speaks again; the margins are then those under it.
     """
 
     type: ClassVar[Literal["change"]] = "change"
@@ -325,8 +323,7 @@ class FeatureReading:
 
     Attributes:
         usable: seconds of the audio that the feature could use (voiced seconds for f0).
-        rank: the watched speaker's rank, 1 the most similar; the mean of tied ranks. None where
-            nobody is watched, nothing was heard, or it is withheld.
+        rank: the watched speaker's, 1 the most similar, the mean of tied ranks; or None.
         expected_bits: what a voice of this length discloses on average.
         rank_bits: ``log2(N gamma_rank)``, or None.
         local_bits: ``log2(N p)`` of the watched speaker, or None.
@@ -574,14 +571,9 @@ def among_each(
     crowds: Sequence[int],
     names: Sequence[str],
 ) -> list[tuple[Among, ...]]:
-    """What R moments say among each crowd.
+    """What R moments say among each crowd, by everybody's evidence, shape (R, N).
 
-    Args:
-        bits: evidence of every candidate, shape (R, N).
-        watched: that of the watched speaker with its limits, of each moment; None of nobody.
-        place: of the watched speaker, or None.
-        crowds: sizes M.
-        names: of the candidates.
+    ``watched`` is the watched speaker's with its limits at each moment, whose ``place`` is given.
     """
     if place is None:
         each = [_nobody_watched(bits, m, names) for m in crowds]
@@ -627,17 +619,9 @@ class RunningTotals:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What the attacker makes of a stream so far.
+    """What the attacker makes of a stream so far; the bits are of the joint posterior, shape (N,).
 
-    Attributes:
-        features: by name.
-        local, gain, expected: of the joint posterior.
-        posterior: shape (N,).
-        top: the most probable speakers, best first; of equals, the first enrolled.
-        told: what the evidence says in any crowd.
-        enrolled: probability that the speaker is one of the N at all; None where that is not told.
-        enrolled_withheld: why not, or empty.
-        beyond_grid: T is longer than anything calibrated.
+    ``told`` is what the evidence says in any crowd; the rest is named as in a `Reading`.
     """
 
     features: Mapping[str, FeatureReading]

@@ -154,8 +154,7 @@ class RunTotals:
         failures: what could not be done with the run, a line each.
         lost: why audio was lost, the first few of these lines.
         silent: names of the recordings in which nobody spoke.
-        noticed: what was said in the middle of the stream, a line each.
-        notices: what a person should know of the recordings, a line each.
+        noticed, notices: what was said in the middle of the stream, and of its recordings.
         undecided: alert rules of which a stream so short says nothing, a line each.
         bystanders: the most that each of them came to, by name.
     """

@@ -127,10 +127,6 @@ ON_CHANGE = ("ignore", "note", "reset", "split")
 class SpeakerTurns:
     """Has another speaker, or channel, taken over from one reading to the next?
 
-    Args:
-        detector: None looks for nothing.
-        on_change: one of `ON_CHANGE`.
-
     Attributes:
         open: the change since which it is not known whose evidence this is; None where it is.
     """
