@@ -195,38 +195,6 @@ def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
     )
 
 
-def configuration_of(
-    monitor: Monitor,
-    parts: Sequence[Provenance],
-    start: Mapping[str, Any],
-    rules: Iterable[AlertRule],
-    *,
-    ledger: bool,
-    words: Sequence[str] = (),
-) -> dict[str, Any]:
-    """What must be the same for a run to be resumed, as JSON-able values, for a `Checkpoint`.
-
-    ``words`` are marks of the transcripts that lie beside what is heard.
-    """
-    intervals = [[part.start_seconds, part.end_seconds] for part in parts]
-    alike = all(interval == intervals[0] for interval in intervals)
-    raw = next((list(part.raw) for part in parts if part.raw is not None), None)
-    return {
-        "recordings": [[part.label, *part.hashes] for part in parts],
-        "interval": intervals[0] if alike else intervals,
-        "raw": raw,
-        "session": monitor.attacker.session,
-        "features": list(monitor.features),
-        "watch": monitor.watch,
-        "template_seconds": monitor.attacker.scoring.seconds,
-        **monitor.settings.record(),
-        **start["fingerprint"],
-        "alerts": [getattr(rule, "rule", type(rule).__name__) for rule in rules],
-        "ledger": ledger,
-        "words": list(words),
-    }
-
-
 WORTHWHILE_SECONDS = 300.0
 """Of audio for each process: it takes a second or two to start."""
 
@@ -482,12 +450,12 @@ class Run(Managed):
     def __enter__(self) -> Self:
         if self.phase != "made":
             raise UsageError("a Run is entered once: make another one to hear the source again")
-        self.phase = "opened"
         try:
             self._open()
         except BaseException:
             self.close()
             raise
+        self.phase = "opened"
         return self
 
     def _open(self) -> None:
@@ -580,14 +548,24 @@ class Run(Managed):
     def _configuration(
         self, parts: Sequence[Provenance], start: Mapping[str, Any]
     ) -> dict[str, Any]:
-        configuration = configuration_of(
-            self.monitor,
-            parts,
-            start,
-            self.rules,
-            ledger=self._session is not None,
-            words=[note.mark for note in self.source.transcripts],
-        )
+        """What must be the same for the run to be resumed."""
+        intervals = [[part.start_seconds, part.end_seconds] for part in parts]
+        alike = all(interval == intervals[0] for interval in intervals)
+        attacker = self.monitor.attacker
+        configuration = {
+            "recordings": [[part.label, *part.hashes] for part in parts],
+            "interval": intervals[0] if alike else intervals,
+            "raw": next((list(part.raw) for part in parts if part.raw is not None), None),
+            "session": attacker.session,
+            "features": list(self.monitor.features),
+            "watch": self.monitor.watch,
+            "template_seconds": attacker.scoring.seconds,
+            **self.monitor.settings.record(),
+            **start["fingerprint"],
+            "alerts": [getattr(rule, "rule", type(rule).__name__) for rule in self.rules],
+            "ledger": self._session is not None,
+            "words": [note.mark for note in self.source.transcripts],
+        }
         if self._protect is not None:  # as it was given: records do not tell a command
             known = start["protected"]["attackers"]
             configuration["protect"] = [self._protect.method, self._protect.speaker, known]
