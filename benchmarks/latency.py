@@ -120,9 +120,9 @@ class Arrivals:
 
 def hear(recording: Path, seconds: float, features: list[str]) -> dict[str, Any]:
     from monitor import Monitor, Population, Run
+    from monitor.run.pace import Timed
     from monitor.sources import Microphone
     from monitor.sources.microphone import rescan
-    from monitor.stream.blocks_to_ticks import Timed
 
     rescan()  # where sound is to be heard has changed
     monitor = Monitor(Population.reference(), features, watch="1272")

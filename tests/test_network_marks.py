@@ -18,10 +18,10 @@ from monitor.networks.voice import SHA256
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
 from monitor.population.rank_model import RankModels
+from monitor.run.pace import Timed
 from monitor.sources.chain import Chain
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
-from monitor.stream.blocks_to_ticks import Timed
 from monitor.stream.monitor import Monitor
 from monitor.training.enrolling import enrol
 from monitor.training.frames_folder import HearingOptions

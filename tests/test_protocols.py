@@ -32,10 +32,10 @@ from monitor.protocols import (
     Stateful,
     ThresholdForecast,
 )
+from monitor.run.pace import LoadShedding
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources import AudioQueue, Microphone
 from monitor.sources.microphone import OpenedInput
-from monitor.stream.blocks_to_ticks import LoadShedding
 from monitor.stream.reading import Reading
 
 FITS: list[tuple[type, type]] = [

@@ -159,8 +159,8 @@ def enrol_from_microphone(
     from monitor.errors import CorpusError
     from monitor.features.registry import defaults
     from monitor.population.population import SLICE_SECONDS
+    from monitor.run.pace import timed
     from monitor.sources.registry import open_live_source
-    from monitor.stream.blocks_to_ticks import timed
     from monitor.training.enrolling import LiveEnrolment, enrol
     from monitor.types import Block, Gap
 

@@ -78,9 +78,8 @@ def _line(
     made = disclosure_delay(clear, protected, horizon)
     limits = "" if made.low is None else f" ({made.low:.1f} to {made.high:.1f})"
     return (
-        f"  {level_in_words(bits)}: {made.seconds:.1f} s{limits} of the first "
-        f"{horizon:.0f} s, reached by then in {made.clear_share:.0%} clear and "
-        f"{made.protected_share:.0%} protected"
+        f"  {level_in_words(bits)}: {made.seconds:.1f} s{limits} of the first {horizon:.0f} s, "
+        f"reached by then in {made.clear_share:.0%} clear and {made.protected_share:.0%} protected"
     )
 
 

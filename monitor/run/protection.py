@@ -130,9 +130,8 @@ class ProtectedSide:
             )
         if self.pair.clear.watch is None:
             told.append(
-                "nobody is watched: both sides are an attacker's confidence, right or wrong, "
-                "which an anonymiser may well raise; what it buys is told of a watched speaker "
-                "alone"
+                "nobody is watched: both sides are an attacker's confidence, right or wrong, which "
+                "an anonymiser may well raise; what it buys is told of a watched speaker alone"
             )
         if self.pair.clear.front_end.by_ear != self.pair.clear.features:
             told.append(

@@ -42,7 +42,6 @@ from monitor.types import Alert, LevelReached, Notice, RunEnd, RunStart
 if TYPE_CHECKING:
     from monitor.anonymisers.blocks import Declared
     from monitor.ledger import LedgerSession
-    from monitor.stream.blocks_to_ticks import HeardAhead
     from monitor.stream.pair import MonitorPair
 
 
@@ -192,65 +191,6 @@ def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
         f"{rule.rule}: an average voice is at {rule.bits:g} bits after {reached:g} s of speech, "
         "before a forecast can be made and heeded: no warning comes in time; set a higher "
         "threshold, or take the alert itself for the moment to stop"
-    )
-
-
-WORTHWHILE_SECONDS = 300.0
-"""Of audio for each process: it takes a second or two to start."""
-
-
-def shedding_load(source: LiveSource, monitor: Monitor, pair: MonitorPair | None = None) -> Source:
-    """A live source whose slowest feature hears less where the machine cannot keep up.
-
-    With a pair, of which the monitor is the clear side, a feature hears less on both alike.
-    """
-    from monitor.stream.blocks_to_ticks import LoadShedding, OnBothSides, Timed
-
-    if not source.stream_info.audio:  # frames cost nothing
-        return source
-    timed = [Timed(feature) for feature in monitor.front_end.make()]
-    monitor.front_end.use(timed)
-    if pair is None:
-        return LoadShedding(source, timed)
-    protected = [Timed(feature) for feature in pair.features]
-    pair.use(protected)
-    return LoadShedding(source, [OnBothSides(*each) for each in zip(timed, protected, strict=True)])
-
-
-def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhead | None:
-    """Recordings whose features ``jobs`` processes compute; None where this one does.
-
-    None for ``jobs`` takes as many as are worth it. The monitor is fresh or restored; features of
-    one's own are computed in this process.
-    """
-    from monitor.jobs import worthwhile
-    from monitor.sources.beside import Beside
-    from monitor.sources.chain import Chain
-    from monitor.sources.file import File
-    from monitor.stream.blocks_to_ticks import HeardAhead
-
-    each = source.sources if isinstance(source, Chain) else (source,)
-    recordings = [one.source if isinstance(one, Beside) else one for one in each]
-    files = [one for one in recordings if isinstance(one, File)]
-    if len(files) != len(each) or not monitor.front_end.by_name:
-        return None
-    if jobs is None:
-        jobs = worthwhile((file.seconds or 0.0 for file in files), WORTHWHILE_SECONDS)
-    if jobs < 2:
-        return None
-
-    def placed(number: int, frames: Source) -> Source:
-        beside = each[number]
-        return beside.around(frames) if isinstance(beside, Beside) else frames
-
-    return HeardAhead(
-        files,
-        monitor.front_end.by_ear,
-        jobs=jobs,
-        channel=monitor.settings.channel,
-        levels=monitor.on_change != "ignore",
-        skip=monitor.ticks,
-        placed=placed,
     )
 
 
@@ -712,6 +652,8 @@ class Run(Managed):
 
     def _prepared(self) -> Source:
         """The source, as it is best heard."""
+        from monitor.run.pace import heard_ahead, shedding_load  # libraries of audio
+
         if isinstance(self.source, LiveSource):
             pair = None if self._side is None else self._side.pair
             return shedding_load(self.source, self.monitor, pair)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from monitor.sources.registry import missing_members, open_source
 from monitor.stream.accumulator import FrameAccumulator, HeardTotals, Moments
 from monitor.stream.attacker import Attacker, choose_features
 from monitor.stream.copies import CopyFinder, RepeatFinder
-from monitor.stream.front_end import BesideClock, FrontEnd, WordCoverage
+from monitor.stream.front_end import BesideClock, BlocksToTicks, FrontEnd, WordCoverage
 from monitor.stream.making import ReadingMaker, StreamConditions, VoiceStretches
 from monitor.stream.notices import (
     EventOrder,
@@ -50,9 +50,6 @@ from monitor.types import (
     Tracks,
     Words,
 )
-
-if TYPE_CHECKING:
-    from monitor.stream.blocks_to_ticks import BlocksToTicks
 
 
 @dataclass(frozen=True, slots=True)
@@ -742,9 +739,6 @@ class Monitor:
         if self._hearing is None:
             if self._accumulator.arrived:
                 raise UsageError(_TWO_CLOCKS)
-            # resampling and voice activity need libraries that ready-made frames do not
-            from monitor.stream.blocks_to_ticks import BlocksToTicks
-
             self._hearing = BlocksToTicks(
                 self.front_end.make(),
                 self.settings.channel,

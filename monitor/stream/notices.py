@@ -238,9 +238,8 @@ def _feature_notices(monitor: Monitor) -> Iterator[Notice]:
         yield Notice(
             "noisy frames",
             f"these frames have noise ({monitor.noise}): whoever knows its rank model may learn "
-            f"more than "
-            "this attacker, who takes them for clear speech; changes of the voice are not looked "
-            "for",
+            "more than this attacker, who takes them for clear speech; changes of the voice are "
+            "not looked for",
         )
     elif monitor.on_change != "ignore" and not monitor.front_end.followed():
         mute = ", ".join(monitor.features)
@@ -313,9 +312,8 @@ def rank_model_notices(monitor: Monitor) -> Iterator[Notice]:
         yield Notice(
             "prior",
             f"of the rank model {100 * rank_model.prior_share:.0f} % is the shipped readers', "
-            f"which keeps "
-            f"the rest, learnt from {plural(rank_model.speakers, 'speaker')}, from claiming too "
-            f"much",
+            f"which keeps the rest, learnt from {plural(rank_model.speakers, 'speaker')}, from "
+            "claiming too much",
             level="info",
             fields={"share": rank_model.prior_share, "speakers": rank_model.speakers},
         )

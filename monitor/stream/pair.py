@@ -12,7 +12,7 @@ from monitor.errors import UsageError
 from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
-from monitor.stream.blocks_to_ticks import BlocksToTicks
+from monitor.stream.front_end import BlocksToTicks
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.reading import Change, ProtectedReading, Reading
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Tracks, Words

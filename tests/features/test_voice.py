@@ -22,7 +22,7 @@ from monitor.features.registry import defaults, make, superseded
 from monitor.networks import voice as network
 from monitor.networks.layers import read_weights
 from monitor.networks.voice import SHA256, VoiceNetwork, shipped
-from monitor.stream.blocks_to_ticks import Timed
+from monitor.run.pace import Timed
 from monitor.types import FloatArray, Track
 from tests.sounds import synthetic
 

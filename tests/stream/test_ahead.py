@@ -12,9 +12,9 @@ import soxr
 
 from monitor.errors import MonitorError
 from monitor.population.population import Population
+from monitor.run.pace import HeardAhead
 from monitor.sources.chain import Chain
 from monitor.sources.file import File
-from monitor.stream.blocks_to_ticks import HeardAhead
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.notices import GapEvent
 from monitor.stream.records import placed

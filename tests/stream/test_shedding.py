@@ -13,8 +13,8 @@ from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from monitor.features.phones import Phones
 from monitor.protocols import StreamInfo
+from monitor.run.pace import LATE_SECONDS, LoadShedding, OnBothSides, Timed, timed
 from monitor.sources import BaseSource
-from monitor.stream.blocks_to_ticks import LATE_SECONDS, LoadShedding, OnBothSides, Timed, timed
 from monitor.types import Block, Gap, Track
 from tests.contracts import babble, heard, voice
 from tests.stream.streams import reference, told

@@ -1,96 +1,28 @@
-"""From blocks of audio to frames on the clock of ticks: ahead of the monitor, or shedding load."""
+"""How a run hears its source: ahead where it is recorded, with load shedding where it is live."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.features.channel import Channel
-from monitor.features.extractor import Extractor
-from monitor.features.framing import columns_of
-from monitor.features.landmarks import Landmarks
 from monitor.features.registry import make
-from monitor.jobs import GeneratorProcesses
+from monitor.jobs import GeneratorProcesses, worthwhile
 from monitor.protocols import Feature, LiveSource, Source
 from monitor.sources.base import BaseSource, WrappedLiveSource, WrappedSource
+from monitor.sources.beside import Beside
 from monitor.sources.chain import Chain
 from monitor.sources.file import File
+from monitor.stream.front_end import BlocksToTicks
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Item, Track
 
-
-class BlocksToTicks:
-    """From blocks of audio to runs of ticks, with the place of every recording on the stream.
-
-    Args:
-        features: names, or features.
-        channel: the channel to hear, counted from 1; None mixes all of them.
-        skip: frames complete by this tick need not be computed.
-        levels: whether to follow what the voice comes through as well.
-        conditions: whether to describe what it sounds like.
-        landmarks: whether to take those as well, by which audio is known again.
-    """
-
-    def __init__(
-        self,
-        features: Sequence[str | Feature],
-        channel: int | None,
-        skip: int,
-        *,
-        levels: bool = False,
-        conditions: bool = False,
-        landmarks: bool = False,
-    ) -> None:
-        made = [*make(features), *([Channel()] if levels else [])]
-        made += [Landmarks()] if landmarks else []
-        index = None if channel is None else channel - 1
-        self._extractor = Extractor(made, index, conditions=conditions)
-        self._extractor.skip_to(skip)
-        self._ticks = 0  # that came out
-        self._key: tuple[int, int] | None = None  # the recording and its rate
-        self._began, self._samples = 0, 0  # ticks before it, samples of it
-
-    @property
-    def ticks(self) -> int:
-        """Ticks of audio that went in: more than came out, as resampling takes its time."""
-        if self._key is None:
-            return self._ticks
-        return self._began + -(-self._samples * TICKS_PER_SECOND // self._key[1])
-
-    def process(self, block: Block) -> list[Frames]:
-        """What a block completes, after what ends the recording before it where it is of another.
-
-        Raises:
-            SourceError: the block makes no sense; nothing has changed then.
-        """
-        columns_of(block, self._extractor.channel)
-        key = (block.recording, block.rate)
-        ended = []
-        if key != self._key:
-            if self._key is not None:
-                ended.append(self.flush())
-            self._key, self._began, self._samples = key, self._ticks, 0
-        self._samples += block.samples.shape[0]
-        return [*ended, self._counted(self._extractor.process(block))]
-
-    def turn(self, recording: int) -> Frames | None:
-        """What ends the recording before this one, where there is one that goes on."""
-        another = self._key is not None and self._key[0] != recording
-        return self.flush() if another else None
-
-    def flush(self) -> Frames:
-        """What only the end of the recording completes."""
-        self._key = None
-        return self._counted(self._extractor.flush())
-
-    def _counted(self, frames: Frames) -> Frames:
-        self._ticks += frames.speech.shape[0]
-        # what was lost in a second is known, for any cutting, when the second is over
-        gaps = [(tick + (self._began - tick) % TICKS_PER_SECOND, gap) for tick, gap in frames.gaps]
-        return replace(frames, gaps=tuple(gaps))
+if TYPE_CHECKING:
+    from monitor.stream.monitor import Monitor
+    from monitor.stream.pair import MonitorPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,3 +289,54 @@ class LoadShedding(WrappedLiveSource):
 def timed(names: Iterable[str]) -> list[Timed]:
     """The features of these names, for live use."""
     return [Timed(feature) for feature in make(names)]
+
+
+WORTHWHILE_SECONDS = 300.0
+"""Of audio for each process: it takes a second or two to start."""
+
+
+def shedding_load(source: LiveSource, monitor: Monitor, pair: MonitorPair | None = None) -> Source:
+    """A live source whose slowest feature hears less where the machine cannot keep up.
+
+    With a pair, of which the monitor is the clear side, a feature hears less on both alike.
+    """
+    if not source.stream_info.audio:  # frames cost nothing
+        return source
+    timed = [Timed(feature) for feature in monitor.front_end.make()]
+    monitor.front_end.use(timed)
+    if pair is None:
+        return LoadShedding(source, timed)
+    protected = [Timed(feature) for feature in pair.features]
+    pair.use(protected)
+    return LoadShedding(source, [OnBothSides(*each) for each in zip(timed, protected, strict=True)])
+
+
+def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhead | None:
+    """Recordings whose features ``jobs`` processes compute; None where this one does.
+
+    None for ``jobs`` takes as many as are worth it. The monitor is fresh or restored; features of
+    one's own are computed in this process.
+    """
+    each = source.sources if isinstance(source, Chain) else (source,)
+    recordings = [one.source if isinstance(one, Beside) else one for one in each]
+    files = [one for one in recordings if isinstance(one, File)]
+    if len(files) != len(each) or not monitor.front_end.by_name:
+        return None
+    if jobs is None:
+        jobs = worthwhile((file.seconds or 0.0 for file in files), WORTHWHILE_SECONDS)
+    if jobs < 2:
+        return None
+
+    def placed(number: int, frames: Source) -> Source:
+        beside = each[number]
+        return beside.around(frames) if isinstance(beside, Beside) else frames
+
+    return HeardAhead(
+        files,
+        monitor.front_end.by_ear,
+        jobs=jobs,
+        channel=monitor.settings.channel,
+        levels=monitor.on_change != "ignore",
+        skip=monitor.ticks,
+        placed=placed,
+    )
