@@ -121,7 +121,7 @@ class _Recording(BaseSource[Frames | Gap]):
 def _frames(task: _Task) -> Iterator[Frames | Gap]:
     """What the features make of a recording; a loss at its end lies where `Monitor` puts it."""
     hearing = BlocksToTicks(
-        task.features,
+        make(task.features),
         task.channel,
         task.skip,
         levels=task.levels,

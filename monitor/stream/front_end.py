@@ -152,7 +152,7 @@ class BlocksToTicks:
     """From blocks of audio to runs of ticks, with the place of every recording on the stream.
 
     Args:
-        features: names, or features.
+        features: those that hear audio.
         channel: the channel to hear, counted from 1; None mixes all of them.
         skip: frames complete by this tick need not be computed.
         levels: whether to follow what the voice comes through as well.
@@ -162,7 +162,7 @@ class BlocksToTicks:
 
     def __init__(
         self,
-        features: Sequence[str | Feature],
+        features: Sequence[Feature],
         channel: int | None,
         skip: int,
         *,
@@ -175,7 +175,7 @@ class BlocksToTicks:
         from monitor.features.extractor import Extractor
         from monitor.features.landmarks import Landmarks
 
-        made = [*make(features), *([Channel()] if levels else [])]
+        made = [*features, *([Channel()] if levels else [])]
         made += [Landmarks()] if landmarks else []
         index = None if channel is None else channel - 1
         self._extractor = Extractor(made, index, conditions=conditions)
