@@ -127,12 +127,10 @@ class Fall:
 
 @dataclass(slots=True)
 class Left:
-    """A voice that another one took over from, to be known when it is back.
+    """A voice that another one took over from, by its sketch, (M,), of so many frames.
 
-    Attributes:
-        own: its sketch, shape (M,), of so many ``frames``.
-        level: mean margin of the newest units under it from which on it is back.
-        recent: margins of the newest units under it, each with the tick at which the unit began.
+    From a mean margin of ``level`` on it is back; ``recent`` are those of the newest units under
+    it, each with the tick at which the unit began.
     """
 
     own: FloatArray
@@ -188,7 +186,6 @@ class FollowedVoice:
         self._follow([], [])
 
     def _frames_of(self, values: AnyArray) -> AnyArray:
-        """The frames that can be used."""
         raise NotImplementedError
 
     def _sum(self, values: AnyArray) -> FloatArray:
@@ -255,7 +252,6 @@ class FollowedVoice:
         return None
 
     def _complete(self) -> Fall | None:
-        """A unit is complete."""
         unit, self._part, self._parts = self._part, np.zeros(self._size), 0
         fall = None
         if self._left is not None:
@@ -280,7 +276,6 @@ class FollowedVoice:
         return self._how.held_units
 
     def _look(self) -> Fall | None:
-        """Whether there was a change for the worse by the newest margin."""
         if not self._notices():
             return None
         margins = np.array(self._margins)
@@ -297,7 +292,6 @@ class FollowedVoice:
         self._adwin: ADWIN | None = None
 
     def _notices(self) -> bool:
-        """Whether ADWIN notices something with the newest margin."""
         grace = 2 * self._how.min_units + 1
         if len(self._margins) < grace:  # it could not
             return False

@@ -195,7 +195,6 @@ def _settle() -> None:
 
 
 def _fetch(name: str, source: str, private: Path) -> None:
-    """Copy one file, from a folder or from the hub."""
     if source == HUB:
         _download(name, private)
         return
@@ -246,7 +245,6 @@ def _reachable(endpoint: str) -> bool:
 
 
 def _check(path: Path, source: str) -> None:
-    """Refuse what could run code."""
     import torch
 
     if path.name == _HYPERPARAMETERS:
@@ -498,7 +496,6 @@ def _keep(path: Path, data: bytes) -> None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether nobody else can put a network there."""
     status = folder.stat()
     mine = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
     return mine and not status.st_mode & 0o022
@@ -509,8 +506,7 @@ class Identity(SpeechWindows):
 
     Where onnxruntime is installed it runs the network, exported once to the user's cache, half of
     its work in whole numbers: 3.9 times as fast as torch, and the same to a cosine of 0.998.
-    Otherwise torch does. Any cutting into blocks gives the same windows, and embeddings that differ
-    by less than 1e-5 (torch's last bits depend on how many windows it computes at once). The
+    Otherwise torch does, whose last bits depend on how many windows it computes at once. The
     network is loaded when the first feature is made, and shared by all.
 
     Args:
@@ -526,9 +522,6 @@ class Identity(SpeechWindows):
     Example:
         >>> Identity.spec.name, Identity.spec.rate, Identity.spec.size, Identity.spec.frame_seconds
         ('identity', 16000, 192, 3.0)
-
-        feature = Identity("models/ecapa")
-        track = feature.process(samples)  # at 16 kHz
     """
 
     spec = window_spec("identity", 192)

@@ -279,7 +279,6 @@ class Network:
         return unit
 
     def _kaldi(self) -> Kaldi:
-        """The front end that the file's metadata ask for."""
         said = self._session.get_modelmeta().custom_metadata_map
         rate = said.get("sample_rate", str(RATE))
         if rate != str(RATE):
@@ -349,8 +348,8 @@ class Voice(SpeechWindows):
     """Embeddings of the speech, three seconds at a time, by the package's own voice network.
 
     A student of ECAPA-TDNN, run by numpy (`monitor.networks.voice`). It hears less than its teacher
-    (`monitor.features.ecapa`), and is in every install. Any cutting into blocks gives the same
-    bits. The network is loaded when the first feature is made, and shared by all.
+    (`monitor.features.ecapa`), and is in every install. The network is loaded once, and shared by
+    all.
 
     Args:
         network: another one of the same make, such as one that `monitor.adapting` has fine-tuned;

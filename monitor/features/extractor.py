@@ -75,13 +75,6 @@ class Resampler:
     Samples come out a few milliseconds after they went in, in bursts; together with ``flush``
     they are those of resampling the whole recording at once. Equal rates pass straight through.
 
-    Args:
-        rate_in: samples per second that go in.
-        rate_out: samples per second that come out.
-
-    Raises:
-        UsageError: if a rate is not positive.
-
     Example:
         >>> import numpy as np
         >>> resampler = Resampler(16000, 8000)
@@ -209,7 +202,6 @@ class Mixer:
         return 10 * np.log10(made + _SILENCE)
 
     def _look(self) -> None:
-        """Say what is to be said at the end of this second."""
         levels = np.stack(self._levels)
         channels, mixed = levels[:, :-1, 0], levels[:, -1, 0]
         loud = np.quantile(channels, _LOUD, axis=0)
@@ -355,8 +347,6 @@ class Extractor:
 
 
 class _Recording:
-    """One run of blocks of one recording and one rate."""
-
     def __init__(
         self,
         features: Sequence[Feature],

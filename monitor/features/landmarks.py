@@ -83,7 +83,6 @@ class Landmarks:
         return max(0, (self._samples - _LENGTH) // _HOP + 1)
 
     def _due(self, count: int) -> Track:
-        """The landmarks of so many further frames."""
         if count <= 0:
             return self.spec.no_frames()
         times, pitches = self._strongest(*self._peaks(count), count)

@@ -93,7 +93,6 @@ class StyleTokens:
 
 
 def _parts(piece: str) -> Iterator[str]:
-    """The tokens of what no space parts."""
     piece = "".join(c if c in "-'" or unicodedata.category(c)[0] in "LMN" else "." for c in piece)
     piece = piece.strip(".")
     cut = piece.endswith("-") and any(c.isalpha() for c in piece)
@@ -402,7 +401,6 @@ class Style:
         return begin, last
 
     def _counting(self, units: list[Unit]) -> list[int]:
-        """The bins of those that count."""
         made = []
         for unit in units:
             last = self._last
@@ -422,7 +420,6 @@ class Style:
         return made
 
     def _other(self, text: str) -> int:
-        """The bin of a word that the list does not have."""
         lately = text in self._lately
         self._lately.append(text)
         return _AGAIN if lately else len(_MARKS) + bisect_right(_LETTERS, len(text))

@@ -447,7 +447,6 @@ class SoundStream(BlockStream):
         raise NotImplementedError
 
     def _bands(self, samples: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Log mel frames of a block, and the same centred."""
         bands = log_mel(self._sound(samples[:, None])[:, 0])
         before = 0 if self._begun else STEM_LATE  # frames that are not all of the stream
         self._begun = True

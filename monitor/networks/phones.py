@@ -47,13 +47,11 @@ _NEVER = np.float32(-1e9)
 
 @dataclass(frozen=True, slots=True)
 class Trigram:
-    """How likely each class follows two others.
+    """The natural logarithm of how likely each of n classes follows two others, shape (n, n, n).
 
-    Attributes:
-        logs: shape (n, n, n): natural logarithm of the probability of the third after the first
-            two; class 0 is the silence before the first and after the last.
-        weight: of these logarithms beside the posteriors'.
-        bonus: nats for each phone, since a way of few phones has few factors.
+    Class 0 is the silence before the first and after the last. ``weight`` is of these logarithms
+    beside the posteriors'; ``bonus`` nats for each phone, since a way of few phones has few
+    factors.
     """
 
     logs: FloatArray

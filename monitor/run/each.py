@@ -189,7 +189,6 @@ def hear_one(path: Path, opened: Opened, state: Path | None = None) -> Recording
 
 
 def _of_itself(run: Run) -> list[str]:
-    """What was noticed of the recording, without its name."""
     of_recording = ("no speech", "another person")
     noticed = [n for n in run.notices if n.seconds is not None or n.kind in of_recording]
     lost = [f"audio was lost: {why}" for why in run.totals.lost]
@@ -198,7 +197,6 @@ def _of_itself(run: Run) -> list[str]:
 
 
 def _protected(last: Mapping[str, Any]) -> dict[str, Any]:
-    """The figure of the protected side, and whose it is."""
     side = last.get("protected") or {}
     figures = {f"protected_{name}": side.get(name) for name in _PROTECTED}
     return {**figures, "protected_by": side.get("by") or ""}
@@ -455,7 +453,6 @@ def _cell(value: object) -> str:
 
 
 def _value(column: Column, cell: str) -> object:
-    """What a cell says."""
     if cell == "":
         return None
     if column.kind == "boolean":

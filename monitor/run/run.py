@@ -199,13 +199,6 @@ class Promised:
 
     Of a protected stream all windows count, in speech or not, and of every channel: each says
     something of the voice. Of frames (no ``side``) those that the monitor has heard.
-
-    Example:
-        >>> from monitor import Monitor, Population
-        >>> from monitor.anonymisers.blocks import Declared
-        >>> promised = Promised(Declared("laplace:1", 1.0, 3.0), Monitor(Population.reference()))
-        >>> promised.of({"features": {"voice": {"usable": 6.0}}})["windows"]
-        2
     """
 
     def __init__(
@@ -531,7 +524,6 @@ class Run(Managed):
 
     @property
     def _hearing(self) -> Monitor | MonitorPair:
-        """What hears the stream."""
         return self.monitor if self._side is None else self._side.pair
 
     @property
@@ -651,7 +643,6 @@ class Run(Managed):
         self.phase = "ended"
 
     def _prepared(self) -> Source:
-        """The source, as it is best heard."""
         from monitor.run.pace import heard_ahead, shedding_load  # libraries of audio
 
         if isinstance(self.source, LiveSource):

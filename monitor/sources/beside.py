@@ -132,7 +132,6 @@ class Beside(WrappedSource):
         return made
 
     def _due(self, low: int, high: int, recording: int) -> Iterator[Words | Tracks]:
-        """What counts after one tick and up to another."""
         if self.words is not None:
             some = (self.words.known > low) & (self.words.known <= high)
             if some.any():

@@ -178,7 +178,6 @@ def _as_given(path: Path) -> str | bytes:
 
 
 def _is_text(head: bytes) -> bool:
-    """Whether a file begins like words."""
     text = head.decode(errors="replace")[:-1]  # the last character may have been cut in two
     return "\ufffd" not in text and all(c.isprintable() or c.isspace() for c in text)
 
@@ -309,7 +308,6 @@ class File(BaseSource[Block | Gap]):
             yield from self._loss(decoder, position)
 
     def _loss(self, decoder: Decoder, position: int) -> Iterator[Gap]:
-        """What was promised and did not come."""
         if self._end is not None and position >= self._end:
             return
         lost = None

@@ -192,8 +192,6 @@ _SLACK = 1e-6  # ticks: 0.07 s x 100 is a little more than 7
 
 
 class _Lines:
-    """Collects the lines of one file."""
-
     def __init__(self, label: str) -> None:
         self.label = label
         self.header = Header()
@@ -204,7 +202,6 @@ class _Lines:
         self.spans: dict[str, list[tuple[int, int]]] = {}
 
     def add(self, number: int, line: Mapping[str, Any]) -> None:
-        """Take one line, whose number is for messages."""
         where = f"{self.label} line {number}"
         seconds: Any = line.get("seconds")
         if type(seconds) not in (int, float) or not abs(seconds) < math.inf:
@@ -234,7 +231,6 @@ class _Lines:
                 self.spans.setdefault(name, []).append(_span(where, name, span))
 
     def arrays(self) -> tuple[BoolArray, dict[str, Track]]:
-        """All lines together."""
         counts = [ticks for ticks, _ in self.speech]
         speech = np.repeat(np.array([decision for _, decision in self.speech], np.bool_), counts)
         tracks = {}
@@ -252,7 +248,6 @@ class _Lines:
 
 
 def _frame(where: str, name: str, value: Any) -> int | list[float]:
-    """A bin, or an embedding."""
     if type(value) is int and abs(value) < 1 << 62:
         return value
     if isinstance(value, list) and value and all(type(x) in (int, float) for x in value):
@@ -321,16 +316,14 @@ _BROKEN = (
 
 
 class FramesFile(BaseSource[Frames]):
-    r"""Ready-made frames of one recording, in runs of at most 10 s.
+    r"""Ready-made frames of one recording, in runs of at most 10 s, from ``.npz`` or JSON lines.
 
     An ``.npz`` holds, for each feature NAME, ``NAME`` as (k,) integer bins or (k, d) floats and
     ``NAME_ticks`` as (k,) integers: the frame is complete once so many ticks of 10 ms have been
-    heard. ``speech`` is (n,) booleans, one a tick (default: all speech, up to the last frame). The
-    ticks may be left out where there is one frame a tick. ``NAME_spans``, (k, 2) integers, may say
-    which ticks [begin, end) each frame was made of. ``header`` is an optional JSON string
-    ``{"schema": 1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``; ``networks`` in it say
-    which network made a feature, by its sha256, ``hashes`` (of `recording_hashes`) which recording
-    was heard, and ``noise`` (``"laplace:15"``) what was added to its embeddings.
+    heard; they may be left out where there is one frame a tick. ``NAME_spans``, (k, 2) integers,
+    may say which ticks [begin, end) each frame was made of. ``speech`` is (n,) booleans, one a tick
+    (default: all speech, up to the last frame). ``header`` is an optional JSON string ``{"schema":
+    1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``; `Header` has what else it may hold.
 
     JSON lines hold one object a line, in order: ``{"seconds": 0.01, "speech": true, "f0": 57}``.
     ``seconds`` is when the frame is complete, ``speech`` (default true) is of the time since the
@@ -344,9 +337,7 @@ class FramesFile(BaseSource[Frames]):
         recording: number given to its gaps.
 
     Attributes:
-        label: the name of the file, without its folder.
-        stream_info: what the frames of each feature look like, by name, among its ``tracks``.
-        header: what of that the file states; the rest was seen, or is the default.
+        header: what the file states; the rest was seen, or is the default.
 
     Raises:
         SourceError: the file is missing, damaged or malformed.
@@ -535,7 +526,6 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
 
 
 def _npz_header(arrays: dict[str, AnyArray], label: str) -> Header:
-    """The header, taken out of the arrays."""
     if "header" not in arrays:
         return Header()
     text = arrays.pop("header")
@@ -545,7 +535,6 @@ def _npz_header(arrays: dict[str, AnyArray], label: str) -> Header:
 
 
 def _last_tick(arrays: Mapping[str, AnyArray], names: list[str], label: str) -> int:
-    """The tick at which the last frame is complete."""
     last = 0
     for name in names:
         ticks = arrays.get(f"{name}_ticks")

@@ -80,9 +80,6 @@ class AudioQueue(BaseSource[Block | Gap]):
     Attributes:
         came: when audio last came, by the clock; at first, when the queue was made.
 
-    Raises:
-        UsageError: ``queue_seconds`` is less than a second.
-
     Example:
         >>> with AudioQueue(16000) as queue:
         ...     for _ in range(3):  # a callback would, from its own thread
@@ -230,7 +227,6 @@ class _GapReports:
         self._heard = self._told = 0.0
 
     def before(self, arrival: _Arrival) -> Iterator[Gap]:
-        """The gaps to report before what arrived."""
         if arrival.dropped:
             yield self._of_dropped(arrival.dropped)
         self._overflows += arrival.lost
@@ -239,7 +235,6 @@ class _GapReports:
         self._heard += len(arrival.samples) / self._rate
 
     def rest(self, dropped: int) -> Iterator[Gap]:
-        """What has not been reported, at the end."""
         if self._overflows:
             yield self._of_overflows()
         if dropped:

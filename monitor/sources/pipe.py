@@ -93,7 +93,6 @@ def pcm_to_float(data: bytes, encoding: str, channels: int) -> FloatArray:
 
 
 def _kind(body: bytes) -> tuple[int, int, str]:
-    """Rate, channels and encoding of a ``fmt`` chunk."""
     if len(body) < 16:
         raise SourceError(f"the WAV in the pipe has a damaged header; {_ADVICE}")
     form, channels, rate, _, align, bits = struct.unpack("<HHIIHH", body[:16])
@@ -111,7 +110,6 @@ def _kind(body: bytes) -> tuple[int, int, str]:
 
 
 def _skip(read: Callable[[int], bytes], count: int) -> None:
-    """Read over bytes that are of no interest, a little at a time."""
     while count > 0 and (data := read(min(count, 1 << 16))):
         count -= len(data)
 
@@ -211,7 +209,6 @@ class Pipe(BaseSource[Block | Gap]):
         return result
 
     def _read_exactly(self, count: int) -> bytes:
-        """That many bytes, fewer only at the end of the pipe."""
         parts: list[bytes] = []
         while count > 0 and (data := self._some(count)):
             parts.append(data)

@@ -790,7 +790,6 @@ class Attacker:
         ]
 
     def _told(self, found: RatioBits) -> list[CrowdEvidence]:
-        """What these moments say in any crowd."""
         among = among_each(found.bits, found.watched, self._watched, self.among, self.names)
         return [
             CrowdEvidence(*each)
@@ -842,7 +841,6 @@ class Attacker:
         ]
 
     def _scores(self, name: str, totals: AnyArray) -> FloatArray:
-        """Shape (R, N); each row as if it were alone."""
         return self._similarity[name].score_each(self._templates[name], totals)
 
     def _feature(
@@ -889,11 +887,7 @@ class Attacker:
     def scores(
         self, totals: Mapping[str, AnyArray], speech_seconds: FloatArray
     ) -> dict[str, FloatArray]:
-        """What R stretches of speech score against every template.
-
-        Args:
-            totals: of the sketch of each feature, shape (R, M).
-            speech_seconds: T, shape (R,).
+        """What R stretches of speech score against every template, by totals (R, M) and T, (R,).
 
         Returns:
             raw scores of each feature and, of several, ``"joint"``: their sum as the rank model

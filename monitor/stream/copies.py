@@ -95,11 +95,8 @@ class CopyFinder:
 
     The very file is known by its fingerprint and refused (`monitor.stream.notices`); a copy at
     another gain, cut or compressed anew has another one. What is found depends on nothing before
-    the window, so that a stream that is heard again from its start brings the same notices.
-
-    Args:
-        population: its landmarks; without any nothing is looked for.
-        watch: the watched speaker, who comes first where there are too many.
+    the window, so that a stream that is heard again from its start brings the same notices. The
+    watched speaker comes first where there are too many.
     """
 
     def __init__(self, population: Population, watch: str | None = None) -> None:

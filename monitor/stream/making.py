@@ -141,13 +141,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A choice of stretches, at each of R moments.
+    """A choice of stretches at each of R moments, with ticks of speech in them, shape (R,).
 
-    Attributes:
-        heard: by feature.
-        speech: shape (R,), ticks of speech in them.
-        enough: shape (R,), whether that is enough for it to be chosen.
-        constant: whether it is the same at all of them.
+    ``enough``, shape (R,): whether that is enough for it to be chosen; ``constant``: it is the same
+    at all of them.
     """
 
     heard: Mapping[str, RunningTotals]
@@ -526,7 +523,6 @@ class ReadingMaker:
         )
 
     def _sum(self, made: Assessment) -> float | None:
-        """The closed-set figures of all features, as if they were independent."""
         if not self._watching:
             return sum(each.gain_bits for each in made.features.values())
         parts = [each.local_bits for each in made.features.values()]

@@ -828,7 +828,6 @@ class Monitor:
                 return
 
     def _happened(self, *, last: bool = False) -> Iterator[GapEvent | NoticeEvent]:
-        """What is to be given by now, between readings."""
         for event in self._order.due(self._accumulator.tick, last=last):
             if isinstance(event, NoticeEvent):
                 self.noticed.append(event.notice)

@@ -256,7 +256,6 @@ class ChangeDetector:
         )
 
     def _back(self, tick: int) -> Change | None:
-        """Whether the voice that was left is back."""
         found = {name: self._voices[name].back() for name in self._asked}
         falls = [fall for fall in found.values() if fall is not None]
         if not falls or (len(falls) < len(found) and not self._one_is_enough):

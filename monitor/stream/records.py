@@ -118,7 +118,6 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
 
 
 def _bystanders(monitor: Monitor) -> dict[str, Any]:
-    """Whom the readings name; nothing where nobody asked."""
     asked = monitor.bystanders
     return {} if asked is None else {"bystanders": {"above": asked.level, "people": asked.people}}
 
