@@ -64,9 +64,17 @@ class HeardTotals:
         """Seconds of speech."""
         return self.speech / TICKS_PER_SECOND
 
-    def plain(self) -> dict[str, Any]:
-        """All but the totals, JSON-able: ``HeardTotals(totals=..., **plain)`` is the same again."""
-        return {"speech": self.speech, "frames": dict(self.frames), "usable": dict(self.usable)}
+    def state(self, prefix: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """Plain values, and the totals by name with a prefix, for `restored`."""
+        plain = {"speech": self.speech, "frames": dict(self.frames), "usable": dict(self.usable)}
+        return plain, {f"{prefix}/{name}": total for name, total in self.totals.items()}
+
+    @classmethod
+    def restored(
+        cls, prefix: str, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]
+    ) -> HeardTotals:
+        """Of a ``state``."""
+        return cls(totals={name: arrays[f"{prefix}/{name}"] for name in plain["frames"]}, **plain)
 
     def __add__(self, other: HeardTotals) -> HeardTotals:
         return self._with(other, 1)
@@ -278,8 +286,8 @@ class FrameAccumulator:
         }
         arrays = {f"sketch/{name}": s.total for name, s in self.sketches.items()}
         if (carried := self.carried) is not None:
-            plain["carried"] = carried.plain()
-            arrays |= {f"carried/{name}": total for name, total in carried.totals.items()}
+            plain["carried"], more = carried.state("carried")
+            arrays |= more
         return plain, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
@@ -295,5 +303,4 @@ class FrameAccumulator:
         self.tick, self._speech = int(plain["tick"]), int(plain["speech"])
         self._usable = {name: int(ticks) for name, ticks in plain["usable"].items()}
         if (carried := plain.get("carried")) is not None:
-            totals = {name: arrays[f"carried/{name}"] for name in self.sketches}
-            self.carried = HeardTotals(totals=totals, **carried)
+            self.carried = HeardTotals.restored("carried", carried, arrays)

@@ -165,21 +165,17 @@ class Recordings:
         arrays: dict[str, AnyArray] = {}
         for part, heard in (("start", self._start), ("voice", self._voice)):
             if heard is not None:
-                plain[part] = heard.plain()
-                arrays |= {f"{part}/{name}": total for name, total in heard.totals.items()}
+                plain[part], more = heard.state(part)
+                arrays |= more
         return plain, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
         """Take up a ``state``, fresh."""
         self._judged, self.strange = int(plain["judged"]), list(plain["strange"])
-
-        def part(called: str) -> HeardTotals | None:
-            if called not in plain:
-                return None
-            totals = {name: arrays[f"{called}/{name}"] for name in plain[called]["frames"]}
-            return HeardTotals(totals=totals, **plain[called])
-
-        self._start, self._voice = part("start"), part("voice")
+        self._start, self._voice = (
+            HeardTotals.restored(part, plain[part], arrays) if part in plain else None
+            for part in ("start", "voice")
+        )
 
     def _add(self, now: HeardTotals) -> None:
         """The recording is over: it is strange, or more of the voice."""
@@ -858,13 +854,15 @@ class Monitor:
         }
         turns, more = self._turns.state()
         arrays |= {f"change/{name}": array for name, array in more.items()}
-        own["conditions"], more = self.conditions.state()
-        arrays |= {f"conditions/{name}": array for name, array in more.items()}
+        parts: dict[str, StreamConditions | Recordings | VoiceStretches] = {
+            "conditions": self.conditions,
+            "recordings": self.recordings,
+        }
         if self._stretches is not None:
-            own["stretches"], more = self._stretches.state()
-            arrays |= {f"stretches/{name}": array for name, array in more.items()}
-        own["recordings"], more = self.recordings.state()
-        arrays |= {f"recordings/{name}": array for name, array in more.items()}
+            parts["stretches"] = self._stretches
+        for part, each in parts.items():
+            own[part], more = each.state()
+            arrays |= {f"{part}/{name}": array for name, array in more.items()}
         return {**plain, **own, **turns}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
