@@ -37,8 +37,6 @@ __all__ = [
 ]
 
 
-# ------------------------------------------------------------------------------------------ labels
-
 _MOST = 20
 
 
@@ -107,9 +105,6 @@ def attribute(
             f"{printable(asked)}: all {plural(len(held), 'speaker')} of whom it is known are alike"
         )
     return made
-
-
-# ---------------------------------------------------------------------------------------- matching
 
 
 def matched(
@@ -362,27 +357,27 @@ def judged(
             f"{plural(counts[0], 'reader')} with the attribute and {counts[1]} without it: two of "
             "each are needed to be judged"
         )
-    pool = _Pool(scores, reader, having)
+    has_it = having[reader]
+    mated, owner = np.asarray(scores[has_it], np.float64), reader[has_it]
+    other, other_owner = np.asarray(scores[~has_it], np.float64), reader[~has_it]
     drawn_weights = np.zeros((replicates, having.size))  # both groups keep their size
     for place, group in enumerate((having, ~having)):
         drawn_weights[:, group] = speaker_weights(int(group.sum()), replicates, seed + place)
     weights = np.concatenate([drawn_weights, 1.0 - np.eye(readers.size)])
-    excerpts = int(having[reader].sum()), int((~having)[reader].sum())
-    rate = eer(pool.mated, pool.other)
+    excerpts = mated.size, other.size
+    rate = eer(mated, other)
+    times = weights.astype(np.int64)
     drawn = np.array(
-        [
-            eer(np.repeat(pool.mated, n[pool.owner]), np.repeat(pool.other, n[pool.other_owner]))
-            for n in weights.astype(np.int64)
-        ]
+        [eer(np.repeat(mated, n[owner]), np.repeat(other, n[other_owner])) for n in times]
     )
     error = Estimate(
         rate, drawn[:replicates], drawn[replicates:], min(counts), min(excerpts)
     ).share_limits(0.0, 0.5)
     at = []
     for asked in rates:
-        point = operating_point(pool.mated, pool.other, asked)
-        told = _limits(pool.mated, pool.owner, point.threshold, weights, replicates)
-        _, mistaken = _limits(pool.other, pool.other_owner, point.threshold, weights, replicates)
+        point = operating_point(mated, other, asked)
+        told = _limits(mated, owner, point.threshold, weights, replicates)
+        _, mistaken = _limits(other, other_owner, point.threshold, weights, replicates)
         loss = float(epsilon_nats(point.tpr, point.fpr))
         # each rate at its limit against the attacker
         ratios = (told[0] - delta) / mistaken, (1 - mistaken - delta) / (1 - told[0])
@@ -395,15 +390,6 @@ def judged(
             )
         )  # fmt: skip
     return AttributeJudgement(*counts, *excerpts, rate, *error, tuple(at))
-
-
-class _Pool:
-    """Scores by whether their reader has the attribute, and whose they are."""
-
-    def __init__(self, scores: FloatArray, reader: IntArray, having: BoolArray) -> None:
-        has = having[reader]
-        self.mated, self.owner = np.asarray(scores[has], np.float64), reader[has]
-        self.other, self.other_owner = np.asarray(scores[~has], np.float64), reader[~has]
 
 
 def _limits(

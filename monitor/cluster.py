@@ -384,11 +384,7 @@ def _do(order: _Order) -> Any:
 
 
 def _check(order: _Order) -> None:
-    """See to it that this worker is fit for the work.
-
-    Raises:
-        MonitorError: it is not.
-    """
+    """See to it that this worker is fit for the work."""
     terms = order.terms
     if terms not in _agreed:
         if _code() != terms.code:

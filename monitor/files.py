@@ -39,8 +39,6 @@ __all__ = [
 ]
 
 
-# ------------------------------------------------------------------------------------------- locks
-
 try:
     import fcntl
 except ImportError:  # not on Windows
@@ -158,10 +156,6 @@ def check_private(path: Path) -> bool:
 
     Returns:
         False where there is no such file.
-
-    Raises:
-        StoreError: it is another user's, has a second name elsewhere, or is no plain file; a link
-            of one's own to a file of one's own is none of these.
     """
     try:
         link, found = path.lstat(), path.stat()
@@ -205,8 +199,6 @@ def _user(number: int) -> str:
     return f"user {number}"
 
 
-# ---------------------------------------------------------------------------------------- archives
-
 MOST_MEMBERS = 65_536
 MOST_BYTES = 4 << 30
 FREE_BYTES = 128 << 20  # however small a file is: a day of voice activity shrinks a thousand times
@@ -217,11 +209,6 @@ def read_arrays(
     file: BinaryIO, only: str | None = None, *, without: tuple[str, ...] = ()
 ) -> dict[str, AnyArray]:
     """The arrays by name.
-
-    Raises:
-        ValueError: the archive promises more than its size makes believable, a member is no plain
-            array, or of another length than it says; and whatever numpy and zipfile raise on a
-            file that is not theirs.
 
     Example:
         >>> import io
@@ -285,9 +272,6 @@ _WIPED_BYTES = 1 << 20
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """A file, mode 0600, that takes the place of ``path`` when the block has ended well.
-
-    Raises:
-        OSError: it cannot be written; what was there before is untouched.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -366,9 +350,6 @@ def alone(path: Path) -> Iterator[bool]:
 
     Yields:
         False where the system or the file system knows no locks.
-
-    Raises:
-        StoreError: another process has been at it for a minute.
     """
     try:
         handle = os.open(path.parent, os.O_RDONLY)

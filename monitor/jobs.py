@@ -42,9 +42,6 @@ __all__ = [
 ]
 
 
-# ----------------------------------------------------------------------------------------- threads
-
-
 def one_thread() -> AbstractContextManager[Any]:
     """Within it numpy's matrix products use one thread, as far as its library lets itself be told.
 
@@ -170,9 +167,6 @@ def each_in_order(
             elsewhere that says otherwise is named, and nothing goes on.
         arrived: called here with each result as soon as it is there, before an earlier one that
             takes longer: what it writes down is not lost with that.
-
-    Raises:
-        MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
 
     Example:
         >>> list(each_in_order(len, ["a", "", "bc"]))
@@ -332,8 +326,6 @@ def no_interrupt() -> Iterator[None]:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-
-# --------------------------------------------------------------------------------------- processes
 
 AHEAD = 120  # results of one process that may wait to be taken
 

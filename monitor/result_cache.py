@@ -65,11 +65,7 @@ class ResultCache:
         return content if mark == _mark(content) else None
 
     def write(self, key: str, content: bytes) -> None:
-        """Keep a result.
-
-        Raises:
-            StoreError: it cannot be written.
-        """
+        """Keep a result."""
         path = self._path(key)
         try:
             with atomic_write(path) as file:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Column", "Readings"]
 
 
-# ----------------------------------------------------------------------------------------- columns
-
 Kind: TypeAlias = Literal["number", "integer", "boolean", "text"]
 
 _SECONDS = {"seconds", "speech", "usable", "lag"}
@@ -77,11 +75,7 @@ Row = Mapping[str, Any]
 
 
 def need(package: str) -> Any:
-    """An optional package of the extra 'tables'.
-
-    Raises:
-        UsageError: it is not installed.
-    """
+    """An optional package of the extra 'tables'."""
     try:
         return import_module(package)
     except ModuleNotFoundError:
@@ -92,12 +86,7 @@ def need(package: str) -> Any:
 
 
 def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
-    """Write a table by the suffix of its name: whole or not at all, mode 0600.
-
-    Raises:
-        UsageError: the suffix is no table's, or pyarrow is not installed.
-        StoreError: it cannot be written.
-    """
+    """Write a table by the suffix of its name: whole or not at all, mode 0600."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(f"{path}: a table is called {' or '.join(SUFFIXES)}")
@@ -322,9 +311,6 @@ def _columns(key: Key, parts: Mapping[str, Any], under: str) -> Iterator[Column]
 
 def _each(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
-
-
-# ---------------------------------------------------------------------------------------- readings
 
 
 class Readings(Sequence[Mapping[str, Any]]):

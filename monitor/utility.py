@@ -23,9 +23,6 @@ from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
 __all__ = ["Understood", "Utility", "compare", "figures", "understand"]
 
 
-# ------------------------------------------------------------------------------------------- edits
-
-
 def edits(found: Sequence[str], said: Sequence[str]) -> int:
     """Insertions, deletions and substitutions, as few as will do (Levenshtein, 1966).
 
@@ -44,9 +41,6 @@ def edits(found: Sequence[str], said: Sequence[str]) -> int:
         either = np.minimum(row[1:] + 1, row[:-1] + (other != each))
         row = np.minimum.accumulate(np.append(i, either) - places) + places
     return int(row[-1])
-
-
-# ----------------------------------------------------------------------------------- understanding
 
 
 @dataclass(frozen=True, eq=False)

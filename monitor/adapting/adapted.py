@@ -31,7 +31,6 @@ from monitor.sources.file import File
 from monitor.sources.provenance import file_hash
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
 
-# ------------------------------------------------------------------------------------------ within
 # Within-class covariance normalisation (A. Hatch, S. Kajarekar and A. Stolcke, Interspeech 2006),
 # with the mean over speakers taken away: both are linear, and go into the last layer of a network.
 
@@ -78,8 +77,6 @@ def turned(
     return made
 
 
-# ---------------------------------------------------------------------------------------- schedule
-
 FINE_TUNING_STEPS = 200  # of a network that has learnt already, where nobody says
 _WARM_UP = 0.05
 
@@ -97,11 +94,7 @@ class Length:
     seconds: float | None = None
 
     def done(self, step: int, seconds: float) -> float:
-        """Which share of it has been done, 1 at the end.
-
-        Raises:
-            UsageError: it has neither.
-        """
+        """Which share of it has been done, 1 at the end."""
         if self.steps is not None:
             return min(1.0, step / self.steps) if self.steps else 1.0
         if self.seconds is None:
@@ -295,11 +288,7 @@ Progress = Callable[[str, float], None]
 
 
 def check_torch() -> None:
-    """See to it that a network can be trained here.
-
-    Raises:
-        UsageError: torch is not installed.
-    """
+    """See to it that a network can be trained here."""
     if find_spec("torch") is None:
         raise UsageError(f"the semi-informed attacker trains a network with torch: {_INSTALL}")
 

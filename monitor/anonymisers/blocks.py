@@ -100,8 +100,6 @@ def empty_after(epsilon: float) -> int:
     return math.ceil(EVERYBODY_BITS * math.log(2) / epsilon)
 
 
-# ---------------------------------------------------------------------------------------- declared
-
 _MECHANISMS = ("laplace", "tokens")  # whose setting begins with an epsilon for each frame
 _EXACT = 1000  # windows up to which the optimal composition is worked out for each number of them
 
@@ -183,8 +181,6 @@ def _after(declared: Declared, windows: int) -> Promise:
     return Promise("", declared.epsilon, declared.delta, seconds, spent)
 
 
-# ------------------------------------------------------------------------------------------ blocks
-
 _ANY_RATE = 16_000
 _LONGER_SECONDS = 0.1  # by which a program's output may be longer: the rest is left out
 
@@ -263,11 +259,7 @@ class ProtectedBlocks:
         return {"seed": str(self._seed)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Draw as before.
-
-        Raises:
-            StoreError: another seed was asked for.
-        """
+        """Draw as before."""
         if self._given is not None and str(self._given) != state["seed"]:
             raise StoreError("the run was begun with another seed of the anonymiser: give the same")
         self._seed = int(state["seed"])

@@ -13,8 +13,6 @@ from monitor.anonymisers.utterance import checked
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
-# ------------------------------------------------------------------------------------- overlapping
-
 
 class OverlapAdd:
     """Frames of 2 x ``hop`` samples every ``hop``, each through a function of its own frame alone.
@@ -74,7 +72,6 @@ class OverlapAdd:
         return ready
 
 
-# ----------------------------------------------------------------------------------------- mcadams
 # Patino, Tomashenko, Todisco, Nautsch and Evans, Speaker anonymisation using the McAdams
 # coefficient, Interspeech 2021; baseline B2 of the VoicePrivacy challenges. Written from that
 # description.

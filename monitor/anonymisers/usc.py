@@ -103,9 +103,6 @@ class GriffinLim:
 
         Returns:
             shape (n,), float32; frame i begins at sample 160 i.
-
-        Raises:
-            UsageError: another shape.
         """
         if bands.ndim != 2 or bands.shape[1] != self._bands:
             raise UsageError(f"frames have the shape (t, {self._bands}), not {bands.shape}")
@@ -184,7 +181,6 @@ def _going_on(asked: FloatArray, phases: FloatArray) -> AnyArray:
     return found
 
 
-# --------------------------------------------------------------------------------------------- usc
 # Tura-Vecino et al., Universal semantic disentangled privacy-preserving speech representation
 # learning, sections 2.1 to 2.5; the network is `monitor.networks.usc`, a small one of our own.
 

@@ -12,26 +12,17 @@ from scipy.signal import lfilter
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
-# ----------------------------------------------------------------------------------------- samples
-
 _LARGEST = 1e12  # larger ones come from broken memory, and their squares would leave float32
 
 
 def checked(samples: FloatArray) -> FloatArray:
-    """The samples as float64, shape (n,).
-
-    Raises:
-        UsageError: they are of several channels, or one of them is no number.
-    """
+    """The samples as float64, shape (n,)."""
     samples = np.asarray(samples, np.float64)
     if samples.ndim != 1:
         raise UsageError(f"an anonymiser takes one channel, not samples of shape {samples.shape}")
     if samples.size and not -_LARGEST <= samples.min() <= samples.max() <= _LARGEST:
         raise UsageError("a sample is no number (NaN or infinite); repair the recording first")
     return samples
-
-
-# --------------------------------------------------------------------------------------- utterance
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +59,6 @@ class Utterance:
         return np.random.default_rng(int.from_bytes(digest, "big"))
 
 
-# --------------------------------------------------------------------------------------- unchanged
-
-
 class Unchanged:
     """Gives the samples back as they are.
 
@@ -95,8 +83,6 @@ class Unchanged:
     def reset(self) -> None:
         """Nothing is remembered."""
 
-
-# ------------------------------------------------------------------------------------------- noise
 
 MEMORY_SECONDS = 0.5
 MOST_DECIBELS = 120.0

@@ -46,9 +46,6 @@ def pyworld() -> Any:
 
     Its package is not run: that only asks pkg_resources for a version number, which warns, and is
     gone from newer setuptools.
-
-    Raises:
-        UsageError: it is not installed.
     """
     package = find_spec("pyworld")
     found = package and PathFinder.find_spec("pyworld.pyworld", package.submodule_search_locations)
@@ -104,8 +101,6 @@ def normalised(envelope: FloatArray) -> FloatArray:
     mean = (2 * envelope.sum(axis=1, keepdims=True) - ends) / (2 * envelope.shape[1] - 2)
     return np.asarray(envelope / mean)
 
-
-# -------------------------------------------------------------------------------------- excitation
 
 _UNVOICED_HERTZ = 100.0  # until the first voice is heard; nobody hears it
 

@@ -122,9 +122,6 @@ ATTACKERS: dict[str, ThreatModel] = {
 def attacker_named(name: str) -> ThreatModel:
     """The attacker of that name.
 
-    Raises:
-        UsageError: there is none.
-
     Example:
         >>> attacker_named("lazy-informed").protects
         True
@@ -132,9 +129,6 @@ def attacker_named(name: str) -> ThreatModel:
     if name not in ATTACKERS:
         raise UsageError(f"no attacker is called {name!r}; there are {', '.join(ATTACKERS)}")
     return ATTACKERS[name]
-
-
-# ---------------------------------------------------------------------------------------- measures
 
 
 class Measure(ABC):
@@ -176,7 +170,6 @@ MEASURES: dict[str, Callable[[], Measure]] = {"utility": _utility}
 """What makes each, by its name; called in the process that listens."""
 
 
-# ------------------------------------------------------------------------------------------- heard
 # The clock is the clear recording's speech, so that a trial is the same stretch of talk whatever a
 # anonymiser did to it; that it fell silent is then no trial less, but a trial without evidence.
 
@@ -332,11 +325,7 @@ def readers_of(
     jobs: Jobs = 1,
     progress: Callable[[str], object] = lambda _: None,
 ) -> Readers:
-    """Choose templates and trials of everybody who says enough.
-
-    Raises:
-        CorpusError: fewer than two readers say enough, or the corpus holds no audio.
-    """
+    """Choose templates and trials of everybody who says enough."""
     problems = list(corpus.problems)
     spoken: dict[str, list[list[_Spoken]]] = {}
     tasks = [(name, tuple(corpus.sessions(name).values())) for name in corpus.speakers]
@@ -385,37 +374,32 @@ class _Spoken:
 def _sessions(
     root: Path, amounts: Amounts, task: tuple[str, Sequence[Sequence[Path]]]
 ) -> tuple[list[list[_Spoken]], list[str]]:
-    """The sessions of one reader in which there is speech, and what could not be used."""
-    name, sessions = task
-    problems: list[str] = []
-    heard = [_speech(paths, root, name, amounts, problems) for paths in sessions]
-    return [session for session in heard if session], problems
-
-
-def _speech(
-    paths: Sequence[Path], root: Path, speaker: str, amounts: Amounts, problems: list[str]
-) -> list[_Spoken]:
-    """Where there is speech in a session, as far as anybody could want it."""
+    """Where there is speech in one reader's sessions, as far as wanted, and what is unusable."""
+    speaker, sessions = task
     template = amounts.most_segments * SEGMENT_SECONDS
-    wanted = template + amounts.trials * amounts.seconds + 3 * _MARGIN_SECONDS
-    left = _units(wanted)
-    found = []
-    for path in paths:
-        if left <= 0:
-            break
-        if is_frames(path):
-            problems.append(f"{path.name}: holds frames; an anonymiser needs audio")
-            continue
-        try:
-            ends = _unit_ends(path, left)
-        except SourceError as error:
-            problems.append(str(error))
-            continue
-        inside = path.is_relative_to(root)
-        name = path.relative_to(root).as_posix() if inside else f"{speaker}/{path.name}"
-        found.append(_Spoken(path, name, speaker, tuple(ends)))
-        left -= len(ends)
-    return found
+    wanted = _units(template + amounts.trials * amounts.seconds + 3 * _MARGIN_SECONDS)
+    problems: list[str] = []
+    made: list[list[_Spoken]] = []
+    for paths in sessions:
+        left, found = wanted, list[_Spoken]()
+        for path in paths:
+            if left <= 0:
+                break
+            if is_frames(path):
+                problems.append(f"{path.name}: holds frames; an anonymiser needs audio")
+                continue
+            try:
+                ends = _unit_ends(path, left)
+            except SourceError as error:
+                problems.append(str(error))
+                continue
+            inside = path.is_relative_to(root)
+            name = path.relative_to(root).as_posix() if inside else f"{speaker}/{path.name}"
+            found.append(_Spoken(path, name, speaker, tuple(ends)))
+            left -= len(ends)
+        if found:
+            made.append(found)
+    return made, problems
 
 
 def _unit_ends(path: Path, most: int) -> list[float]:
@@ -509,8 +493,8 @@ def _units(seconds: float) -> int:
 
 
 # ----------------------------------------------------------------------------------------- hearing
-# What was heard is kept by a hash of everything that it depends on, so that long work goes on where
-# it was interrupted.
+# No audio is ever written. What was heard is kept by a hash of all that it depends on, so that long
+# work goes on where it was interrupted.
 
 CLEAR = "none"  # the method that changes nothing
 _CODE = ("monitor.anonymisers", "monitor.features", "monitor.networks")
@@ -652,8 +636,7 @@ def _hear(
 
 def _read(words: bool, piece: Piece) -> list[Path]:
     """The files that are read of a piece."""
-    beside = LIES_BESIDE.found(piece.path) if words else None
-    return [each.absolute() for each in (piece.path, beside) if each is not None]
+    return [each.absolute() for each in LIES_BESIDE.files(piece.path, words=words)]
 
 
 def _key(

@@ -132,9 +132,6 @@ def _background(
     return voices
 
 
-# -------------------------------------------------------------------------------------- usefulness
-
-
 class Usefulness(Measure):
     """The measure of utility (`monitor.utility`): phone error, pitch, loudness, length.
 

@@ -585,12 +585,7 @@ SCHEMA = 1
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse to write among things that are not ours.
-
-    Raises:
-        UsageError: it is a file, or holds something else.
-        StoreError: it cannot be written.
-    """
+    """Refuse to write among things that are not ours."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"-o {file_name(folder)} is a file; name a folder")
     place = next(each for each in (folder, *folder.resolve().parents) if each.exists())

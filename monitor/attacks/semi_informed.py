@@ -62,11 +62,7 @@ class ProtectStretch:
 
 
 def check_background(background: Background) -> None:
-    """See to it that a network can be trained, and chosen, before anything is heard.
-
-    Raises:
-        UsageError: torch is not installed, or readers are too few.
-    """
+    """See to it that a network can be trained, and chosen, before anything is heard."""
     check_torch()
     held, training = apart(background)
     if held is None or len(held) < FEWEST_SPEAKERS:
@@ -88,9 +84,6 @@ def semi_informed(bench: Bench, method: str) -> Mapping[str, str | Feature]:
 
     Where no network can be made or chosen, such as of an anonymiser that leaves no speech, it is
     the one that ships, and a note says so.
-
-    Raises:
-        UsageError: the background is too small, or torch is not installed.
     """
     features: dict[str, str | Feature] = {name: name for name in bench.features}
     if bench.background is None:

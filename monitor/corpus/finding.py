@@ -17,8 +17,6 @@ from monitor.errors import CorpusError, UnnamedSpeakerError
 from monitor.phrases import plural
 from monitor.sources.registry import recording_suffixes
 
-# ----------------------------------------------------------------------------------------- folders
-
 LAYOUTS = (
     "manifest.csv with the columns path and speaker; wav.scp with utt2spk; LibriSpeech's "
     "SPEAKER/CHAPTER/SPEAKER-CHAPTER-UTTERANCE.flac; or a folder a speaker"
@@ -32,10 +30,6 @@ def from_folders(root: Path) -> Corpus:
 
     Where most files are called and kept as in LibriSpeech, at any depth, the chapter is the
     session. Elsewhere each folder is a speaker, and a sub-folder, or else a file, is a session.
-
-    Raises:
-        CorpusError: there is no recording.
-        UnnamedSpeakerError: there is nothing to tell by who speaks.
     """
     files = recordings_below(root)
     if not files:
@@ -104,9 +98,6 @@ def from_manifest(path: Path) -> Corpus:
 
     Without ``session`` a column ``chapter`` serves; without either each file is a session of its
     own. Paths are relative to the table. Tabs separate the columns of a ``.tsv``.
-
-    Raises:
-        CorpusError: the table cannot be read, or names nothing that can be used.
     """
     text = _text(path, "utf-8-sig")
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
@@ -177,9 +168,6 @@ def from_kaldi(folder: Path) -> Corpus:
 
     Paths are relative to the folder, or else to the current one, as Kaldi has it. Commands (lines
     that end in ``|``) are never run; of ``flac -c -d -s FILE |`` the FILE is read.
-
-    Raises:
-        CorpusError: a file is missing, the folder has ``segments``, or nothing can be used.
     """
     if (folder / "segments").exists():
         raise CorpusError(
@@ -262,17 +250,11 @@ def _text(path: Path, encoding: str) -> str:
         raise CorpusError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
 
 
-# ------------------------------------------------------------------------------------------ person
-
-
 def from_person(paths: Sequence[Path], speaker: str) -> Corpus:
     """Take all recordings, and those in all folders, as one speaker's.
 
     Each folder below the one that is given (or, of several paths, below the one they have in
     common) is a session, and so is each recording that lies in none.
-
-    Raises:
-        CorpusError: a path is missing or says itself who speaks, or there is no recording.
     """
     files: list[Path] = []
     for path in paths:
@@ -297,9 +279,6 @@ def from_person(paths: Sequence[Path], speaker: str) -> Corpus:
         *between, _ = (file if alone else file.absolute()).relative_to(root).parts
         gathering.add(speaker, "/".join(between) or file.stem, file)
     return gathering.corpus(root.name)
-
-
-# ----------------------------------------------------------------------------------------- finding
 
 
 def find(*paths: str | os.PathLike[str], speaker: str | None = None) -> Corpus:
@@ -386,11 +365,7 @@ class TrialLists:
     names: tuple[str, ...]
 
     def trials(self, corpus: Corpus) -> Corpus:
-        """The recordings that are trials of somebody, under the names that the lists have.
-
-        Raises:
-            CorpusError: there is none.
-        """
+        """The recordings that are trials of somebody, under the names that the lists have."""
         found = {each.session: each for each in corpus.recordings}
         problems = [
             f"{', '.join(self.names)}: {utterance} is in no wav.scp here"
@@ -434,12 +409,7 @@ class TrialLists:
 
 
 def trial_lists(folder: Path) -> TrialLists | None:
-    """The lists of trials in a folder; None where there is none.
-
-    Raises:
-        CorpusError: a list cannot be read, says two things of one utterance, or something else
-            than ``SPEAKER UTTERANCE target|nontarget``.
-    """
+    """The lists of trials in a folder; None where there is none."""
     lists = _named(folder, _TRIALS)
     if not lists or not (folder / "wav.scp").is_file():
         return None
@@ -474,11 +444,7 @@ def trial_lists(folder: Path) -> TrialLists | None:
 
 
 def enrolment_of(folder: Path) -> frozenset[str] | None:
-    """The utterances that the ``enrolls`` of a folder lists; None where there is no such list.
-
-    Raises:
-        CorpusError: it cannot be read, or lists nothing.
-    """
+    """The utterances that the ``enrolls`` of a folder lists; None where there is no such list."""
     lists = _named(folder, _ENROLS)
     if not lists or not (folder / "wav.scp").is_file():
         return None

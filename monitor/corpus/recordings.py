@@ -13,8 +13,6 @@ from monitor.errors import CorpusError, UsageError
 from monitor.safe_text import LONGEST_NAME, as_wav, file_name, is_name
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
 
-# -------------------------------------------------------------------------------------- recordings
-
 
 @dataclass(frozen=True, slots=True)
 class Recording:
@@ -84,8 +82,6 @@ class Corpus:
     def __iter__(self) -> Iterator[Recording]:
         return iter(self.recordings)
 
-
-# --------------------------------------------------------------------------------------- gathering
 
 CONTAINERS = frozenset(  # what holds audio too, but has to be converted
     ".m4a .m4b .mp4 .aac .mov .mkv .mka .webm .wma .amr .3gp .avi .ape .wv".split()  # noqa: SIM905

@@ -23,9 +23,8 @@ from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray, FloatArray
 
 # ----------------------------------------------------------------------------------------- storing
-# Written whole, private to its owner (0600): a reader sees the old file or the new one, never half.
-
-# Written whole, private to its owner (0600): a reader sees the old file or the new one, never half.
+# One file format for populations and rank models: npz without pickle, with a JSON header. Written
+# whole, private to its owner (0600): a reader sees the old file or the new one, never half.
 
 SCHEMA = 1
 _HEADER = "header"
@@ -51,11 +50,7 @@ def write_store(
     *,
     tidy: bool = True,
 ) -> None:
-    """Write a store atomically, mode 0600.
-
-    Raises:
-        StoreError: the file cannot be written; what was there before is untouched.
-    """
+    """Write a store atomically, mode 0600."""
     text = json.dumps({"kind": kind, "schema": SCHEMA, **header}, ensure_ascii=False)
     content = dict(arrays)
     content[_HEADER] = np.frombuffer(text.encode(), dtype=np.uint8)
@@ -75,12 +70,7 @@ def write_store(
 def read_store(
     path: Path, kind: str, *, without: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """The header of a store, and its arrays by name but those that begin as ``without`` says.
-
-    Raises:
-        StoreError: missing, damaged, or of another kind.
-        SchemaError: written by a newer version.
-    """
+    """The header of a store, and its arrays by name but those that begin as ``without`` says."""
     sweep(path)
     if not path.is_file():
         what = "is a directory" if path.is_dir() else "does not exist"
@@ -123,9 +113,6 @@ def store_kind(path: Path) -> str | None:
             return str(json.loads(bytes(read_arrays(handle, _HEADER)[_HEADER]).decode())["kind"])
     except _DAMAGE:
         return None
-
-
-# --------------------------------------------------------------------------------------- templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +215,7 @@ def pack_cohort(cohort: Cohort) -> tuple[dict[str, Any], dict[str, AnyArray]]:
 def noted_cohort(
     path: Path, note: Mapping[str, Any], templates: Mapping[str, FeatureTemplates]
 ) -> partial[Cohort]:
-    """What reads the cohort that a store's header notes (``pack_cohort``), once it is asked for.
-
-    Raises:
-        StoreError: it was made by other networks than the templates: it cannot be compared.
-    """
+    """What reads the cohort that a store's header notes (``pack_cohort``), once it is asked for."""
     for name, each in note["features"].items():
         mine = templates.get(name)
         if mine is None or dict(each) != mine.spec.plain():
@@ -253,11 +236,7 @@ def load_cohort(path: Path, digest: str) -> Cohort:
 def unpack_cohort(
     path: Path, digest: str, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 ) -> Cohort:
-    """The reverse of ``pack_cohort``, from a store that was read, others' arrays among them.
-
-    Raises:
-        StoreError: as `load_cohort`.
-    """
+    """The reverse of ``pack_cohort``, from a store that was read, others' arrays among them."""
     arrays = {name: array for name, array in arrays.items() if name.startswith(COHORT)}
     try:
         note = header["cohort"]
@@ -287,15 +266,11 @@ def _digest(arrays: Mapping[str, AnyArray]) -> str:
     return digest.hexdigest()
 
 
-# ------------------------------------------------------------------------------------- normalising
-# Source: docs/method.md section 10.
-#
-# Source: docs/method.md section 10. A log-likelihood grows with what was heard and has no scale but
-# its spread over the cohort in this
-# very stream. A cosine has one: of embeddings only the mean is the stream's own, and the spread is
-# that of the cohort among itself. Where the cohort trained the network, as it did that of voice,
-# how much its cosines differ in a stream is the network's memory of them and noise otherwise:
-# benchmarks/results/normalising.md has both.
+# Normalisation (docs/method.md section 10). A log-likelihood grows with what was heard and has no
+# scale but its spread over the cohort in this very stream. A cosine has one: of embeddings only the
+# mean is the stream's own, and the spread is that of the cohort among itself. Where the cohort
+# trained the network, as it did that of voice, how much its cosines differ in a stream is the
+# network's memory of them and noise otherwise: benchmarks/results/normalising.md has both.
 
 
 class CohortScoring:

@@ -86,9 +86,6 @@ def false_alarms(
         watch: the watched speaker; None where nobody is.
         headline: what ``bits`` are, ``"evidence"`` or ``"closed-set"``.
         most_bits: what no reading exceeds.
-
-    Raises:
-        UsageError: no maxima of that field, none over so much audio, or of too few speakers.
     """
     needed = fewest_maxima(share)
     if not (math.isfinite(horizon_seconds) and horizon_seconds > 0):
@@ -146,11 +143,7 @@ def _rank_model_of(
     watch: str | None,
     headline: str,
 ) -> tuple[RankModel, str]:
-    """The rank model whose maxima a field is among, and the field's name there.
-
-    Raises:
-        UsageError: no rank model is about that feature.
-    """
+    """The rank model whose maxima a field is among, and the field's name there."""
     name, _, last = field.rpartition(".")
     if name == "protected":
         raise UsageError(

@@ -342,7 +342,6 @@ def _found(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
     return None
 
 
-# ---------------------------------------------------------------------------- enrolled probability
 # Source: docs/method.md section 5.
 
 GOOD_AREA = 0.8
@@ -409,7 +408,6 @@ class EnrolledProbability:
         return np.where(self.area(seconds) >= GOOD_AREA, found, np.nan)
 
 
-# -------------------------------------------------------------------------------------- favourable
 # How much higher same-session figures are than cross-session ones (docs/method.md section 4).
 
 _SHOWN = (10.0, 60.0)  # speech seconds at which the difference is told

@@ -40,8 +40,6 @@ from monitor.population.rank_model import (
 from monitor.safe_text import printable
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-# ------------------------------------------------------------------------------------- calibration
-
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -59,9 +57,6 @@ class Calibration:
     rows: tuple[Mapping[str, Any], ...]
     several_sessions: int = 0
     cohort: Cohort | None = None
-
-
-# ------------------------------------------------------------------------------- rank models alone
 
 
 def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None = None) -> None:

@@ -31,11 +31,7 @@ LEAST_PARAMETER = 1e-12
 
 
 def check_speakers(speakers: Sequence[Speaker]) -> None:
-    """Refuse speakers that enrolment would not have made.
-
-    Raises:
-        StoreError: a name cannot be printed, or a note says nonsense.
-    """
+    """Refuse speakers that enrolment would not have made."""
     for speaker in speakers:
         if not is_name(speaker.name):
             raise StoreError(f"the name {speaker.name!a:.40} of a speaker cannot be printed")
@@ -54,11 +50,7 @@ def check_speakers(speakers: Sequence[Speaker]) -> None:
 
 
 def spec_from(name: str, header: Mapping[str, Any]) -> FeatureSpec:
-    """What the header of a store, as `FeatureSpec.plain` makes it, says of a feature.
-
-    Raises:
-        StoreError: no such feature was ever enrolled.
-    """
+    """What the header of a store, as `FeatureSpec.plain` makes it, says of a feature."""
     found, size, seconds = (header[key] for key in ("kind", "size", "frame_seconds"))
     kind = KINDS.get(found) if isinstance(found, str) else None
     if not is_name(name) or kind is None or not kind.enrolled:
@@ -76,22 +68,14 @@ def spec_from(name: str, header: Mapping[str, Any]) -> FeatureSpec:
 
 
 def check_templates(templates: FeatureTemplates) -> None:
-    """Refuse templates that no voice gives.
-
-    Raises:
-        StoreError: no numbers, or numbers out of range.
-    """
+    """Refuse templates that no voice gives."""
     spec = templates.spec
     if wrong := spec.kind.wrong_slices(templates.slices):
         raise StoreError(f"templates of {spec.name} must be {wrong}")
 
 
 def check_rank_model(rank_model: RankModel) -> None:
-    """Refuse a rank model that no calibration gives.
-
-    Raises:
-        StoreError: parameters of the wrong type, sign or range.
-    """
+    """Refuse a rank model that no calibration gives."""
     named = (rank_model.left_out, rank_model.networks, rank_model.learnt_from)
     if not all(
         isinstance(each, tuple)
@@ -190,7 +174,6 @@ def _check_parameter(
         raise StoreError(f"{name} of the rank model of {about} lies out of range")
 
 
-# -------------------------------------------------------------------------------------- neighbours
 # Source: docs/method.md section 4.
 
 
@@ -338,11 +321,7 @@ def unpack_maxima(plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> M
 
 
 def check_maxima(maxima: Maxima) -> None:
-    """Refuse maxima that no streams have.
-
-    Raises:
-        StoreError: of the wrong shape or type, out of range, or smaller over more.
-    """
+    """Refuse maxima that no streams have."""
     names = (*maxima.fields, *maxima.speakers)
     if not all(map(is_name, names)) or len(set(maxima.fields)) != len(maxima.fields):
         raise StoreError(
@@ -580,7 +559,6 @@ class LengthEvidence:
         return EvidencePoint(table[..., 0], table[..., 1:], bounds[:, 0], bounds[:, 1])
 
 
-# --------------------------------------------------------------------------------------- rank model
 # Source: docs/method.md sections 3 to 5.
 
 _RANK_MODEL_ARRAYS = (

@@ -35,7 +35,7 @@ from monitor.population.rank_model import (
 )
 from monitor.protocols import Feature
 from monitor.stream.monitor import Monitor
-from monitor.training.cells import Cell, Plan, plans
+from monitor.training.cells import Cell, CellComparisons, Plan, plans
 from monitor.training.enrolling import Enrolment
 from monitor.training.fitted import (
     ROW,
@@ -55,8 +55,6 @@ from monitor.training.voices import (
     units_of,
 )
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames, Track
-
-# ----------------------------------------------------------------------------------------- streams
 
 _UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND
 
@@ -245,10 +243,6 @@ def _maxima(
             some = table[table[:, 0] <= horizon + 1e-9, 1:]
             made[:, h] = np.fmax.reduce(some, axis=0, initial=np.nan)
     return made
-
-
-# ------------------------------------------------------------------------------------------- prior
-# Source: docs/method.md section 3.
 
 
 class Prior:
@@ -466,11 +460,10 @@ def calibrate(
             few = np.unique(cell.behind_speaker).size < FEWEST_SPEAKERS
             fit = None if few else fit_cell(cell, axis, weights, additive[axis], seed, told)
             if fit is not None:
-                ratios, more = None, dict.fromkeys(ROW)
-                if against.keys() >= set(features):
-                    ratios = _ratios(cell, axis, testers[features], weights, told)
-                if ratios is not None:
-                    more = ratios.row
+                ratios = None
+                if against.keys() >= set(features) and cell.compared is not None:
+                    ratios = _ratios(cell.compared, axis, testers[features], weights, told)
+                more = dict.fromkeys(ROW) if ratios is None else ratios.row
                 fit = replace(fit, evidence=ratios, row=fit.row | more)
             fits.append(fit)
         return fits
@@ -507,16 +500,20 @@ def calibrate(
         marks = tuple(specs[name].network for name in features)
         rank_model = replace(
             _assemble(
-                features, session, names, lengths, template_lengths, fits, replicates, common
+                features,
+                session,
+                names,
+                lengths,
+                template_lengths,
+                fits,
+                replicates,
+                common,
+                cohort,
             ),
             left_out=tuple(out),
             networks=marks if any(marks) else (),
             learnt_from=tuple(voices[i].name for i in sorted(heard_in[features, session])),
         )
-        if cohort is not None and any(fit.evidence for fit in fits.values()):
-            rank_model = replace(
-                rank_model, evidence=_evidence(rank_model, lengths, template_lengths, fits, cohort)
-            )
         rank_models.append(rank_model)
         rows.extend(rank_model.rows)
     if prior is not None and before is not None:
@@ -573,49 +570,20 @@ def _against(
 
 
 def _ratios(
-    cell: Cell,
+    compared: CellComparisons,
     axis: Sequence[int],
     voices: BoolArray,
     weights: FloatArray,
     told: KnownModel | None,
 ) -> FittedEvidence | None:
     """Likelihood ratios of one cell; None where too few people were heard of every feature."""
-    found = None if cell.compared is None else chosen(cell.compared, axis, voices)
+    found = chosen(compared, axis, voices)
     if found is None or np.unique(found.streams[found.own >= 0]).size < FEWEST_SPEAKERS:
         return None
     known = None
     if told is not None and told.evidence is not None:
         known = PriorCoefficients(told.evidence, told.worth)
     return fit_evidence(found, weights, known)
-
-
-def _evidence(
-    rank_model: RankModel,
-    lengths: Sequence[float],
-    template_lengths: Sequence[float],
-    fits: Mapping[tuple[int, int], FittedCell],
-    cohort: Cohort,
-) -> EvidenceModel:
-    """Put what the cells say of likelihood ratios on the grid of the rank model."""
-    rows, columns = rank_model.lengths.tolist(), rank_model.template_lengths.tolist()
-    shape = len(rows), len(columns)
-    parts = 1 + len(rank_model.features)
-    coefficients = np.full((rank_model.alpha.shape[0], *shape, parts), np.nan)
-    support, area = np.full(shape, np.nan), np.full(shape, np.nan)
-    for (t, d), fit in fits.items():
-        if fit.evidence is not None:
-            cell = rows.index(lengths[t]), columns.index(template_lengths[d])
-            coefficients[(slice(None), *cell)] = fit.evidence.coefficients
-            support[cell], area[cell] = fit.evidence.support, fit.evidence.area
-    return EvidenceModel(
-        rank_model.lengths,
-        rank_model.template_lengths,
-        coefficients[..., 0],
-        coefficients[..., 1:],
-        support,
-        area,
-        tuple(cohort.mark(name) for name in rank_model.features),
-    )
 
 
 def _enough(place: _Place) -> bool:
@@ -641,6 +609,7 @@ def _assemble(
     fits: Mapping[tuple[int, int], FittedCell],
     replicates: int,
     common: int,
+    cohort: Cohort | None,
 ) -> RankModel:
     """Put fitted cells on the grid; lengths that nobody reached are dropped.
 
@@ -650,7 +619,7 @@ def _assemble(
     used_d = sorted({d for _, d in fits})
     grid = (replicates + 1, len(used_t), len(used_d))
 
-    def arrange(pick: Callable[[FittedCell], FloatArray], *more: int) -> FloatArray:
+    def arrange(pick: Callable[[FittedCell], FloatArray | float], *more: int) -> FloatArray:
         values = np.full((*grid, *more), np.nan)
         for (t, d), fitted in fits.items():
             values[:, used_t.index(t), used_d.index(d)] = pick(fitted)
@@ -673,12 +642,30 @@ def _assemble(
                 "common_bits_high": high,
             }
         )
+    tests = np.asarray([lengths[t] for t in used_t])
+    templates = np.asarray([template_lengths[d] for d in used_d])
+    evidence = None
+    if cohort is not None and any(fit.evidence for fit in fits.values()):
+
+        def of(name: str) -> Callable[[FittedCell], FloatArray | float]:
+            return lambda cell: np.nan if cell.evidence is None else getattr(cell.evidence, name)
+
+        coefficients = arrange(of("coefficients"), 1 + len(features))
+        evidence = EvidenceModel(
+            tests,
+            templates,
+            coefficients[..., 0],
+            coefficients[..., 1:],
+            arrange(of("support"))[0],
+            arrange(of("area"))[0],
+            tuple(cohort.mark(name) for name in features),
+        )
     return RankModel(
         features,
         session,
         similarities,
-        np.asarray([lengths[t] for t in used_t]),
-        np.asarray([template_lengths[d] for d in used_d]),
+        tests,
+        templates,
         arrange(lambda cell: cell.alpha),
         arrange(lambda cell: cell.beta),
         arrange(lambda cell: cell.binomial.astype(float)) == 1.0,
@@ -689,6 +676,7 @@ def _assemble(
         max(int(row["speakers"]) for row in rows),
         max(int(row["candidates"]) for row in rows),
         float(rows[0]["prior_speakers"]),
+        evidence=evidence,
     )
 
 
@@ -703,8 +691,6 @@ def _calibrating_heard(weights: FloatArray) -> FloatArray:
         weights[:, t][missing] = weights[:, t + 1][missing]
     return np.asarray(np.where(reached & np.isnan(weights), 0.0, weights))
 
-
-# ------------------------------------------------------------------------------------------ advice
 
 _COMFORTABLE = 30  # speakers beside whom a prior of twenty is the smaller part
 

@@ -159,9 +159,6 @@ def choose_worth(
     return float(worths[int(np.mean(each, axis=0).argmin())])
 
 
-# ---------------------------------------------------------------------------------------- open set
-
-
 def learn_impostors(
     cell: Cell, axis: Sequence[int], evidence: FloatArray, additive: BoolArray
 ) -> OpenSet:

@@ -86,11 +86,7 @@ class OrderOutcome:
 
 
 def orders(corpus: Corpus, root: Path, folder: Path) -> list[HearingOrder]:
-    """Where the frames of every recording go: as they lie below ``root``, else by their names.
-
-    Raises:
-        UsageError: the folder is within the corpus, or holds something else.
-    """
+    """Where the frames of every recording go: as they lie below ``root``, else by their names."""
     if root.is_dir() and folder.resolve().is_relative_to(root.resolve()):
         raise UsageError(f"{folder} lies in the corpus itself; choose a folder outside")
     _check_folder(folder)
@@ -120,11 +116,7 @@ def write_manifest(
     listed: Sequence[HearingOrder],
     said: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
-    """Write who speaks in which file of frames, and on which occasion.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
+    """Write who speaks in which file of frames, and on which occasion."""
     text = io.StringIO(newline="")
     rows = csv.writer(text, lineterminator="\n")
     said = said or {}
@@ -175,9 +167,7 @@ def keep(
     ]
 
     def read(order: HearingOrder) -> Iterator[Path]:
-        yield from (order.source, *beside)
-        if words and (place := order.words.found(order.source)):
-            yield place
+        yield from (*beside, *order.words.files(order.source, words=words))
 
     made = each_in_order(
         partial(_keep, manner, note),

@@ -96,11 +96,7 @@ def heard_runs(
     most_speech: float = np.inf,
     conditions: bool = False,
 ) -> Iterator[Frames]:
-    """The frames of a recording of audio; those of words take no time by themselves.
-
-    Raises:
-        SourceError: it breaks off.
-    """
+    """The frames of a recording of audio; those of words take no time by themselves."""
     beside = of_words(features)
     by_ear = [each for each in features if each not in beside]
     extractor = Extractor(by_ear, channel, conditions=conditions)
@@ -422,25 +418,18 @@ def _each(
         for outcomes in each_in_order(partial(_hear, listener, slices), tasks):
             yield summed(outcomes, listener.specs)
         return
+    words = "words" in map(takes, names)
     made = each_in_order(
         partial(_hear_apart, names, listener.channel, slices, summed),
         tasks,
         jobs,
-        reads=partial(_read, "words" in map(takes, names)),
+        reads=lambda group: [f for r in group for f in r.words.files(r.path, words=words)],
         alike=partial(marks_of, names),
     )
     with closing(made) as results:
         for specs, result in results:
             listener.specs = listener.specs or specs
             yield result
-
-
-def _read(words: bool, recordings: Sequence[Recording]) -> list[Path]:
-    """The files that are read of these recordings, and of their words."""
-    files = [each.path for each in recordings]
-    if words:
-        files += [place for each in recordings if (place := each.words.found(each.path))]
-    return files
 
 
 def _all_of_it(

@@ -29,8 +29,6 @@ from monitor.training.cells import Plan, plans
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, units_of
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-# ------------------------------------------------------------------------------------------ groups
-
 _USUAL = ("gender", "sex")
 _KALDI = "spk2gender"
 
@@ -65,9 +63,6 @@ def groups_of(
     said = {unicodedata.normalize("NFC", name): value for name, value in found.of.items()}
     named = found.name or ("gender" if table.name == _KALDI else "group")
     return Attribute(found.label, named, {name: said[name] for name in speakers if name in said})
-
-
-# ------------------------------------------------------------------------------------------- joint
 
 
 class JointScores:
@@ -375,13 +370,7 @@ class ScoreGrid:
     problems: list[str] = field(default_factory=list)
 
     def cells(self) -> list[tuple[str, float, float, Plan]]:
-        """The cells that can be filled: session, T, D, and where the windows lie.
-
-        Raises:
-            UsageError: no feature has such scoring, a length is no multiple of 0.1, or it would be
-                too much for one file.
-            CorpusError: no cell has a speaker to look for, and another one to compare with.
-        """
+        """The cells that can be filled: session, T, D, and where the windows lie."""
         for seconds in (*self.lengths, *self.template_lengths):
             units_of(seconds)
         systems = systems_by(self.specs, self.scorings)
@@ -513,9 +502,6 @@ class ScoreGrid:
             {name: np.concatenate(each) for name, each in scores.items()},
             {name: np.concatenate(each) for name, each in heard.items()},
         )
-
-
-# ----------------------------------------------------------------------------------- enrolled grid
 
 
 @dataclass(frozen=True)

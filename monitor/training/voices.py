@@ -27,8 +27,6 @@ from monitor.training.listening import (
 )
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray
 
-# ---------------------------------------------------------------------------------- session frames
-
 
 @dataclass(frozen=True, slots=True)
 class SessionFrames:
@@ -60,9 +58,6 @@ class SessionFrames:
 
         Returns:
             shape (M,), int64 counts or float64 sums.
-
-        Raises:
-            UsageError: longer than the session.
         """
         if length > self.length:
             raise UsageError(f"a session of {self.length} units has no window of {length}")
@@ -115,9 +110,6 @@ class SpeakerSpeech:
 
 def units_of(seconds: float) -> int:
     """Units of speech in a length.
-
-    Raises:
-        UsageError: it is not a positive multiple of a unit.
 
     Example:
         >>> units_of(0.3)
@@ -235,9 +227,6 @@ def cohort_from(
 
     Returns:
         the cohort; names of those left out; and a line for each file that was skipped.
-
-    Raises:
-        UsageError: a feature is missing or made by another network, or hardly anybody is left.
     """
     left: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()

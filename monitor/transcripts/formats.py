@@ -61,9 +61,6 @@ def read_captions(label: str, text: str) -> Transcript:
     underlines one word after the other (as Whisper's ``--highlight_words``). Lines that roll up,
     and so stand in two captions, are counted once.
 
-    Raises:
-        SourceError: they are no captions, hold no words, or more than anybody says.
-
     Example:
         >>> cue = "00:01.000 --> 00:02.100\n<v Ann>so it goes"
         >>> talk = read_captions("talk.vtt", f"WEBVTT\n\n{cue}\n")
@@ -227,8 +224,6 @@ def _plain(line: str) -> str:
     return html.unescape(_TAG.sub("", line)).strip()
 
 
-# ------------------------------------------------------------------------------------- whisper cpp
-
 _MARKS = ("[_", "<|")  # tokens that are no text: [_BEG_], [_TT_50], <|endoftext|>
 
 
@@ -284,7 +279,6 @@ def _whisper_cpp_letters(pieces: Sequence[dict[str, Any]]) -> str:
     return "".join(mended("".join(map(text_of, pieces))).split())
 
 
-# ----------------------------------------------------------------------------------------- whisper
 # Known are openai-whisper and faster-whisper, ``verbose_json`` and ``diarized_json`` of OpenAI's
 # API, whisper.cpp (milliseconds, and tokens that are pieces of words), WhisperX (speakers), and the
 # chunks of Hugging Face's pipelines, of insanely-fast-whisper too.
@@ -297,10 +291,6 @@ _TEXTS = {"text", "word", "words", "tokens"}
 
 def read_whisper(label: str, text: str) -> Transcript:
     """The words of one of Whisper's JSON dialects, told by its content.
-
-    Raises:
-        ForeignTextError: it is JSON and none of them, or a text without times.
-        SourceError: it is no JSON, or its texts cannot be used.
 
     Example:
         >>> talk = read_whisper("talk.json", '{"words": [{"word": "so", "start": 1, "end": 1.2}]}')
@@ -344,8 +334,6 @@ def _is_list(found: object, name: str) -> bool:
     return not rows or any(row.keys() & _TEXTS for row in rows)
 
 
-# --------------------------------------------------------------------------------------------- ctm
-
 _NO_WORD = frozenset({"non-lex", "misc", "noise", "other"})  # types; lex, fp and frag are words
 _NO_TEXT = frozenset({"<eps>", "SIL", "<sil>", "@"})
 
@@ -355,9 +343,6 @@ def read_ctm(label: str, text: str) -> Transcript:
 
     Confidence, type and speaker may follow. Of several recordings that is taken which the file is
     named after; of several channels each is a speaker.
-
-    Raises:
-        SourceError: a line is malformed, or nothing says which recording is meant.
 
     Example:
         >>> talk = read_ctm("talk.ctm", "talk 1 0.31 0.21 well 0.98\n")
@@ -392,8 +377,6 @@ def read_ctm(label: str, text: str) -> Transcript:
     return gather(label, cues)
 
 
-# ------------------------------------------------------------------------------------------ tables
-
 _COLUMNS = ("start", "end", "text")
 
 
@@ -402,9 +385,6 @@ def read_table(label: str, text: str) -> Transcript:
 
     The first line may name the columns, in another order then, and ``speaker`` as well. Times are
     seconds; whole numbers in all lines are milliseconds, as Whisper writes such tables.
-
-    Raises:
-        SourceError: it is no such table, or a line of it is malformed.
 
     Example:
         >>> talk = read_table("talk.tsv", "start\tend\ttext\n0.50\t1.50\tso be it\n")
@@ -465,9 +445,6 @@ def read_word_lines(label: str, text: str) -> Transcript:
 def parse_line(where: str, line: str | bytes) -> list[SaidWord]:
     """The words of one such line; none of an empty one, nor of what a recogniser still revises.
 
-    Raises:
-        SourceError: it is malformed; the message begins with ``where``.
-
     Example:
         >>> found = parse_line("line 1", '{"start": 1, "end": 2, "text": "so it goes"}')
         >>> [word.text for word in found], found[0].known
@@ -512,8 +489,6 @@ def _segments(where: str, found: dict[str, Any]) -> list[SaidWord]:
         raise SourceError(f"{where}: its words have no time, or end before they begin")
     return [word for cue in cues for word in spread_words(cue)]
 
-
-# ----------------------------------------------------------------------------------------- reading
 
 _READERS: Mapping[str, Callable[[str, str], Transcript]] = {
     ".words": read_word_lines,
@@ -647,6 +622,11 @@ class TranscriptChoice:
     def found(self, recording: Path) -> Path | None:
         """The transcript of a recording; None where none lies beside it."""
         return self.path or transcript_beside(recording)
+
+    def files(self, recording: Path, *, words: bool) -> list[Path]:
+        """A recording and, where words are wanted, its transcript, if there is one."""
+        transcript = self.found(recording) if words else None
+        return [recording] if transcript is None else [recording, transcript]
 
     def place(self, recording: Path) -> Path:
         """The transcript of a recording.

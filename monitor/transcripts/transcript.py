@@ -17,8 +17,6 @@ from monitor.errors import SourceError
 from monitor.safe_text import file_name, printable
 from monitor.types import TICKS_PER_SECOND, Words
 
-# --------------------------------------------------------------------------------------- json rows
-
 _NOBODY = ("", "?", "None", "UNKNOWN")
 
 
@@ -66,8 +64,6 @@ def _number(value: object) -> float:
     return float(value)
 
 
-# -------------------------------------------------------------------------------------------- text
-
 MOST_BYTES = 20_000_000  # a day and a half of words, with a time each, are half of it
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -78,9 +74,6 @@ _MARKS = {
 
 def read_text(path: Path, *, most: int = MOST_BYTES, mends: bool = False) -> str:
     r"""The text of a file: UTF-8, or UTF-16 that says so by its first bytes.
-
-    Raises:
-        SourceError: there is no such file, it holds no text or nothing, or another encoding.
 
     Example:
         >>> import tempfile
@@ -247,9 +240,6 @@ def _ticks(word: SaidWord) -> tuple[int, int, int, str]:
     return begin, end, max(known, end), word.text
 
 
-# -------------------------------------------------------------------------------------------- cues
-
-
 @dataclass(frozen=True, slots=True)
 class Cue:
     """A caption, a segment or a single word of a recogniser: a text and when it was said.
@@ -291,9 +281,6 @@ def spread_words(cue: Cue) -> Iterator[SaidWord]:
         begin, end = (cue.begin + second * letters for letters in (done, done + size))
         done += size
         yield SaidWord(text, begin, end, known, printable(cue.speaker.strip()), spread)
-
-
-# ---------------------------------------------------------------------------------------- segments
 
 
 def segment_cues(rows: Sequence[dict[str, Any]]) -> Iterator[Cue]:
@@ -361,9 +348,6 @@ _WORD_SECONDS = 0.3  # that one takes, where nobody says
 
 def gather(label: str, found: Iterable[Cue], notices: Sequence[str] = ()) -> Transcript:
     """A transcript of cues, in the order in which a file has them.
-
-    Raises:
-        SourceError: it holds no words, more than anybody says, or times that cannot be seconds.
 
     Example:
         >>> talk = gather("talk.vtt", [Cue("as it is", 2, 3), Cue("so be it", 0, 1)])
