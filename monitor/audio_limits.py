@@ -5,9 +5,6 @@ from __future__ import annotations
 from monitor.errors import SourceError
 from monitor.phrases import plural
 
-__all__ = ["LEAST_RATE", "MOST_CHANNELS", "MOST_RATE", "MOST_SAMPLES", "check_format"]
-
-
 LEAST_RATE = 1_000
 MOST_RATE = 768_000  # samples a second: twice the highest rate that sound cards have
 MOST_CHANNELS = 64

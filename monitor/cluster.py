@@ -35,8 +35,6 @@ from monitor.jobs import (
 )
 from monitor.managed import Managed
 
-__all__ = ["Cluster"]
-
 CONNECT_SECONDS = 4.0  # to reach a scheduler
 _SCHEDULER_SECONDS = 5.0
 _PATIENCE_SECONDS = 60.0  # for a scheduler that was there, or a worker: it may be very busy
@@ -92,13 +90,6 @@ class _Order:
     task: Any
     terms: _Terms
     sizes: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """What comes back where the work ended with an error."""
-
-    error: Exception
 
 
 class Cluster(Managed, Workers):
@@ -286,8 +277,8 @@ class Cluster(Managed, Workers):
                 ) from None
             except (ImportError, AttributeError, pickle.UnpicklingError) as error:
                 raise MonitorError(f"a worker cannot load the program ({error}); {_SAME}") from None
-            if isinstance(done, _Failed):
-                raise done.error
+            if isinstance(done, Exception):
+                raise done
             return done
 
     @contextmanager
@@ -375,8 +366,8 @@ def _do(order: _Order) -> Any:
             except MonitorError as error:
                 error.args = (f"{error} (on {_worker()})", *error.args[1:])
                 raise
-        except Exception as error:
-            return _Failed(error)
+        except Exception as error:  # as a result, so that dask does not log it
+            return error
         finally:
             for name, own in before.items():
                 if own is None:

@@ -23,33 +23,17 @@ from monitor.errors import StoreError
 from monitor.safe_text import file_name, printable
 from monitor.types import AnyArray
 
-__all__ = [
-    "alone",
-    "atomic_write",
-    "check_private",
-    "is_ours",
-    "is_still_at",
-    "keep_private",
-    "lock",
-    "not_written",
-    "open_private",
-    "read_arrays",
-    "sweep",
-    "wiped",
-]
-
-
 try:
     import fcntl
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 
+# EBADF: of a folder over NFS, where a lock needs a file that is open for writing
 _UNKNOWN = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
-"""EBADF: of a folder over NFS, where a lock needs a file that is open for writing."""
 
 
-def lock(handle: int, *, wait: bool = False) -> bool:
+def lock(handle: int) -> bool:
     """Take the lock of an open file; closing the file, or the end of the process, gives it back.
 
     Returns:
@@ -72,7 +56,7 @@ def lock(handle: int, *, wait: bool = False) -> bool:
     if fcntl is None:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise
     except OSError as error:

@@ -26,21 +26,6 @@ from monitor import lazy
 from monitor.errors import MonitorError
 from monitor.managed import Managed
 
-__all__ = [
-    "THREADS",
-    "GeneratorProcesses",
-    "Jobs",
-    "Workers",
-    "absolute",
-    "cores",
-    "each_in_order",
-    "here",
-    "no_interrupt",
-    "one_thread",
-    "one_torch_thread",
-    "worthwhile",
-]
-
 
 def one_thread() -> AbstractContextManager[Any]:
     """Within it numpy's matrix products use one thread, as far as its library lets itself be told.

@@ -16,8 +16,6 @@ from typing import IO, Literal
 
 from monitor.managed import Managed
 
-__all__ = ["Ended", "StartedProgram", "run_program"]
-
 MARK = "MONITOR_STARTED_BY"  # in the environment: what a program starts is known wherever it goes
 _KEPT_BYTES = 1 << 16
 MOST_SAID_BYTES = 256 << 20  # of a program that does not stop to explain itself

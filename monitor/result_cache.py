@@ -17,8 +17,6 @@ from typing import Any
 
 from monitor.files import atomic_write, is_ours, not_written, sweep
 
-__all__ = ["ResultCache", "code_mark", "result_key"]
-
 _SUFFIX = ".result"
 _OURS = re.compile(rf"[0-9a-f]{{64}}\{_SUFFIX}")
 _PART = re.compile(rf"\.([0-9a-f]{{64}}\{_SUFFIX})\.\w{{8}}\.unfinished")

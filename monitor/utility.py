@@ -211,10 +211,7 @@ _REFERENCE = (
 
 
 def figures(
-    found: Sequence[Utility],
-    speakers: Sequence[str],
-    replicates: int = REPLICATES,
-    seed: int = 0,
+    found: Sequence[Utility], speakers: Sequence[str], replicates: int = REPLICATES, seed: int = 0
 ) -> tuple[Figure, ...]:
     """What protected recordings keep, over all of them.
 

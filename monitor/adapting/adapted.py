@@ -280,6 +280,7 @@ def bands(sound: FloatArray) -> FloatArray:
 
 _CODE = ("monitor.adapting", "monitor.features", "monitor.networks", "monitor.anonymisers")
 _FEWEST_VOICES = 2
+_SEED = 1  # of the training
 _PROBLEMS = "problems"
 _INSTALL = "pip install 'speaker-disclosure-monitor[identity]'"
 
@@ -300,8 +301,6 @@ def adapted(
     cache: ResultCache,
     length: Length,
     *,
-    draws: SpeechDraws | None = None,
-    seed: int = 1,
     progress: Progress = lambda _what, _done: None,
     jobs: Jobs = 1,
 ) -> tuple[VoiceNetwork, tuple[str, ...]]:
@@ -318,13 +317,13 @@ def adapted(
         SourceError: a recording cannot be read.
         StoreError: what is kept cannot be written.
     """
-    draws = SpeechDraws() if draws is None else draws
+    draws = SpeechDraws()
     what = {
         "files": [[[each.speaker, file_hash(each.path)] for each in corpus] for corpus in corpora],
         "method": method,
         "draws": asdict(draws),
         "length": asdict(length),
-        "seed": seed,
+        "seed": _SEED,
         "begins": shipped().sha256,
         "code": code_mark(*_CODE),
     }
@@ -332,7 +331,7 @@ def adapted(
     kept = cache.read(key)
     if kept is None:
         check_torch()
-        kept = _made(corpora, protect, length, draws, seed, progress, jobs, _Unfinished(cache, key))
+        kept = _made(corpora, protect, length, draws, progress, jobs, _Unfinished(cache, key))
         cache.write(key, kept)
         _Unfinished(cache, key).forget()
     weights, mark = weights_of(kept)
@@ -345,7 +344,6 @@ def _made(
     protect: Protect,
     length: Length,
     draws: SpeechDraws,
-    seed: int,
     progress: Progress,
     jobs: Jobs,
     unfinished: _Unfinished,
@@ -368,7 +366,7 @@ def _made(
         speech,
         shipped().weights,
         length,
-        FineTuning(seed=seed),
+        FineTuning(seed=_SEED),
         checkpoint=unfinished,
         progress=lambda done, _: progress("training", done),
     )

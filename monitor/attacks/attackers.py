@@ -830,9 +830,7 @@ class ProtectedTrials:
 
 
 def speech(
-    pieces: Sequence[Piece],
-    heard: Mapping[Piece, HeardPiece],
-    specs: Mapping[str, FeatureSpec],
+    pieces: Sequence[Piece], heard: Mapping[Piece, HeardPiece], specs: Mapping[str, FeatureSpec]
 ) -> dict[str, SessionFrames] | None:
     """The frames of consecutive pieces; None where one of them could not be heard.
 

@@ -48,12 +48,7 @@ from monitor.training.fitted import (
     fit_evidence,
     held_out_nats,
 )
-from monitor.training.voices import (
-    UNITS_PER_SECOND,
-    SpeakerSpeech,
-    collect,
-    units_of,
-)
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, units_of
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames, Track
 
 _UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND

@@ -571,12 +571,7 @@ def _null_band(
     raw = np.array([rank_statistics(each, trials=trials).mean_bits for each in histograms])
     low, high = limits(model)
     raw_low, raw_high = limits(raw)
-    return {
-        "null_low": low,
-        "null_high": high,
-        "null_raw_low": raw_low,
-        "null_raw_high": raw_high,
-    }
+    return {"null_low": low, "null_high": high, "null_raw_low": raw_low, "null_raw_high": raw_high}
 
 
 def _losses(histogram: FloatArray, pmf: FloatArray) -> dict[str, dict[str, Any]]:
