@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -44,28 +44,16 @@ from monitor.utility import Utility, compare, figures, understand
 # ---------------------------------------------------------------------------------------- weighing
 
 
-@dataclass(frozen=True, slots=True)
-class Weighing:
-    """What weighs features together.
-
-    Attributes:
-        joint: adds scores up; None where there is no rank model of these features.
-    """
-
-    joint: JointScores | None
-    rank_model: str
-
-
 def weighing(
     bench: Bench,
     attacker: ThreatModel,
     method: str,
     heard_with: Mapping[str, str | Feature],
     specs: Mapping[str, FeatureSpec],
-) -> Weighing:
-    """An attacker's model: learnt on the background, or the shipped readers' of clear speech."""
+) -> tuple[JointScores | None, str]:
+    """What adds an attacker's scores up, and where its rank model is from; None, and why not."""
     if len(specs) < 2:
-        return Weighing(None, "")
+        return None, ""
     why = "there is no background"
     if bench.background is not None:
         voices = _background(bench, attacker, method, heard_with, specs)
@@ -89,25 +77,24 @@ def weighing(
                 return _found(bench, rank_models, specs, said)
         else:
             why = f"{len(voices)} readers of the background say enough; a rank model needs ten"
-    return _found(
-        bench, Population.reference().rank_models, specs, f"shipped, of clear speech: {why}"
-    )
+    shipped = Population.reference().rank_models
+    return _found(bench, shipped, specs, f"shipped, of clear speech: {why}")
 
 
 def _found(
     bench: Bench, rank_models: RankModels, specs: Mapping[str, FeatureSpec], said: str
-) -> Weighing:
+) -> tuple[JointScores | None, str]:
     known = {name: specs[name] for name in largest(rank_models, specs)}
     if len(known) < 2:
-        return Weighing(None, f"there is no rank model for any two of {', '.join(specs)}")
+        return None, f"there is no rank model for any two of {', '.join(specs)}"
     if len(known) < len(specs):
         said = f"{said}; of {', '.join(known)}, since it knows no more"
     ways = scored_by(known, "average")
     try:
         joint = JointScores(rank_models, known, ways, "cross", bench.amounts.template_seconds)
     except StoreError as error:
-        return Weighing(None, str(error))
-    return Weighing(joint, said)
+        return None, str(error)
+    return joint, said
 
 
 def _background(
@@ -238,11 +225,11 @@ def attack(
             for name, found in made_scores.items():
                 yield row(shown[name], found, count, scoring, int((~trials.heard[name]).sum()))
             if count == main and scoring == "average":
-                weighed = weighing(bench, attacker, method, heard_with, specs)
-                if weighed.joint is not None:
-                    found = weighed.joint.add(made_scores, trials.heard, bench.amounts.seconds)
-                    silent = ~np.any([trials.heard[name] for name in weighed.joint.features], 0)
-                    yield row("joint", found, count, scoring, int(silent.sum()), weighed.rank_model)
+                joint, origin = weighing(bench, attacker, method, heard_with, specs)
+                if joint is not None:
+                    found = joint.add(made_scores, trials.heard, bench.amounts.seconds)
+                    silent = ~np.any([trials.heard[name] for name in joint.features], 0)
+                    yield row("joint", found, count, scoring, int(silent.sum()), origin)
 
 
 def heard_speech(

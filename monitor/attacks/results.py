@@ -431,17 +431,12 @@ def told_attributes(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[
     lines = []
     for row in rows:
         at = row["at"][0]
-        eer, tpr, low, high = (
-            format_value(value, "share")
-            for value in (row["eer"], at["tpr"], at["tpr_low"], at["tpr_high"])
-        )
-        lines.append(
-            [
-                *(method_name(row["method"]), row["attacker"], row["feature"], row["value"]),
-                *(row["version"], eer, tpr + ("*" if at["note"] else ""), f"{low} to {high}"),
-                _counted(row, "readers"),
-            ]
-        )
+        figures = (row["eer"], at["tpr"], at["tpr_low"], at["tpr_high"])
+        eer, tpr, low, high = (format_value(value, "share") for value in figures)
+        names = method_name(row["method"]), row["attacker"], row["feature"], row["value"]
+        tpr += "*" if at["note"] else ""
+        interval, readers = f"{low} to {high}", _counted(row, "readers")
+        lines.append([*names, row["version"], eer, tpr, interval, readers])
     return head, lines
 
 

@@ -296,13 +296,10 @@ class CohortScoring:
         return len(self._prepared)
 
     def levels(self, totals: AnyArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and spread of each stream's scores over the cohort.
+        """Mean and spread of each stream's scores over the cohort, shape (R,) each; 0 of no sound.
 
         Args:
             totals: of the streams' sketches, shape (R, M); each as if it were alone.
-
-        Returns:
-            shape (R,) each; the spread is 0 where nothing was heard.
         """
         if self._similarity.additive:
             scores = self._similarity.score(self._prepared, totals)
@@ -316,13 +313,7 @@ class CohortScoring:
 
 
 def normalised(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
-    """``(s - mean) / spread``; 0 where there is no spread, since nothing was heard.
-
-    Args:
-        scores: shape (..., N).
-        mean: shape (...).
-        spread: shape (...).
-    """
+    """``(s - mean) / spread`` of scores, shape (..., N); 0 without spread: nothing was heard."""
     away = scores - mean[..., None]
     wide = spread[..., None]
     return np.divide(away, wide, out=np.zeros_like(away), where=wide > 0)

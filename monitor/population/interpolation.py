@@ -159,14 +159,7 @@ class LengthModel:
         return point
 
     def weighing(self, seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``weights`` and ``spread`` of ``at`` for each of R lengths, the very same numbers.
-
-        Args:
-            seconds: T, shape (R,).
-
-        Returns:
-            shapes (R, 1 + B, F) and (R, 1 + B).
-        """
+        """``weights`` and ``spread`` of ``at`` of R lengths: (R, 1 + B, F) and (R, 1 + B)."""
         weights = np.empty((seconds.size, *self._weights[:, -1].shape))
         spread = np.empty(weights.shape[:2])
         beyond = seconds > self.lengths[-1]

@@ -379,7 +379,7 @@ class LiveEnrolment:
         self.noticed: list[str] = []
 
     def hear(self, block: Block) -> None:
-        """Hear some more."""
+        """Listen to some more."""
         frames = self._extractor.process(block)
         self._keep(frames)
         stretch = _measured(block, frames.speech.sum() / TICKS_PER_SECOND)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from queue import Empty, Full, Queue
 from threading import Event, Thread
 
@@ -130,9 +131,7 @@ class WordPipe(Managed):
             return None
         self.count += len(said)
         words = Transcript(self.label, tuple(said)).words()
-        return Words(
-            words.texts, words.begins, words.ends, np.maximum(words.known, tick), recording
-        )
+        return replace(words, known=np.maximum(words.known, tick), recording=recording)
 
     def _of_now(self, said: list[SaidWord], seconds: float) -> list[SaidWord]:
         near: list[SaidWord] = []
