@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from monitor.cli.options import (
     Features,
+    JobOptions,
     Names,
+    argument,
     ecapa_option,
-    for_workers,
-    jobs_option,
+    given,
+    group,
     made_console,
-    processes,
+    option,
     say,
-    scheduler_option,
     speaker_model_option,
 )
 from monitor.cli.transcript_options import word_list_option
@@ -27,8 +29,7 @@ if TYPE_CHECKING:
 
     from monitor.attacks.results import AttackResults, AttackRow
 
-# ---------------------------------------------------------------------------------------- attacked
-# What an attack found, on a terminal: the headline, and one line for each attacker and feature.
+# --- What an attack found, on a terminal: the headline, and one line for each attacker and feature.
 
 _WIDE = 100
 _COLUMNS = ("method", "attacker", "feature", "bits", "limits", "first", "EER", "N", "trials")
@@ -91,155 +92,101 @@ def _cells(row: AttackRow) -> list[str]:
     ]
 
 
-# ------------------------------------------------------------------------------------------ attack
-# monitor attack: test an anonymiser of voices, with attackers who know more and more of it.
-
 _DIR = click.Path(path_type=Path)
 
 
+@dataclass(frozen=True, slots=True)
+class AttackOptions:
+    """What was asked for."""
+
+    corpus: Path = argument("DIR|MANIFEST")
+    output: Path = option(
+        "-o, --output DIR",
+        "Folder for index.html, results.json, results.csv and pictures, and for what an "
+        "interrupted run goes on from (mode 0600).",
+        required=True,
+    )
+    methods: tuple[str, ...] = option(
+        "--method NAME[:SETTING]",
+        "A method of `monitor protect`, such as mcadams:0.8; may be given several times. none, "
+        "the baseline, is always tried too.",
+    )
+    commands: tuple[str, ...] = option(
+        "--anonymiser-command CMD",
+        "Any other program: WAV on its stdin, WAV on its stdout; may be given several times.",
+    )
+    attackers: tuple[str, ...] | None = option(
+        "--attackers NAME[,NAME]",
+        "Who attacks, weaker ones first. [default: all that the options and what is installed "
+        "allow]",
+        type=Names(),
+    )
+    features: tuple[str, ...] | None = option(
+        "--features",
+        "By what they recognise a voice. [default: f0, f0_robust, which finds the pitch behind "
+        "filters too, phones and the best speaker embedding]",
+        type=Features(),
+    )
+    ecapa: ClassVar[Any] = ecapa_option
+    speaker_model: ClassVar[Any] = speaker_model_option
+    word_list: ClassVar[Any] = word_list_option
+    background: tuple[Path, ...] = option(
+        "--background DIR",
+        "Speech of other readers, that attackers learn from; may be given several times. Whoever "
+        "is judged is left out of it.",
+    )
+    training_steps: int | None = option(
+        "--training-steps N",
+        "How long the semi-informed attacker trains its network: a step takes a third to half a "
+        "second of a core. Equal seeds give equal networks. [default: 200]",
+        least=1,
+    )
+    training_minutes: float | None = option(
+        "--training-minutes M",
+        "The same by time, whatever the machine.",
+        type=click.FloatRange(min=0, min_open=True),
+    )
+    seconds: float = option("--seconds S", "Speech in each trial.", least=0.1, default=10.0)
+    template: float = option(
+        "--template S",
+        "Enrolled speech of everybody in the main table, a multiple of 6 s.",
+        least=6.0,
+        default=30.0,
+    )
+    segments: tuple[str, ...] = option(
+        "--segments L[,L]",
+        "Enrolled segments of 6 s in the table of enrolments.",
+        type=Names(),
+        default="1,3,30",
+    )
+    trials: int = option("--trials N", "Trials of each reader, at most.", least=1, default=10)
+    session: str | None = option(
+        "--session",
+        "Whether templates and trials are of different sessions. [default: cross where two "
+        "readers have two sessions, else same]",
+        type=click.Choice(("cross", "same")),
+    )
+    attributes: tuple[str, ...] | None = option(
+        "--attributes NAME[,NAME]",
+        "What else the voice may tell, learnt from --background, else from some of DIR's readers "
+        "and judged on the others: columns of manifest.csv, such as gender, or two groups of "
+        "numbers, such as 'age<16'.",
+        type=Names(),
+    )
+    groups: Path | None = option(
+        "--groups FILE",
+        "The table that says them, of all readers. [default: manifest.csv of each DIR]",
+    )
+    workers: JobOptions = group(JobOptions)
+    seed: int = option(
+        "--seed N", "Of what anonymisers draw; attackers draw by another.", least=0, default=0
+    )
+    fresh: bool = option("--fresh", "Forget what an earlier run has kept.")
+
+
 @click.command("attack", short_help="Test an anonymiser: what attackers learn of protected speech.")
-@click.argument("corpus", type=_DIR, metavar="DIR|MANIFEST")
-@click.option(
-    "-o", "--output", required=True, type=_DIR, metavar="DIR",
-    help="Folder for index.html, results.json, results.csv and pictures, and for what an "
-    "interrupted run goes on from (mode 0600).",
-)  # fmt: skip
-@click.option(
-    "--method",
-    "methods",
-    multiple=True,
-    metavar="NAME[:SETTING]",
-    help="A method of `monitor protect`, such as mcadams:0.8; may be given several times. none, "
-    "the baseline, is always tried too.",
-)
-@click.option(
-    "--anonymiser-command",
-    "commands",
-    multiple=True,
-    metavar="CMD",
-    help="Any other program: WAV on its stdin, WAV on its stdout; may be given several times.",
-)
-@click.option(
-    "--attackers",
-    type=Names(),
-    metavar="NAME[,NAME]",
-    help="Who attacks, weaker ones first. [default: all that the options and what is installed "
-    "allow]",
-)
-@click.option(
-    "--features",
-    type=Features(),
-    help="By what they recognise a voice. [default: f0, f0_robust, which finds the pitch behind "
-    "filters too, phones and the best speaker embedding]",
-)
-@ecapa_option
-@speaker_model_option
-@word_list_option
-@click.option(
-    "--background",
-    multiple=True,
-    type=_DIR,
-    metavar="DIR",
-    help="Speech of other readers, that attackers learn from; may be given several times. Whoever "
-    "is judged is left out of it.",
-)
-@click.option(
-    "--training-steps",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="How long the semi-informed attacker trains its network: a step takes a third to half a "
-    "second of a core. Equal seeds give equal networks. [default: 200]",
-)
-@click.option(
-    "--training-minutes",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="M",
-    help="The same by time, whatever the machine.",
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0.1),
-    default=10.0,
-    show_default=True,
-    metavar="S",
-    help="Speech in each trial.",
-)
-@click.option(
-    "--template",
-    type=click.FloatRange(min=6.0),
-    default=30.0,
-    show_default=True,
-    metavar="S",
-    help="Enrolled speech of everybody in the main table, a multiple of 6 s.",
-)
-@click.option(
-    "--segments",
-    type=Names(),
-    default="1,3,30",
-    show_default=True,
-    metavar="L[,L]",
-    help="Enrolled segments of 6 s in the table of enrolments.",
-)
-@click.option(
-    "--trials",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Trials of each reader, at most.",
-)
-@click.option(
-    "--session",
-    type=click.Choice(("cross", "same")),
-    help="Whether templates and trials are of different sessions. [default: cross where two "
-    "readers have two sessions, else same]",
-)
-@click.option(
-    "--attributes",
-    type=Names(),
-    metavar="NAME[,NAME]",
-    help="What else the voice may tell, learnt from --background, else from some of DIR's readers "
-    "and judged on the others: columns of manifest.csv, such as gender, or two groups of numbers, "
-    "such as 'age<16'.",
-)
-@click.option(
-    "--groups",
-    type=_DIR,
-    metavar="FILE",
-    help="The table that says them, of all readers. [default: manifest.csv of each DIR]",
-)
-@jobs_option
-@scheduler_option
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Of what anonymisers draw; attackers draw by another.",
-)
-@click.option("--fresh", is_flag=True, help="Forget what an earlier run has kept.")
-def command(
-    corpus: Path,
-    output: Path,
-    methods: tuple[str, ...],
-    commands: tuple[str, ...],
-    attackers: tuple[str, ...] | None,
-    features: tuple[str, ...] | None,
-    background: tuple[Path, ...],
-    training_steps: int | None,
-    training_minutes: float | None,
-    seconds: float,
-    template: float,
-    segments: tuple[str, ...],
-    trials: int,
-    session: str | None,
-    attributes: tuple[str, ...] | None,
-    groups: Path | None,
-    jobs: int | None,
-    seed: int,
-    fresh: bool,
-) -> int:
+@given(AttackOptions)
+def command(asked: AttackOptions) -> int:
     """Protect the speech of DIR in memory, and let attackers recognise who speaks.
 
     \b
@@ -267,29 +214,36 @@ def command(
     from monitor.errors import UsageError
     from monitor.run.status import INCOMPLETE
 
-    if groups is not None and not attributes:
+    corpus = asked.corpus
+    background = asked.background
+    if asked.groups is not None and not asked.attributes:
         raise UsageError("--groups goes with --attributes")
-    count = template / SEGMENT_SECONDS
+    count = asked.template / SEGMENT_SECONDS
     if abs(count - round(count)) > 1e-9:
-        raise UsageError(f"--template {template:g} is no multiple of {SEGMENT_SECONDS:g} s")
-    counts = _counts(segments)
-    if training_steps is not None and training_minutes is not None:
+        raise UsageError(f"--template {asked.template:g} is no multiple of {SEGMENT_SECONDS:g} s")
+    counts = _counts(asked.segments)
+    if asked.training_steps is not None and asked.training_minutes is not None:
         raise UsageError("give --training-steps or --training-minutes, not both")
-    training = Length(training_steps or FINE_TUNING_STEPS)
-    if training_minutes is not None:
-        training = Length(seconds=60 * training_minutes)
-    check_folder(output)
-    corpus, background = for_workers(corpus), tuple(map(for_workers, background))
+    training = Length(asked.training_steps or FINE_TUNING_STEPS)
+    if asked.training_minutes is not None:
+        training = Length(seconds=60 * asked.training_minutes)
+    check_folder(asked.output)
+    corpus, background = asked.workers.path(corpus), tuple(map(asked.workers.path, background))
     corpora = [find(place) for place in (corpus, *background)]
     files = [recording.path for recording in corpora[0]]
-    load_identity(features, files)
-    amounts = Amounts(seconds, trials, round(count), max(round(count), *counts))
+    load_identity(asked.features, files)
+    amounts = Amounts(asked.seconds, asked.trials, round(count), max(round(count), *counts))
     config = AttackConfig(
-        (*methods, *(f"command:{each}" for each in commands)),
-        attackers or (), features or (), amounts, counts, session, seed, processes(jobs, files),
-        training=training, attributes=attributes or (), attribute_table=groups,
+        (*asked.methods, *(f"command:{each}" for each in asked.commands)),
+        asked.attackers or (), asked.features or (), amounts, counts, asked.session, asked.seed,
+        asked.workers.for_recordings(files),
+        training=training, attributes=asked.attributes or (), attribute_table=asked.groups,
     )  # fmt: skip
-    options: dict[str, Any] = {"folder": output / KEPT, "background": background, "fresh": fresh}
+    options: dict[str, Any] = {
+        "folder": asked.output / KEPT,
+        "background": background,
+        "fresh": asked.fresh,
+    }
     with progress_over(sum(len(each.speakers) for each in corpora), "looking for speech") as step:
         prepared = prepare(corpus, config, **options, progress=lambda name: step(name, 1))
     with progress_over(prepared.seconds / 60, "hearing", "min") as step:
@@ -300,13 +254,16 @@ def command(
             label = what
 
         results = try_methods(prepared, told=told, heard=lambda s: step(label, s / 60))
-    write_results(results, output)
+    write_results(results, asked.output)
     print_attacks(results)
     for note in results.notes:
         say(f"monitor: {note}")
     for problem in results.problems:
         say(f"monitor: note: {problem}")
-    say(f"{output / 'index.html'} has the report; {output / KEPT} is biometric: keep it private")
+    say(
+        f"{asked.output / 'index.html'} has the report; {asked.output / KEPT} is biometric: keep "
+        "it private"
+    )
     incomplete = prepared.bench.hearing.missing or len(results.settings.methods) < len(
         prepared.config.methods
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +12,27 @@ import click
 from monitor.cli.options import (
     MOST_REPLICATES,
     Features,
+    JobOptions,
     Numbers,
+    argument,
     check_output,
-    ecapa_option,
-    jobs_option,
+    given,
+    group,
     made_console,
-    processes,
+    option,
     say,
-    scheduler_option,
-    speaker_model_option,
+    shared,
     trained_by_feature,
     trained_option,
     unlocked,
 )
 from monitor.cli.transcript_options import (
-    in_transcript_option,
+    CorpusOptions,
     say_of_transcripts,
     say_unused_words,
-    with_speaker,
-    word_list_option,
 )
 
-# ------------------------------------------------------------------------------- calibration table
-# The calibration table, for people.
+# --- The calibration table, for people.
 
 _COLUMNS = (
     ("T s", "T", "g"),
@@ -145,133 +144,84 @@ def _cell(row: Mapping[str, Any], key: str | tuple[str, str], style: str) -> str
     return ", ".join(value) if isinstance(value, list) else format(value, style)
 
 
-# --------------------------------------------------------------------------------------- calibrate
-# monitor calibrate: learn what a rank means.
-
 _WORTHWHILE = 100
 """Streams of which several processes are quicker: each takes a second or two to start."""
 
 
+@dataclass(frozen=True, slots=True)
+class CalibrateOptions:
+    """What was asked for."""
+
+    corpus: Path = argument("DIR|MANIFEST")
+    output: Path | None = option(
+        "-o, --output FILE.npz",
+        "An enrolled population to put the rank models into, or a new file for them alone.",
+    )
+    features: tuple[str, ...] | None = option(
+        "--features",
+        "What to calibrate. [default: what the population in -o has, else what is installed and "
+        "configured]",
+        type=Features(),
+    )
+    hearing: CorpusOptions = group(CorpusOptions)
+    workers: JobOptions = group(JobOptions)
+    lengths: tuple[float, ...] | None = option(
+        "--lengths",
+        "Test lengths T, speech seconds. [default: 0.3,1,2,3,"
+        "5,10,20,30,60,120,300 as far as the corpus reaches]",
+        type=Numbers(),
+    )
+    template_lengths: tuple[float, ...] | None = option(
+        "--template-lengths",
+        "Template lengths D, speech seconds. [default: 10,30,60,120,300 and the population's own]",
+        type=Numbers(),
+    )
+    chosen: tuple[str, ...] = option(
+        "--similarity FEATURE=NAME",
+        "Score a feature by log-likelihood (default), hellinger, jensen-shannon, l1, l2, "
+        "cosine or wasserstein; embeddings by embedding-cosine (default: average scoring) or "
+        "embedding-max (max scoring).",
+    )
+    trainers: tuple[str, ...] = shared(trained_option)
+    against: Path | None = option(
+        "--cohort FILE.npz|DIR|MANIFEST",
+        "Background speakers to set scores against, for the evidence in bits: those of a "
+        "population, or a corpus (or frames) of people like yours. Who is enrolled or calibrates "
+        "is left out. [default: the population's own, else the 219 that are shipped]",
+    )
+    trials: int = option("--trials", "Tests of each speaker at each length.", least=1, default=20)
+    replicates: int = option(
+        "--replicates",
+        "How often speakers are resampled for the limits.",
+        least=20,
+        most=MOST_REPLICATES,
+        default=200,
+    )
+    seed: int = option("--seed", "Of resamples and permutations.", least=0, default=0)
+    no_prior: bool = option(
+        "--no-prior",
+        "Learn from these speakers alone. [default: the shipped rank model counts as 20 to 100 "
+        "further speakers, which keeps few of them from claiming too much]",
+    )
+    alarms: bool = option(
+        "--alarms/--no-alarms",
+        "Hear each speaker as a stream of somebody else, for thresholds that hold over a whole "
+        "stream (--false-alarms of `monitor replay`): of at most 100 speakers, up to 10 minutes "
+        "each, under every rank model; a few seconds a speaker. Needs a population in -o.",
+        default=True,
+    )
+    as_json: bool = option("--json", "Print everything as JSON instead.")
+    plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw expected bits against length.")
+    reliability: Path | None = option(
+        "--reliability FILE.png|.svg|.pdf",
+        "Draw whether probabilities come true (a reliability diagram): of all candidates given "
+        "30 %, are 30 % the speaker?",
+    )
+
+
 @click.command("calibrate", short_help="Learn what a rank among your speakers means, in bits.")
-@click.argument("corpus", type=click.Path(path_type=Path), metavar="DIR|MANIFEST")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE.npz",
-    help="An enrolled population to put the rank models into, or a new file for them alone.",
-)
-@click.option(
-    "--features",
-    type=Features(),
-    help="What to calibrate. [default: what the population in -o has, else what is installed and "
-    "configured]",
-)
-@ecapa_option
-@speaker_model_option
-@in_transcript_option
-@word_list_option
-@jobs_option
-@scheduler_option
-@click.option(
-    "--lengths",
-    type=Numbers(),
-    help="Test lengths T, speech seconds. [default: 0.3,1,2,3,"
-    "5,10,20,30,60,120,300 as far as the corpus reaches]",
-)
-@click.option(
-    "--template-lengths",
-    type=Numbers(),
-    help="Template lengths D, speech seconds. [default: 10,30,60,120,300 and the population's own]",
-)
-@click.option(
-    "--similarity",
-    "chosen",
-    multiple=True,
-    metavar="FEATURE=NAME",
-    help="Score a feature by log-likelihood (default), hellinger, jensen-shannon, l1, l2, "
-    "cosine or wasserstein; embeddings by embedding-cosine (default: average scoring) or "
-    "embedding-max (max scoring).",
-)
-@trained_option
-@click.option(
-    "--cohort",
-    "against",
-    type=click.Path(path_type=Path),
-    metavar="FILE.npz|DIR|MANIFEST",
-    help="Background speakers to set scores against, for the evidence in bits: those of a "
-    "population, or a corpus (or frames) of people like yours. Who is enrolled or calibrates is "
-    "left out. [default: the population's own, else the 219 that are shipped]",
-)
-@click.option(
-    "--trials",
-    default=20,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="Tests of each speaker at each length.",
-)
-@click.option(
-    "--replicates",
-    default=200,
-    show_default=True,
-    type=click.IntRange(20, MOST_REPLICATES),
-    help="How often speakers are resampled for the limits.",
-)
-@click.option(
-    "--seed",
-    default=0,
-    show_default=True,
-    type=click.IntRange(min=0),
-    help="Of resamples and permutations.",
-)
-@click.option(
-    "--no-prior",
-    is_flag=True,
-    help="Learn from these speakers alone. [default: the shipped rank model counts as 20 to 100 "
-    "further speakers, which keeps few of them from claiming too much]",
-)
-@click.option(
-    "--alarms/--no-alarms",
-    default=True,
-    show_default=True,
-    help="Hear each speaker as a stream of somebody else, for thresholds that hold over a whole "
-    "stream (--false-alarms of `monitor replay`): of at most 100 speakers, up to 10 minutes each, "
-    "under every rank model; a few seconds a speaker. Needs a population in -o.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
-@click.option(
-    "--plot",
-    metavar="FILE.png|.svg|.pdf",
-    type=click.Path(path_type=Path),
-    help="Draw expected bits against length.",
-)
-@click.option(
-    "--reliability",
-    metavar="FILE.png|.svg|.pdf",
-    type=click.Path(path_type=Path),
-    help="Draw whether probabilities come true (a reliability diagram): of all candidates given "
-    "30 %, are 30 % the speaker?",
-)
-def command(
-    corpus: Path,
-    output: Path | None,
-    features: tuple[str, ...] | None,
-    speaker_in_transcript: str | None,
-    jobs: int | None,
-    lengths: tuple[float, ...] | None,
-    template_lengths: tuple[float, ...] | None,
-    chosen: tuple[str, ...],
-    trainers: tuple[str, ...],
-    against: Path | None,
-    trials: int,
-    replicates: int,
-    seed: int,
-    no_prior: bool,
-    alarms: bool,
-    as_json: bool,
-    plot: Path | None,
-    reliability: Path | None,
-) -> int:
+@given(CalibrateOptions)
+def command(asked: CalibrateOptions) -> int:
     """Learn what a rank means (the rank model) from the speakers of DIR or MANIFEST.
 
     That is how often the right person comes first, second and so on after so much speech, and how
@@ -341,12 +291,15 @@ def command(
     )
     from monitor.training.voices import cohort_from, collect
 
-    for picture in (plot, reliability):
+    features = asked.features
+    lengths = asked.lengths
+    template_lengths = asked.template_lengths
+    for picture in (asked.plot, asked.reliability):
         if picture is not None:
             check_suffix(picture)
             check_output(picture)
     similarities = {}
-    for text in chosen:
+    for text in asked.chosen:
         name, _, value = text.partition("=")
         if value not in SIMILARITIES:
             raise UsageError(
@@ -354,27 +307,31 @@ def command(
             )
         similarities[name] = value
     population = None
-    if output is not None:
-        check_output(output)
-        store = store_kind(output) if output.exists() else "rank_model"
+    if asked.output is not None:
+        check_output(asked.output)
+        store = store_kind(asked.output) if asked.output.exists() else "rank_model"
         if store == "population":
-            population = Population.load(output)
-            check_model(population, output)
+            population = Population.load(asked.output)
+            check_model(population, asked.output)
             features = features or tuple(population.features)
         elif store != "rank_model":
-            raise UsageError(f"{output} is no population of this program; choose another name")
+            raise UsageError(
+                f"{asked.output} is no population of this program; choose another name"
+            )
     if template_lengths is None:
         own = {population.scoring().seconds} if population is not None else set()
         template_lengths = tuple(sorted({*TEMPLATE_LENGTHS, *own}))
-    found = with_speaker(find(corpus), speaker_in_transcript)
-    trained = trained_by_feature(trainers, {recording.speaker for recording in found.recordings})
+    found = asked.hearing.of(find(asked.corpus))
+    trained = trained_by_feature(
+        asked.trainers, {recording.speaker for recording in found.recordings}
+    )
     for line in plan_of(found):
         say(line)
     files = [recording.path for recording in found.recordings]
     load_identity(features, files)
     lengths = lengths or LENGTHS
-    listeners = processes(jobs, files)
-    hears = population is not None and alarms
+    listeners = asked.workers.for_recordings(files)
+    hears = population is not None and asked.alarms
     count = listeners if isinstance(listeners, int) else 1
     say(calibration_minutes(found, features, lengths, template_lengths, count, streams=hears))
     said: list[str] = []
@@ -395,20 +352,24 @@ def command(
         mine = None if name not in templates else templates[name].spec
         if mine is None or (mine.kind, mine.size) != (spec.kind, spec.size):
             raise UsageError(
-                f"{output} has no {name} of this kind ({spec}); choose "
+                f"{asked.output} has no {name} of this kind ({spec}); choose "
                 "with --features, or enrol and calibrate the same kind of frames"
             )
         if mine.network != spec.network:
-            what = unlike_networks(name, str(corpus), spec.network, str(output), mine.network)
+            what = unlike_networks(
+                name, str(asked.corpus), spec.network, str(asked.output), mine.network
+            )
             raise UsageError(f"{what}; enrol and calibrate with one version, or choose --features")
     if strange := sorted(trained.keys() - specs.keys()):
         raise UsageError(f"--trained {strange[0]}: calibrating {', '.join(specs)}")
     others = None if population is None else population.cohort
     left_out: tuple[str, ...] = ()
-    if against is not None:
+    if asked.against is not None:
         known = {voice.name for voice in voices}
         known.update(() if population is None else population.names)
-        others, left_out, more = cohort_from(against, specs, known, processes(jobs, files))
+        others, left_out, more = cohort_from(
+            asked.against, specs, known, asked.workers.for_recordings(files)
+        )
         problems += more
         for problem in more:
             say(f"monitor: skipped: {problem}")
@@ -420,51 +381,52 @@ def command(
             template_lengths=template_lengths,
             similarities=similarities,
             trained=trained,
-            replicates=replicates,
-            trials=trials,
-            seed=seed,
-            prior=None if no_prior else "shipped",
+            replicates=asked.replicates,
+            trials=asked.trials,
+            seed=asked.seed,
+            prior=None if asked.no_prior else "shipped",
             cohort=others or "shipped",
             progress=lambda _done, _all: step("", 1),
         )
-    if population is not None and alarms:
+    if population is not None and asked.alarms:
         many = min(len(voices), MOST_STREAMS)
         with progress_over(many, "hearing each as somebody else") as step:
             told = with_maxima(
                 population.calibrated(made),
                 voices,
                 trained=trained,
-                seed=seed,
-                jobs=jobs or (cores() if many * len(made.rank_models) >= _WORTHWHILE else 1),
+                seed=asked.seed,
+                jobs=asked.workers.jobs
+                or (cores() if many * len(made.rank_models) >= _WORTHWHILE else 1),
                 progress=lambda _done, _all: step("", 1),
             )
             made = replace(made, rank_models=told.rank_models)
-    if output is not None:
+    if asked.output is not None:
         if population is not None:
-            with alone(output) as locked:
-                if output.exists():  # speakers may have been added meanwhile
-                    population = Population.load(output)
-                population.calibrated(made).save(output)
+            with alone(asked.output) as locked:
+                if asked.output.exists():  # speakers may have been added meanwhile
+                    population = Population.load(asked.output)
+                population.calibrated(made).save(asked.output)
             if not locked:
-                say(unlocked(output))
+                say(unlocked(asked.output))
         else:
-            save_rank_models(output, made.rank_models, made.cohort)
-    if as_json:
+            save_rank_models(asked.output, made.rank_models, made.cohort)
+    if asked.as_json:
         click.echo(json.dumps({"schema": 1, "cells": list(made.rows)}, allow_nan=False, indent=1))
     else:
         print_rank_models(made.rows)
-    if plot is not None:
+    if asked.plot is not None:
         from monitor.plots.calibration import plot_rank_models
 
-        plot_rank_models(made.rows, plot)
-    if reliability is not None:
+        plot_rank_models(made.rows, asked.plot)
+    if asked.reliability is not None:
         from monitor.plots.calibration import plot_reliability
 
-        plot_reliability(made.rows, reliability)
+        plot_reliability(made.rows, asked.reliability)
     if left_out:
         say(f"monitor: note: left out of the cohort, being known: {', '.join(left_out)}")
     for line in (*caveats(specs), *advice(made, specs)):
         say(f"monitor: note: {line}")
-    if output is not None:
-        say(f"the rank models are in {output}")
+    if asked.output is not None:
+        say(f"the rank models are in {asked.output}")
     return INCOMPLETE if problems else 0

@@ -11,8 +11,7 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# -------------------------------------------------------------------------------------- completing
-# What a shell offers for the value of an option: files, features, methods, enrolled people.
+# --- What a shell offers for the value of an option: files, features, methods, enrolled people.
 
 VARIABLE = "_MONITOR_COMPLETE"
 """Of the environment: through it the script of `monitor completion` asks the program."""
@@ -22,11 +21,7 @@ _FILE = re.compile(r"\[?(FILE|DIR|MANIFEST|FRAMES|RECORDING|RUN|CORPUS|SCORES)\b
 
 
 class Offered(click.types.StringParamType):
-    """A text, for which something can be offered.
-
-    Args:
-        offer: gives what can stand there, for the context and what was typed.
-    """
+    """A text, for which something can be offered."""
 
     def __init__(self, offer: Callable[[click.Context, str], Iterable[CompletionItem]]) -> None:
         self._offer = offer
@@ -89,10 +84,6 @@ def _beginning(typed: str, names: Iterable[str]) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(name) for name in names if name.startswith(typed)]
-
-
-# -------------------------------------------------------------------------------------- completion
-# monitor completion: what lets a shell complete commands, options and their values.
 
 
 @click.command("completion", short_help="Let a shell complete commands and options.")

@@ -27,22 +27,7 @@ _RUNS_AS = "command:"
 def defaults_from(
     path: Path, names: list[str], command: click.Command, *, trusted: bool = False
 ) -> dict[str, Any]:
-    """What the table of a command says, as click takes defaults.
-
-    Args:
-        path: the file.
-        names: of all commands; other tables are refused.
-        command: the one that is called.
-        trusted: let it run commands whoever can write it; else that is said of one's own, and
-            others' are refused.
-
-    Returns:
-        values by name of the parameter; for a group of commands, such tables by command.
-
-    Raises:
-        UsageError: it cannot be read, says what no option is called, or would run a command that
-            another user may have put there.
-    """
+    """What the table of a command says, as click takes defaults."""
     import tomllib
 
     try:

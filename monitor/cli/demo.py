@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from monitor.cli.doctor import EXTRAS, extra, install
-from monitor.cli.options import among_option, say
+from monitor.cli.options import among_option, given, option, say, shared
 from monitor.crowds import bits_or_more, narrowed_sentence
 from monitor.phrases import FEATURE_NAMES, plural, verdict
 
@@ -17,25 +18,23 @@ EVIDENCE_RULE, CLOSED_RULE = "bits>6", "bits>2"
 """The second where the population knows of no evidence."""
 
 
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """What was asked for."""
+
+    speed: float = option("--speed", "Times real time.", least=1.0, default=60.0)
+    folder: Path = option(
+        "-o, --output DIR",
+        "Where to leave demo.jsonl and demo.png. [default: here]",
+        default=".",
+        show_default=False,
+    )
+    among: tuple[int, ...] | None = shared(among_option)
+
+
 @click.command("demo", short_help="See it work: ten real minutes of a reader, nothing else needed.")
-@click.option(
-    "--speed",
-    default=60.0,
-    show_default=True,
-    type=click.FloatRange(min=1.0),
-    help="Times real time.",
-)
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    default=".",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where to leave demo.jsonl and demo.png. [default: here]",
-)
-@among_option
-def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
+@given(DemoOptions)
+def command(asked: DemoOptions) -> int:
     """Replay ten real minutes of a LibriVox reader and watch the bits add up.
 
     The reader is one of the shipped population, enrolled from another chapter, and trained none of
@@ -55,23 +54,28 @@ def command(speed: float, folder: Path, among: tuple[int, ...] | None) -> int:
     from monitor.sources.frames import FramesFile
     from monitor.stream.monitor import Monitor
 
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder; make it first, or leave -o out")
+    if not asked.folder.is_dir():
+        raise UsageError(f"{asked.folder} is not a folder; make it first, or leave -o out")
     population = Population.reference()
     source = FramesFile(demo_frames())
-    monitor = Monitor(population, tuple(source.stream_info.tracks), watch=DEMO_SPEAKER, among=among)
+    monitor = Monitor(
+        population, tuple(source.stream_info.tracks), watch=DEMO_SPEAKER, among=asked.among
+    )
     rule = Threshold.parse(EVIDENCE_RULE if monitor.headline == "evidence" else CLOSED_RULE)
     for line in _what_is_shown(source.stream_info.tracks, DEMO_SPEAKER):
         say(line)
     kept = RunBuffer()
     view = LiveCurve(source.seconds, threshold_bits=rule.bits)
-    log = JsonLines(folder / "demo.jsonl")  # a sink: nobody resumes a demo
-    with Run(Paced(source, speed), monitor, rules=[rule], sinks=[log, view, kept]) as run:
+    log = JsonLines(asked.folder / "demo.jsonl")  # a sink: nobody resumes a demo
+    with Run(Paced(source, asked.speed), monitor, rules=[rule], sinks=[log, view, kept]) as run:
         run.to_end()
-    plot_run(kept.records, folder / "demo.png")
+    plot_run(kept.records, asked.folder / "demo.png")
     for line in _in_words(kept.records, DEMO_SPEAKER, rule.bits):
         say(line, err=False)
-    say(f"The run is in {folder / 'demo.jsonl'}, its picture in {folder / 'demo.png'}.", err=False)
+    say(
+        f"The run is in {asked.folder / 'demo.jsonl'}, its picture in {asked.folder / 'demo.png'}.",
+        err=False,
+    )
     return 0
 
 

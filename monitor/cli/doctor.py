@@ -21,8 +21,7 @@ from monitor.errors import MonitorError, SourceError
 from monitor.jobs import cores
 from monitor.phrases import plural
 
-# ------------------------------------------------------------------------------------------ extras
-# The extras: what each gives, what of it is installed, and how to have the rest.
+# --- The extras: what each gives, what of it is installed, and how to have the rest.
 
 _NAME = "speaker-disclosure-monitor"
 EXTRAS = {
@@ -43,13 +42,7 @@ _FOR_DEVELOPERS = {"peers", "dev"}
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What is installed of an extra.
-
-    Attributes:
-        have: its packages that are there, with their versions.
-        missing: names of those that are not.
-        unfit: those of a version that it does not go with, and which it needs.
-    """
+    """What is installed of an extra."""
 
     have: tuple[str, ...]
     missing: tuple[str, ...]
@@ -90,8 +83,7 @@ def offered_extras() -> list[str]:
     return [name for name in EXTRAS if copy or name not in _FOR_DEVELOPERS]
 
 
-# ------------------------------------------------------------------------------------------ checks
-# What `monitor doctor` looks at. A check says what is, and what to do about it.
+# --- What `monitor doctor` looks at. A check says what is, and what to do about it.
 
 LEAST_FREE = 200 * 2**20
 """Bytes: a day of records at one a second."""
@@ -100,13 +92,7 @@ QUIET_DECIBELS = -70.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found.
-
-    Attributes:
-        what: was looked at.
-        state: ``"ok"``, ``"note"`` (nothing is wrong, something could be had) or ``"broken"``.
-        words: what is, and what to do.
-    """
+    """What a check found."""
 
     what: str
     state: str
@@ -115,7 +101,7 @@ class Finding:
 
 def examine(*, hear: bool = False) -> Iterator[Finding]:
     """Look at everything, one thing after the other."""
-    checks: list[tuple[str, Callable[[], Finding]]] = [
+    checks: list[tuple[str, Callable[[], tuple[str, str]]]] = [
         ("Python", _python),
         ("PortAudio", _portaudio),
         ("inputs", _inputs),
@@ -129,38 +115,38 @@ def examine(*, hear: bool = False) -> Iterator[Finding]:
     ]
     for what, check in checks:
         try:
-            yield check()
+            yield Finding(what, *check())
         except MonitorError as error:
             yield Finding(what, "broken", str(error))
         except Exception as error:  # a doctor does not faint
             yield Finding(what, "broken", f"unexpected {type(error).__name__}: {error}")
 
 
-def _python() -> Finding:
+def _python() -> tuple[str, str]:
     here = sys.version.split()[0]
-    return Finding("Python", "ok", f"{here}, {plural(cores(), 'core')}")
+    return "ok", f"{here}, {plural(cores(), 'core')}"
 
 
-def _portaudio() -> Finding:
+def _portaudio() -> tuple[str, str]:
     from monitor.sources.microphone import library
 
-    return Finding("PortAudio", "ok", str(library().get_portaudio_version()[1]))
+    return "ok", str(library().get_portaudio_version()[1])
 
 
-def _inputs() -> Finding:
+def _inputs() -> tuple[str, str]:
     from monitor.sources.microphone import choose, devices, library
 
     try:
         library()
     except SourceError:
-        return Finding("inputs", "broken", "cannot be listed without PortAudio")
+        return "broken", "cannot be listed without PortAudio"
     found = devices()
     first = choose(found, None)
     count = plural(len(found), "input")
-    return Finding("inputs", "ok", f"{count}, by default {first.name} ({first.rate} Hz)")
+    return "ok", f"{count}, by default {first.name} ({first.rate} Hz)"
 
 
-def _hearing() -> Finding:
+def _hearing() -> tuple[str, str]:
     """Really hear something."""
     import numpy as np
 
@@ -172,32 +158,30 @@ def _hearing() -> Finding:
         blocks = [item for item in microphone if isinstance(item, Block)]
         name = microphone.label
     if not blocks:
-        return Finding(
-            "hearing", "broken", f"{name} gives no sound: is it muted, or held by another program?"
-        )
+        return "broken", f"{name} gives no sound: is it muted, or held by another program?"
     samples = np.concatenate([block.samples for block in blocks])
     level = 10 * np.log10(max(float(np.mean(np.square(samples))), 1e-12))
     words = f"{name} at {level:.0f} dB of full scale, after {time.monotonic() - began - 1:.1f} s"
     if level < QUIET_DECIBELS:
-        return Finding("hearing", "note", f"{words}: silence; is it muted, or the wrong input?")
-    return Finding("hearing", "ok", words)
+        return "note", f"{words}: silence; is it muted, or the wrong input?"
+    return "ok", words
 
 
-def _phones() -> Finding:
+def _phones() -> tuple[str, str]:
     from monitor.features.phones import Phones
 
     spec = Phones().spec
-    return Finding("phones", "ok", f"{spec.size} units, network {str(spec.network)[:12]}")
+    return "ok", f"{spec.size} units, network {str(spec.network)[:12]}"
 
 
-def _voice() -> Finding:
+def _voice() -> tuple[str, str]:
     from monitor.networks.voice import shipped
 
     network = shipped()
-    return Finding("voice", "ok", f"the network in the package, {network.size} numbers every 3 s")
+    return "ok", f"the network in the package, {network.size} numbers every 3 s"
 
 
-def _population() -> Finding:
+def _population() -> tuple[str, str]:
     from monitor.population.population import Population
 
     population = Population.reference()
@@ -209,29 +193,28 @@ def _population() -> Finding:
                 f"; rank models with {rank_model.features[0]} without the tests of the "
                 f"{len(rank_model.left_out)} who trained its network"
             )
-    return Finding("population", "ok", words)
+    return "ok", words
 
 
-def _extra(name: str) -> Finding:
+def _extra(name: str) -> tuple[str, str]:
     """What it gives, and whether all of it is there and goes together."""
-    what, gives = f"extra {name}", EXTRAS[name]
-    found = extra(name)
+    gives, found = EXTRAS[name], extra(name)
     if found.missing:
         state = f"without {', '.join(found.missing)}" if found.have else "not installed"
-        return Finding(what, "note", f"{state}; it gives {gives}: {install(name)}")
+        return "note", f"{state}; it gives {gives}: {install(name)}"
     if found.unfit:
-        return Finding(what, "broken", f"{'; '.join(found.unfit)}: {install(name)}")
+        return "broken", f"{'; '.join(found.unfit)}: {install(name)}"
     if name == "identity":
         try:
             import torchaudio as _  # noqa: F401  says whether its library goes with torch's
         except Exception as error:
             reason = " ".join(str(error).split())[:120]
-            return Finding(what, "broken", f"cannot be loaded ({reason}): {install(name)}")
+            return "broken", f"cannot be loaded ({reason}): {install(name)}"
     versions = "" if name in ("peers", "dev") else f" ({', '.join(found.have)})"
-    return Finding(what, "ok", f"{gives}{versions}")
+    return "ok", f"{gives}{versions}"
 
 
-def _ecapa() -> Finding:
+def _ecapa() -> tuple[str, str]:
     """The files of the speaker encoder; loads them where they are at hand."""
     from monitor.features.ecapa import ENVIRONMENT, HUB, exported_encoder, resolve
     from monitor.features.embeddings import Network
@@ -239,31 +222,25 @@ def _ecapa() -> Finding:
 
     folder = os.environ.get(ENVIRONMENT)
     if not folder:
-        return Finding(
-            "ECAPA", "note", f"identity needs a folder with {HUB}: --ecapa DIR or {ENVIRONMENT}"
-        )
+        return "note", f"identity needs a folder with {HUB}: --ecapa DIR or {ENVIRONMENT}"
     if extra("identity").missing and not ready("identity"):
-        return Finding("ECAPA", "note", f"{ENVIRONMENT} is set; the extra identity is missing")
+        return "note", f"{ENVIRONMENT} is set; the extra identity is missing"
     runtime = "onnxruntime" if isinstance(exported_encoder(resolve(None)), Network) else "torch"
     words = f"the published network, from {Path(folder).name}, run by {runtime}"
-    return Finding("ECAPA", "ok", words)
+    return "ok", words
 
 
-def _disk() -> Finding:
+def _disk() -> tuple[str, str]:
     try:
         free = shutil.disk_usage(Path.cwd()).free
     except OSError as error:
-        return Finding("disk", "broken", f"this folder cannot be read: {error.strerror}")
+        return "broken", f"this folder cannot be read: {error.strerror}"
     words = f"{free / 2**30:.1f} GiB free here"
     if not os.access(Path.cwd(), os.W_OK | os.X_OK):
-        return Finding("disk", "note", f"{words}, but no permission to write: change the folder")
+        return "note", f"{words}, but no permission to write: change the folder"
     if free < LEAST_FREE:
-        return Finding("disk", "broken", f"{words}: make room before recording a run")
-    return Finding("disk", "ok", words)
-
-
-# ------------------------------------------------------------------------------------------ doctor
-# monitor doctor: whether everything is there that a run may need.
+        return "broken", f"{words}: make room before recording a run"
+    return "ok", words
 
 
 @click.command("doctor", short_help="Check sound, models, extras and disk, and say what to do.")

@@ -7,23 +7,26 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from monitor.cli.inputs import device_option, quiet_libraries, stopped_by_signals
 from monitor.cli.options import (
     Features,
+    JobOptions,
     Seconds,
+    argument,
     check_output,
     ecapa_option,
-    jobs_option,
-    processes,
+    given,
+    group,
+    option,
     say,
-    scheduler_option,
+    shared,
     speaker_model_option,
     unlocked,
 )
@@ -31,7 +34,6 @@ from monitor.cli.transcript_options import (
     Transcribing,
     say_of_transcripts,
     say_unused_words,
-    transcribing_options,
 )
 from monitor.phrases import plural
 
@@ -41,8 +43,7 @@ if TYPE_CHECKING:
     from monitor.population.population import Population
     from monitor.training.enrolling import Enrolment, LiveEnrolment, UnlikeSession
 
-# -------------------------------------------------------------------------------- enrolment report
-# What was enrolled, what to mind and what to do next, for people.
+# --- What was enrolled, what to mind and what to do next, for people.
 
 
 def in_words(
@@ -52,15 +53,7 @@ def in_words(
     output: Path,
     people: str,
 ) -> Iterator[str]:
-    """A line for each thing to know.
-
-    Args:
-        population: what was stored.
-        new: the speakers that were enrolled now.
-        unlike: sessions of theirs that sound like somebody else.
-        output: where it was stored.
-        people: a corpus to calibrate with, as the user would write it.
-    """
+    """A line for each thing to know."""
     from monitor.errors import UsageError
     from monitor.population.population import MISMATCH
     from monitor.training.calibrating import FEWEST_SPEAKERS
@@ -134,8 +127,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
-# ------------------------------------------------------------------------------- enroll microphone
-# The part of monitor enroll that hears a microphone.
+# --- The part of monitor enroll that hears a microphone.
 
 MICROPHONE_SECONDS = 60.0
 QUEUE_SECONDS = 60.0
@@ -147,12 +139,7 @@ DRAW_SECONDS = 0.1
 def enrol_from_microphone(
     speaker: str, device: str | None, features: Sequence[str] | None, seconds: float
 ) -> Enrolment:
-    """Hear a speaker until there is speech enough, or Ctrl-C, and make a template.
-
-    Raises:
-        CorpusError: there was too little speech.
-        SourceError: the microphone cannot be heard.
-    """
+    """Hear a speaker until there is speech enough, or Ctrl-C, and make a template."""
     from dataclasses import replace
 
     from monitor.corpus.recordings import Corpus, Recording
@@ -252,8 +239,7 @@ def _state(take: LiveEnrolment) -> str:
     return recent.trouble or f"{recent.level_decibels:.0f} dB, good"
 
 
-# ------------------------------------------------------------------------------------ voiceprivacy
-# The parts of monitor enroll and score that go by VoicePrivacy's lists of enrolment and trials.
+# --- The parts of monitor enroll and score that go by VoicePrivacy's lists of enrolment and trials.
 
 
 def lists_of(folder: Path) -> TrialLists | None:
@@ -264,11 +250,7 @@ def lists_of(folder: Path) -> TrialLists | None:
 
 
 def enrolment_listed(folder: Path, found: Corpus) -> Corpus:
-    """What a folder's ``enrolls`` lists of its recordings; all of them where there is no list.
-
-    Raises:
-        CorpusError: none of them is there.
-    """
+    """What a folder's ``enrolls`` lists of its recordings; all of them where there is no list."""
     from monitor.corpus.finding import enrolment_of
 
     listed = enrolment_of(folder)
@@ -283,14 +265,9 @@ def own_templates(
     found: Corpus,
     features: Sequence[str] | None,
     seconds: float,
-    jobs: int | None,
+    workers: JobOptions,
 ) -> Population:
-    """Templates of what the lists of a folder, or of that beside it, say is enrolment speech.
-
-    Raises:
-        UsageError: no list says.
-        CorpusError: nobody could be enrolled.
-    """
+    """Templates of what the lists of a folder, or of that beside it, say is enrolment speech."""
     from monitor.cli.inputs import load_identity, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import enrolment_beside, find
@@ -320,7 +297,7 @@ def own_templates(
             features=features,
             seconds=seconds,
             progress=lambda recording: step(recording.speaker, 1),
-            jobs=processes(jobs, files),
+            jobs=workers.for_recordings(files),
         )
     for problem in made.problems:
         say(f"monitor: skipped: {problem}")
@@ -341,82 +318,60 @@ def _listed(found: Corpus, listed: frozenset[str], folder: Path) -> Corpus:
     )
 
 
-# ------------------------------------------------------------------------------------------ enroll
-# monitor enroll: make templates of speakers.
-
 SECONDS = 120.0
 
 
+@dataclass(frozen=True, slots=True)
+class EnrollOptions:
+    """What was asked for."""
+
+    paths: tuple[Path, ...] = argument("[DIR|MANIFEST|RECORDING...]", nargs=-1)
+    speaker: str | None = option(
+        "--speaker NAME",
+        "All of it is this one person, whatever the folders are called; a sub-folder, or else a "
+        "file, is a session.",
+    )
+    microphone: bool = option("--microphone", "Hear the speaker now, instead of recordings.")
+    device: str | None = shared(device_option)
+    output: Path = option(
+        "-o, --output FILE.npz",
+        "The population to write (private to you, mode 0600).",
+        required=True,
+    )
+    seconds: float | None = option(
+        "--seconds D",
+        "Speech seconds of each speaker to use, at most. [default: 120; 60 from a microphone]",
+        type=Seconds(),
+    )
+    channel: int | None = option(
+        "--channel", "Hear this channel of recordings, from 1. [default: all, mixed]", least=1
+    )
+    add: bool = option(
+        "--add",
+        "Add these speakers to the population in -o; of one who is there, this is a further "
+        "session.",
+    )
+    base: str | None = option(
+        "--base FILE|reference",
+        "Add these speakers to that population instead, and write both to -o.",
+    )
+    replace: bool = option("--replace", "Overwrite -o if it exists.")
+    features: tuple[str, ...] | None = option(
+        "--features",
+        "What to enrol, of f0, phones, voice, identity, and style, of the transcripts beside the "
+        "recordings. [default: all but style; of voice and identity the better one that is "
+        "there; of ready-made frames whatever they hold]",
+        type=Features(),
+    )
+    ecapa: ClassVar[Any] = ecapa_option
+    speaker_model: ClassVar[Any] = speaker_model_option
+    transcribing: Transcribing = group(Transcribing)
+    workers: JobOptions = group(JobOptions)
+
+
 @click.command("enroll", short_help="Make templates of your own speakers.")
-@click.argument(
-    "paths", nargs=-1, type=click.Path(path_type=Path), metavar="[DIR|MANIFEST|RECORDING...]"
-)
-@click.option(
-    "--speaker",
-    metavar="NAME",
-    help="All of it is this one person, whatever the folders are called; a sub-folder, or else a "
-    "file, is a session.",
-)
-@click.option("--microphone", is_flag=True, help="Hear the speaker now, instead of recordings.")
-@device_option
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE.npz",
-    help="The population to write (private to you, mode 0600).",
-)
-@click.option(
-    "--seconds",
-    type=Seconds(),
-    metavar="D",
-    help="Speech seconds of each speaker to use, at most. [default: 120; 60 from a microphone]",
-)
-@click.option(
-    "--channel",
-    type=click.IntRange(min=1),
-    help="Hear this channel of recordings, from 1. [default: all, mixed]",
-)
-@click.option(
-    "--add",
-    is_flag=True,
-    help="Add these speakers to the population in -o; of one who is there, this is a further "
-    "session.",
-)
-@click.option(
-    "--base",
-    metavar="FILE|reference",
-    help="Add these speakers to that population instead, and write both to -o.",
-)
-@click.option("--replace", is_flag=True, help="Overwrite -o if it exists.")
-@click.option(
-    "--features",
-    type=Features(),
-    help="What to enrol, of f0, phones, voice, identity, and style, of the transcripts beside the "
-    "recordings. [default: all but style; of voice and identity the better one that is there; of "
-    "ready-made frames whatever they hold]",
-)
-@ecapa_option
-@speaker_model_option
-@transcribing_options
-@jobs_option
-@scheduler_option
-def command(
-    paths: tuple[Path, ...],
-    speaker: str | None,
-    microphone: bool,
-    device: str | None,
-    output: Path,
-    seconds: float | None,
-    channel: int | None,
-    add: bool,
-    base: str | None,
-    replace: bool,
-    features: tuple[str, ...] | None,
-    transcribing: Transcribing,
-    jobs: int | None,
-) -> int:
+@given(EnrollOptions)
+def command(asked: EnrollOptions) -> int:
     """Make a template of every speaker and store them as a population.
 
     One person, among the shipped readers:
@@ -454,47 +409,53 @@ def command(
     from monitor.sources.registry import is_frames
     from monitor.training.enrolling import enrol, unlike_additions, unlike_sessions
 
-    if microphone and (paths or not speaker):
+    seconds = asked.seconds
+    features = asked.features
+    if asked.microphone and (asked.paths or not asked.speaker):
         raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")
-    if speaker is not None and not is_name(speaker):
+    if asked.speaker is not None and not is_name(asked.speaker):
         raise UsageError("--speaker needs a name that can be printed, of 200 characters at most")
-    if microphone and channel is not None:
+    if asked.microphone and asked.channel is not None:
         raise UsageError("--channel is of recordings; of a microphone choose another --device")
-    if not microphone and (not paths or device):
+    if not asked.microphone and (not asked.paths or asked.device):
         raise UsageError("name a DIR, a MANIFEST or recordings; --device goes with --microphone")
-    if add and base is not None:
+    if asked.add and asked.base is not None:
         raise UsageError("--add goes into -o itself; leave out --base")
-    if output.exists() and not (add or replace):
-        raise UsageError(f"{output} exists; use --add to add speakers or --replace to overwrite it")
-    check_output(output)
+    if asked.output.exists() and not (asked.add or asked.replace):
+        raise UsageError(
+            f"{asked.output} exists; use --add to add speakers or --replace to overwrite it"
+        )
+    check_output(asked.output)
     before, left_out, further = None, [], []
-    if add:
-        before = Population.load(output)
-    elif base is not None:
-        before = Population.reference() if base == "reference" else Population.load(base)
+    if asked.add:
+        before = Population.load(asked.output)
+    elif asked.base is not None:
+        before = (
+            Population.reference() if asked.base == "reference" else Population.load(asked.base)
+        )
     if before is not None:
-        check_model(before, base or output)
+        check_model(before, asked.base or asked.output)
     try:
-        found = None if microphone else find(*paths, speaker=speaker)
+        found = None if asked.microphone else find(*asked.paths, speaker=asked.speaker)
     except UnnamedSpeakerError as error:
-        cure = f"if it is one person's:  {_named(paths, base, add, output)}"
+        cure = f"if it is one person's:  {_named(asked.paths, asked.base, asked.add, asked.output)}"
         raise UnnamedSpeakerError(error.what, cure) from None
-    if found is not None and speaker is None:
-        found = enrolment_listed(paths[0], found)
-    speakers = (speaker or "",) if found is None else found.speakers
-    if add and before is not None:  # it leaves nothing out of a file that is already there
+    if found is not None and asked.speaker is None:
+        found = enrolment_listed(asked.paths[0], found)
+    speakers = (asked.speaker or "",) if found is None else found.speakers
+    if asked.add and before is not None:  # it leaves nothing out of a file that is already there
         features = features or tuple(before.features)
-    found, features = transcribing.enrolling(
+    found, features = asked.transcribing.enrolling(
         found, features, None if before is None else before.features
     )
     if before is not None and features is not None:
-        if base is not None:
+        if asked.base is not None:
             _check_words(before, features)
             before, had = before.only(features), tuple(before.features)
             rest = [name for name in had if name not in features]
             left_out = [name for name in rest if not superseded(name, features)]
         further = [name for name in speakers if name in before.names]
-        if further and not add:
+        if further and not asked.add:
             raise UsageError(
                 f"{', '.join(further[:3])} enrolled already; choose another name (for a further "
                 "session of the same person: --add)"
@@ -509,9 +470,9 @@ def command(
         some = ", ".join(further[:3]) + (", ..." if len(further) > 3 else "")
         beside += f"; a further session of {some}"
     if found is None:
-        say(f"plan: {speaker}, {length} from the microphone{beside}")
+        say(f"plan: {asked.speaker}, {length} from the microphone{beside}")
         load_identity(features, ["-"])
-        made = enrol_from_microphone(speakers[0], device, features, seconds)
+        made = enrol_from_microphone(speakers[0], asked.device, features, seconds)
     else:
         doubt = found.told_by == BY_FOLDER and (len(speakers) > 1 or found.problems)
         hint = " (one person's folders? add --speaker NAME)" if doubt else ""
@@ -525,38 +486,40 @@ def command(
                 found,
                 features=features,
                 seconds=seconds,
-                channel=channel,
+                channel=asked.channel,
                 progress=lambda r: step(r.speaker, 1),
-                jobs=processes(jobs, files),
+                jobs=asked.workers.for_recordings(files),
                 told=told.append,
             )
         say_of_transcripts([*caveats(made.population.features), *told])
         kept = made.population.features if all(map(is_frames, files)) else ()
-        say_unused_words(made.population.features, kept, transcribing.transcript)
-    with alone(output) as locked:
-        if add:  # others may have been added while these were listened to
-            before = Population.load(output)
-        elif output.exists() and not replace:
-            raise StoreError(f"{output} has been written by another process; name another file")
+        say_unused_words(made.population.features, kept, asked.transcribing.transcript)
+    with alone(asked.output) as locked:
+        if asked.add:  # others may have been added while these were listened to
+            before = Population.load(asked.output)
+        elif asked.output.exists() and not asked.replace:
+            raise StoreError(
+                f"{asked.output} has been written by another process; name another file"
+            )
         population = made.population
         if before is not None:
-            population = (before.extended if add else before.joined)(population)
-        population.save(output)
+            population = (before.extended if asked.add else before.joined)(population)
+        population.save(asked.output)
     if not locked:
-        say(unlocked(output))
+        say(unlocked(asked.output))
     for problem in made.problems:
         say(f"monitor: skipped: {problem}")
     if left_out:
         say(
-            f"monitor: note: {output} is without {', '.join(left_out)}; choose with --features "
-            "(identity needs the extra 'identity', and --ecapa or MONITOR_ECAPA)"
+            f"monitor: note: {asked.output} is without {', '.join(left_out)}; choose with "
+            "--features (identity needs the extra 'identity', and --ecapa or MONITOR_ECAPA)"
         )
-    people = "PEOPLE" if speaker is not None else str(paths[0])
+    people = "PEOPLE" if asked.speaker is not None else str(asked.paths[0])
     unlike = []
     if before is not None:
         unlike = unlike_sessions(made.population, made.sessions, before)
         unlike += unlike_additions(before, population, made.sessions)
-    for line in in_words(population, made.population, unlike, output, people):
+    for line in in_words(population, made.population, unlike, asked.output, people):
         say(line)
     return INCOMPLETE if made.problems else 0
 
@@ -569,11 +532,7 @@ def _named(paths: Sequence[Path], base: str | None, add: bool, output: Path) -> 
 
 
 def _check_new(before: Population, files: Sequence[Path]) -> None:
-    """Refuse a further session that is enrolled already, before anything is heard.
-
-    Raises:
-        UsageError: one of the files is.
-    """
+    """Refuse a further session that is enrolled already, before anything is heard."""
     from monitor.errors import SourceError, UsageError
     from monitor.sources.provenance import recording_hashes
 

@@ -17,9 +17,12 @@ from monitor.cli.options import (
     People,
     TextFile,
     WithTextFiles,
+    argument,
     check_new,
     check_output,
+    given,
     made_console,
+    option,
     say,
 )
 from monitor.errors import UsageError
@@ -36,8 +39,7 @@ if TYPE_CHECKING:
     from monitor.evaluation.report.comparing import Comparison, Grouped, Pair, Row
     from monitor.evaluation.report.report import Report
 
-# ----------------------------------------------------------------------------------------- systems
-# The files of an evaluation, brought together system by system.
+# --- The files of an evaluation, brought together system by system.
 
 MOST_SYSTEMS = 12
 """That one score file puts side by side."""
@@ -45,13 +47,7 @@ MOST_SYSTEMS = 12
 
 @dataclass(frozen=True, slots=True)
 class NamedScores:
-    """The scores of one system.
-
-    Attributes:
-        file: that holds them.
-        name: of the system, unless --names gives another.
-        choose: which of the file's matrices; empty where it holds one.
-    """
+    """The scores of one system."""
 
     file: Path
     name: str
@@ -59,11 +55,7 @@ class NamedScores:
 
 
 def listed(files: Sequence[Path], choose: Sequence[str] | None) -> list[NamedScores]:
-    """The systems in SCORES: one a file, or as many as are chosen of a score file.
-
-    Raises:
-        UsageError: nothing or too much is chosen, or there is nothing to choose from.
-    """
+    """The systems in SCORES: one a file, or as many as are chosen of a score file."""
     found: list[NamedScores] = []
     any_file = False
     for file, name in zip(files, _told_apart(files), strict=True):
@@ -91,11 +83,7 @@ def listed(files: Sequence[Path], choose: Sequence[str] | None) -> list[NamedSco
 
 
 def groups_within(files: Sequence[Path], name: str) -> Attribute:
-    """The attribute of that name that score files hold.
-
-    Raises:
-        UsageError: none of them does, or two contradict each other.
-    """
+    """The attribute of that name that score files hold."""
     from dataclasses import replace
 
     found: Attribute | None = None
@@ -124,79 +112,57 @@ def _score_file(file: Path) -> ScoreFile | None:
 
 
 def systems_of(
-    scores: Sequence[NamedScores],
-    labels: Sequence[Path],
-    trials: Sequence[Path],
-    enrolment: Sequence[Path],
-    enrolment_labels: Sequence[Path],
-    scoring: str,
-    names: Sequence[str],
-    unmated: str,
+    asked: EvaluateOptions, scores: Sequence[NamedScores]
 ) -> list[Callable[[], EvaluationInput]]:
     """How each system is read, one after the other."""
     from monitor.evaluation.input.embeddings import read_embeddings
     from monitor.evaluation.input.scores import read_scores
 
-    if bool(scores) == bool(trials):
+    if bool(scores) == bool(asked.trials):
         raise UsageError("give SCORES, or embeddings with --trials and --enrolment")
-    files = [each.file for each in scores] or trials
+    names = tuple(name for group in asked.names for name in group)
+    files = [each.file for each in scores] or asked.trials
     if names and len(names) != len(files):
         raise UsageError(f"--names: {len(names)} names for {plural(len(files), 'system')}")
-    called = tuple(names) or tuple(each.name for each in scores) or _told_apart(files)
+    called = names or tuple(each.name for each in scores) or _told_apart(files)
     if len(set(called)) != len(called):
         raise UsageError("two systems have one name: give each its own with --names")
-    if trials:
-        if labels:
+    if asked.trials:
+        if asked.labels:
             raise UsageError("--labels goes with SCORES: embeddings come with their speakers")
-        if enrolment_labels:
+        if asked.enrolment_labels:
             raise UsageError("--enrolment-labels goes with SCORES: embeddings have speakers")
-        if not enrolment:
+        if not asked.enrolment:
             raise UsageError("--trials needs --enrolment: the speakers to compare with")
-        beside = _for_each("--enrolment", enrolment, len(files))
+        beside = _for_each("--enrolment", asked.enrolment, len(files))
         return [
-            partial(read_embeddings, file, other, scoring, name=name, unmated=unmated)
+            partial(read_embeddings, file, other, asked.scoring, name=name, unmated=asked.unmated)
             for file, other, name in zip(files, beside, called, strict=True)
             if other is not None
         ]
-    if enrolment:
+    if asked.enrolment:
         raise UsageError("--enrolment goes with --trials")
+    labels = _for_each("--labels", asked.labels, len(files))
+    models = _for_each("--enrolment-labels", asked.enrolment_labels, len(files))
     return [
         partial(
-            read_scores,
-            each.file,
-            other,
-            name=name,
-            unmated=unmated,
-            enrolment_labels=models,
-            scoring=scoring,
-            choose=each.choose,
+            read_scores, each.file, label, name=name, unmated=asked.unmated,
+            enrolment_labels=model, scoring=asked.scoring, choose=each.choose,
         )
-        for each, other, models, name in zip(
-            scores,
-            _for_each("--labels", labels, len(files)),
-            _for_each("--enrolment-labels", enrolment_labels, len(files)),
-            called,
-            strict=True,
-        )
-    ]
+        for each, label, model, name in zip(scores, labels, models, called, strict=True)
+    ]  # fmt: skip
 
 
 def dev_of(
-    systems: Sequence[tuple[str, ...]], dev: Sequence[Path], labels: Sequence[Path]
+    asked: EvaluateOptions, systems: Sequence[tuple[str, ...]]
 ) -> list[Callable[[], EvaluationInput] | None]:
-    """How the development scores of each system are read, if it has any.
-
-    Args:
-        systems: what each was chosen by, which holds for a score file of development scores too.
-        dev: the files; none, one, or one for each.
-        labels: likewise.
-    """
+    """How the development scores of each system are read, by what it was chosen by itself."""
     from monitor.evaluation.input.scores import read_scores
 
-    if labels and not dev:
+    if asked.dev_labels and not asked.dev:
         raise UsageError("--dev-labels goes with --dev")
-    files = _for_each("--dev", dev, len(systems))
-    beside = _for_each("--dev-labels", labels, len(systems))
+    files = _for_each("--dev", asked.dev, len(systems))
+    beside = _for_each("--dev-labels", asked.dev_labels, len(systems))
     return [
         None if file is None else partial(read_scores, file, other, choose=choose)
         for file, other, choose in zip(files, beside, systems, strict=True)
@@ -217,8 +183,7 @@ def _told_apart(files: Sequence[Path]) -> tuple[str, ...]:
     return tuple(f"{file.parent.name}/{file.stem}" for file in files)
 
 
-# --------------------------------------------------------------------------------------- evaluated
-# The figures of an evaluation as a table, for people.
+# --- The figures of an evaluation as a table, for people.
 
 _WIDE = 80  # where nobody looks at a terminal and COLUMNS does not say
 _NARROW = 60  # no room for the column of ceilings
@@ -227,13 +192,7 @@ _CELL = 9
 
 
 def print_report(report: Report, shown: Sequence[str] | None = None, every: bool = False) -> None:
-    """Print figures of one system to stdout.
-
-    Args:
-        report: of the system.
-        shown: keys of the figures of the first table; those that matter by default.
-        every: whether all others follow, a table for each family.
-    """
+    """Print figures of one system to stdout."""
     from monitor.evaluation.report.report import facts, meaning
 
     console = made_console(_WIDE)
@@ -279,13 +238,7 @@ def _print_figures(console: Console, title: str, figures: Sequence[Figure]) -> N
 def print_comparison(
     comparison: Comparison, shown: Sequence[str] | None = None, every: bool = False
 ) -> None:
-    """Print figures of several systems to stdout, a column for each.
-
-    Args:
-        comparison: of the systems.
-        shown: as `print_report`.
-        every: likewise.
-    """
+    """Print figures of several systems to stdout, a column for each."""
     from monitor.evaluation.report.report import facts, meaning
 
     console = made_console(_WIDE)
@@ -359,13 +312,7 @@ def _cell(row: Row, index: int, limits: bool) -> str:
 def print_groups(
     parts: Sequence[Grouped], shown: Sequence[str] | None = None, every: bool = False
 ) -> None:
-    """Print the groups of each system to stdout, a column for each and one for their average.
-
-    Args:
-        parts: a system each.
-        shown: as `print_report`.
-        every: likewise.
-    """
+    """Print the groups of each system to stdout, a column for each and one for their average."""
     console = made_console(_WIDE)
     for part in parts:
         console.print(f"\n{part.name}, group by group", style="bold")
@@ -423,8 +370,8 @@ def print_catalogue() -> None:
     table = Table.grid(padding=(0, 1, 0, 0))
     for entry in entries():
         table.add_row(entry.name, entry.says)
-    for option, entry in optional_entries():
-        table.add_row(entry.name, f"with {option}: {entry.says}")
+    for name, entry in optional_entries():
+        table.add_row(entry.name, f"with {name}: {entry.says}")
     made_console(_WIDE).print(table)
 
 
@@ -510,11 +457,140 @@ def _sentence(note: str) -> str:
     return note[:1].upper() + note[1:] + ("" if note.endswith(".") or not note else ".")
 
 
-# ---------------------------------------------------------------------------------------- evaluate
-# monitor evaluate: every metric of the papers on one score matrix, or on several side by side.
-
 _FILE = click.Path(path_type=Path)
 _VOICE = click.Choice(("original", "anonymised"))
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateOptions:
+    """What was asked for."""
+
+    scores: tuple[Path, ...] = argument("[SCORES]...", nargs=-1)
+    labels: tuple[Path, ...] = option(
+        "--labels FILE",
+        "Who really spoke: a column or name a trial, or a trial list. Once for all systems, or "
+        "once for each. [default: what the scores say themselves]",
+    )
+    trials: tuple[Path, ...] = option(
+        "--trials FILE", "Instead of SCORES: embeddings of the trials, to be scored here by cosine."
+    )
+    enrolment: tuple[Path, ...] = option(
+        "--enrolment FILE",
+        "The embeddings that they are compared with; once for all systems, or once for each.",
+    )
+    scoring: str = option(
+        "--scoring",
+        "Several enrolments of a speaker: their mean (of embeddings, or of scores), or the "
+        "nearest of them.",
+        type=click.Choice(("average", "max")),
+        default="average",
+    )
+    enrolment_labels: tuple[Path, ...] = option(
+        "--enrolment-labels FILE",
+        "Whose the enrolments in SCORES are, where speakers have several: an enrolment and its "
+        "speaker a line.",
+    )
+    dev: tuple[Path, ...] = option(
+        "--dev FILE",
+        "Scores of other speakers, as many or not, to calibrate LID on; once for all systems, or "
+        "once for each. [default: cross-fitted over the speakers of SCORES, and said so]",
+    )
+    dev_labels: tuple[Path, ...] = option("--dev-labels FILE", "As --labels, of --dev.")
+    names: tuple[tuple[str, ...], ...] = option(
+        "--names",
+        "What the systems are called, in order. [default: the names of their files]",
+        type=Names(),
+        multiple=True,
+    )
+    groups: Path | None = option(
+        "--groups FILE",
+        "A group of each speaker (Kaldi's spk2gender, or a table): each group by itself, its "
+        "trials against its own enrolled speakers, and the average, as VoicePrivacy reports.",
+    )
+    group_by: str | None = option(
+        "--group-by COLUMN",
+        "Of a table with several, the column of --groups; without --groups, what `monitor score` "
+        "has put into SCORES, such as gender.",
+    )
+    choose: tuple[str, ...] | None = option(
+        "--choose",
+        "Of SCORES from `monitor score`, which: features, same or cross, T=10, D=30; words of one "
+        "sort are alternatives. [default: all, side by side]",
+        type=Names(),
+    )
+    query: str | None = option("--query", "What the trials are; needs --reference.", type=_VOICE)
+    reference: str | None = option(
+        "--reference", "What they are compared with; needs --query.", type=_VOICE
+    )
+    unmated: str = option(
+        "--unmated",
+        "Impostor trials, whose speaker is not enrolled: EER and others that need no ranks count "
+        "them; or they are dropped, or refused.",
+        type=click.Choice(("count", "drop", "refuse")),
+        default="count",
+    )
+    ties: str = option(
+        "--ties",
+        "The rank of a speaker whose score others share: all of the shared ranks, the first, the "
+        "last or the middle one.",
+        type=click.Choice(("spread", "optimistic", "pessimistic", "mid")),
+        default="spread",
+    )
+    epsilon: float | None = option(
+        "--epsilon NATS",
+        "What the anonymiser declares for one trial: adds the accounting over several.",
+        least=0,
+    )
+    delta: float = option(
+        "--delta",
+        "Chance with which such a bound may fail.",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=1e-4,
+    )
+    among: tuple[int, ...] = option(
+        "--among",
+        "Say IdR and MeanD among so many people, such as 1e4,1e6: by four forms that rates may "
+        "follow, each with limits, the bracket over them, and whether so few enrolled support it.",
+        type=People(),
+        default=(),
+        show_default=False,
+    )
+    replicates: int = option(
+        "--replicates",
+        "Resamples of speakers behind the limits; 0 for none, at once.",
+        least=0,
+        most=MOST_REPLICATES,
+        default=200,
+    )
+    seed: int = option("--seed", "Of the resamples.", least=0, default=0)
+    every: bool = option("--all", "Print all figures, not only a dozen.")
+    figures: tuple[str, ...] | None = option(
+        "--figures",
+        "Which figures, by name: eer,d_ece,idr ...; `--figures help` lists all with what they "
+        "say. [default: a dozen; JSON has all]",
+        type=Names(),
+    )
+    pairs: bool = option(
+        "--pairs",
+        "Also the differences of all pairs of systems, with limits and p-values that bear the "
+        "number of pairs.",
+    )
+    as_json: bool = option("--json", "Print everything as JSON instead.")
+    csv_to: Path | str | None = option(
+        "--csv",
+        "Write all figures to a new file as CSV, one a line, without a name print them instead; "
+        "with --pairs the differences.",
+        type=TextFile(".csv"),
+    )
+    latex_to: Path | str | None = option(
+        "--latex",
+        "Write a LaTeX table (booktabs) to a new file, or without a name print it instead.",
+        type=TextFile(".tex"),
+    )
+    html: Path | None = option(
+        "--html FILE.html",
+        "Write one page with pictures, all figures and what they mean; it needs nothing else.",
+    )
 
 
 @click.command(
@@ -522,192 +598,8 @@ _VOICE = click.Choice(("original", "anonymised"))
     cls=WithTextFiles,
     short_help="Every metric of the papers on a matrix of scores.",
 )
-@click.argument("scores", type=_FILE, nargs=-1, metavar="[SCORES]...")
-@click.option(
-    "--labels",
-    type=_FILE,
-    multiple=True,
-    metavar="FILE",
-    help="Who really spoke: a column or name a trial, or a trial list. Once for all systems, or "
-    "once for each. [default: what the scores say themselves]",
-)
-@click.option(
-    "--trials",
-    type=_FILE,
-    multiple=True,
-    metavar="FILE",
-    help="Instead of SCORES: embeddings of the trials, to be scored here by cosine.",
-)
-@click.option(
-    "--enrolment",
-    type=_FILE,
-    multiple=True,
-    metavar="FILE",
-    help="The embeddings that they are compared with; once for all systems, or once for each.",
-)
-@click.option(
-    "--scoring",
-    type=click.Choice(("average", "max")),
-    default="average",
-    show_default=True,
-    help="Several enrolments of a speaker: their mean (of embeddings, or of scores), or the "
-    "nearest of them.",
-)
-@click.option(
-    "--enrolment-labels",
-    type=_FILE,
-    multiple=True,
-    metavar="FILE",
-    help="Whose the enrolments in SCORES are, where speakers have several: an enrolment and its "
-    "speaker a line.",
-)
-@click.option(
-    "--dev",
-    type=_FILE,
-    multiple=True,
-    metavar="FILE",
-    help="Scores of other speakers, as many or not, to calibrate LID on; once for all systems, or "
-    "once for each. [default: cross-fitted over the speakers of SCORES, and said so]",
-)
-@click.option(
-    "--dev-labels", type=_FILE, multiple=True, metavar="FILE", help="As --labels, of --dev."
-)
-@click.option(
-    "--names",
-    type=Names(),
-    multiple=True,
-    help="What the systems are called, in order. [default: the names of their files]",
-)
-@click.option(
-    "--groups",
-    type=_FILE,
-    metavar="FILE",
-    help="A group of each speaker (Kaldi's spk2gender, or a table): each group by itself, its "
-    "trials against its own enrolled speakers, and the average, as VoicePrivacy reports.",
-)
-@click.option(
-    "--group-by",
-    metavar="COLUMN",
-    help="Of a table with several, the column of --groups; without --groups, what `monitor score` "
-    "has put into SCORES, such as gender.",
-)
-@click.option(
-    "--choose",
-    type=Names(),
-    help="Of SCORES from `monitor score`, which: features, same or cross, T=10, D=30; words of one "
-    "sort are alternatives. [default: all, side by side]",
-)
-@click.option("--query", type=_VOICE, help="What the trials are; needs --reference.")
-@click.option("--reference", type=_VOICE, help="What they are compared with; needs --query.")
-@click.option(
-    "--unmated",
-    type=click.Choice(("count", "drop", "refuse")),
-    default="count",
-    show_default=True,
-    help="Impostor trials, whose speaker is not enrolled: EER and others that need no ranks count "
-    "them; or they are dropped, or refused.",
-)
-@click.option(
-    "--ties",
-    type=click.Choice(("spread", "optimistic", "pessimistic", "mid")),
-    default="spread",
-    show_default=True,
-    help="The rank of a speaker whose score others share: all of the shared ranks, the first, the "
-    "last or the middle one.",
-)
-@click.option(
-    "--epsilon",
-    type=click.FloatRange(min=0),
-    metavar="NATS",
-    help="What the anonymiser declares for one trial: adds the accounting over several.",
-)
-@click.option(
-    "--delta",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=1e-4,
-    show_default=True,
-    help="Chance with which such a bound may fail.",
-)
-@click.option(
-    "--among",
-    type=People(),
-    default=(),
-    help="Say IdR and MeanD among so many people, such as 1e4,1e6: by four forms that rates may "
-    "follow, each with limits, the bracket over them, and whether so few enrolled support it.",
-)
-@click.option(
-    "--replicates",
-    default=200,
-    show_default=True,
-    type=click.IntRange(0, MOST_REPLICATES),
-    help="Resamples of speakers behind the limits; 0 for none, at once.",
-)
-@click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the resamples."
-)
-@click.option("--all", "every", is_flag=True, help="Print all figures, not only a dozen.")
-@click.option(
-    "--figures",
-    type=Names(),
-    help="Which figures, by name: eer,d_ece,idr ...; `--figures help` lists all with what they "
-    "say. [default: a dozen; JSON has all]",
-)
-@click.option(
-    "--pairs",
-    is_flag=True,
-    help="Also the differences of all pairs of systems, with limits and p-values that bear the "
-    "number of pairs.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON instead.")
-@click.option(
-    "--csv",
-    "csv_to",
-    type=TextFile(".csv"),
-    help="Write all figures to a new file as CSV, one a line, without a name print them instead; "
-    "with --pairs the differences.",
-)
-@click.option(
-    "--latex",
-    "latex_to",
-    type=TextFile(".tex"),
-    help="Write a LaTeX table (booktabs) to a new file, or without a name print it instead.",
-)
-@click.option(
-    "--html",
-    type=_FILE,
-    metavar="FILE.html",
-    help="Write one page with pictures, all figures and what they mean; it needs nothing else.",
-)
-def command(
-    scores: tuple[Path, ...],
-    labels: tuple[Path, ...],
-    trials: tuple[Path, ...],
-    enrolment: tuple[Path, ...],
-    scoring: str,
-    enrolment_labels: tuple[Path, ...],
-    dev: tuple[Path, ...],
-    dev_labels: tuple[Path, ...],
-    names: tuple[tuple[str, ...], ...],
-    groups: Path | None,
-    group_by: str | None,
-    choose: tuple[str, ...] | None,
-    query: str | None,
-    reference: str | None,
-    unmated: str,
-    ties: str,
-    epsilon: float | None,
-    delta: float,
-    among: tuple[int, ...],
-    replicates: int,
-    seed: int,
-    every: bool,
-    figures: tuple[str, ...] | None,
-    pairs: bool,
-    as_json: bool,
-    csv_to: Path | str | None,
-    latex_to: Path | str | None,
-    html: Path | None,
-) -> int:
+@given(EvaluateOptions)
+def command(asked: EvaluateOptions) -> int:
     """Measure what SCORES disclose: trials x speakers, higher is more alike.
 
     \b
@@ -743,43 +635,55 @@ def command(
     from monitor.evaluation.scores.comparisons import Roles
     from monitor.sinks.jsonl import refuse_overwrite
 
-    if figures == ("help",):
+    if asked.figures == ("help",):
         print_catalogue()
         return 0
-    if figures is not None and every:
+    if asked.figures is not None and asked.every:
         raise UsageError("--figures chooses, --all shows all: give one of them")
-    as_csv, as_latex = csv_to == "-", latex_to == "-"
-    if as_json + as_csv + as_latex > 1:
+    as_csv, as_latex = asked.csv_to == "-", asked.latex_to == "-"
+    if asked.as_json + as_csv + as_latex > 1:
         raise UsageError("--json, --csv and --latex: give one of them, or files to the others")
-    csv_file, latex_file = (None if to == "-" else to for to in (csv_to, latex_to))
-    for option, path in (("--csv", csv_file), ("--latex", latex_file)):
+    csv_file, latex_file = (None if to == "-" else to for to in (asked.csv_to, asked.latex_to))
+    for name, path in (("--csv", csv_file), ("--latex", latex_file)):
         if path is not None:
-            check_new(Path(path), option)
-    if figures is not None and not among and any(name.startswith("among") for name in figures):
+            check_new(Path(path), name)
+    if (
+        asked.figures is not None
+        and not asked.among
+        and any(name.startswith("among") for name in asked.figures)
+    ):
         raise UsageError("--figures among ... goes with --among, such as --among 1e4,1e6")
-    shown = None if figures is None else chosen(figures, keys(among))
-    named = listed(scores, choose)
-    if pairs and len(named or trials) < 2:
+    shown = None if asked.figures is None else chosen(asked.figures, keys(asked.among))
+    named = listed(asked.scores, asked.choose)
+    if asked.pairs and len(named or asked.trials) < 2:
         raise UsageError("--pairs: give several systems")
     within_scores = None
-    if group_by is not None and groups is None:
-        within_scores = groups_within(scores, group_by)
-    beside = () if groups is None else (groups,)
-    files = (*scores, *labels, *trials, *enrolment, *enrolment_labels, *dev, *dev_labels, *beside)
-    if html is not None:
-        if html.suffix.lower() not in (".html", ".htm"):
-            raise UsageError(f"--html {html.name}: let the name end in .html")
-        check_output(html)
-        refuse_overwrite(html, [str(file) for file in files])
-    if (query is None) != (reference is None):
-        raise UsageError("--query and --reference go together: each is original or anonymised")
-    roles = Roles(query, reference) if query and reference else None
-    called = tuple(name for group in names for name in group)
-    systems = systems_of(
-        named, labels, trials, enrolment, enrolment_labels, scoring, called, unmated
+    if asked.group_by is not None and asked.groups is None:
+        within_scores = groups_within(asked.scores, asked.group_by)
+    beside = () if asked.groups is None else (asked.groups,)
+    files = (
+        *asked.scores,
+        *asked.labels,
+        *asked.trials,
+        *asked.enrolment,
+        *asked.enrolment_labels,
+        *asked.dev,
+        *asked.dev_labels,
+        *beside,
     )
-    others = dev_of([each.choose for each in named] or [()] * len(systems), dev, dev_labels)
-    attribute = within_scores if groups is None else read_attribute(groups, group_by)
+    if asked.html is not None:
+        if asked.html.suffix.lower() not in (".html", ".htm"):
+            raise UsageError(f"--html {asked.html.name}: let the name end in .html")
+        check_output(asked.html)
+        refuse_overwrite(asked.html, [str(file) for file in files])
+    if (asked.query is None) != (asked.reference is None):
+        raise UsageError("--query and --reference go together: each is original or anonymised")
+    roles = Roles(asked.query, asked.reference) if asked.query and asked.reference else None
+    systems = systems_of(asked, named)
+    others = dev_of(asked, [each.choose for each in named] or [()] * len(systems))
+    attribute = (
+        within_scores if asked.groups is None else read_attribute(asked.groups, asked.group_by)
+    )
     reports, parts = [], []
     with progress_over(len(systems) * (steps() + 1), "evaluating") as step:
         for read, read_dev in zip(systems, others, strict=True):
@@ -789,13 +693,13 @@ def command(
             measure = partial(
                 evaluate,
                 dev=None if tuning is None else tuning.matrix,
-                replicates=replicates,
-                seed=seed,
-                ties=ties,
+                replicates=asked.replicates,
+                seed=asked.seed,
+                ties=asked.ties,
                 roles=roles,
-                epsilon=epsilon,
-                delta=delta,
-                among=among,
+                epsilon=asked.epsilon,
+                delta=asked.delta,
+                among=asked.among,
             )
             notes = (*system.notes, *(() if tuning is None else tuning.notes))
             reports.append(
@@ -804,18 +708,20 @@ def command(
             if attribute is not None:
                 parts.append(by_group(system.comparisons, attribute.of, measure, attribute.label))
     comparison = compare(reports) if len(reports) > 1 else None
-    within = shown if as_json or as_csv or every else shown or main_figures()
-    couples = all_pairs(reports, within) if pairs or (as_json and len(reports) > 1) else ()
-    if html is not None:
+    within = shown if asked.as_json or as_csv or asked.every else shown or main_figures()
+    couples = (
+        all_pairs(reports, within) if asked.pairs or (asked.as_json and len(reports) > 1) else ()
+    )
+    if asked.html is not None:
         from monitor.evaluation.report.page import save_page
 
-        save_page(reports, html, comparison, parts, couples if pairs else ())
-        say(f"the page is {html}")
-    rows = tuple(reports[0].figures) if every else shown
+        save_page(reports, asked.html, comparison, parts, couples if asked.pairs else ())
+        say(f"the page is {asked.html}")
+    rows = tuple(reports[0].figures) if asked.every else shown
 
     def table() -> str:
-        every_pair = couples if as_csv or not pairs else all_pairs(reports, shown)
-        return pairs_csv(every_pair) if pairs else figures_csv(reports, parts, shown)
+        every_pair = couples if as_csv or not asked.pairs else all_pairs(reports, shown)
+        return pairs_csv(every_pair) if asked.pairs else figures_csv(reports, parts, shown)
 
     if csv_file is not None:
         save_document(table(), Path(csv_file))
@@ -823,7 +729,7 @@ def command(
     if latex_file is not None:
         save_document(latex_table(reports, comparison, parts, rows), Path(latex_file))
         say(f"the table is in {latex_file}")
-    if as_json:
+    if asked.as_json:
         found = {
             "schema": 1,
             "systems": [report.to_json(shown) for report in reports],
@@ -838,9 +744,9 @@ def command(
         click.echo(latex_table(reports, comparison, parts, rows), nl=False)
     else:
         if comparison is None:
-            print_report(reports[0], shown, every)
+            print_report(reports[0], shown, asked.every)
         else:
-            print_comparison(comparison, shown, every)
+            print_comparison(comparison, shown, asked.every)
         print_pairs(couples, reports)
-        print_groups(parts, shown, every)
+        print_groups(parts, shown, asked.every)
     return 0

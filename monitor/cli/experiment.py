@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,16 +11,18 @@ import click
 from monitor.cli.options import (
     MOST_REPLICATES,
     Features,
+    JobOptions,
     Numbers,
-    ecapa_option,
-    processes,
+    argument,
+    given,
+    group,
+    option,
     say,
-    scheduler_option,
-    speaker_model_option,
+    shared,
     trained_by_feature,
     trained_option,
 )
-from monitor.cli.transcript_options import in_transcript_option, with_speaker, word_list_option
+from monitor.cli.transcript_options import CorpusOptions
 
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
@@ -27,88 +30,76 @@ if TYPE_CHECKING:
     from monitor.experiment.settings import ExperimentSettings
 
 
+@dataclass(slots=True)
+class ExperimentJobs(JobOptions):
+    """As of other commands, with another default."""
+
+    jobs: int | None = option(
+        "--jobs N", "Processes; the results do not depend on it. [default: one a core]", least=1
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentOptions:
+    """What was asked for."""
+
+    corpus: Path = argument("DIR|MANIFEST|FRAMES|SCORES.npz")
+    output: Path = option(
+        "-o, --output DIR",
+        "The folder to write (private to you, files of mode 0600).",
+        required=True,
+    )
+    features: tuple[str, ...] | None = option(
+        "--features",
+        "What to compare by; of SCORES.npz its systems. [default: all that is there]",
+        type=Features(),
+    )
+    hearing: CorpusOptions = group(CorpusOptions)
+    lengths: tuple[float, ...] | None = option(
+        "--lengths",
+        "Test lengths T of the sweep, speech seconds. [default: from 1 s to what half of the "
+        "speakers can fill]",
+        type=Numbers(),
+    )
+    template_lengths: tuple[float, ...] | None = option(
+        "--template-lengths",
+        "Template lengths D of the sweep, speech seconds. [default: from 3 s, as far]",
+        type=Numbers(),
+    )
+    tables_at: tuple[float, float] | None = option(
+        "--tables-at T D",
+        "The lengths of the tables, and of figures 5 to 7. [default: 30 30, or less]",
+        type=click.FloatRange(min=0.0, min_open=True),
+        nargs=2,
+    )
+    session: str = option(
+        "--session",
+        "Tests and templates of different sessions, or parts of one: as far as the corpus has it.",
+        type=click.Choice(("cross", "same", "both")),
+        default="both",
+    )
+    trials: int = option(
+        "--trials",
+        "Tests of each speaker at each length, spread over the speech.",
+        least=1,
+        default=20,
+    )
+    trainers: tuple[str, ...] = shared(trained_option)
+    replicates: int = option(
+        "--replicates N",
+        "Resamples of speakers behind the limits.",
+        least=20,
+        most=MOST_REPLICATES,
+        default=200,
+    )
+    seed: int = option("--seed", "Of the resamples.", least=0, default=0)
+    fresh: bool = option("--fresh", "Forget what was kept of earlier runs in -o.")
+    workers: ExperimentJobs = group(ExperimentJobs)
+
+
 @click.command("experiment", short_help="SRD's tables and figures of a corpus, as a short paper.")
-@click.argument("corpus", type=click.Path(path_type=Path), metavar="DIR|MANIFEST|FRAMES|SCORES.npz")
-@click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR",
-    help="The folder to write (private to you, files of mode 0600).",
-)  # fmt: skip
-@click.option(
-    "--features",
-    type=Features(),
-    help="What to compare by; of SCORES.npz its systems. [default: all that is there]",
-)
-@ecapa_option
-@speaker_model_option
-@in_transcript_option
-@word_list_option
-@click.option(
-    "--lengths",
-    type=Numbers(),
-    help="Test lengths T of the sweep, speech seconds. [default: from 1 s to what half of the "
-    "speakers can fill]",
-)
-@click.option(
-    "--template-lengths",
-    type=Numbers(),
-    help="Template lengths D of the sweep, speech seconds. [default: from 3 s, as far]",
-)
-@click.option(
-    "--tables-at",
-    type=click.FloatRange(min=0.0, min_open=True),
-    nargs=2,
-    metavar="T D",
-    help="The lengths of the tables, and of figures 5 to 7. [default: 30 30, or less]",
-)
-@click.option(
-    "--session",
-    type=click.Choice(("cross", "same", "both")),
-    default="both",
-    show_default=True,
-    help="Tests and templates of different sessions, or parts of one: as far as the corpus has it.",
-)
-@click.option(
-    "--trials",
-    default=20,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="Tests of each speaker at each length, spread over the speech.",
-)
-@trained_option
-@click.option(
-    "--replicates",
-    default=200,
-    show_default=True,
-    type=click.IntRange(20, MOST_REPLICATES),
-    metavar="N",
-    help="Resamples of speakers behind the limits.",
-)
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0),
-              help="Of the resamples.")  # fmt: skip
-@click.option("--fresh", is_flag=True, help="Forget what was kept of earlier runs in -o.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes; the results do not depend on it. [default: one a core]",
-)
-@scheduler_option
-def command(
-    corpus: Path,
-    output: Path,
-    features: tuple[str, ...] | None,
-    speaker_in_transcript: str | None,
-    lengths: tuple[float, ...] | None,
-    template_lengths: tuple[float, ...] | None,
-    tables_at: tuple[float, float] | None,
-    session: str,
-    trials: int,
-    trainers: tuple[str, ...],
-    replicates: int,
-    seed: int,
-    fresh: bool,
-    jobs: int | None,
-) -> int:
+@given(ExperimentOptions)
+def command(asked: ExperimentOptions) -> int:
     """Run the experiments of "Privacy Disclosure of Similarity Rank" (SRD) on a corpus.
 
     \b
@@ -135,13 +126,22 @@ def command(
     from monitor.phrases import plural
     from monitor.run.status import INCOMPLETE
 
-    sessions = SESSIONS if session == "both" else (session,)
+    sessions = SESSIONS if asked.session == "both" else (asked.session,)
     settings = ExperimentSettings(
-        features, lengths, template_lengths, tables_at, sessions, trials, replicates, seed
+        asked.features,
+        asked.lengths,
+        asked.template_lengths,
+        asked.tables_at,
+        sessions,
+        asked.trials,
+        asked.replicates,
+        asked.seed,
     )
-    check_folder(output, corpus)
-    material, problems = _material(corpus, output, settings, jobs, speaker_in_transcript)
-    settings = _with_trained(settings, material, trainers)
+    check_folder(asked.output, asked.corpus)
+    material, problems = _material(
+        asked.corpus, asked.output, settings, asked.workers, asked.hearing
+    )
+    settings = _with_trained(settings, material, asked.trainers)
     panels = panels_of(material, settings)
     for panel in panels:
         say(
@@ -154,12 +154,12 @@ def command(
             found = run_experiment(
                 material,
                 panels,
-                output,
+                asked.output,
                 settings,
-                name=corpus.resolve().stem,
+                name=asked.corpus.resolve().stem,
                 problems=problems,
-                fresh=fresh,
-                jobs=jobs or cores(),
+                fresh=asked.fresh,
+                jobs=asked.workers.jobs or cores(),
                 progress=lambda c: step(f"T={c.test_seconds:g} D={c.template_seconds:g}", 1),
             )
     except KeyboardInterrupt:
@@ -171,7 +171,7 @@ def command(
         say(f"monitor: {found.noisy}")
     for answer in found.plain()["answers"].values():
         say(f"{answer['question']} {answer['corpus'] or 'Not asked here.'}")
-    say(f"{output / 'index.html'} tells it all; {output} is private")
+    say(f"{asked.output / 'index.html'} tells it all; {asked.output} is private")
     return INCOMPLETE if problems else 0
 
 
@@ -179,8 +179,8 @@ def _material(
     corpus: Path,
     output: Path,
     settings: ExperimentSettings,
-    jobs: int | None,
-    speaker_in_transcript: str | None,
+    workers: JobOptions,
+    hearing: CorpusOptions,
 ) -> tuple[Material, tuple[str, ...]]:
     """Scores, or speech that was heard by now; and what could not be used of it."""
     from monitor.cli.inputs import load_identity, plan_of
@@ -191,7 +191,7 @@ def _material(
     scores = scores_at(corpus, settings)
     if scores is not None:
         return scores, ()
-    found: Corpus = with_speaker(find(corpus), speaker_in_transcript)
+    found: Corpus = hearing.of(find(corpus))
     for line in plan_of(found):
         say(line)
     files = [recording.path for recording in found.recordings]
@@ -199,7 +199,7 @@ def _material(
     try:
         with progress_over(len(files), "listening") as step:
             heard, problems = hear_corpus(
-                corpus, found, output / "frames", settings.features, processes(jobs, files),
+                corpus, found, output / "frames", settings.features, workers.for_recordings(files),
                 lambda recording: step(recording.path.name, 1),
             )  # fmt: skip
     except KeyboardInterrupt:

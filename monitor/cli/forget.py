@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from monitor.cli.options import check_output, say, unlocked
+from monitor.cli.options import argument, check_output, given, option, say, unlocked
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetOptions:
+    """What was asked for."""
+
+    name: str = argument("NAME")
+    store: Path = option(
+        "-p, --population FILE.npz",
+        "The population, or rank models in a file of their own.",
+        required=True,
+    )
+    output: Path | None = option(
+        "-o, --output FILE.npz",
+        "Write the rest there, and leave -p as it is. [default: rewrite -p]",
+    )
+    replace: bool = option("--replace", "Overwrite -o if it exists.")
 
 
 @click.command("forget", short_help="Take a person out of a population: template, traces and name.")
-@click.argument("name")
-@click.option(
-    "-p",
-    "--population",
-    "store",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE.npz",
-    help="The population, or rank models in a file of their own.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE.npz",
-    help="Write the rest there, and leave -p as it is. [default: rewrite -p]",
-)
-@click.option("--replace", is_flag=True, help="Overwrite -o if it exists.")
-def command(name: str, store: Path, output: Path | None, replace: bool) -> int:
+@given(ForgetOptions)
+def command(asked: ForgetOptions) -> int:
     """Forget NAME: template, fingerprints of the recordings, and what calibration kept.
 
     \b
@@ -50,20 +51,20 @@ def command(name: str, store: Path, output: Path | None, replace: bool) -> int:
     from monitor.population.forgetting import forget
     from monitor.population.population import Population
 
-    target = store if output is None else output
-    if output is not None and output.exists() and output.samefile(store):
-        raise UsageError(f"-o {output} is the file itself; leave out -o to rewrite it")
-    if output is not None and output.exists() and not replace:
-        raise UsageError(f"{output} exists; use --replace to overwrite it")
-    if not store.exists():
-        Population.load(store)  # says what is wrong
+    target = asked.store if asked.output is None else asked.output
+    if asked.output is not None and asked.output.exists() and asked.output.samefile(asked.store):
+        raise UsageError(f"-o {asked.output} is the file itself; leave out -o to rewrite it")
+    if asked.output is not None and asked.output.exists() and not asked.replace:
+        raise UsageError(f"{asked.output} exists; use --replace to overwrite it")
+    if not asked.store.exists():
+        Population.load(asked.store)  # says what is wrong
     check_output(target)
-    with alone(target) as locked, wiped(store) if output is None else nullcontext():
-        found = forget(store, name, output)
+    with alone(target) as locked, wiped(asked.store) if asked.output is None else nullcontext():
+        found = forget(asked.store, asked.name, asked.output)
     if not locked:
         say(unlocked(target))
-    for line in found.in_words(name):
+    for line in found.in_words(asked.name):
         say(line)
-    if output is not None:
-        say(f"{output} holds the rest; {store} is as it was, with {name} in it")
+    if asked.output is not None:
+        say(f"{asked.output} holds the rest; {asked.store} is as it was, with {asked.name} in it")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -11,66 +12,53 @@ import click
 from monitor.cli.options import (
     UNKNOWN_SECONDS,
     Features,
+    JobOptions,
     Seconds,
-    ecapa_option,
-    jobs_option,
+    argument,
+    given,
+    group,
+    option,
     say,
-    scheduled,
-    scheduler_option,
     seconds_of,
-    speaker_model_option,
 )
 from monitor.cli.transcript_options import (
-    in_transcript_option,
+    CorpusOptions,
     say_of_transcripts,
     say_unused_words,
-    with_speaker,
-    word_list_option,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class HearOptions:
+    """What was asked for."""
+
+    corpus: Path = argument("DIR|MANIFEST")
+    output: Path = option(
+        "-o, --output FRAMES",
+        "The folder to write (private to you, files of mode 0600).",
+        required=True,
+    )
+    features: tuple[str, ...] | None = option(
+        "--features",
+        "What to hear, of f0, phones, voice, identity, and style, of the transcripts beside the "
+        "recordings. [default: all but style; of voice and identity the better one that is there]",
+        type=Features(),
+    )
+    hearing: CorpusOptions = group(CorpusOptions)
+    seconds: float | None = option(
+        "--seconds S",
+        "Of each recording, from its beginning, at most. [default: all of it]",
+        type=Seconds(),
+    )
+    channel: int | None = option(
+        "--channel", "Hear this channel, from 1. [default: all, mixed]", least=1
+    )
+    workers: JobOptions = group(JobOptions)
 
 
 @click.command("hear", short_help="Hear a corpus once, and keep its frames for later.")
-@click.argument("corpus", type=click.Path(path_type=Path), metavar="DIR|MANIFEST")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FRAMES",
-    help="The folder to write (private to you, files of mode 0600).",
-)
-@click.option(
-    "--features",
-    type=Features(),
-    help="What to hear, of f0, phones, voice, identity, and style, of the transcripts beside the "
-    "recordings. [default: all but style; of voice and identity the better one that is there]",
-)
-@ecapa_option
-@speaker_model_option
-@in_transcript_option
-@word_list_option
-@click.option(
-    "--seconds",
-    type=Seconds(),
-    metavar="S",
-    help="Of each recording, from its beginning, at most. [default: all of it]",
-)
-@click.option(
-    "--channel",
-    type=click.IntRange(min=1),
-    help="Hear this channel, from 1. [default: all, mixed]",
-)
-@jobs_option
-@scheduler_option
-def command(
-    corpus: Path,
-    output: Path,
-    features: tuple[str, ...] | None,
-    speaker_in_transcript: str | None,
-    seconds: float | None,
-    channel: int | None,
-    jobs: int | None,
-) -> int:
+@given(HearOptions)
+def command(asked: HearOptions) -> int:
     """Hear every recording of DIR or MANIFEST once, all features in one pass, one process a core.
 
     \b
@@ -98,27 +86,28 @@ def command(
     from monitor.run.status import INCOMPLETE
     from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
 
-    if seconds is not None and not seconds:
+    if asked.seconds is not None and not asked.seconds:
         raise UsageError("--seconds 0 hears nothing")
-    found = with_speaker(find(corpus), speaker_in_transcript)
-    wanted = orders(found, corpus, output)
-    manner = HearingOptions(features or defaults(), seconds, channel)
-    for line in plan_of(found, f"; {', '.join(manner.features)} into {output}"):
+    found = asked.hearing.of(find(asked.corpus))
+    wanted = orders(found, asked.corpus, asked.output)
+    manner = HearingOptions(asked.features or defaults(), asked.seconds, asked.channel)
+    for line in plan_of(found, f"; {', '.join(manner.features)} into {asked.output}"):
         say(line)
     say_unused_words(manner.features)
     load_identity(manner.features, [order.source for order in wanted])
-    lengths = {order: _length(order.source, seconds) for order in wanted}
+    most = asked.seconds or float("inf")
+    lengths = {order: min(seconds_of(order.source) or UNKNOWN_SECONDS, most) for order in wanted}
     wanted.sort(key=lambda order: -lengths[order])  # else the last process works alone
-    workers = scheduled(jobs) or cores()
+    workers = asked.workers.asked() or cores()
     listed = sorted(wanted, key=lambda order: order.target)
-    said = said_of_speakers(corpus)
-    write_manifest(output, listed, said)
+    said = said_of_speakers(asked.corpus)
+    write_manifest(asked.output, listed, said)
     began, heard, problems, skipped = time.monotonic(), [], list(found.problems), set()
     told: list[str] = []
     try:
         with (
             progress_over(sum(lengths.values()) / 60, "hearing", "min") as step,
-            closing(keep(wanted, manner, workers, output)) as results,
+            closing(keep(wanted, manner, workers, asked.output)) as results,
         ):
             for kept in results:
                 step(kept.order.source.name, lengths[kept.order] / 60)
@@ -132,7 +121,7 @@ def command(
         raise
     if len(skipped) == len(wanted):
         raise SourceError("nothing could be heard: " + "; ".join(problems[:3]))
-    write_manifest(output, [order for order in listed if order not in skipped], said)
+    write_manifest(asked.output, [order for order in listed if order not in skipped], said)
     for problem in problems:
         say(f"monitor: skipped: {problem}")
     say_of_transcripts([*caveats(manner.features), *told])
@@ -140,12 +129,7 @@ def command(
     there = len(wanted) - len(skipped) - sum(map(bool, heard))
     say(
         f"heard {plural(sum(map(bool, heard)), 'recording')} ({total / 60:.1f} min, "
-        f"{total / took:.0f} times real time); {there} there already; {output} is biometric: keep "
-        "it private"
+        f"{total / took:.0f} times real time); {there} there already; {asked.output} is biometric: "
+        "keep it private"
     )
     return INCOMPLETE if problems else 0
-
-
-def _length(path: Path, seconds: float | None) -> float:
-    """Of the part that is to be heard; a guess where the header is silent."""
-    return min(seconds_of(path) or UNKNOWN_SECONDS, seconds or float("inf"))

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from monitor.population.population import Population
     from monitor.protocols import Source
 
-# ------------------------------------------------------------------------------------------ inputs
-# Opens what a command is asked to hear, and checks it before the long work.
+# --- Opens what a command is asked to hear, and checks it before the long work.
 
 
 def open_all(
@@ -60,12 +59,7 @@ def open_all(
 
 
 def load_identity(features: Iterable[str] | None, recordings: Iterable[str | Path]) -> None:
-    """Load the network of a speaker embedding, if it is wanted of any audio.
-
-    Raises:
-        UsageError: its extra is not installed, or there is no such folder or file given.
-        StoreError: the network cannot be had.
-    """
+    """Load the network of a speaker embedding, if it is wanted of any audio."""
     from monitor.features.registry import MODEL, make
 
     wanted = [name for name in features or () if name == "identity" or name.startswith(MODEL)]
@@ -80,11 +74,7 @@ def _any_audio(recordings: Iterable[str | Path]) -> bool:
 
 
 def check_model(population: Population, store: str | Path | None) -> None:
-    """See to it that the network of ``--speaker-model`` is the one that made the templates.
-
-    Raises:
-        UsageError: another one did, or none.
-    """
+    """See to it that the network of ``--speaker-model`` is the one that made the templates."""
     from monitor.features.registry import FEATURES, MODEL
 
     for name in FEATURES:
@@ -98,8 +88,7 @@ def check_model(population: Population, store: str | Path | None) -> None:
             )
 
 
-# -------------------------------------------------------------------------------------------- plan
-# What is about to be heard, before the long work: who, how many sessions, how many minutes.
+# --- What is about to be heard, before the long work: who, how many sessions, how many minutes.
 
 MOST_ROWS = 20
 _NAME_CELLS = 32
@@ -112,12 +101,7 @@ _SURE = 2.0
 
 
 def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
-    """The plan, a line each; of many speakers the first few.
-
-    Args:
-        corpus: what is to be heard.
-        more: to be said in the first line.
-    """
+    """The plan, a line each; of many speakers the first few."""
     from rich.cells import cell_len, set_cell_size
 
     sessions = {name: corpus.sessions(name) for name in corpus.speakers[:MOST_ROWS]}
@@ -149,17 +133,6 @@ def calibration_minutes(
     """How long a calibration will take, from a few seconds that are heard and what is to be done.
 
     A range: how much of the audio is speech, and what else the machine does, nobody knows before.
-
-    Args:
-        corpus: what is to be heard.
-        features: names; None for what is there.
-        lengths: T.
-        template_lengths: D.
-        processes: that listen.
-        streams: whether each speaker is heard as a stream of somebody else as well.
-
-    Returns:
-        a line; it says so where the recordings do not tell how long they are.
     """
     from monitor.errors import MonitorError
     from monitor.jobs import cores
@@ -237,8 +210,7 @@ def _minutes(files: Iterable[Path]) -> float | None:
     return total / 60
 
 
-# -------------------------------------------------------------------------------------------- live
-# For commands that hear a microphone: the option --device, Ctrl-C, and silenced libraries.
+# --- For commands that hear a microphone: the option --device, Ctrl-C, and silenced libraries.
 
 device_option = click.option(
     "--device",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import click
 
 from monitor.cli.inputs import device_option, quiet_libraries
@@ -13,52 +15,39 @@ from monitor.cli.monitor_options import (
     Protecting,
     Shown,
     alert_options,
-    hearing_options,
-    jsonl_options,
-    ledger_options,
-    protecting_options,
-    shown_options,
 )
-from monitor.cli.options import Seconds
-from monitor.cli.transcript_options import Transcribing, transcribing_options
+from monitor.cli.options import Seconds, given, group, option, shared
+from monitor.cli.transcript_options import Transcribing
+
+
+@dataclass(frozen=True, slots=True)
+class ListenOptions:
+    """What was asked for."""
+
+    device: str | None = shared(device_option)
+    seconds: float | None = option(
+        "--for LENGTH",
+        "Stop after so much audio, such as 90, 10m or 1:30. [default: at Ctrl-C]",
+        type=Seconds(),
+    )
+    options: MonitorOptions = group(MonitorOptions)
+    protecting: Protecting = group(Protecting)
+    transcribing: Transcribing = group(Transcribing)
+    alerting: Alerting = group(alert_options(bell=True))
+    of_ledger: LedgerOptions = group(LedgerOptions)
+    log: JsonLog = group(JsonLog)
+    reconnect: float = option(
+        "--reconnect SECONDS",
+        "How long a device that vanished is waited for.",
+        type=Seconds(),
+        default="60",
+    )
+    shown: Shown = group(Shown)
 
 
 @click.command("listen", short_help="Hear a microphone: bits of identity, as it is spoken.")
-@device_option
-@click.option(
-    "--for",
-    "seconds",
-    type=Seconds(),
-    metavar="LENGTH",
-    help="Stop after so much audio, such as 90, 10m or 1:30. [default: at Ctrl-C]",
-)
-@hearing_options
-@protecting_options
-@transcribing_options
-@alert_options(bell=True)
-@ledger_options
-@jsonl_options
-@click.option(
-    "--reconnect",
-    type=Seconds(),
-    default="60",
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a device that vanished is waited for.",
-)
-@shown_options
-def command(
-    device: str | None,
-    seconds: float | None,
-    options: MonitorOptions,
-    protecting: Protecting,
-    transcribing: Transcribing,
-    alerting: Alerting,
-    of_ledger: LedgerOptions,
-    log: JsonLog,
-    reconnect: float,
-    shown: Shown,
-) -> int:
+@given(ListenOptions)
+def command(asked: ListenOptions) -> int:
     """Measure how many bits of identity the voice at the microphone discloses.
 
     \b
@@ -81,44 +70,29 @@ def command(
     from monitor.cli.run_reporter import RunReporter
     from monitor.errors import UsageError
     from monitor.protocols import LiveSource
-    from monitor.run import Run
     from monitor.sinks.live import LiveView
     from monitor.sources.registry import open_live_source
 
-    if seconds == 0:
+    if asked.seconds == 0:
         raise UsageError("--for 0 hears nothing; leave it out to listen until Ctrl-C")
 
     view: LiveView
-    words = transcribing.wanted(options.features)
+    words = asked.transcribing.wanted(asked.options.features)
 
     def microphone() -> LiveSource:
         source = open_live_source(
-            f"mic:{device or ''}",
-            seconds=seconds,
-            channels=options.channel,
-            reconnect_seconds=reconnect,
+            f"mic:{asked.device or ''}",
+            seconds=asked.seconds,
+            channels=asked.options.channel,
+            reconnect_seconds=asked.reconnect,
             told=lambda line: view.say(line),
         )
-        return transcribing.live(source, lambda line: view.say(line)) if words else source
+        return asked.transcribing.live(source, lambda line: view.say(line)) if words else source
 
-    alerting.check_ledger(of_ledger.ledger)
-    protection = protecting.protection(of_ledger.ledger)
-    file = log.file([*options.files, *protecting.files, of_ledger.ledger])
-    run_reporter = RunReporter(file)
-    with (
-        quiet_libraries(),
-        Run(
-            microphone,
-            lambda source: options.monitor(source, top=shown.named),
-            rules=lambda monitor: alerting.rules_for(monitor, of_ledger.rules()),
-            actions=alerting.actions(),
-            sinks=shown.pages(alerting.thresholds),
-            log=file,
-            ledger=of_ledger.file(),
-            until=alerting.until,
-            protect=protection,
-        ) as run,
-    ):
-        view = LiveView(forecasts=[Forecast(bits, name) for name, bits in alerting.thresholds])
-        run_reporter.hear(run, view)
-    return run_reporter.status(run)
+    reporter = RunReporter(asked)
+    with quiet_libraries(), reporter.run(microphone) as run:
+        view = LiveView(
+            forecasts=[Forecast(bits, name) for name, bits in asked.alerting.thresholds]
+        )
+        reporter.hear(run, view)
+    return reporter.status(run)

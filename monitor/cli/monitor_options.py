@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -15,11 +15,14 @@ from monitor.alerts.actions.registry import ACTION_OPTIONS
 from monitor.cli.options import (
     Features,
     NumberOfBits,
+    OptionGroup,
     Seconds,
     Share,
+    Text,
     among_option,
     ecapa_option,
-    grouped,
+    option,
+    shared,
     speaker_model_option,
 )
 from monitor.errors import UsageError
@@ -35,110 +38,67 @@ if TYPE_CHECKING:
     from monitor.types import Alert
     from monitor.web.page import Page
 
-# --------------------------------------------------------------------------------- monitor options
-# Options of every command that hears a stream: whom to compare with, what to listen for.
-
-_OPTIONS = (
-    click.option(
-        "-p",
-        "--population",
-        "store",
-        metavar="FILE",
-        help="Whom the attacker knows, from `monitor enroll`. [default: the shipped readers]",
-    ),
-    click.option(
-        "--rank-model",
-        "rank_model_file",
-        metavar="FILE",
-        help=(
-            "What a rank means, from `monitor calibrate -o rank_model.npz`. [default: what -p "
-            "holds]"
-        ),
-    ),
-    click.option(
-        "-w",
-        "--watch",
-        metavar="NAME",
-        help="The enrolled speaker whose bits are shown. [default: how sure an attacker is of "
-        "somebody, right or wrong, if the speaker is enrolled]",
-    ),
-    click.option(
-        "--features",
-        type=Features(),
-        help="What to listen for. [default: all that is installed and calibrated]",
-    ),
-    ecapa_option,
-    speaker_model_option,
-    among_option,
-    click.option(
-        "--enrolled-prior",
-        type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-        default=0.5,
-        show_default=True,
-        metavar="P",
-        help="How likely it is, before anything is heard, that one of the N enrolled speaks: what "
-        "`enrolled` starts from.",
-    ),
-    click.option(
-        "--bystanders",
-        type=Share(),
-        help="Name everybody else enrolled whose probability in the largest crowd of --among lies "
-        "above this, such as 1%: whoever speaks, everybody's probability moves.",
-    ),
-    click.option(
-        "--step",
-        type=Seconds(),
-        default="1",
-        show_default=True,
-        help="Audio seconds between readings.",
-    ),
-    click.option(
-        "--channel",
-        type=click.IntRange(min=1),
-        help="Hear this channel, from 1. [default: all, mixed]",
-    ),
-    click.option(
-        "--template-seconds",
-        type=Seconds(),
-        metavar="D",
-        help="Cut all templates to D speech seconds. [default: their common length, or that of "
-        "--watch NAME where it is shorter]",
-    ),
-    click.option(
-        "--on-change",
-        type=click.Choice(["ignore", "note", "reset", "split"]),
-        default="note",
-        show_default=True,
-        help="When another person, or another channel, takes over: do not look; say so and carry "
-        "on, alerts resting until the first voice is back; begin the evidence afresh, keeping the "
-        "peak; or begin another stream. Of turns of 20, 40 and 60 s between two people 83, 99 and "
-        "96 % are noticed with voice, 96, 100 and 100 % with identity, 1, 10 and 21 % with f0; of "
-        "replies of 20 s after two minutes of one voice 96, 100 and 63 %.",
-    ),
-)
+# --- Options of every command that hears a stream: whom to compare with, what to listen for.
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorOptions:
-    """What was asked for; a command gets it as ``options``.
+    """What was asked for; a command gets it as ``options``."""
 
-    Attributes:
-        store, rank_model_file: names of files, or None.
-        watch, features, among, enrolled_prior, bystanders, step, channel, template_seconds,
-            on_change: as of a `Monitor`.
-    """
-
-    store: str | None
-    rank_model_file: str | None
-    watch: str | None
-    features: tuple[str, ...] | None
-    among: tuple[int, ...] | None
-    enrolled_prior: float
-    bystanders: float | None
-    step: float
-    channel: int | None
-    template_seconds: float | None
-    on_change: str
+    store: str | None = option(
+        "-p, --population FILE",
+        "Whom the attacker knows, from `monitor enroll`. [default: the shipped readers]",
+    )
+    rank_model_file: str | None = option(
+        "--rank-model FILE",
+        "What a rank means, from `monitor calibrate -o rank_model.npz`. [default: what -p holds]",
+    )
+    watch: str | None = option(
+        "-w, --watch NAME",
+        "The enrolled speaker whose bits are shown. [default: how sure an attacker is of "
+        "somebody, right or wrong, if the speaker is enrolled]",
+    )
+    features: tuple[str, ...] | None = option(
+        "--features",
+        "What to listen for. [default: all that is installed and calibrated]",
+        type=Features(),
+    )
+    ecapa: ClassVar[Any] = ecapa_option
+    speaker_model: ClassVar[Any] = speaker_model_option
+    among: tuple[int, ...] | None = shared(among_option)
+    enrolled_prior: float = option(
+        "--enrolled-prior P",
+        "How likely it is, before anything is heard, that one of the N enrolled speaks: what "
+        "`enrolled` starts from.",
+        type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+        default=0.5,
+    )
+    bystanders: float | None = option(
+        "--bystanders",
+        "Name everybody else enrolled whose probability in the largest crowd of --among lies "
+        "above this, such as 1%: whoever speaks, everybody's probability moves.",
+        type=Share(),
+    )
+    step: float = option("--step", "Audio seconds between readings.", type=Seconds(), default="1")
+    channel: int | None = option(
+        "--channel", "Hear this channel, from 1. [default: all, mixed]", least=1
+    )
+    template_seconds: float | None = option(
+        "--template-seconds D",
+        "Cut all templates to D speech seconds. [default: their common length, or that of "
+        "--watch NAME where it is shorter]",
+        type=Seconds(),
+    )
+    on_change: str = option(
+        "--on-change",
+        "When another person, or another channel, takes over: do not look; say so and carry "
+        "on, alerts resting until the first voice is back; begin the evidence afresh, keeping the "
+        "peak; or begin another stream. Of turns of 20, 40 and 60 s between two people 83, 99 and "
+        "96 % are noticed with voice, 96, 100 and 100 % with identity, 1, 10 and 21 % with f0; of "
+        "replies of 20 s after two minutes of one voice 96, 100 and 63 %.",
+        type=click.Choice(["ignore", "note", "reset", "split"]),
+        default="note",
+    )
 
     @property
     def files(self) -> list[str]:
@@ -146,17 +106,7 @@ class MonitorOptions:
         return [name for name in (self.store, self.rank_model_file) if name]
 
     def monitor(self, source: Source, *, top: int, again: bool = False) -> Monitor:
-        """The monitor for a source, with the population and the rank models that it needs.
-
-        Args:
-            source: opened; of a microphone nothing need be open yet.
-            top: how many speakers a reading names.
-            again: this process has made, or will make, monitors of the same files: they are read
-                once.
-
-        Raises:
-            MonitorError: a file cannot be read, or something in it does not fit the options.
-        """
+        """The monitor for a source, with the population and the rank models that it needs."""
         from monitor.cli.inputs import check_model
         from monitor.features.registry import takes
         from monitor.stream.monitor import Monitor
@@ -227,31 +177,14 @@ def mark_of(name: str) -> object:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-hearing_options = grouped("options", MonitorOptions, _OPTIONS)
-"""Adds them to a command, as its argument ``options``."""
-
-
-# ---------------------------------------------------------------------------------------- alerting
-# Options for alerts and what they do, shared by the commands that hear a stream.
+# --- Options for alerts and what they do, shared by the commands that hear a stream.
 
 HORIZON_SECONDS = 600.0
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Alerting:
-    """What was asked for; a command gets it as ``alerting``.
-
-    Attributes:
-        rules: the rules of ``--alert``, and of ``--warn`` for each of them.
-        open_rules: field, hold and least speech of those whose threshold is still to be worked out.
-        share, horizon_seconds: ``--false-alarms`` and ``--horizon``.
-        warn_seconds: ``--warn``.
-        receivers: by name of its option, what each of them was given.
-        bell: ``--bell``.
-        stop: ``--stop-on-alert``.
-    """
+    """What was asked for; a command gets it as ``alerting``."""
 
     rules: tuple[Any, ...]
     open_rules: tuple[tuple[str, float, float], ...]
@@ -263,11 +196,7 @@ class Alerting:
     stop: bool
 
     def check_ledger(self, path: Path | None) -> None:
-        """Refuse what is about one stream where a ledger adds earlier ones to it.
-
-        Raises:
-            UsageError: both were asked for.
-        """
+        """Refuse what is about one stream where a ledger adds earlier ones to it."""
         if self.open_rules and path is not None:
             raise UsageError(
                 "--false-alarms is about one stream from its beginning, --ledger goes on from "
@@ -275,16 +204,7 @@ class Alerting:
             )
 
     def rules_for(self, monitor: Monitor, further: Sequence[AlertRule] = ()) -> list[AlertRule]:
-        """All rules, with the thresholds worked out that were left to the monitor.
-
-        Args:
-            monitor: the one that will be heard.
-            further: rules that were not asked for here, such as a budget's.
-
-        Raises:
-            UsageError: the rank models in use do not know a threshold, or there is no rule for what
-                alerts shall do.
-        """
+        """All rules, with the thresholds worked out that were left to the monitor."""
         from monitor.alerts import Conformal, EarlyWarning
 
         made = [
@@ -316,9 +236,9 @@ class Alerting:
             from monitor.alerts.actions.receivers import Bell
 
             yield Bell()
-        for option in ACTION_OPTIONS:
-            for given in self.receivers[option.name]:
-                yield BackgroundDelivery(option.opens(given))
+        for each in ACTION_OPTIONS:
+            for receiver in self.receivers[each.name]:
+                yield BackgroundDelivery(each.opens(receiver))
 
     @property
     def thresholds(self) -> list[tuple[str, float]]:
@@ -403,15 +323,8 @@ def _made(
     )
 
 
-def alert_options(
-    *, bell: bool = False, least_speech_seconds: float = 0.0
-) -> Callable[[_Command], _Command]:
-    """The options, given to the command as one argument ``alerting``.
-
-    Args:
-        bell: whether the bell rings unless told otherwise.
-        least_speech_seconds: of a rule that does not say after how much speech.
-    """
+def alert_options(*, bell: bool = False, least_speech_seconds: float = 0.0) -> OptionGroup:
+    """The options for alerts."""
     after = "at once" if not least_speech_seconds else f"after {least_speech_seconds:g} s"
     options = [
         click.option(
@@ -462,26 +375,34 @@ def alert_options(
         ),
         click.option("--stop-on-alert", is_flag=True, help="End the stream at the first alert."),
     ]
-    receivers = tuple(each.parameter for each in ACTION_OPTIONS)
-    make = partial(_made, least_speech_seconds)
-    return grouped("alerting", make, options, further=receivers)
+    own = ("alerts", "false_alarms", "horizon", "warn", "bell", "stop_on_alert")
+    names = (*own, *(each.parameter for each in ACTION_OPTIONS))
+    return OptionGroup(options, names, partial(_made, least_speech_seconds))
 
 
-# ----------------------------------------------------------------------------------------- jsonlog
-# Options for the JSON lines of a run.
+# --- Options for the JSON lines of a run.
+
+
+def _one(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """Of one file and another the last would be written in silence."""
+    if len(given) > 1:
+        raise click.BadParameter(
+            f"given {len(given)} times ({', '.join(given)}): a run has one file", context, option
+        )
+    return given[0] if given else None
 
 
 @dataclass(frozen=True, slots=True)
 class JsonLog:
-    """What was asked for; a command gets it as ``log``.
+    """What was asked for; a command gets it as ``log``."""
 
-    Attributes:
-        jsonl: the file, ``-``, or None.
-        replace: overwrite what it holds.
-    """
-
-    jsonl: str | None
-    replace: bool
+    jsonl: str | None = option(
+        "--jsonl FILE|-",
+        "Write JSON lines there. [default: to standard output if it is no terminal]",
+        multiple=True,
+        callback=_one,
+    )
+    replace: bool = option("--replace", "Overwrite what --jsonl FILE holds, or --summary.")
 
     @property
     def name(self) -> str | None:
@@ -489,15 +410,7 @@ class JsonLog:
         return "-" if self.jsonl is None and not sys.stdout.isatty() else self.jsonl
 
     def file(self, spared: Iterable[object | None], *, resume: bool = False) -> LogFile | None:
-        """For a `Run`.
-
-        Args:
-            spared: files that the run reads.
-            resume: go on with the run that the file holds.
-
-        Raises:
-            UsageError: there is nothing to resume, or it is to be overwritten.
-        """
+        """For a `Run`."""
         from monitor.errors import UsageError
         from monitor.run import LogFile
 
@@ -511,76 +424,31 @@ class JsonLog:
         return LogFile(self.name, self.replace, resume, read)
 
 
-def _one(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
-    """Of one file and another the last would be written in silence."""
-    if len(given) > 1:
-        raise click.BadParameter(
-            f"given {len(given)} times ({', '.join(given)}): a run has one file", context, option
-        )
-    return given[0] if given else None
-
-
-_JSONLOG_OPTIONS = (
-    click.option(
-        "--jsonl",
-        metavar="FILE|-",
-        multiple=True,
-        callback=_one,
-        help="Write JSON lines there. [default: to standard output if it is no terminal]",
-    ),
-    click.option(
-        "--replace", is_flag=True, help="Overwrite what --jsonl FILE holds, or --summary."
-    ),
-)
-
-jsonl_options = grouped("log", JsonLog, _JSONLOG_OPTIONS)
-"""Adds them to a command, as its argument ``log``."""
-
-
-# ---------------------------------------------------------------------------------- ledger options
-# Options for the ledger, shared by the commands that hear a stream.
-
-_LEDGER_OPTIONS_OPTIONS = (
-    click.option(
-        "--ledger",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE.db",
-        help="Add this session to a ledger, and go on from the earlier ones of the watched "
-        "speaker. It holds counts and readings, never audio.",
-    ),
-    click.option(
-        "--ledger-every",
-        type=Seconds(),
-        default="10",
-        show_default=True,
-        help="Stream seconds between the readings that the ledger keeps.",
-    ),
-    click.option(
-        "--budget",
-        type=NumberOfBits(),
-        metavar="BITS",
-        help="Warn one bit before all sessions in the ledger together have disclosed so much, "
-        "and raise an alert when they have.",
-    ),
-)
+# --- Options for the ledger, shared by the commands that hear a stream.
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerOptions:
-    """What was asked for; a command gets it as ``of_ledger``.
+    """What was asked for; a command gets it as ``of_ledger``."""
 
-    Attributes:
-        ledger: the file, or None.
-        ledger_every: stream seconds from one kept reading to the next.
-        budget: bits, or None.
-
-    Raises:
-        UsageError: a budget without a ledger.
-    """
-
-    ledger: Path | None
-    ledger_every: float
-    budget: float | None
+    ledger: Path | None = option(
+        "--ledger FILE.db",
+        "Add this session to a ledger, and go on from the earlier ones of the watched "
+        "speaker. It holds counts and readings, never audio.",
+        type=click.Path(path_type=Path, dir_okay=False),
+    )
+    ledger_every: float = option(
+        "--ledger-every",
+        "Stream seconds between the readings that the ledger keeps.",
+        type=Seconds(),
+        default="10",
+    )
+    budget: float | None = option(
+        "--budget BITS",
+        "Warn one bit before all sessions in the ledger together have disclosed so much, "
+        "and raise an alert when they have.",
+        type=NumberOfBits(),
+    )
 
     def __post_init__(self) -> None:
         if self.budget is not None and self.ledger is None:
@@ -602,27 +470,34 @@ class LedgerOptions:
         return None if self.ledger is None else LedgerFile(self.ledger, self.ledger_every)
 
 
-ledger_options = grouped("of_ledger", LedgerOptions, _LEDGER_OPTIONS_OPTIONS)
-"""The options, given to the command as one argument ``of_ledger``."""
-
-
-# --------------------------------------------------------------------------------- protect options
-# Options to hear a voice through an anonymiser as well, for commands that hear a stream.
+# --- Options to hear a voice through an anonymiser as well, for commands that hear a stream.
 
 
 @dataclass(frozen=True, slots=True)
 class Protecting:
-    """What was asked for; a command gets it as ``protecting``.
+    """What was asked for; a command gets it as ``protecting``."""
 
-    Attributes:
-        protect: the method, or None.
-        protected_population: name of a file, or None.
-        protect_seed: a number, or None.
-    """
-
-    protect: str | None
-    protected_population: str | None
-    protect_seed: int | None
+    protect: str | None = option(
+        "--protect METHOD",
+        "Hear the voice through an anonymiser as well (mcadams:0.8, noise:10, ... of "
+        "`monitor protect`; command:CMD in a replay), and tell the bits of both, and how many "
+        "seconds it buys before 1, 2, 3 and 10 bits are out (of a watched speaker), by one "
+        "process a recording. Nothing protected is stored or played. An --alert stands on the "
+        "clear voice (bits>3), which no weak attacker makes look safe, unless it names the "
+        "protected one, that which you send (protected.bits>3).",
+    )
+    protected_population: str | None = option(
+        "--protected-population FILE",
+        "The same people enrolled from speech protected by METHOD, and calibrated on such "
+        "speech: what an attacker has who knows the anonymiser. The stronger attacker of the "
+        "two is shown. [default: one who does not know the anonymiser: no measure of "
+        "protection]",
+    )
+    protect_seed: int | None = option(
+        "--protect-seed N",
+        "The same draws as with this number before, of a METHOD that draws. [default: new draws]",
+        least=0,
+    )
 
     @property
     def files(self) -> list[str]:
@@ -630,14 +505,7 @@ class Protecting:
         return [self.protected_population] if self.protected_population else []
 
     def protection(self, ledger: Path | None) -> Protection | None:
-        """For a `Run`; None where no anonymiser was asked for.
-
-        Args:
-            ledger: the file of ``--ledger``, which does not go with an anonymiser.
-
-        Raises:
-            MonitorError: options do not go together, or the population cannot be read.
-        """
+        """For a `Run`; None where no anonymiser was asked for."""
         from monitor.run import Protection
 
         if self.protect is None:
@@ -666,67 +534,25 @@ def _protect_options_once(name: str, _mark: object) -> Population:
     return Population.load(name)
 
 
-protecting_options = grouped(
-    "protecting",
-    Protecting,
-    (
-        click.option(
-            "--protect",
-            metavar="METHOD",
-            help="Hear the voice through an anonymiser as well (mcadams:0.8, noise:10, ... of "
-            "`monitor protect`; command:CMD in a replay), and tell the bits of both, and how many "
-            "seconds it buys before 1, 2, 3 and 10 bits are out (of a watched speaker), by one "
-            "process a recording. Nothing protected is stored or played. An --alert stands on the "
-            "clear voice (bits>3), which no weak attacker makes look safe, unless it names the "
-            "protected one, that which you send (protected.bits>3).",
-        ),
-        click.option(
-            "--protected-population",
-            metavar="FILE",
-            help="The same people enrolled from speech protected by METHOD, and calibrated on such "
-            "speech: what an attacker has who knows the anonymiser. The stronger attacker of the "
-            "two is shown. [default: one who does not know the anonymiser: no measure of "
-            "protection]",
-        ),
-        click.option(
-            "--protect-seed",
-            type=click.IntRange(min=0),
-            metavar="N",
-            help="The same draws as with this number before, of a METHOD that draws. [default: new "
-            "draws]",
-        ),
-    ),
-)
-"""Adds ``--protect`` and what goes with it, as the argument ``protecting``."""
-
-
-# --------------------------------------------------------------------------------------------- web
-# The page, for every command that has one: its options, and the sink they ask for.
+# --- The page, for every command that has one: its options, and the sink they ask for.
 
 LOOPBACK = "127.0.0.1"
 PAGE_TOP = 100
 """Speakers that the page can draw: everybody, in a small population."""
 
-if TYPE_CHECKING:
-    _Type: TypeAlias = click.ParamType[Any]
-else:
-    _Type = click.ParamType  # generic only from click 8.4 on
 
-
-class Address(_Type):
+class Address(Text):
     """Where to serve: PORT on this machine alone, or HOST:PORT."""
 
-    name = "[HOST:]PORT"
+    name, like = "[HOST:]PORT", "is not like 8000, 127.0.0.1:8000 or [::1]:8000"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def parse(self, text: str) -> tuple[str, int]:
         """Host and port."""
-        if not isinstance(value, str):
-            return value
-        host, colon, port = value.strip().rpartition(":")
+        host, colon, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") if colon else LOOPBACK
         number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 65536
         if not host or number > 65535 or any(map(str.isspace, host)):
-            self.fail(f"{value!r} is not like 8000, 127.0.0.1:8000 or [::1]:8000", param, ctx)
+            raise ValueError
         return host, number
 
 
@@ -741,17 +567,20 @@ token_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What was asked for; a command gets it as ``shown``.
+    """What was asked for; a command gets it as ``shown``."""
 
-    Attributes:
-        top: speakers that a reading names, or None.
-        web: host and port of the page, or None.
-        web_token: its token.
-    """
-
-    top: int | None
-    web: tuple[str, int] | None
-    web_token: str | None
+    top: int | None = option(
+        "--top N",
+        f"Name the N most probable speakers in every reading. [default: 5; {PAGE_TOP} with --web]",
+        least=1,
+    )
+    web: tuple[str, int] | None = option(
+        "--web",
+        "Show the run in a browser, on this machine alone unless a HOST is given. "
+        "Needs the extra 'web'.",
+        type=Address(),
+    )
+    web_token: str | None = shared(token_option)
 
     @property
     def named(self) -> int:
@@ -764,29 +593,6 @@ class Shown:
             yield open_page(self.web, self.web_token, thresholds=thresholds)
 
 
-shown_options = grouped(
-    "shown",
-    Shown,
-    (
-        click.option(
-            "--top",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help=f"Name the N most probable speakers in every reading. [default: 5; {PAGE_TOP} "
-            "with --web]",
-        ),
-        click.option(
-            "--web",
-            type=Address(),
-            help="Show the run in a browser, on this machine alone unless a HOST is given. "
-            "Needs the extra 'web'.",
-        ),
-        token_option,
-    ),
-)
-"""Adds ``--top``, ``--web`` and ``--web-token`` to a command, as its argument ``shown``."""
-
-
 def open_page(
     address: tuple[str, int],
     token: str | None = None,
@@ -794,17 +600,7 @@ def open_page(
     thresholds: Sequence[tuple[str, float]] = (),
     recorded: bool = False,
 ) -> Page:
-    """A sink that serves its records; its ``url`` is where.
-
-    Args:
-        address: host and port, from ``--web``.
-        token: from ``--web-token``.
-        thresholds: field and bits of alerts on what has a curve: the page says how far they are.
-        recorded: the run is over.
-
-    Raises:
-        UsageError: the extra is not installed, or the address cannot be had.
-    """
+    """A sink that serves its records; its ``url`` is where."""
     from monitor.errors import UsageError
 
     try:

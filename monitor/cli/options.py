@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 import math
 import os
+import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from inspect import signature
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from monitor.errors import Argument, Message, MonitorError
+from monitor.errors import Argument, Message, MonitorError, StoreError, UsageError
 from monitor.phrases import clock_time
 from monitor.safe_text import printable
 
@@ -23,17 +24,11 @@ if TYPE_CHECKING:
 
     from monitor.jobs import Jobs
 
-# ------------------------------------------------------------------------------------------ saying
-# Lines for people, which names of files and people cannot make steer the terminal.
+# --- Lines for people, which names of files and people cannot make steer the terminal.
 
 
 def say(text: str, *, err: bool = True) -> None:
-    """Print lines.
-
-    Args:
-        text: one line or more.
-        err: to stderr; stdout is for data, and for commands that have nothing but words to give.
-    """
+    """Print lines."""
     click.echo("\n".join(printable(line) for line in text.split("\n")), err=err)
 
 
@@ -74,8 +69,7 @@ def _option(argument: Argument) -> str:
     return f"{option} {value}" if value not in ("", "True") else option
 
 
-# ----------------------------------------------------------------------------------------- console
-# The console that tables are printed to.
+# --- The console that tables are printed to.
 
 _LEAST = 40
 
@@ -92,8 +86,7 @@ def made_console(wide: int) -> Console:
     return console
 
 
-# ---------------------------------------------------------------------------------------- progress
-# A progress bar on stderr where it is a terminal; a quiet line now and then where it is not.
+# --- A progress bar on stderr where it is a terminal; a quiet line now and then where it is not.
 
 _QUIET_SECONDS = 10.0
 
@@ -102,13 +95,7 @@ _QUIET_SECONDS = 10.0
 def progress_over(
     total: float, what: str, unit: str = ""
 ) -> Iterator[Callable[[str, float], None]]:
-    """Yields a function to call after each step: what was just done, and how much of it.
-
-    Args:
-        total: steps, or an amount of ``unit``.
-        what: is being done.
-        unit: of what is counted, where it is not steps.
-    """
+    """Yields a function to call after each step: what was just done, and how much of it."""
     from monitor.sinks.console import PlainConsole
 
     console = PlainConsole(stderr=True)
@@ -151,106 +138,187 @@ def progress_over(
         yield draw
 
 
-# -------------------------------------------------------------------------------------------- jobs
-# The options --jobs and --scheduler: who computes features, processes or workers elsewhere.
+# --- What a command was asked for is a dataclass, whose fields are its options and arguments.
+
+_TYPES = {"Path": click.Path(path_type=Path), "int": click.INT, "float": click.FLOAT}
+_RANGES = {"int": click.IntRange, "float": click.FloatRange}
+
+
+def option(spec: str, help: str, *, least: Any = None, most: Any = None, **more: Any) -> Any:  # noqa: A002
+    """A field that is an option; ``spec`` is how ``--help`` shows it: ``"-o, --output FILE"``.
+
+    The annotation is its type, ``least`` and ``most`` bound a number, ``more`` is as of
+    `click.option`; a ``default`` is shown unless that says otherwise.
+    """
+    return field(metadata={"click": (spec, help, (least, most), more)})
+
+
+def argument(metavar: str, **more: Any) -> Any:
+    """A field that is an argument; ``more`` as of `click.argument`."""
+    return field(metadata={"argument": {"metavar": metavar, **more}})
+
+
+def shared(decorator: Callable[[Any], Any]) -> Any:
+    """A field that is an option declared elsewhere, since several commands have it."""
+    return field(metadata={"decorator": decorator})
+
+
+def group(of: type | OptionGroup) -> Any:
+    """A field that is a group of options."""
+    return field(metadata={"group": of if isinstance(of, OptionGroup) else OptionGroup.of(of)})
+
+
+@dataclass(frozen=True, slots=True)
+class OptionGroup:
+    """Options that become one value: of these ``names``, by ``make``."""
+
+    decorators: Sequence[Callable[[Any], Any]]
+    names: Collection[str]
+    make: Callable[..., Any]
+
+    @classmethod
+    def of(cls, declared: type) -> OptionGroup:
+        """Those that a dataclass declares; what is no field of it is a decorator alone."""
+        decorators: list[Callable[[Any], Any]] = []
+        names: list[str] = []
+        groups: dict[str, OptionGroup] = {}
+        known = {each.name: each for each in fields(declared)}
+        annotations: dict[str, str] = {}
+        for each in reversed(declared.__mro__):
+            annotations |= getattr(each, "__annotations__", {})
+        for name, annotation in annotations.items():
+            if name.startswith("_"):  # of no option
+                continue
+            how = known[name].metadata if name in known else {"decorator": getattr(declared, name)}
+            if "group" in how:
+                groups[name] = how["group"]
+                decorators += groups[name].decorators
+                names += groups[name].names
+                continue
+            kind = re.split(r"[ ,\]]", annotation.removeprefix("tuple["))[0]
+            if "argument" in how:
+                made = click.argument(name, **{"type": _TYPES.get(kind), **how["argument"]})
+            elif "click" in how:
+                made = _declared(name, kind, annotation.startswith("tuple["), *how["click"])
+            else:
+                made = how["decorator"]
+            decorators.append(made)
+            names += [name] * (name in known)
+
+        def make(**given: Any) -> Any:
+            for name, each in groups.items():
+                given[name] = each.make(**{part: given.pop(part) for part in each.names})
+            return declared(**given)
+
+        return cls(decorators, names, make)
+
+
+def _declared(
+    name: str, kind: str, several: bool, spec: str, text: str, ends: tuple[Any, Any],
+    more: Mapping[str, Any],
+) -> Callable[[Any], Any]:  # fmt: skip
+    """The option of a field."""
+    names = re.findall(r"(?:^|(?<=, ))-[^ ,]+", spec)
+    metavar = spec.removeprefix(", ".join(names)).strip() or None
+    said = {"metavar": metavar, "help": text, **more}
+    if kind == "bool":
+        said |= {} if "/" in spec else {"is_flag": True}
+    elif "type" not in said and "flag_value" not in said:
+        said["type"] = _TYPES.get(kind) if ends == (None, None) else _RANGES[kind](*ends)
+        said.setdefault("multiple", several and "nargs" not in said)
+    if "default" in said:
+        said.setdefault("show_default", True)
+    return click.option(*names, name, **said)
+
+
+def given(declared: type) -> Callable[[Callable[[Any], int]], Callable[..., int]]:
+    """Gives a command the options that a dataclass declares, as its one argument."""
+    options = OptionGroup.of(declared)
+
+    def decorate(command: Callable[[Any], int]) -> Callable[..., int]:
+        @functools.wraps(command)
+        def wrapped(**values: Any) -> int:
+            return command(options.make(**values))
+
+        decorated: Callable[..., int] = wrapped
+        for each in reversed(options.decorators):
+            decorated = each(decorated)
+        return decorated
+
+    return decorate
+
+
+# --- The options --jobs and --scheduler: who computes features, processes or workers elsewhere.
 
 WORTHWHILE_SECONDS = 60.0
 """Of audio for each process: it takes a second or two to start."""
 UNKNOWN_SECONDS = 60.0
 """For the progress: of a recording whose header is silent."""
 
-jobs_option = click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes that listen; the result does not depend on it. [default: one a core, where "
-    "there are minutes of audio]",
-)
+
+@dataclass(slots=True)
+class JobOptions:
+    """Who computes: processes of this machine, or the workers of a dask scheduler."""
+
+    jobs: int | None = option(
+        "--jobs N",
+        "Processes that listen; the result does not depend on it. [default: one a core, where "
+        "there are minutes of audio]",
+        least=1,
+    )
+    scheduler: str | None = option(
+        "--scheduler tcp://HOST:PORT|local",
+        "Let the workers of a dask scheduler listen (docs/cluster.md), or those of a local "
+        "cluster, local:K of K processes; the result does not depend on it. Needs the extra "
+        "'cluster'.",
+    )
+    _opened: Jobs | None = field(default=None, init=False)
+
+    def asked(self) -> Jobs | None:
+        """The workers of ``--scheduler``, opened for the command; else what ``--jobs`` says."""
+        if self.scheduler is None:
+            return self.jobs
+        if self.jobs is not None:
+            raise UsageError(
+                "--jobs is for processes of this machine: leave it out with --scheduler"
+            )
+        if self._opened is None:
+            from monitor.cluster import Cluster
+
+            cluster = Cluster(self.scheduler, lambda line: say(f"monitor: {line}"))
+            self._opened = click.get_current_context().with_resource(cluster)
+        return self._opened
+
+    def for_recordings(self, recordings: Iterable[Path]) -> Jobs:
+        """What was asked for, else as many processes as are worth it."""
+        return self.for_lengths(map(seconds_of, recordings))
+
+    def for_lengths(self, lengths: Iterable[float | None]) -> Jobs:
+        """The same by the recordings' lengths; None where a header does not say."""
+        asked = self.asked()
+        return worthwhile_processes(lengths) if asked is None else asked
+
+    def path(self, path: Path) -> Path:
+        """A path as workers elsewhere can use it, who have other working folders."""
+        from monitor.jobs import absolute
+
+        return path if self.scheduler is None else absolute(path)
+
+    def refuse_scheduler(self, cure: str) -> None:
+        """Where there is only one thing to do."""
+        if self.scheduler is not None:
+            raise UsageError(f"--scheduler is for many recordings: {cure}")
 
 
-_ASKED, _OPENED = f"{__name__}.asked", f"{__name__}.opened"
-"""Of a command's context: the place of a scheduler, and the cluster once it was needed."""
-
-
-def _note(context: click.Context, _: click.Parameter, where: str | None) -> None:
-    context.meta[_ASKED] = where
-
-
-scheduler_option = click.option(
-    "--scheduler",
-    metavar="tcp://HOST:PORT|local",
-    expose_value=False,
-    callback=_note,
-    help="Let the workers of a dask scheduler listen (docs/cluster.md), or those of a local "
-    "cluster, local:K of K processes; the result does not depend on it. Needs the extra 'cluster'.",
-)
-"""For commands that map over recordings: `processes`, `processes_for` and `scheduled` heed it."""
-
-
-def scheduled(jobs: int | None) -> Jobs | None:
-    """The workers of ``--scheduler``, for the rest of the command; else ``--jobs`` as it was given.
-
-    Raises:
-        UsageError: both were given, or the extra is not installed.
-        MonitorError: the scheduler cannot be reached.
-    """
-    context = click.get_current_context(silent=True)
-    where = None if context is None else context.meta.get(_ASKED)
-    if context is None or where is None:
-        return jobs
-    from monitor.cluster import Cluster
-    from monitor.errors import UsageError
-
-    if jobs is not None:
-        raise UsageError("--jobs is for processes of this machine: leave it out with --scheduler")
-    if _OPENED not in context.meta:
-        cluster = Cluster(where, lambda line: say(f"monitor: {line}"))
-        context.meta[_OPENED] = context.with_resource(cluster)
-    opened: Jobs = context.meta[_OPENED]
-    return opened
-
-
-def for_workers(path: Path) -> Path:
-    """A path as the workers of ``--scheduler`` can use it, who have other working folders."""
-    from monitor.jobs import absolute
-
-    asked = click.get_current_context().meta.get(_ASKED) is not None
-    return absolute(path) if asked else path
-
-
-def check_not_scheduled(cure: str) -> None:
-    """Refuse ``--scheduler`` where there is only one thing to do.
-
-    Args:
-        cure: what would make more of it.
-
-    Raises:
-        UsageError: it was given.
-    """
-    from monitor.errors import UsageError
-
-    if click.get_current_context().meta.get(_ASKED) is not None:
-        raise UsageError(f"--scheduler is for many recordings: {cure}")
-
-
-def processes(jobs: int | None, recordings: Sequence[Path]) -> Jobs:
-    """What ``--scheduler`` or ``--jobs`` says, else as many processes as are worth it."""
-    return processes_for(jobs, map(seconds_of, recordings))
-
-
-def processes_for(jobs: int | None, lengths: Iterable[float | None]) -> Jobs:
-    """As `processes`, by the lengths of the recordings; None where a header does not say."""
+def worthwhile_processes(lengths: Iterable[float | None]) -> int:
+    """As many processes as are worth it for recordings so long."""
     from monitor.jobs import worthwhile
 
-    asked = scheduled(jobs)
-    if asked is not None:
-        return asked
     return worthwhile((seconds or 0.0 for seconds in lengths), WORTHWHILE_SECONDS)
 
 
 def seconds_of(path: Path) -> float | None:
     """Of audio, by the header; None where it does not say, or of ready-made frames."""
-    from monitor.errors import MonitorError
     from monitor.sources.file import File
     from monitor.sources.registry import is_frames
 
@@ -262,8 +330,7 @@ def seconds_of(path: Path) -> float | None:
         return None
 
 
-# ----------------------------------------------------------------------------------------- trained
-# The option --trained: on whose speech the network of a feature was trained.
+# --- The option --trained: on whose speech the network of a feature was trained.
 
 trained_option = click.option(
     "--trained",
@@ -277,13 +344,7 @@ trained_option = click.option(
 
 
 def trained_by_feature(given: Sequence[str], speakers: Collection[str]) -> dict[str, set[str]]:
-    """Names by feature, from FEATURE=FILE.
-
-    Raises:
-        UsageError: it is not of that form, there is no such list, or nobody on it is a speaker of
-            the corpus: it would leave nobody out, and comfort falsely.
-    """
-    from monitor.errors import UsageError
+    """Names by feature, from FEATURE=FILE."""
     from monitor.features.registry import FEATURES, MODEL
 
     found: dict[str, set[str]] = {}
@@ -308,11 +369,6 @@ def trained_by_feature(given: Sequence[str], speakers: Collection[str]) -> dict[
     return found
 
 
-# ----------------------------------------------------------------------------------------- options
-# Option types and checks that several commands share.
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
 MOST_REPLICATES = 100_000
 """Resamples beyond that take all memory and change no digit that is shown."""
 
@@ -326,32 +382,53 @@ else:
     _Type = click.ParamType  # generic only from click 8.4 on
 
 
-class Names(_Type):
+class Text(_Type):
+    """What is typed, read by ``parse``; where that raises ValueError, ``like`` is the complaint."""
+
+    like = ""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value; a default that is one already stays."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.parse(value.strip())
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+        except ValueError as error:
+            self.fail(str(error) if not self.like else f"{value!r} {self.like}", param, ctx)
+
+    def parse(self, text: str) -> Any:
+        """The value that a text stands for."""
+        raise NotImplementedError
+
+
+class Names(Text):
     """A comma-separated list of names."""
 
     name = "NAME[,NAME]"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The names, as a tuple."""
-        if not isinstance(value, str):
-            return value
-        names = tuple(part.strip() for part in value.split(",") if part.strip())
-        return names or self.fail("name at least one", param, ctx)
+    def parse(self, text: str) -> tuple[str, ...]:
+        """The names."""
+        names = tuple(part.strip() for part in text.split(",") if part.strip())
+        if not names:
+            raise ValueError("name at least one")
+        return names
 
 
 class Features(Names):
     """Names of features; ``speaker`` is the network of ``--speaker-model``."""
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The names, as a tuple."""
-        names = super().convert(value, param, ctx)
+    def parse(self, text: str) -> tuple[str, ...]:
+        """The names."""
+        names = super().parse(text)
         if "speaker" not in names:
             return names
         from monitor.features.registry import FEATURES, MODEL
 
         model = [name for name in FEATURES if name.startswith(MODEL)]
         if not model:
-            self.fail("speaker needs its network: --speaker-model FILE.onnx", param, ctx)
+            raise ValueError("speaker needs its network: --speaker-model FILE.onnx")
         return tuple(model[0] if name == "speaker" else name for name in names)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
@@ -366,11 +443,7 @@ class Features(Names):
 
 
 class TextFile(_Type):
-    """Where a text goes: a new file, or standard output (``-``), which an option alone stands for.
-
-    Args:
-        suffix: of the file; by it the name that follows the option is told from an argument.
-    """
+    """Where a text goes: a new file, or standard output (``-``) where nothing follows."""
 
     def __init__(self, suffix: str) -> None:
         self.suffix = suffix
@@ -408,142 +481,103 @@ class WithTextFiles(click.Command):
         return super().parse_args(ctx, made)
 
 
-class Numbers(_Type):
-    """A comma-separated list of positive numbers, returned in increasing order."""
+class Numbers(Text):
+    """A comma-separated list of seconds, returned in increasing order."""
 
     name = "S[,S]"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The numbers, as a tuple."""
-        if not isinstance(value, str):
-            return value
+    def parse(self, text: str) -> tuple[float, ...]:
+        """The numbers."""
         try:
-            numbers = sorted({float(part) for part in value.split(",")})
+            numbers = sorted({float(part) for part in text.split(",")})
         except ValueError:
-            self.fail(f"{value!r} is not a list of seconds such as 1,10,60", param, ctx)
+            raise ValueError(f"{text!r} is not a list of seconds such as 1,10,60") from None
         if not all(_SHORTEST <= number <= _LONGEST for number in numbers):
-            self.fail(f"{value!r} must be positive seconds", param, ctx)
+            raise ValueError(f"{text!r} must be positive seconds")
         return tuple(numbers)
 
 
-class People(_Type):
+class People(Text):
     """Sizes of crowds, as 1e4,1e6; returned in increasing order."""
 
-    name = "M[,M]"
+    name, like = "M[,M]", "is not a list of people such as 1e4,1e6"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The numbers of people, as a tuple of whole numbers."""
-        if not isinstance(value, str):
-            return value
+    def parse(self, text: str) -> tuple[int, ...]:
+        """The numbers of people."""
         from monitor.crowds import sizes
-        from monitor.errors import UsageError
 
-        try:
-            return sizes([float(part) for part in value.split(",")])
-        except UsageError as error:
-            self.fail(str(error), param, ctx)
-        except ValueError:
-            self.fail(f"{value!r} is not a list of people such as 1e4,1e6", param, ctx)
+        return sizes([float(part) for part in text.split(",")])
 
 
-class Seconds(_Type):
+class Seconds(Text):
     """Seconds as 90, 90s, 1.5m, 2h or 1:30."""
 
-    name = "SECONDS"
+    name, like = "SECONDS", "is not a length such as 90, 1.5m or 1:30"
     _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}  # noqa: RUF012
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The seconds, as a float of zero or more."""
-        if not isinstance(value, str):
-            return value
-        text = value.strip()
-        try:
-            if ":" in text:
-                parts = [float(part) for part in text.split(":")]
-                if len(parts) > 3 or not all(0 <= part < 60 for part in parts[1:]):
-                    raise ValueError
-                total = sum(60.0**i * part for i, part in enumerate(reversed(parts)))
-            else:
-                unit = self._UNITS.get(text[-1:])
-                total = float(text[:-1]) * unit if unit else float(text)
-        except ValueError:
-            total = math.inf
+    def parse(self, text: str) -> float:
+        """The seconds, zero or more."""
+        if ":" in text:
+            parts = [float(part) for part in text.split(":")]
+            if len(parts) > 3 or not all(0 <= part < 60 for part in parts[1:]):
+                raise ValueError
+            total = sum(60.0**i * part for i, part in enumerate(reversed(parts)))
+        else:
+            unit = self._UNITS.get(text[-1:])
+            total = float(text[:-1]) * unit if unit else float(text)
         if total and not _SHORTEST <= total <= _LONGEST:
-            self.fail(f"{value!r} is not a length such as 90, 1.5m or 1:30", param, ctx)
+            raise ValueError
         return total
 
 
-class NumberOfBits(_Type):
+class NumberOfBits(Text):
     """A positive number of bits, as 8 or 8bits."""
 
-    name = "BITS"
+    name, like = "BITS", "is not a number of bits such as 8 or 8bits"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def parse(self, text: str) -> float:
         """The bits."""
-        if not isinstance(value, str):
-            return value
-        try:
-            bits = float(value.strip().removesuffix("s").removesuffix("bit"))
-        except ValueError:
-            bits = math.nan
+        bits = float(text.removesuffix("s").removesuffix("bit"))
         if not 0 < bits < math.inf:
-            self.fail(f"{value!r} is not a number of bits such as 8 or 8bits", param, ctx)
+            raise ValueError
         return bits
 
 
-class Share(_Type):
+class Share(Text):
     """A share of one, as 5% or 0.05."""
 
-    name = "SHARE"
+    name, like = "SHARE", "is not a share such as 5% or 0.05"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def parse(self, text: str) -> float:
         """The share, over 0 and under 1."""
-        if not isinstance(value, str):
-            return value
-        text = value.strip()
-        try:
-            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-        except ValueError:
-            share = math.nan
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         if not 0 < share < 1:
-            self.fail(f"{value!r} is not a share such as 5% or 0.05", param, ctx)
+            raise ValueError
         return share
 
 
-class Speed(_Type):
-    """How fast: max, or so many times real time."""
+class Speed(Text):
+    """How fast: max, or so many times real time; infinity for max."""
 
-    name = "max|K"
+    name, like = "max|K", "is neither max nor a number such as 10, from 0.01"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The factor; infinity for max."""
-        if not isinstance(value, str):
-            return value
-        if value == "max":
-            return math.inf
-        try:
-            factor = float(value)
-        except ValueError:
-            factor = 0.0
-        if not 0.01 <= factor < math.inf:
-            self.fail(f"{value!r} is neither max nor a number such as 10, from 0.01", param, ctx)
+    def parse(self, text: str) -> float:
+        """The factor."""
+        factor = math.inf if text == "max" else float(text)
+        if text != "max" and not 0.01 <= factor < math.inf:
+            raise ValueError
         return factor
 
 
-class Raw(_Type):
+class Raw(Text):
     """Headerless PCM on standard input: RATE:CHANNELS:ENCODING."""
 
-    name = "RATE:CHANNELS:ENCODING"
+    name, like = "RATE:CHANNELS:ENCODING", "is not like 16000:1:s16le"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def parse(self, text: str) -> tuple[int, int, str]:
         """The three parts."""
-        if not isinstance(value, str):
-            return value
-        try:
-            rate, channels, encoding = value.split(":")
-            return int(rate), int(channels), encoding
-        except ValueError:
-            self.fail(f"{value!r} is not like 16000:1:s16le", param, ctx)
+        rate, channels, encoding = text.split(":")
+        return int(rate), int(channels), encoding
 
 
 @contextmanager
@@ -605,50 +639,11 @@ among_option = click.option(
 """For commands that hear a stream: their ``among``."""
 
 
-def grouped(
-    name: str,
-    make: Callable[..., Any],
-    options: Sequence[Callable[[Any], Any]],
-    *,
-    further: Sequence[str] = (),
-) -> Callable[[_Command], _Command]:
-    """Options that a command gets as one value.
-
-    Args:
-        name: of the command's argument.
-        make: makes the value; its parameters are called as the options' are.
-        options: in the order in which the help shows them.
-        further: parameters of options that it takes as keywords of any name.
-    """
-    named = signature(make).parameters.values()
-    fields = (*(each.name for each in named if each.kind != each.VAR_KEYWORD), *further)
-
-    def decorate(command: _Command) -> _Command:
-        @functools.wraps(command)
-        def wrapped(*args: Any, **given: Any) -> Any:
-            value = make(**{field: given.pop(field) for field in fields})
-            return command(*args, **{name: value}, **given)
-
-        return with_options(wrapped, options)  # type: ignore[no-any-return]
-
-    return decorate
-
-
-def with_options(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:
-    """The command with these options, in this order in its help."""
-    for option in reversed(options):
-        command = option(command)
-    return command
+# --- Checks.
 
 
 def check_output(path: Path) -> None:
-    """Find out before the long work whether there is a place to write its result to.
-
-    Raises:
-        StoreError: the folder does not exist or may not be written to, or a folder is in the way.
-    """
-    from monitor.errors import StoreError
-
+    """Find out before the long work whether there is a place to write its result to."""
     if path.is_dir():
         reason = "it is a folder; name a file in it"
     elif not path.parent.is_dir():
@@ -661,13 +656,7 @@ def check_output(path: Path) -> None:
 
 
 def check_new(path: Path, option: str) -> None:
-    """As `check_output`, for a file that must not be there yet.
-
-    Raises:
-        UsageError: it is.
-    """
-    from monitor.errors import UsageError
-
+    """As `check_output`, for a file that must not be there yet."""
     if path.exists():
         raise UsageError(f"{option} {path} exists; name another file, or remove it")
     check_output(path)

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from monitor.cli.options import People, check_output, say
+from monitor.cli.options import People, argument, check_output, given, option, say
+
+
+@dataclass(frozen=True, slots=True)
+class PlotOptions:
+    """What was asked for."""
+
+    run: Path = argument("RUN.jsonl")
+    output: Path | None = option(
+        "-o, --output FILE.png|.svg|.pdf",
+        "The picture to write. [default: a new RUN.png beside RUN.jsonl]",
+    )
+    title: str | None = option("--title", "A title of your own.")
+    among: tuple[int, ...] | None = option(
+        "--among",
+        "Draw instead what the watched speaker's voice was worth among so many people, a line for "
+        "each, such as 50,1e4,1e6.",
+        type=People(),
+    )
 
 
 @click.command("plot", short_help="Draw a recorded run: bits against speech seconds.")
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN.jsonl")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE.png|.svg|.pdf",
-    help="The picture to write. [default: a new RUN.png beside RUN.jsonl]",
-)
-@click.option("--title", help="A title of your own.")
-@click.option(
-    "--among",
-    type=People(),
-    help="Draw instead what the watched speaker's voice was worth among so many people, a line for "
-    "each, such as 50,1e4,1e6.",
-)
-def command(
-    run: Path, output: Path | None, title: str | None, among: tuple[int, ...] | None
-) -> int:
+@given(PlotOptions)
+def command(asked: PlotOptions) -> int:
     """Draw RUN.jsonl: the curve with its limits, ceiling, plateau and peak.
 
     \b
@@ -43,17 +46,18 @@ def command(
     from monitor.plots.curve import plot_crowds, plot_run
     from monitor.records.schema import read_run
 
+    output = asked.output
     named = output is not None
-    output = output or run.with_suffix(".png")
+    output = output or asked.run.with_suffix(".png")
     if not named and output.exists():
         raise UsageError(f"{output} exists; name the picture with -o")
     check_suffix(output)
     check_output(output)
-    records = read_run(run)
-    if among is None:
-        plot_run(records, output, title=title)
+    records = read_run(asked.run)
+    if asked.among is None:
+        plot_run(records, output, title=asked.title)
     else:
-        plot_crowds(records, output, among, title=title)
+        plot_crowds(records, output, asked.among, title=asked.title)
     if not named:
         say(f"the picture is {output}")
     return 0

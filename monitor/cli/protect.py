@@ -4,80 +4,70 @@ from __future__ import annotations
 
 import secrets
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from monitor.cli.options import Seconds, say
+from monitor.cli.options import Seconds, argument, given, option, say
 
 _ANY_RATE = 16_000
 
 
+@dataclass(frozen=True, slots=True)
+class ProtectOptions:
+    """What was asked for."""
+
+    recordings: Path = argument("FILE|DIR|FRAMES")
+    output: Path = option(
+        "-o, --output OUT",
+        "The file to write, .wav or .flac; of a folder the folder (files of mode 0600).",
+        required=True,
+    )
+    method: str | None = option(
+        "--method NAME[:SETTING]",
+        "mcadams:0.8 bends formants (1 leaves them); pitch:4 moves the pitch by semitones, "
+        "formant:1.15 multiplies all formants, voice:4,1.15 does both, whisper takes the voice "
+        "away; of each but whisper NAME:random draws how far for each recording, NAME:speaker "
+        "for each speaker; noise:10 adds white noise at 10 dB; none changes nothing. usc makes "
+        "the voice of the private tokens of a small codec anew, usc:15 with noise: epsilon 15 a "
+        "token of 40 ms; tokens:15 writes no sound, but such tokens as frames. Of FRAMES "
+        "laplace:15 adds noise: epsilon 15 a frame (laplace:15,1 with the norm to which "
+        "embeddings are clipped). Each epsilon holds in exact arithmetic; that of floating-point "
+        "numbers is not proved.",
+    )
+    anonymiser_command: str | None = option(
+        "--anonymiser-command CMD",
+        "Another program instead, run for each channel: WAV on its stdin, WAV on its stdout.",
+    )
+    speaker: str | None = option(
+        "--speaker NAME",
+        "Who speaks in all of it, for NAME:speaker. [default: what the folder's layout says]",
+    )
+    seed: int | None = option(
+        "--seed N",
+        "The same draws as with this number before: who knows it can draw them, too. [default: "
+        "new draws]",
+        least=0,
+    )
+    command_timeout: float | None = option(
+        "--command-timeout S",
+        "How long the program may take for a channel before it is killed. [default: a minute and "
+        "60 times the recording]",
+        type=Seconds(),
+    )
+    jobs: int | None = option(
+        "--jobs N",
+        "Processes; the files do not depend on it. [default: one a core, where there are minutes "
+        "of audio; of a program one, since it may use several cores itself]",
+        least=1,
+    )
+    replace: bool = option("--replace", "Replace files that are there already.")
+
+
 @click.command("protect", short_help="Write recordings anew, the voice made harder to recognise.")
-@click.argument("recordings", type=click.Path(path_type=Path), metavar="FILE|DIR|FRAMES")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="OUT",
-    help="The file to write, .wav or .flac; of a folder the folder (files of mode 0600).",
-)
-@click.option(
-    "--method",
-    metavar="NAME[:SETTING]",
-    help="mcadams:0.8 bends formants (1 leaves them); pitch:4 moves the pitch by semitones, "
-    "formant:1.15 multiplies all formants, voice:4,1.15 does both, whisper takes the voice away; "
-    "of each but whisper NAME:random draws how far for each recording, NAME:speaker for each "
-    "speaker; noise:10 adds white noise at 10 dB; none changes nothing. usc makes the voice of the "
-    "private tokens of a small codec anew, usc:15 with noise: epsilon 15 a token of 40 ms; "
-    "tokens:15 writes no sound, but such tokens as frames. Of FRAMES laplace:15 adds noise: "
-    "epsilon 15 a frame (laplace:15,1 with the norm to which embeddings are clipped). Each epsilon "
-    "holds in exact arithmetic; that of floating-point numbers is not proved.",
-)
-@click.option(
-    "--anonymiser-command",
-    metavar="CMD",
-    help="Another program instead, run for each channel: WAV on its stdin, WAV on its stdout.",
-)
-@click.option(
-    "--speaker",
-    metavar="NAME",
-    help="Who speaks in all of it, for NAME:speaker. [default: what the folder's layout says]",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="The same draws as with this number before: who knows it can draw them, too. [default: "
-    "new draws]",
-)
-@click.option(
-    "--command-timeout",
-    type=Seconds(),
-    metavar="S",
-    help="How long the program may take for a channel before it is killed. [default: a minute and "
-    "60 times the recording]",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes; the files do not depend on it. [default: one a core, where there are minutes "
-    "of audio; of a program one, since it may use several cores itself]",
-)
-@click.option("--replace", is_flag=True, help="Replace files that are there already.")
-def command(
-    recordings: Path,
-    output: Path,
-    method: str | None,
-    anonymiser_command: str | None,
-    speaker: str | None,
-    seed: int | None,
-    command_timeout: float | None,
-    jobs: int | None,
-    replace: bool,
-) -> int:
+@given(ProtectOptions)
+def command(asked: ProtectOptions) -> int:
     """Write FILE, or every recording below DIR under the same name, with the voice protected.
 
     \b
@@ -101,50 +91,67 @@ def command(
     from monitor.anonymisers.recording import NAME, Journal, Manner, orders, protect_each
     from monitor.anonymisers.registry import make
     from monitor.anonymisers.utterance import Utterance
-    from monitor.cli.options import processes_for, progress_over, seconds_of
+    from monitor.cli.options import progress_over, seconds_of, worthwhile_processes
     from monitor.errors import SourceError, UsageError
     from monitor.phrases import plural
     from monitor.run.status import INCOMPLETE
 
-    if (method is None) == (anonymiser_command is None):
+    method = asked.method
+    seed = asked.seed
+    jobs = asked.jobs
+    if (method is None) == (asked.anonymiser_command is None):
         raise UsageError("give either --method, such as mcadams:0.8, or --anonymiser-command")
-    if command_timeout is not None and not (command_timeout and anonymiser_command):
+    if asked.command_timeout is not None and not (
+        asked.command_timeout and asked.anonymiser_command
+    ):
         raise UsageError("--command-timeout is the time of a --anonymiser-command, above 0")
-    method = f"command:{anonymiser_command}" if method is None else method
+    method = f"command:{asked.anonymiser_command}" if method is None else method
     name, _, setting = method.partition(":")
     if name == "laplace":
         from monitor.cli.protect_frames import protect_frames
 
         return protect_frames(
-            recordings, output, setting, speaker=speaker, seed=seed, replace=replace
+            asked.recordings,
+            asked.output,
+            setting,
+            speaker=asked.speaker,
+            seed=seed,
+            replace=asked.replace,
         )
     if name == "tokens":
         from monitor.cli.protect_frames import protect_tokens
 
         return protect_tokens(
-            recordings, output, setting, speaker=speaker, seed=seed, replace=replace
+            asked.recordings,
+            asked.output,
+            setting,
+            speaker=asked.speaker,
+            seed=seed,
+            replace=asked.replace,
         )
-    going_on = (output / NAME).is_file()
-    wanted = orders(recordings, output, speaker=speaker, replace=replace or going_on)
+    going_on = (asked.output / NAME).is_file()
+    wanted = orders(
+        asked.recordings, asked.output, speaker=asked.speaker, replace=asked.replace or going_on
+    )
     for order in wanted:  # what makes no sense is refused before anything is written
-        make(method, Utterance(_ANY_RATE, order.name, order.speaker, 0, 0, command_timeout))
+        make(method, Utterance(_ANY_RATE, order.name, order.speaker, 0, 0, asked.command_timeout))
     lengths = {order: seconds_of(order.source) or 0.0 for order in wanted}
     wanted = sorted(wanted, key=lambda order: -lengths[order])  # else the last works alone
-    if jobs is None and anonymiser_command:
+    if jobs is None and asked.anonymiser_command:
         jobs = 1
     problems: list[str] = []
     seconds, clipped, there = 0.0, 0, 0
     with ExitStack() as stack:
         journal = None
-        if recordings.is_dir():
-            journal = stack.enter_context(Journal(output, (method, speaker), seed))
+        if asked.recordings.is_dir():
+            journal = stack.enter_context(Journal(asked.output, (method, asked.speaker), seed))
             seed = journal.seed
         seed = secrets.randbits(128) if seed is None else seed
-        manner = Manner(method, seed, command_timeout, journal.path if journal else None)
+        manner = Manner(method, seed, asked.command_timeout, journal.path if journal else None)
         minutes = sum(lengths.values()) / 60
         step = stack.enter_context(progress_over(minutes, "protecting", "min"))
         made = journal.made if journal else {}
-        several = processes_for(jobs, lengths.values())
+        several = jobs or worthwhile_processes(lengths.values())
         results = stack.enter_context(closing(protect_each(wanted, manner, made, several)))
         try:
             for done in results:

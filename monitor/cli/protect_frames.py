@@ -32,24 +32,14 @@ from monitor.training.frames_folder import (
 )
 from monitor.types import Frames
 
-# --------------------------------------------------------------------------------- protect account
-# What noise on frames promises of each speaker: a table in a file, and a few lines for people.
+# --- What noise on frames promises of each speaker: a table in a file, and a few lines for people.
 
 ACCOUNT = "accounting.csv"
 """The file with what is promised, in the folder that is written."""
 
 
 def write_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise]) -> None:
-    """A line a speaker.
-
-    Args:
-        folder: of the frames.
-        mechanism: the noise.
-        spent: of each speaker.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
+    """A line a speaker."""
     from monitor.files import atomic_write, not_written
 
     text = io.StringIO(newline="")
@@ -74,14 +64,7 @@ def write_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise]) ->
 
 
 def tell_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise], unit: str) -> None:
-    """What is promised, and that it is soon nothing.
-
-    Args:
-        folder: of the frames.
-        mechanism: the noise.
-        spent: of each speaker.
-        unit: what has the epsilon, such as ``"frame"``.
-    """
+    """What is promised, and that it is soon nothing."""
     most = max(spent, key=lambda each: each.spent.trials)
     bounds = most.spent
     beats = bounds.advanced_nats < bounds.basic_nats
@@ -107,8 +90,7 @@ def tell_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise], uni
     )
 
 
-# ----------------------------------------------------------------------------------- protect noisy
-# Writes frames with noise for many recordings, and what they promise of each speaker.
+# --- Writes frames with noise for many recordings, and what they promise of each speaker.
 
 Noisy: TypeAlias = tuple[Frames, Mapping[str, FeatureSpec]]
 """Frames with noise, and what they look like."""
@@ -124,21 +106,7 @@ def write_noisy(
     replace: bool,
     problems: list[str],
 ) -> list[Promise]:
-    """Write them all, with a manifest and the account; what is promised of each speaker.
-
-    Args:
-        output: a folder.
-        wanted: what goes where.
-        make: of an order, and the name of what is written, the noisy frames.
-        mechanism: the noise.
-        noise: what the files are marked with.
-        replace: whether what is there may be replaced.
-        problems: lines on what was skipped; further ones are added, and all are told.
-
-    Raises:
-        StoreError: something is there and may not be replaced, or cannot be written.
-        SourceError: nothing could be made.
-    """
+    """Write them all, with a manifest and the account; what is promised of each speaker."""
     if (output / MANIFEST).exists() and not replace:
         raise StoreError(f"{output} holds frames already; give --replace")
     write_manifest(output, wanted)
@@ -177,8 +145,7 @@ def write_noisy(
     return spent
 
 
-# ---------------------------------------------------------------------------------- protect tokens
-# monitor protect to tokens: what may be passed on instead of sound, and what it promises.
+# --- monitor protect to tokens: what may be passed on instead of sound, and what it promises.
 
 _EXAMPLE = "tokens:15 (epsilon of each token); without noise: monitor hear --features tokens"
 
@@ -192,21 +159,7 @@ def protect_tokens(
     seed: int | None,
     replace: bool,
 ) -> int:
-    """Write the noisy private tokens of recordings as frames; the exit status.
-
-    Args:
-        voices: recordings.
-        output: a folder.
-        setting: ``EPSILON``.
-        speaker: who speaks in all of it; None where the folder says so.
-        seed: of the noise; None for one that nobody knows.
-        replace: whether what is there may be replaced.
-
-    Raises:
-        UsageError: the setting makes no sense, or there are frames instead of recordings.
-        StoreError: something is there and may not be replaced, or cannot be written.
-        SourceError: nothing could be heard.
-    """
+    """Write the noisy private tokens of recordings as frames; the exit status."""
     network = shipped_codec()
     try:
         mechanism = Laplace(float(setting), network.books.clip)
@@ -236,10 +189,6 @@ def protect_tokens(
     return INCOMPLETE if problems else 0
 
 
-# ---------------------------------------------------------------------------------- protect frames
-# monitor protect of frames: Laplace noise on embeddings, and what it promises.
-
-
 def protect_frames(
     frames: Path,
     output: Path,
@@ -249,21 +198,7 @@ def protect_frames(
     seed: int | None,
     replace: bool,
 ) -> int:
-    """Write a folder of ``monitor hear`` anew, with noise on its embeddings; its exit status.
-
-    Args:
-        frames: the folder.
-        output: another.
-        setting: ``EPSILON`` or ``EPSILON,C``.
-        speaker: who speaks in all of it; None where the folder says so.
-        seed: of the noise; None for one that nobody knows.
-        replace: whether what is there may be replaced.
-
-    Raises:
-        UsageError: the setting makes no sense, or there are recordings instead of frames.
-        StoreError: something is there and may not be replaced, or cannot be written.
-        SourceError: nothing could be read.
-    """
+    """Write a folder of ``monitor hear`` anew, with noise on its embeddings; its exit status."""
     mechanism = Laplace.of(setting)
     wrong = UsageError("laplace is for embeddings: give a folder of monitor hear, not recordings")
     if frames.is_file() and not is_frames(frames) and frames.suffix.lower() not in (".csv", ".tsv"):

@@ -22,27 +22,22 @@ from monitor.cli.monitor_options import (
     Protecting,
     Shown,
     alert_options,
-    hearing_options,
-    jsonl_options,
-    ledger_options,
-    protecting_options,
-    shown_options,
 )
 from monitor.cli.options import (
+    JobOptions,
     Raw,
     Seconds,
     Speed,
-    check_not_scheduled,
-    grouped,
+    argument,
+    given,
+    group,
     in_options,
-    jobs_option,
+    option,
     say,
-    scheduler_option,
 )
 from monitor.cli.transcript_options import (
     Transcribing,
     say_unused_words,
-    transcribing_options,
 )
 from monitor.errors import MonitorError, UsageError
 
@@ -52,8 +47,7 @@ if TYPE_CHECKING:
     from monitor.run.each import SummaryRow
     from monitor.run.run import Unfinished
 
-# ------------------------------------------------------------------------------------ each options
-# The part of monitor replay that hears every recording by itself, and sums up in a table.
+# --- The part of monitor replay that hears every recording by itself, and sums up in a table.
 
 SUFFIXES = (".csv", ".parquet")
 MOST_NAMED = 20
@@ -64,15 +58,7 @@ MOST_TOLD = 5
 
 @dataclass(frozen=True, slots=True)
 class OneOfMany:
-    """Opens the run of one recording; may be sent to another process.
-
-    Attributes:
-        options, protecting, alerting, transcribing: as asked for; rules and actions are made anew
-            for each run.
-        start, end: the part of each recording to hear, in seconds; None to its end.
-        allow_overlap: hear audio that was enrolled.
-        top: how many speakers a reading names.
-    """
+    """Opens the run of one recording; may be sent to another process."""
 
     options: MonitorOptions
     protecting: Protecting
@@ -116,11 +102,7 @@ class OneOfMany:
         return max(0.0, end - self.start)
 
     def elsewhere(self) -> OneOfMany:
-        """As it is sent to workers of a cluster, which have another working folder.
-
-        Raises:
-            UsageError: alerts shall do something.
-        """
+        """As it is sent to workers of a cluster, which have another working folder."""
         acting = [name for name, given in self.alerting.receivers.items() if given]
         if acting:
             raise UsageError(
@@ -149,9 +131,6 @@ class OneOfMany:
         """What is to be said before any is heard, from opening one that can be opened.
 
         What holds of that one alone is left out: `tell` says it of those that were heard.
-
-        Raises:
-            MonitorError: the options do not fit together, or a file that they name cannot be used.
         """
         from monitor.errors import SourceError
         from monitor.sources.registry import open_source
@@ -193,11 +172,7 @@ class OneOfMany:
         )
 
     def settings(self) -> str:
-        """A mark of everything but the recording that its figures depend on.
-
-        Raises:
-            StoreError: a file cannot be read.
-        """
+        """A mark of everything but the recording that its figures depend on."""
         from monitor.errors import StoreError
         from monitor.features.registry import defaults
         from monitor.version import __version__
@@ -222,32 +197,28 @@ class OneOfMany:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """What was asked for; a command gets it as ``each``.
+    """What was asked for; a command gets it as ``each``."""
 
-    Attributes:
-        wanted: ``--each``.
-        summary: the table, or None.
-    """
-
-    wanted: bool
-    summary: Path | None
+    wanted: bool = option(
+        "--each",
+        "Hear every recording by itself, and all in a DIR: a line of --summary each, also "
+        "of one that is broken. The exit status is the worst of all.",
+    )
+    summary: Path | None = option(
+        "--summary FILE.csv|.parquet",
+        "The table that --each writes; Parquet needs the extra 'tables'.",
+        type=click.Path(path_type=Path, dir_okay=False),
+    )
 
     def asked(self, of_one_run: Mapping[str, object]) -> bool:
-        """Whether every recording is a run of its own.
-
-        Args:
-            of_one_run: options that go with one run alone, and what was given for each.
-
-        Raises:
-            UsageError: the options do not go together.
-        """
+        """Whether every recording is a run of its own."""
         if not self.wanted:
             if self.summary is not None:
                 raise UsageError("--summary has a line for each recording: add --each")
             return False
-        for option, given in of_one_run.items():
-            if given:
-                raise UsageError(f"{option} is for one run: leave it out, or leave out --each")
+        for name, value in of_one_run.items():
+            if value:
+                raise UsageError(f"{name} is for one run: leave it out, or leave out --each")
         if self.summary is None:
             raise UsageError("--each writes a line for each recording: add --summary out.csv")
         if self.summary.suffix.lower() not in SUFFIXES:
@@ -260,17 +231,13 @@ class Each:
         self,
         names: Sequence[str],
         one: OneOfMany,
-        jobs: int | None,
+        workers: JobOptions,
         *,
         resume: bool,
         replace: bool,
     ) -> int:
-        """Hear all recordings, and tell what came of them.
-
-        Returns:
-            the exit status, the worst of all.
-        """
-        from monitor.cli.options import UNKNOWN_SECONDS, processes_for, progress_over, seconds_of
+        """Hear all recordings, and tell what came of them."""
+        from monitor.cli.options import UNKNOWN_SECONDS, progress_over, seconds_of
         from monitor.run.each import SummaryFile, hear_each, known_already, recordings_of
         from monitor.run.status import worst
         from monitor.sinks.jsonl import refuse_overwrite
@@ -287,8 +254,8 @@ class Each:
             path: one.part_of(seconds or UNKNOWN_SECONDS)
             for path, seconds in zip(recordings, known, strict=True)
         }
-        workers, began, rows = processes_for(jobs, known), time.monotonic(), []
-        sent = one if isinstance(workers, int) else one.elsewhere()
+        jobs, began, rows = workers.for_lengths(known), time.monotonic(), []
+        sent = one if isinstance(jobs, int) else one.elsewhere()
         with SummaryFile(self.summary, one.settings(), resume=resume, replace=replace) as summary:
             there, left = known_already(recordings, summary, one.beside)
             minutes = sum(lengths[path] for path in left) / 60
@@ -296,8 +263,8 @@ class Each:
                 left,
                 sent,
                 summary,
-                workers,
-                unfinished=summary.unfinished if isinstance(workers, int) else None,
+                jobs,
+                unfinished=summary.unfinished if isinstance(jobs, int) else None,
                 reads=sent.needs(),
                 beside=sent.beside,
                 alike=sent.marks,
@@ -323,13 +290,7 @@ def _absolute(name: str | None) -> str | None:
 
 
 def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) -> None:
-    """Say what came of the recordings, those with an error or an alert by name.
-
-    Args:
-        there: those that were in the summary already.
-        heard: those that were heard now.
-        took: wall seconds.
-    """
+    """Say what came of the recordings, those with an error or an alert by name."""
     from monitor.phrases import clock_time, plural
     from monitor.run.each import delay_over
     from monitor.sinks.summary import number
@@ -392,89 +353,48 @@ def _enrolled_too(every: Sequence[Mapping[str, str]]) -> list[str]:
     return lines
 
 
-each_options = grouped(
-    "each",
-    Each,
-    (
-        click.option(
-            "--each",
-            "wanted",
-            is_flag=True,
-            help="Hear every recording by itself, and all in a DIR: a line of --summary each, also "
-            "of one that is broken. The exit status is the worst of all.",
-        ),
-        click.option(
-            "--summary",
-            type=click.Path(path_type=Path, dir_okay=False),
-            metavar="FILE.csv|.parquet",
-            help="The table that --each writes; Parquet needs the extra 'tables'.",
-        ),
-    ),
-)
-"""Adds ``--each`` and ``--summary`` to a command, as its argument ``each``."""
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """What was asked for."""
 
-
-# ------------------------------------------------------------------------------------------ replay
-# monitor replay: a recording in, bits against length out.
+    recordings: tuple[str, ...] = argument("RECORDING...", nargs=-1, required=True)
+    options: MonitorOptions = group(MonitorOptions)
+    protecting: Protecting = group(Protecting)
+    transcribing: Transcribing = group(Transcribing)
+    speed: float = option(
+        "--speed", "As fast as possible, or K times real time.", type=Speed(), default="max"
+    )
+    start: float = option(
+        "--start",
+        "Begin here in the (one) recording.",
+        type=Seconds(),
+        default="0",
+        show_default=False,
+    )
+    end: float | None = option("--end", "Stop here in the (one) recording.", type=Seconds())
+    raw: tuple[int, int, str] | None = option(
+        "--raw", "Headerless PCM on standard input, such as 16000:1:s16le.", type=Raw()
+    )
+    allow_overlap: bool = option(
+        "--allow-overlap",
+        "Go on although this very audio was enrolled (its figures are far too high).",
+    )
+    alerting: Alerting = group(alert_options(least_speech_seconds=10.0))
+    of_ledger: LedgerOptions = group(LedgerOptions)
+    log: JsonLog = group(JsonLog)
+    plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the curve when done.")
+    resume: bool = option(
+        "--resume",
+        "Go on with an interrupted run in --jsonl FILE; with --each, with --summary FILE.",
+    )
+    each: Each = group(Each)
+    workers: JobOptions = group(JobOptions)
+    shown: Shown = group(Shown)
 
 
 @click.command("replay", short_help="Measure a recording: bits of identity against length heard.")
-@click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
-@hearing_options
-@protecting_options
-@transcribing_options
-@click.option(
-    "--speed",
-    type=Speed(),
-    default="max",
-    show_default=True,
-    help="As fast as possible, or K times real time.",
-)
-@click.option("--start", type=Seconds(), default="0", help="Begin here in the (one) recording.")
-@click.option("--end", type=Seconds(), help="Stop here in the (one) recording.")
-@click.option("--raw", type=Raw(), help="Headerless PCM on standard input, such as 16000:1:s16le.")
-@click.option(
-    "--allow-overlap",
-    is_flag=True,
-    help="Go on although this very audio was enrolled (its figures are far too high).",
-)
-@alert_options(least_speech_seconds=10.0)
-@ledger_options
-@jsonl_options
-@click.option(
-    "--plot",
-    metavar="FILE.png|.svg|.pdf",
-    type=click.Path(path_type=Path),
-    help="Draw the curve when done.",
-)
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Go on with an interrupted run in --jsonl FILE; with --each, with --summary FILE.",
-)
-@each_options
-@jobs_option
-@scheduler_option
-@shown_options
-def command(
-    recordings: tuple[str, ...],
-    options: MonitorOptions,
-    protecting: Protecting,
-    transcribing: Transcribing,
-    speed: float,
-    start: float,
-    end: float | None,
-    raw: tuple[int, int, str] | None,
-    allow_overlap: bool,
-    alerting: Alerting,
-    of_ledger: LedgerOptions,
-    log: JsonLog,
-    plot: Path | None,
-    resume: bool,
-    each: Each,
-    jobs: int | None,
-    shown: Shown,
-) -> int:
+@given(ReplayOptions)
+def command(asked: ReplayOptions) -> int:
     """Measure how many bits of identity a RECORDING discloses, second by second.
 
     Any format libsndfile reads (wav, flac, ogg, opus, mp3, ...), ready-made frames (.npz, .jsonl),
@@ -492,59 +412,51 @@ def command(
     """
     from monitor.cli.inputs import open_all
     from monitor.cli.run_reporter import RunReporter
-    from monitor.run import Run
     from monitor.sinks.terminal import ReplayProgress
     from monitor.sources.chain import Chain, Paced
 
-    words = transcribing.wanted(options.features)
+    words = asked.transcribing.wanted(asked.options.features)
 
     def opened() -> Source:
-        sources = open_all(recordings, raw, start, end)
+        sources = open_all(asked.recordings, asked.raw, asked.start, asked.end)
         for source in sources:
-            options.check_channel(source)
+            asked.options.check_channel(source)
         if words:
-            sources = transcribing.beside(sources, recordings, start)
+            sources = asked.transcribing.beside(sources, asked.recordings, asked.start)
         chain = Chain(sources)
-        return chain if math.isinf(speed) else Paced(chain, speed)
+        return chain if math.isinf(asked.speed) else Paced(chain, asked.speed)
 
-    if each.asked(
+    if asked.each.asked(
         {
-            "--jsonl": log.jsonl,
-            "--plot": plot,
-            "--web": shown.web,
-            "--ledger": of_ledger.ledger,
-            "--raw": raw,
-            "--speed": math.isfinite(speed),
-            "--transcript": transcribing.transcript,
+            "--jsonl": asked.log.jsonl,
+            "--plot": asked.plot,
+            "--web": asked.shown.web,
+            "--ledger": asked.of_ledger.ledger,
+            "--raw": asked.raw,
+            "--speed": math.isfinite(asked.speed),
+            "--transcript": asked.transcribing.transcript,
         }
     ):
         one = OneOfMany(
-            options, protecting, alerting, transcribing, start, end, allow_overlap, shown.top or 1
+            asked.options,
+            asked.protecting,
+            asked.alerting,
+            asked.transcribing,
+            asked.start,
+            asked.end,
+            asked.allow_overlap,
+            asked.shown.top or 1,
         )
-        return each.hear(recordings, one, jobs, resume=resume, replace=log.replace)
-    check_not_scheduled("add --each")
-    alerting.check_ledger(of_ledger.ledger)
-    protection = protecting.protection(of_ledger.ledger)
-    read = [
-        *(*recordings, *options.files, *protecting.files, *transcribing.files, of_ledger.ledger),
-    ]
-    file = log.file(read, resume=resume)
-    run_reporter = RunReporter(file, plot)
-    with Run(
-        opened,
-        lambda source: options.monitor(source, top=shown.named),
-        rules=lambda monitor: alerting.rules_for(monitor, of_ledger.rules()),
-        actions=alerting.actions(),
-        sinks=shown.pages(alerting.thresholds),
-        log=file,
-        ledger=of_ledger.file(),
-        until=alerting.until,
-        allow_overlap=allow_overlap,
-        protect=protection,
-        jobs=jobs,
-    ) as run:
+        return asked.each.hear(
+            asked.recordings, one, asked.workers, resume=asked.resume, replace=asked.log.replace
+        )
+    asked.workers.refuse_scheduler("add --each")
+    read = [*asked.recordings, *asked.transcribing.files]
+    reporter = RunReporter(asked, read, plot=asked.plot, resume=asked.resume)
+    jobs = asked.workers.jobs
+    with reporter.run(opened, allow_overlap=asked.allow_overlap, jobs=jobs) as run:
         say_unused_words(
-            run.monitor.features, run.source.stream_info.tracks, transcribing.transcript
+            run.monitor.features, run.source.stream_info.tracks, asked.transcribing.transcript
         )
-        run_reporter.hear(run, ReplayProgress(run.source.seconds))
-    return run_reporter.status(run)
+        reporter.hear(run, ReplayProgress(run.source.seconds))
+    return reporter.status(run)

@@ -12,24 +12,32 @@ from monitor.cli.options import check_output, say, unlocked
 from monitor.protocols import LiveSource, Sink
 
 if TYPE_CHECKING:
-    from monitor.run import LogFile, Run
+    from collections.abc import Callable, Iterable
+
+    from monitor.cli.listen import ListenOptions
+    from monitor.cli.replay import ReplayOptions
+    from monitor.protocols import Source
+    from monitor.run import Run
 
 
 class RunReporter:
-    """Tells people of a run, and keeps what is to be drawn.
+    """Opens the run that was asked for, tells people of it, and keeps what is to be drawn."""
 
-    Args:
-        log: the JSON lines, if there are any.
-        plot: the picture to draw when the run is over.
-
-    Raises:
-        UsageError: there is no such kind of picture.
-        StoreError: it cannot be written.
-    """
-
-    def __init__(self, log: LogFile | None, plot: Path | None = None) -> None:
+    def __init__(
+        self,
+        asked: ListenOptions | ReplayOptions,
+        read: Iterable[object | None] = (),
+        *,
+        plot: Path | None = None,
+        resume: bool = False,
+    ) -> None:
         from monitor.sinks.console import RunBuffer
 
+        asked.alerting.check_ledger(asked.of_ledger.ledger)
+        self._asked = asked
+        self._protection = asked.protecting.protection(asked.of_ledger.ledger)
+        spared = [*read, *asked.options.files, *asked.protecting.files, asked.of_ledger.ledger]
+        log = asked.log.file(spared, resume=resume)
         self._log, self._plot, self._kept = log, plot, RunBuffer()
         self._terminal = sys.stdout.isatty()
         if plot is not None:
@@ -39,12 +47,29 @@ class RunReporter:
             check_output(plot)
             check_drawing()
 
-    def hear(self, run: Run, view: Sink) -> None:
-        """Hear an opened run to its end, in a view; Ctrl-C ends a live source.
+    def run(
+        self, source: Callable[[], Source], *, allow_overlap: bool = False, jobs: int | None = 1
+    ) -> Run:
+        """The run of a source, not yet entered."""
+        from monitor.run import Run
 
-        Raises:
-            KeyboardInterrupt: Ctrl-C, at a recording.
-        """
+        asked = self._asked
+        return Run(
+            source,
+            lambda source: asked.options.monitor(source, top=asked.shown.named),
+            rules=lambda monitor: asked.alerting.rules_for(monitor, asked.of_ledger.rules()),
+            actions=asked.alerting.actions(),
+            sinks=asked.shown.pages(asked.alerting.thresholds),
+            log=self._log,
+            ledger=asked.of_ledger.file(),
+            until=asked.alerting.until,
+            allow_overlap=allow_overlap,
+            protect=self._protection,
+            jobs=jobs,
+        )
+
+    def hear(self, run: Run, view: Sink) -> None:
+        """Hear an opened run to its end, in a view; Ctrl-C ends a live source."""
         if self._log is not None and not run.locked:
             say(unlocked(str(self._log.path)))
         for notice in run.notices:
@@ -64,11 +89,7 @@ class RunReporter:
             raise
 
     def status(self, run: Run) -> int:
-        """When all is closed: tell what came of it.
-
-        Returns:
-            the exit status.
-        """
+        """When all is closed: tell what came of it."""
         from monitor.run.status import status_of
 
         totals = run.totals

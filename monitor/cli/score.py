@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,16 +10,16 @@ import click
 
 from monitor.cli.options import (
     Features,
+    JobOptions,
     Numbers,
+    argument,
     check_output,
-    ecapa_option,
-    jobs_option,
-    processes,
+    given,
+    group,
+    option,
     say,
-    scheduler_option,
-    speaker_model_option,
 )
-from monitor.cli.transcript_options import in_transcript_option, with_speaker, word_list_option
+from monitor.cli.transcript_options import CorpusOptions
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
@@ -30,100 +31,73 @@ SECONDS = 120.0
 """Of each speaker's enrolment in a folder with lists."""
 
 
+@dataclass(frozen=True, slots=True)
+class ScoreOptions:
+    """What was asked for."""
+
+    corpus: Path = argument("FRAMES|DIR|MANIFEST")
+    output: Path = option("-o, --output FILE.npz", "The file to write (mode 0600).", required=True)
+    replace: bool = option("--replace", "Overwrite -o if it exists.")
+    store: str | None = option(
+        "-p, --population FILE",
+        "Compare with these templates, from `monitor enroll`, such as those of clear speech where "
+        "DIR holds anonymised speech. [default: templates from DIR itself]",
+    )
+    rank_model_file: Path | None = option(
+        "--rank-model FILE",
+        "What weighs the features for the joint score, from `monitor calibrate -o model.npz`. "
+        "[default: what -p holds, else the shipped rank model]",
+    )
+    features: tuple[str, ...] | None = option(
+        "--features",
+        "What to score. [default: all that is there; with -p, all that is calibrated too]",
+        type=Features(),
+    )
+    hearing: CorpusOptions = group(CorpusOptions)
+    lengths: tuple[float, ...] | None = option(
+        "--lengths",
+        "Test lengths T, speech seconds. [default: 10; of a folder with a list of trials each "
+        "utterance as it is]",
+        type=Numbers(),
+    )
+    template_lengths: tuple[float, ...] | None = option(
+        "--template-lengths",
+        "Template lengths D, speech seconds. [default: 30; with -p, the templates' own]",
+        type=Numbers(),
+    )
+    session: str | None = option(
+        "--session",
+        "Whether tests and templates are of different sessions, or parts of one. [default: cross "
+        "where speakers have two sessions, else same; with -p, as it is]",
+        type=click.Choice(("cross", "same", "both")),
+    )
+    scoring: str = option(
+        "--scoring",
+        "Embeddings: cosine with the mean of a template, or with the nearest 5 s of it "
+        "(FEATURE-max in the file).",
+        type=click.Choice(("average", "max", "both")),
+        default="average",
+    )
+    trials: int = option(
+        "--trials",
+        "Tests of each speaker at each length, spread over the speech. With -p every stretch is "
+        "one.",
+        least=1,
+        default=20,
+    )
+    groups: Path | None = option(
+        "--groups FILE",
+        "A group of each speaker, kept for `evaluate --group-by`: Kaldi's spk2gender, or a table. "
+        "[default: gender or sex in MANIFEST]",
+    )
+    group_by: str | None = option("--group-by COLUMN", "The column of that table.")
+    allow_overlap: bool = option("--allow-overlap", "With -p: score what was enrolled, too.")
+    workers: JobOptions = group(JobOptions)
+
+
 @click.command("score", short_help="Score a corpus: trials x speakers, for evaluate.")
-@click.argument("corpus", type=_FILE, metavar="FRAMES|DIR|MANIFEST")
-@click.option(
-    "-o", "--output", required=True, type=_FILE, metavar="FILE.npz",
-    help="The file to write (mode 0600).",
-)  # fmt: skip
-@click.option("--replace", is_flag=True, help="Overwrite -o if it exists.")
-@click.option(
-    "-p",
-    "--population",
-    "store",
-    metavar="FILE",
-    help="Compare with these templates, from `monitor enroll`, such as those of clear speech where "
-    "DIR holds anonymised speech. [default: templates from DIR itself]",
-)
-@click.option(
-    "--rank-model",
-    "rank_model_file",
-    type=_FILE,
-    metavar="FILE",
-    help="What weighs the features for the joint score, from `monitor calibrate -o model.npz`. "
-    "[default: what -p holds, else the shipped rank model]",
-)
-@click.option(
-    "--features",
-    type=Features(),
-    help="What to score. [default: all that is there; with -p, all that is calibrated too]",
-)
-@ecapa_option
-@speaker_model_option
-@in_transcript_option
-@word_list_option
-@click.option(
-    "--lengths",
-    type=Numbers(),
-    help="Test lengths T, speech seconds. [default: 10; of a folder with a list of trials each "
-    "utterance as it is]",
-)
-@click.option(
-    "--template-lengths",
-    type=Numbers(),
-    help="Template lengths D, speech seconds. [default: 30; with -p, the templates' own]",
-)
-@click.option(
-    "--session",
-    type=click.Choice(("cross", "same", "both")),
-    help="Whether tests and templates are of different sessions, or parts of one. [default: cross "
-    "where speakers have two sessions, else same; with -p, as it is]",
-)
-@click.option(
-    "--scoring",
-    type=click.Choice(("average", "max", "both")),
-    default="average",
-    show_default=True,
-    help="Embeddings: cosine with the mean of a template, or with the nearest 5 s of it "
-    "(FEATURE-max in the file).",
-)
-@click.option(
-    "--trials",
-    default=20,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="Tests of each speaker at each length, spread over the speech. With -p every stretch is "
-    "one.",
-)
-@click.option(
-    "--groups",
-    type=_FILE,
-    metavar="FILE",
-    help="A group of each speaker, kept for `evaluate --group-by`: Kaldi's spk2gender, or a table. "
-    "[default: gender or sex in MANIFEST]",
-)
-@click.option("--group-by", metavar="COLUMN", help="The column of that table.")
-@click.option("--allow-overlap", is_flag=True, help="With -p: score what was enrolled, too.")
-@jobs_option
-@scheduler_option
-def command(
-    corpus: Path,
-    output: Path,
-    replace: bool,
-    store: str | None,
-    rank_model_file: Path | None,
-    features: tuple[str, ...] | None,
-    speaker_in_transcript: str | None,
-    lengths: tuple[float, ...] | None,
-    template_lengths: tuple[float, ...] | None,
-    session: str | None,
-    scoring: str,
-    trials: int,
-    groups: Path | None,
-    group_by: str | None,
-    allow_overlap: bool,
-    jobs: int | None,
-) -> int:
+@given(ScoreOptions)
+def command(asked: ScoreOptions) -> int:
     """Score stretches of speech of DIR, MANIFEST or FRAMES against every speaker, for evaluate.
 
     \b
@@ -162,28 +136,29 @@ def command(
     from monitor.training.scoring import EnrolledGrid, ScoreGrid, groups_of, largest
     from monitor.training.voices import collect
 
-    if output.suffix.lower() != ".npz":
-        raise UsageError(f"-o {output.name}: let the name end in .npz")
-    if store is None and allow_overlap:
+    session = asked.session
+    if asked.output.suffix.lower() != ".npz":
+        raise UsageError(f"-o {asked.output.name}: let the name end in .npz")
+    if asked.store is None and asked.allow_overlap:
         raise UsageError("--allow-overlap goes with -p")
-    if store is not None and session is not None:
+    if asked.store is not None and session is not None:
         raise UsageError("--session goes without -p: what was enrolled says which it is")
-    if output.exists() and not replace:
-        raise UsageError(f"{output} exists; use --replace to overwrite it")
-    check_output(output)
-    refuse_overwrite(output, [corpus, store, rank_model_file, groups])
-    population = None if store is None else Population.load(store)
+    if asked.output.exists() and not asked.replace:
+        raise UsageError(f"{asked.output} exists; use --replace to overwrite it")
+    check_output(asked.output)
+    refuse_overwrite(asked.output, [asked.corpus, asked.store, asked.rank_model_file, asked.groups])
+    population = None if asked.store is None else Population.load(asked.store)
     if population is not None:
-        check_model(population, store)
-    if rank_model_file is not None:
-        rank_models, _ = load_rank_models(rank_model_file)
+        check_model(population, asked.store)
+    if asked.rank_model_file is not None:
+        rank_models, _ = load_rank_models(asked.rank_model_file)
     elif population is not None and tuple(population.rank_models):
         rank_models = population.rank_models
     else:
         rank_models = Population.reference().rank_models
-    found = with_speaker(find(corpus), speaker_in_transcript)
-    lists = lists_of(corpus)
-    whole = lists is not None and lengths is None
+    found = asked.hearing.of(find(asked.corpus))
+    lists = lists_of(asked.corpus)
+    whole = lists is not None and asked.lengths is None
     if lists is not None:
         if session is not None:
             raise UsageError("--session goes without a list of trials, which says what is compared")
@@ -191,9 +166,9 @@ def command(
         for line in lists.notes(everything):
             say(f"monitor: note: {line}")
     try:
-        attribute = groups_of(corpus, found.speakers, groups, group_by)
+        attribute = groups_of(asked.corpus, found.speakers, asked.groups, asked.group_by)
     except UsageError as error:
-        if groups is not None or group_by is not None:
+        if asked.groups is not None or asked.group_by is not None:
             raise
         attribute = None  # nobody asked
         say(f"monitor: note: no groups: {error}")
@@ -201,8 +176,10 @@ def command(
     for line in plan_of(found):
         say(line)
     if lists is not None and population is None:
-        seconds = max(template_lengths or (SECONDS,))
-        population = own_templates(corpus, lists, everything, features, seconds, jobs)
+        seconds = max(asked.template_lengths or (SECONDS,))
+        population = own_templates(
+            asked.corpus, lists, everything, asked.features, seconds, asked.workers
+        )
     if lists is not None and population is not None:
         absent = [name for name in lists.speakers if name not in population.names]
         for name in absent:
@@ -210,21 +187,24 @@ def command(
         population = population.chosen(name for name in lists.speakers if name not in absent)
     if population is not None:  # before anything is heard
         parts = map(provenance_of, files)
-        session = session_of(population, parts, allow_overlap=allow_overlap)
-    load_identity(features, files)
+        session = session_of(population, parts, allow_overlap=asked.allow_overlap)
+    load_identity(asked.features, files)
     with progress_over(len(found.recordings), "listening") as step:
         voices, specs, missing = collect(
             found,
-            features=features,
+            features=asked.features,
             progress=lambda r: step(r.speaker, 1),
-            jobs=processes(jobs, files),
+            jobs=asked.workers.for_recordings(files),
         )
-    scorings = SCORINGS if scoring == "both" else (scoring,)
+    scorings = SCORINGS if asked.scoring == "both" else (asked.scoring,)
     grid: ScoreGrid | EnrolledGrid
     if population is not None:
         there = [name for name in specs if name in population.features]
-        chosen, lengths_of = features or largest(rank_models, there), template_lengths or (None,)
-        tests = (None,) if whole else lengths or LENGTHS
+        chosen, lengths_of = (
+            asked.features or largest(rank_models, there),
+            asked.template_lengths or (None,),
+        )
+        tests = (None,) if whole else asked.lengths or LENGTHS
         grid = EnrolledGrid(
             voices, population, chosen, rank_models, tests, lengths_of, session or "cross", scorings
         )
@@ -236,11 +216,11 @@ def command(
             voices,
             specs,
             rank_models,
-            lengths or LENGTHS,
-            template_lengths or (30.0,),
+            asked.lengths or LENGTHS,
+            asked.template_lengths or (30.0,),
             kinds,
             scorings,
-            trials,
+            asked.trials,
         )
     todo: list[Any] = grid.cells()
     cells = []
@@ -248,7 +228,7 @@ def command(
         for cell in todo:
             cells.append(grid.score(*cell))
             step(f"T={cell[1]:g} D={cell[2]:g} {cell[0]}", 1)
-    write_score_file(output, cells, attribute)
+    write_score_file(asked.output, cells, attribute)
     for problem in missing:
         say(f"monitor: skipped: {problem}")
     for note in (*grid.problems, *caveats(specs)):
@@ -257,7 +237,10 @@ def command(
         say("monitor: note: each trial is one utterance as it is; T is the length in the middle")
     for cell in cells:
         say(_told(cell))
-    say(f"{output} is biometric: keep it private; to measure it: monitor evaluate {output}")
+    say(
+        f"{asked.output} is biometric: keep it private; to measure it: monitor evaluate "
+        f"{asked.output}"
+    )
     return INCOMPLETE if missing else 0
 
 

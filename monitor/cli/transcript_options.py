@@ -6,11 +6,19 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from monitor.cli.options import environment, grouped, in_options, say
+from monitor.cli.options import (
+    ecapa_option,
+    environment,
+    in_options,
+    option,
+    say,
+    shared,
+    speaker_model_option,
+)
 from monitor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,8 +26,7 @@ if TYPE_CHECKING:
     from monitor.protocols import LiveSource, Source
     from monitor.transcripts.formats import TranscriptChoice
 
-# ------------------------------------------------------------------------------ transcript options
-# Options for what is said: which transcript goes with a recording, and whose words in it count.
+# --- Options for what is said: which transcript goes with a recording, and whose words in it count.
 
 _MOST_TOLD = 5
 _LISTED = "monitor.word_list"
@@ -55,11 +62,21 @@ in_transcript_option = click.option(
 """For commands that hear a corpus: ``NAME.vtt`` is found beside ``NAME.flac``."""
 
 
-def with_speaker(found: Corpus, speaker: str | None) -> Corpus:
-    """A corpus, with whose words count in its transcripts."""
-    from monitor.transcripts.formats import TranscriptChoice
+@dataclass(frozen=True, slots=True)
+class CorpusOptions:
+    """How a corpus is heard: by which networks, and whose words of its transcripts."""
 
-    return found if speaker is None else found.with_words(TranscriptChoice(speaker=speaker))
+    ecapa: ClassVar[Any] = ecapa_option
+    speaker_model: ClassVar[Any] = speaker_model_option
+    speaker_in_transcript: str | None = shared(in_transcript_option)
+    word_list: ClassVar[Any] = word_list_option
+
+    def of(self, found: Corpus) -> Corpus:
+        """A corpus, with whose words count in its transcripts."""
+        from monitor.transcripts.formats import TranscriptChoice
+
+        speaker = self.speaker_in_transcript
+        return found if speaker is None else found.with_words(TranscriptChoice(speaker=speaker))
 
 
 def say_of_transcripts(lines: Sequence[str]) -> None:
@@ -73,13 +90,7 @@ def say_of_transcripts(lines: Sequence[str]) -> None:
 def say_unused_words(
     features: Iterable[str], ready_made: Iterable[str] = (), transcript: str | None = None
 ) -> None:
-    """Say what was given of words and changes nothing.
-
-    Args:
-        features: that are heard.
-        ready_made: those of them whose frames were kept before.
-        transcript: that was given, if any.
-    """
+    """Say what was given of words and changes nothing."""
     from monitor.features.registry import takes
 
     said = {name for name in features if takes(name) == "words"}
@@ -95,15 +106,17 @@ def say_unused_words(
 
 @dataclass(frozen=True, slots=True)
 class Transcribing:
-    """What was asked for; a command gets it as ``transcribing``.
+    """What was asked for; a command gets it as ``transcribing``."""
 
-    Attributes:
-        transcript: name of a file, ``-`` for standard input, or None.
-        speaker_in_transcript: whose words count, or None.
-    """
-
-    transcript: str | None
-    speaker_in_transcript: str | None
+    transcript: str | None = option(
+        "--transcript FILE|-",
+        "What is said, and when: captions (.vtt, .srt), what Whisper or another "
+        "recogniser wrote (.json, .tsv, .ctm), or JSON lines (.words; of a live recogniser: "
+        "-). Heard by the feature style, where the population has it. [default: with "
+        "--features ...,style the one beside each recording]",
+    )
+    speaker_in_transcript: str | None = shared(in_transcript_option)
+    word_list: ClassVar[Any] = word_list_option
 
     @property
     def files(self) -> list[str]:
@@ -119,11 +132,7 @@ class Transcribing:
         return TranscriptChoice(path, self.speaker_in_transcript)
 
     def wanted(self, features: Iterable[str] | None) -> bool:
-        """Whether words are to be heard with these features, None for those that are usual.
-
-        Raises:
-            UsageError: words were named, and none of the features is made of any.
-        """
+        """Whether words are to be heard with these features, None for those that are usual."""
         from monitor.features.registry import takes
 
         of_words = features is not None and "words" in map(takes, features)
@@ -143,20 +152,7 @@ class Transcribing:
     def enrolling(
         self, found: Corpus | None, features: Sequence[str] | None, among: Iterable[str] | None
     ) -> tuple[Corpus | None, tuple[str, ...] | None]:
-        """What is enrolled, with its words, and by which features.
-
-        Args:
-            found: the recordings; None where a microphone is heard.
-            features: as chosen, or None.
-            among: what templates there are of others whom these are added to, or None.
-
-        Returns:
-            the recordings; and the features, None where what ready-made frames hold counts.
-
-        Raises:
-            UsageError: there is a transcript, and nothing that it could be heard by, or several
-                recordings.
-        """
+        """What is enrolled, with its words, and by which features."""
         from monitor.features.registry import FEATURES, defaults, takes
         from monitor.sources.registry import is_frames
 
@@ -184,13 +180,7 @@ class Transcribing:
     def beside(
         self, sources: Sequence[Source], recordings: Sequence[str], start_seconds: float
     ) -> list[Source]:
-        """Recordings with their words.
-
-        Raises:
-            UsageError: one transcript is given for several recordings, or words and audio both come
-                from standard input.
-            SourceError: there is no transcript of a recording, or it cannot be used.
-        """
+        """Recordings with their words."""
         from monitor.sources.beside import with_words
 
         if self.transcript is not None and len(recordings) > 1:
@@ -209,15 +199,7 @@ class Transcribing:
         ]
 
     def live(self, source: LiveSource, told: Callable[[str], object]) -> LiveSource:
-        """A microphone with the words that come while it is heard.
-
-        Args:
-            source: what is heard.
-            told: called with a line for people.
-
-        Raises:
-            UsageError: they are of a file, which was written before.
-        """
+        """A microphone with the words that come while it is heard."""
         from monitor.sources.beside import LiveWords
         from monitor.transcripts.live import WordPipe, lines_from
 
@@ -257,22 +239,3 @@ def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> So
     if not read.said:
         raise SourceError("standard input holds no words")
     return Beside(source, words=choice.of(read), start_seconds=start_seconds)
-
-
-transcribing_options = grouped(
-    "transcribing",
-    Transcribing,
-    (
-        click.option(
-            "--transcript",
-            metavar="FILE|-",
-            help="What is said, and when: captions (.vtt, .srt), what Whisper or another "
-            "recogniser wrote (.json, .tsv, .ctm), or JSON lines (.words; of a live recogniser: "
-            "-). Heard by the feature style, where the population has it. [default: with "
-            "--features ...,style the one beside each recording]",
-        ),
-        in_transcript_option,
-        word_list_option,
-    ),
-)
-"""Adds ``--transcript`` and what goes with it to a command, as its argument ``transcribing``."""
