@@ -17,62 +17,60 @@ import orjson
 from monitor.errors import SchemaError, StoreError
 from monitor.files import check_private, is_ours
 from monitor.kinds import KINDS
-from monitor.records.keys import misfit
+from monitor.records.keys import (
+    COUNT,
+    FIGURE,
+    MAYBE_SECONDS,
+    MAYBE_TEXT,
+    MOST,
+    SECONDS,
+    TEXT,
+    TEXTS,
+    misfit,
+)  # fmt: skip
 from monitor.records.schema import wrong_in
 from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray
 
-# -------------------------------------------------------------------------------------------- rows
-# Checks the rows of a ledger as they are read: anybody may have written the file.
+# --- Checks the rows of a ledger as they are read: anybody may have written the file.
 
 _KINDS = {name: kind for name, kind in KINDS.items() if kind.enrolled}
-_MOST = 1e15
-_TEXT = {"type": "string"}
-_COUNT = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
-_SECONDS = {"type": "number", "minimum": 0, "maximum": 1e10}
-_MAYBE_SECONDS = {**_SECONDS, "type": ["number", "null"]}
-_BITS = {"type": ["number", "null"], "minimum": -1e6, "maximum": 1e6}
-_TEXTS = {"type": "array", "items": _TEXT}
 _SESSION: Mapping[str, Any] = {
     "properties": {
-        "id": _COUNT,
-        "started": _TEXT,
-        "ended": {"type": ["string", "null"]},
-        "recordings": _TEXTS,
+        "id": COUNT,
+        "started": TEXT,
+        "ended": MAYBE_TEXT,
+        "recordings": TEXTS,
         "heard": {
             "type": "array",
             "items": {
                 "type": "array",
                 "minItems": 4,
                 "maxItems": 4,
-                "prefixItems": [_TEXT, _TEXTS, _SECONDS, _MAYBE_SECONDS],
+                "prefixItems": [TEXT, TEXTS, SECONDS, MAYBE_SECONDS],
             },
         },
-        "start": {"type": "object", "properties": {"features": _TEXTS}},
-        "seconds": _SECONDS,
-        "speech": _COUNT,
-        **dict.fromkeys(("bits", "bits_low", "bits_high", "peak_bits"), _BITS),
+        "start": {"type": "object", "properties": {"features": TEXTS}},
+        "seconds": SECONDS,
+        "speech": COUNT,
+        **dict.fromkeys(("bits", "bits_low", "bits_high", "peak_bits"), FIGURE),
     },
 }
 _SKETCH: Mapping[str, Any] = {
     "properties": {
-        "feature": _TEXT,
+        "feature": TEXT,
         "kind": {"enum": list(_KINDS)},
-        "size": _COUNT,
-        "frame_seconds": {**_SECONDS, "exclusiveMinimum": 0},
-        "frames": _COUNT,
-        "usable": _COUNT,
-        "network": {"type": ["string", "null"]},
+        "size": COUNT,
+        "frame_seconds": {**SECONDS, "exclusiveMinimum": 0},
+        "frames": COUNT,
+        "usable": COUNT,
+        "network": MAYBE_TEXT,
     },
 }
 
 
 def session_of_row(file: str, row: sqlite3.Row) -> dict[str, Any]:
-    """A row of ``sessions`` with its speaker's ``name``; lists and objects as such.
-
-    Raises:
-        StoreError: it is damaged.
-    """
+    """A row of ``sessions`` with its speaker's ``name``; lists and objects as such."""
     found = {key: row[key] for key in row.keys()}  # noqa: SIM118
     number = found["id"] if isinstance(found["id"], int) else 0
     for key in ("recordings", "heard", "start"):
@@ -88,11 +86,7 @@ def session_of_row(file: str, row: sqlite3.Row) -> dict[str, Any]:
 
 
 def total_of(file: str, row: sqlite3.Row) -> AnyArray:
-    """The sum of a sketch, shape (size,), int64 or float64.
-
-    Raises:
-        StoreError: the row is damaged.
-    """
+    """The sum of a sketch, shape (size,), int64 or float64."""
     found = {key: row[key] for key in row.keys()}  # noqa: SIM118
     wrong, total = misfit(found, _SKETCH), found["total"]
     if wrong is None:
@@ -100,18 +94,14 @@ def total_of(file: str, row: sqlite3.Row) -> AnyArray:
         stored = np.dtype(kind.stored)
         if isinstance(total, bytes) and len(total) == found["size"] * stored.itemsize:
             array = np.frombuffer(total, stored)
-            if array.size and kind.least <= array.min() and array.max() <= _MOST:
+            if array.size and kind.least <= array.min() and array.max() <= MOST:
                 return array.astype(stored.newbyteorder("="))
         wrong = "a sketch"
     raise _damaged(file, found["session"], wrong)
 
 
 def record_of_row(file: str, session: int, text: object) -> dict[str, Any]:
-    """The record of a reading or an alert.
-
-    Raises:
-        StoreError: it is damaged.
-    """
+    """The record of a reading or an alert."""
     record = _json(text)
     if not isinstance(record, dict) or record.get("type") not in ("reading", "alert"):
         raise _damaged(file, session, "a record")
@@ -148,8 +138,7 @@ def _damaged(file: str, session: int, what: str) -> StoreError:
     )
 
 
-# ---------------------------------------------------------------------------------------- database
-# Opens the ledger's file: private, brought up to date, errors in plain words.
+# --- Opens the ledger's file: private, brought up to date, errors in plain words.
 
 APPLICATION = 0x5D15C105
 """SQLite's application_id: this file is a ledger."""
@@ -212,18 +201,7 @@ MIGRATIONS: Sequence[str] = (
 def open_database(
     path: Path, *, create: bool = True, write: bool = True, migrations: Sequence[str] = MIGRATIONS
 ) -> sqlite3.Connection:
-    """Open a ledger, or make one: WAL, mode 0600, deleted rows overwritten, no copies elsewhere.
-
-    Args:
-        path: the file.
-        create: make it where there is none.
-        write: False where reading is enough: then it may be one that cannot be written.
-        migrations: the schema.
-
-    Raises:
-        SchemaError: a newer version wrote it.
-        StoreError: it is no ledger, damaged, another user's, not allowed, or does not exist.
-    """
+    """Open a ledger, or make one: WAL, mode 0600, deleted rows overwritten, no copies elsewhere."""
     if not create and not path.is_file():
         raise StoreError(f"{path.name}: there is no such ledger; listen or replay with --ledger")
     # a read-only file system answers so to everybody
@@ -261,14 +239,7 @@ def _make(path: Path) -> None:
 
 
 def _check_files(path: Path) -> list[str]:
-    """See to it that the file and those beside it, which hold the same, are ours alone.
-
-    Returns:
-        what the names of those that are there end with.
-
-    Raises:
-        StoreError: one is another user's, or a hard link.
-    """
+    """See to it that the file and those beside it, which hold the same, are ours alone."""
     real = path.resolve()
     places = {suffix: real.with_name(real.name + suffix) for suffix in _BESIDE}
     return [suffix for suffix, place in {"": path, **places}.items() if check_private(place)]
@@ -326,11 +297,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, migrations: Sequence[st
 
 
 def _use_wal(connection: sqlite3.Connection) -> bool:
-    """SQLite does not wait by itself where two processes do this at once.
-
-    Returns:
-        False where the file system cannot.
-    """
+    """SQLite does not wait by itself where two processes do this at once."""
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
@@ -344,12 +311,7 @@ def _use_wal(connection: sqlite3.Connection) -> bool:
 
 
 def _check(connection: sqlite3.Connection, name: str, migrations: Sequence[str]) -> None:
-    """Look at a file before any statement touches its tables: nothing in it may run.
-
-    Raises:
-        SchemaError: a newer version wrote it.
-        StoreError: it is of another program, or holds anything besides our own tables.
-    """
+    """Look at a file before any statement touches its tables: nothing in it may run."""
     newest = len(migrations)
     connection.text_factory = lambda raw: raw.decode(errors="replace")  # which no check passes
     connection.execute("PRAGMA trusted_schema = OFF").fetchone()

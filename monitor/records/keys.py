@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-# -------------------------------------------------------------------------------------------- keys
-# One key of a record, declared once: its name, its JSON Schema, its meaning, where it comes from.
-#
-# The schema of a run, the record of a `Reading` and the tables of docs/records.md are all made from
-# these declarations.
+# --- The schema, `Reading.record` and the tables of docs/records.md are made of these declarations.
 
 MOST_BITS = 1e6
 """Far beyond what any voice discloses: a figure outside of it was never measured."""
@@ -57,6 +53,22 @@ DIFFERS = {
 _LIMITS = ("", "_low", "_high")
 
 
+def object_of(optional: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
+    """The schema of an object, all of whose keys are there but the optional ones.
+
+    Example:
+        >>> object_of(["note"], bits=FIGURE, note=TEXT)["required"]
+        ['bits']
+    """
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def list_of(items: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a list of such values."""
+    return {"type": "array", "items": items}
+
+
 def limits(*names: str) -> dict[str, Any]:
     """The schema of figures in bits, each with its lower and upper limit.
 
@@ -87,8 +99,8 @@ class Key:
         meaning: a line of docs/records.md, in Markdown.
         value: takes it from the object that the record is of; None: the attribute of that name.
         limits: whether ``name_low`` and ``name_high`` stand beside it, each an attribute as well.
-        required: whether every run ever written holds it; a key that is added later is not.
-        sparse: whether it is left out where it is None or an empty text.
+        required: whether every run ever written holds it; a key that is added later is not, nor
+            one that is ``sparse``: left out where it is None or an empty text.
 
     Example:
         >>> from types import SimpleNamespace
@@ -134,7 +146,9 @@ class Record:
     def schema(self) -> dict[str, Any]:
         """Its JSON Schema; further keys may be added."""
         properties = {name: kind for key in self.keys for name, kind in key.properties.items()}
-        required = [name for key in self.keys if key.required for name in key.properties]
+        required = [
+            name for key in self.keys if key.required and not key.sparse for name in key.properties
+        ]
         return {
             "title": self.title,
             "type": "object",
@@ -157,8 +171,7 @@ class Record:
         return record
 
 
-# ----------------------------------------------------------------------------------------- fitting
-# Whether a value that was read is what a JSON Schema promises.
+# --- Whether a value that was read is what a JSON Schema promises.
 #
 # Of JSON Schema 2020-12 the few words that our own schema uses; a run of a day holds 86 400
 # readings, which a general validator would take minutes for.

@@ -25,69 +25,51 @@ from monitor.records.keys import (
     Key,
     Record,
     limits,
+    list_of,
+    object_of,
 )
 
-# ------------------------------------------------------------------------------------- transcripts
-# What records say of transcripts: whose words they are, and how well they fit the speech.
+# --- What records say of transcripts: whose words they are, and how well they fit the speech.
 
-TRANSCRIPTS_START = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "recording": TEXT,
-            "transcript": TEXT,
-            "words": {**COUNT, "type": ["integer", "null"]},
-            "spread": {**FLAG, "type": ["boolean", "null"]},
-            "speaker": MAYBE_TEXT,
-        },
-        "required": ["recording", "transcript", "words", "spread", "speaker"],
-    },
-}
+TRANSCRIPTS_START = list_of(
+    object_of(
+        recording=TEXT,
+        transcript=TEXT,
+        words={**COUNT, "type": ["integer", "null"]},
+        spread={**FLAG, "type": ["boolean", "null"]},
+        speaker=MAYBE_TEXT,
+    )
+)
 """Of the ``start`` record."""
-TRANSCRIPTS_END = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "recording": TEXT,
-            "words": COUNT,
-            "words_in_speech": PROBABILITY,
-            "speech_with_words": PROBABILITY,
-            "as_well_elsewhere": PROBABILITY,
-        },
-        "required": ["recording", "words", "words_in_speech", "speech_with_words"],
-    },
-}
+TRANSCRIPTS_END = list_of(
+    object_of(
+        ["as_well_elsewhere"],
+        recording=TEXT,
+        words=COUNT,
+        **dict.fromkeys(("words_in_speech", "speech_with_words", "as_well_elsewhere"), PROBABILITY),
+    )
+)
 """Of the ``end`` record."""
 
 
-# ---------------------------------------------------------------------------------------- declared
-# What the records of a run say of a declared epsilon (``--protect usc:15``, frames with noise).
+# --- What the records of a run say of a declared epsilon (``--protect usc:15``, frames with noise).
 
-DECLARED_START = {
-    "type": "object",
-    "properties": {
-        "mechanism": TEXT,
-        "epsilon_nats": NUMBER,
-        "window_seconds": SECONDS,
-        "delta": PROBABILITY,
-        "empty_after": COUNT,
-    },
-    "required": ["mechanism", "epsilon_nats", "window_seconds", "delta", "empty_after"],
-}
-DECLARED_READING = {
-    "type": "object",
-    "properties": {
-        "windows": COUNT,
-        "basic_nats": NUMBER,
-        "advanced_nats": VALUE,
-        "optimal_nats": NUMBER,
-        "most_bits": NUMBER,
-        "empty": FLAG,
-    },
-    "required": ["windows", "basic_nats", "optimal_nats", "most_bits", "empty"],
-}
+DECLARED_START = object_of(
+    mechanism=TEXT,
+    epsilon_nats=NUMBER,
+    window_seconds=SECONDS,
+    delta=PROBABILITY,
+    empty_after=COUNT,
+)
+DECLARED_READING = object_of(
+    ["advanced_nats"],
+    windows=COUNT,
+    basic_nats=NUMBER,
+    advanced_nats=VALUE,
+    optimal_nats=NUMBER,
+    most_bits=NUMBER,
+    empty=FLAG,
+)
 
 
 def declared_record(promise: Any) -> dict[str, Any]:
@@ -104,71 +86,41 @@ def declared_record(promise: Any) -> dict[str, Any]:
     }
 
 
-# --------------------------------------------------------------------------------------- protected
-# What the records of a run say of its protected side (``--protect``).
+# --- What the records of a run say of its protected side (``--protect``).
 
 _MAYBE_FLAG = {"type": ["boolean", "null"]}
-PROTECTED_START = {
-    "type": "object",
-    "properties": {
-        "method": TEXT,
-        "latency_seconds": MAYBE_SECONDS,
-        "attackers": {
-            "type": "object",
-            "additionalProperties": {
-                "type": "object",
-                "properties": {
-                    "support_bits": FIGURE,
-                    "fingerprint": {"type": "object", "additionalProperties": TEXT},
-                },
-                "required": ["support_bits", "fingerprint"],
-            },
-        },
+PROTECTED_START = object_of(
+    method=TEXT,
+    latency_seconds=MAYBE_SECONDS,
+    attackers={
+        "type": "object",
+        "additionalProperties": object_of(
+            support_bits=FIGURE, fingerprint={"type": "object", "additionalProperties": TEXT}
+        ),
     },
-    "required": ["method", "latency_seconds", "attackers"],
-}
+)
 _HEADLINE = limits("bits")
 _OF_ATTACKER = limits("evidence_bits", "closed_set_bits", "gain_bits")
-_ATTACKER = {
-    "type": "object",
-    "properties": {
-        **_HEADLINE,
-        **_OF_ATTACKER,
-        "at_least": _MAYBE_FLAG,
-        "support_bits": FIGURE,
-    },
-    "required": ["bits", "evidence_bits", "closed_set_bits", "gain_bits"],
-}
-PROTECTED_READING = {
-    "type": "object",
-    "properties": {
-        "speech": SECONDS,
-        **_HEADLINE,
-        "by": MAYBE_TEXT,
-        "at_least": FLAG,
-        "attackers": {"type": "object", "additionalProperties": _ATTACKER},
-    },
-    "required": ["bits", "by", "attackers"],
-}
-_CROSSED = {
-    "type": "object",
-    "properties": {"seconds": SECONDS, "crossed": FLAG},
-    "required": ["seconds", "crossed"],
-}
-DISCLOSURE_DELAY = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "bits": NUMBER,
-            "clear": _CROSSED,
-            "protected": _CROSSED,
-            "delay_seconds": VALUE,
-            "at_least": FLAG,
-        },
-        "required": ["bits", "clear", "protected", "delay_seconds", "at_least"],
-    },
-}
+_LIMITED = [name for name in (*_HEADLINE, *_OF_ATTACKER) if name.endswith(("_low", "_high"))]
+_ATTACKER = object_of(
+    [*_LIMITED, "at_least", "support_bits"],
+    **_HEADLINE,
+    **_OF_ATTACKER,
+    at_least=_MAYBE_FLAG,
+    support_bits=FIGURE,
+)
+PROTECTED_READING = object_of(
+    ["speech", "bits_low", "bits_high", "at_least"],
+    speech=SECONDS,
+    **_HEADLINE,
+    by=MAYBE_TEXT,
+    at_least=FLAG,
+    attackers={"type": "object", "additionalProperties": _ATTACKER},
+)
+_CROSSED = object_of(seconds=SECONDS, crossed=FLAG)
+DISCLOSURE_DELAY = list_of(
+    object_of(bits=NUMBER, clear=_CROSSED, protected=_CROSSED, delay_seconds=VALUE, at_least=FLAG)
+)
 
 
 def protected_record(reading: Any) -> dict[str, Any]:
@@ -194,8 +146,7 @@ def _attacker(reading: Any, headline: str) -> dict[str, Any]:
     }
 
 
-# ------------------------------------------------------------------------------------------- start
-# The first record of a run: everything that a reader needs to know before its first reading.
+# --- The first record of a run: everything that a reader needs to know before its first reading.
 
 SCHEMA_VERSION = 2
 """Of all records; another one is refused: `bits` was another figure in the first."""
@@ -204,75 +155,43 @@ CEILING = {"type": "number", "minimum": 0, "maximum": 64}
 HEADLINE = {"enum": list(HEADLINES)}
 PEOPLE = {"type": "number", "minimum": 2, "maximum": 1e10}
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
-_CARRIED = {
-    "type": "object",
-    "properties": {
-        "sessions": COUNT,
-        "speech": SECONDS,
-        "history": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "session": COUNT,
-                    "time": TEXT,
-                    "seconds": SECONDS,
-                    "speech": SECONDS,
-                    **limits("bits", "evidence_bits", "closed_set_bits"),
-                },
-                "required": ["session", "time", "seconds", "speech", "bits"],
-            },
-        },
-    },
-    "required": ["sessions", "speech", "history"],
-}
-FALSE_ALARMS = {
-    "type": "object",
-    "properties": {
-        "share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-        "horizon_seconds": SECONDS,
-        "speakers": COUNT,
-        "repeated": COUNT,
-        "session": SESSION,
-        "beyond": FLAG,
-    },
-    "required": ["share", "horizon_seconds", "speakers", "session"],
-}
+_HISTORY = limits("bits", "evidence_bits", "closed_set_bits")
+_CARRIED = object_of(
+    sessions=COUNT,
+    speech=SECONDS,
+    history=list_of(
+        object_of(
+            [name for name in _HISTORY if name != "bits"],
+            session=COUNT,
+            time=TEXT,
+            seconds=SECONDS,
+            speech=SECONDS,
+            **_HISTORY,
+        )
+    ),
+)
+FALSE_ALARMS = object_of(
+    ["repeated", "beyond"],
+    share={"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    horizon_seconds=SECONDS,
+    speakers=COUNT,
+    repeated=COUNT,
+    session=SESSION,
+    beyond=FLAG,
+)
 """What a threshold that was worked out promises."""
-_ALARMS = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "rule": TEXT,
-            "field": TEXT,
-            "threshold": NUMBER,
-            "false_alarms": FALSE_ALARMS,
-        },
-        "required": ["rule", "field", "threshold", "false_alarms"],
-    },
-}
-_ALERTS = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            **dict.fromkeys(("rule", "field"), TEXT),
-            "threshold": NUMBER,
-            "level": {"enum": ["alert", "warning"]},
-            **dict.fromkeys(("hold_seconds", "least_speech_seconds"), SECONDS),
-        },
-        "required": [
-            *("rule", "field", "threshold", "level"),
-            *("hold_seconds", "least_speech_seconds"),
-        ],
-    },
-}
-_BYSTANDERS = {
-    "type": "object",
-    "properties": {"above": _SHARE, "people": COUNT},
-    "required": ["above", "people"],
-}
+_ALARMS = list_of(object_of(rule=TEXT, field=TEXT, threshold=NUMBER, false_alarms=FALSE_ALARMS))
+_ALERTS = list_of(
+    object_of(
+        rule=TEXT,
+        field=TEXT,
+        threshold=NUMBER,
+        level={"enum": ["alert", "warning"]},
+        hold_seconds=SECONDS,
+        least_speech_seconds=SECONDS,
+    )
+)
+_BYSTANDERS = object_of(above=_SHARE, people=COUNT)
 
 START = Record(
     "start",
@@ -450,26 +369,12 @@ START = Record(
 )
 
 
-# ----------------------------------------------------------------------------------------- reading
-# A reading: every key of it, and how it is taken from a `monitor.Reading`.
-#
-# A key is added here and nowhere else: the schema, ``Reading.record`` and docs/records.md follow.
+# --- A key is added here alone: the schema, ``Reading.record`` and docs/records.md follow.
 
 _CERTAIN = {**PROBABILITY, "type": "number"}
 _ONE_IN = {"type": ["number", "null"], "minimum": 0, "maximum": MOST}
-BYSTANDERS = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {"name": TEXT, "probability": _CERTAIN, "people": COUNT},
-        "required": ["name", "probability", "people"],
-    },
-}
-OPEN_CHANGE = {
-    "type": "object",
-    "properties": {"since_seconds": SECONDS, "features": TEXTS},
-    "required": ["since_seconds", "features"],
-}
+BYSTANDERS = list_of(object_of(name=TEXT, probability=_CERTAIN, people=COUNT))
+OPEN_CHANGE = object_of(since_seconds=SECONDS, features=TEXTS)
 _AMONG = {
     "type": ["array", "null"],
     "items": {
@@ -491,21 +396,14 @@ _AMONG = {
         "required": ["people", "bits"],
     },
 }
-_GUIDES = {
-    "type": "object",
-    "properties": {"linear": FIGURE, "sqrt": FIGURE},
-    "required": ["linear", "sqrt"],
-}
+_GUIDES = object_of(linear=FIGURE, sqrt=FIGURE)
 _FIGURES = limits("expected_bits", "rank_bits", "local_bits", "gain_bits")
-_FEATURE = {
-    "type": "object",
-    "properties": {
-        "usable": SECONDS,
-        "rank": {**VALUE, "minimum": 1},
-        **_FIGURES,
-    },
-    "required": ["usable", "rank", "expected_bits", "rank_bits", "local_bits", "gain_bits"],
-}
+_FEATURE = object_of(
+    [name for name in _FIGURES if name.endswith(("_low", "_high"))],
+    usable=SECONDS,
+    rank={**VALUE, "minimum": 1},
+    **_FIGURES,
+)
 
 
 def _feature(feature: Any) -> dict[str, Any]:
@@ -620,15 +518,13 @@ READING = Record(
             "The limits of `bits` say something else: how much it depends on the people it was "
             "learnt from. Left out where the headline is no evidence, or the rank model does not "
             "know: nothing as short was calibrated",
-            required=False,
             sparse=True,
         ),
-        Key("spread_high", FIGURE, "see `spread_low`", required=False, sparse=True),
+        Key("spread_high", FIGURE, "see `spread_low`", sparse=True),
         Key(
             "spread_others",
             FIGURE,
             "below this 19 of 20 voices of other people read, as long",
-            required=False,
             sparse=True,
         ),
         Key(
@@ -679,7 +575,6 @@ READING = Record(
             "`probability` among `people` (the largest crowd of `--among`, N of them enrolled) "
             "lies above the level: `name`, `probability`, `people`, the most probable first",
             lambda reading: _records(reading.bystanders),
-            required=False,
             sparse=True,
         ),
         Key(
@@ -688,7 +583,6 @@ READING = Record(
             "only once another voice was noticed while somebody is watched: of `speech`, what the "
             "figures leave out: other voices' stretches, or what says less of the watched speaker. "
             "They are judged at the rest",
-            required=False,
             sparse=True,
         ),
         Key(
@@ -697,7 +591,6 @@ READING = Record(
             "only while a noted change is open (see below): `since_seconds` and `features` of it. "
             "Where nobody is watched the figures are then of all that was heard",
             lambda reading: None if reading.change is None else reading.change.record(),
-            required=False,
             sparse=True,
         ),
         Key(
@@ -709,7 +602,6 @@ READING = Record(
             "Under `attackers`, by what each knows of the anonymiser, `bits`, `evidence_bits`, "
             "`closed_set_bits` and `gain_bits` with limits, `at_least` and `support_bits` as above",
             lambda reading: None if reading.protected is None else protected_record(reading),
-            required=False,
             sparse=True,
         ),
         Key(
@@ -718,14 +610,12 @@ READING = Record(
             "only where `enrolled` cannot be told: why. The rank model says how well it could in "
             "calibration, on speakers left out: under an area of 0.8 below the ROC curve no number "
             "is given",
-            required=False,
             sparse=True,
         ),
         Key(
             "withheld",
             TEXT,
             "only where figures are withheld: why",
-            required=False,
             sparse=True,
         ),
         Key(
@@ -737,7 +627,6 @@ READING = Record(
             "off (`clipping`), the level of the speech (`level_db`); each null while too little "
             "was heard",
             lambda reading: None if reading.conditions is None else reading.conditions.record(),
-            required=False,
             sparse=True,
         ),
         Key(
@@ -746,14 +635,12 @@ READING = Record(
             "only where it is so: which of these are unlike the templates', or bad in themselves: "
             "low bits are no safety then",
             lambda reading: list(reading.differs) or None,
-            required=False,
             sparse=True,
         ),
         Key(
             "lag",
             SECONDS,
             "only live: wall seconds from when this second was heard to this reading",
-            required=False,
             sparse=True,
         ),
         Key(
@@ -765,7 +652,6 @@ READING = Record(
             "`most_bits`, the evidence that no attacker exceeds (basic / ln 2), and whether that "
             "is `empty`: 33 bits or more, which tell one person from all others alive. The other "
             "figures are measured, with the attackers that were tried",
-            required=False,
             sparse=True,
         ),
     ),

@@ -42,8 +42,7 @@ from monitor.records.reading import (
 from monitor.safe_text import file_name, printable
 from monitor.types import GAP_REASONS, NOTICE_KINDS
 
-# ------------------------------------------------------------------------------------------ events
-# What happens between readings: a loss, a change of speaker or channel, an alert.
+# --- What happens between readings: a loss, a change of speaker or channel, an alert.
 
 GAP = Record(
     "gap",
@@ -197,8 +196,7 @@ CROSSING = Record(
 )
 
 
-# --------------------------------------------------------------------------------------------- end
-# The last record of a run: what it came to, and whether anything was lost.
+# --- The last record of a run: what it came to, and whether anything was lost.
 
 END = Record(
     "end",
@@ -273,9 +271,6 @@ END = Record(
     ),
 )
 
-
-# ------------------------------------------------------------------------------------------ schema
-# The JSON Schema of every record of a run, and reading a run back.
 
 RECORDS = (START, READING, GAP, NOTICE, CHANGE, ALERT, CROSSING, END)
 """Every type of record, as declared."""
