@@ -226,17 +226,22 @@ def narrowed(entry: Mapping[str, Any], who: str, *, clipped: bool = False) -> st
         >>> narrowed({"people": 1e4, "bits": 13.1}, "ann")
         'narrows a town of ten thousand down to hardly anybody but ann'
     """
+    left, _ = _left(entry, who, clipped)
+    return f"narrows {crowd_of(entry['people'])} down to {left}"
+
+
+def _left(entry: Mapping[str, Any], who: str, clipped: bool) -> tuple[str, bool]:
+    """Who is left of a crowd, and whether that is people of whom more can be said."""
     bits, low, high = float(entry["bits"]), entry.get("bits_low"), entry.get("bits_high")
-    crowd, fitting = crowd_of(entry["people"]), _fitting(entry, bits)
+    fitting = _fitting(entry, bits)
     if fitting < NEARLY_ONE:
-        return f"narrows {crowd} down to hardly anybody but {who}"
+        return f"hardly anybody but {who}", False
     if low is None or high is None or high - low <= WIDE_BITS or clipped:
-        fewer = " or fewer" if clipped else ""
-        return f"narrows {crowd} down to about {rounded(fitting)} people{fewer}"
+        return f"about {rounded(fitting)} people{' or fewer' if clipped else ''}", True
     few, many = _fitting(entry, high), _fitting(entry, low)
     if many >= entry["people"]:
-        return f"narrows {crowd} down to about {rounded(fitting)} people, and perhaps not at all"
-    return f"narrows {crowd} down to somewhere between {rounded(few)} and {rounded(many)} people"
+        return f"about {rounded(fitting)} people, and perhaps not at all", False
+    return f"somewhere between {rounded(few)} and {rounded(many)} people", True
 
 
 def axis_top(bits: float) -> float:
@@ -250,8 +255,12 @@ def axis_top(bits: float) -> float:
     return ahead if ahead - bits <= NEAR_BITS else bits
 
 
-def narrowed_sentence(reading: Mapping[str, Any], watch: str) -> str:
+def narrowed_sentence(
+    reading: Mapping[str, Any], watch: str, *, subject: bool = True, fit: bool = True
+) -> str:
     """What the evidence of a reading means in the largest crowd, as a sentence; else empty.
+
+    Where there is little room its ``subject``, and that the people left would ``fit``, go unsaid.
 
     Examples:
         >>> def said(bits, watch="ann", people=1e6):
@@ -273,15 +282,16 @@ def narrowed_sentence(reading: Mapping[str, Any], watch: str) -> str:
     if entry is None or evidence is None:
         return ""
     you = watch.lower() in YOU
-    voice, who, does = ("your", "you", "you do") if you else ("this", watch, f"{watch} does")
+    who, does = ("you", "you do") if you else (watch, f"{watch} does")
+    voice = f"{'your' if you else 'this'} voice " if subject else ""
+    crowd = crowd_of(entry["people"])
     if abs(evidence) < NOTHING_BITS:
-        crowd = crowd_of(entry["people"])
-        return f"{voice} voice says nothing yet: anybody in {crowd} would fit as {does}"
+        return f"{voice}says nothing yet: anybody in {crowd} would fit as {does}"
     if evidence < 0:
-        return f"{voice} voice points away from {who}: it would fit most others better"
-    said = narrowed(entry, who, clipped=bool(reading.get("at_least")))
-    fit = f" who would fit as {does}" if said.endswith(("people", "fewer")) else ""
-    return f"{voice} voice {said}{fit}"
+        return f"{voice}points away from {who}: it would fit most others better"
+    left, people_left = _left(entry, who, bool(reading.get("at_least")))
+    alike = f" who would fit as {does}" if fit and people_left else ""
+    return f"{voice}narrows {crowd} down to {left}{alike}"
 
 
 def best_match(reading: Mapping[str, Any], enrolled: int) -> str:

@@ -54,8 +54,7 @@ __all__ = [
 ]
 
 
-# ----------------------------------------------------------------------------------------- phrases
-# The wording of figures for people.
+# --- The wording of figures for people.
 
 IMPOSTOR = "probably nobody enrolled"
 AT_ALL = "Is the speaker enrolled at all?"
@@ -155,7 +154,7 @@ def others_in_words(alarms: Mapping[str, Any]) -> str:
 _CROWDS = ((100, "a hundred"), (1000, "a thousand"), (100_000, "a hundred thousand"))
 
 
-def odds(bits: float, ceiling: float, *, assumed: bool = False) -> str:
+def odds(bits: float, ceiling: float, *, assumed: bool = False, short: bool = False) -> str:
     """What bits mean, in a few words.
 
     The bits of a watched speaker are a probability, ``2^(bits - ceiling)``; the confidence of an
@@ -165,6 +164,7 @@ def odds(bits: float, ceiling: float, *, assumed: bool = False) -> str:
         bits: the headline.
         ceiling: log2 N.
         assumed: nobody is watched: the speaker is assumed to be one of the N.
+        short: beside a tick there is no room for "sure".
 
     Examples:
         >>> odds(2.06, 5.64), odds(0.0, 5.64), odds(5.58, 5.64), odds(5.64, 5.64)
@@ -177,7 +177,8 @@ def odds(bits: float, ceiling: float, *, assumed: bool = False) -> str:
         return f"1 in {_count(k)}"
     if assumed:
         return "1 or 2 left" if k >= ONE else "only 1 left"
-    return "over 99 % sure" if k < 1 / 0.995 else f"{1 / k:.0%} sure".replace("%", " %")
+    share = "over 99 %" if k < 1 / 0.995 else f"{100 / k:.0f} %"
+    return share if short else f"{share} sure"
 
 
 def verdict(bits: float, ceiling: float, watch: str | None) -> str:
@@ -405,8 +406,7 @@ def _count(k: float) -> str:
     return f"{k:,.0f}" if k >= 9.95 else f"{k:.1f}".removesuffix(".0")
 
 
-# --------------------------------------------------------------------------------- condition words
-# The wording of conditions: what a sound is like, and that it is not like the templates'.
+# --- The wording of conditions: what a sound is like, and that it is not like the templates'.
 
 CAVEAT = "low bits are no safety here"
 """Stands beside the headline where the sound is not that of the templates, or is bad."""
@@ -512,8 +512,7 @@ here'
     return f"{condition_in_words({name: stream[name] for name in which})}; {_BETTER}: {CAVEAT}"
 
 
-# ---------------------------------------------------------------------------------- declared words
-# The wording of a declared epsilon: what is promised of a voice, beside what is measured.
+# --- The wording of a declared epsilon: what is promised of a voice, beside what is measured.
 
 
 def declared_in_words(declared: Mapping[str, Any]) -> str:
@@ -591,14 +590,13 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-# --------------------------------------------------------------------------------- protected words
-# The wording of a protected side: to which attacker, how much less, how many disclosure delay.
+# --- The wording of a protected side: to which attacker, how much less, how many disclosure delay.
 
 IGNORANT = "ignorant"
 NO_MEASURE = "no measure of protection"
 _KNOWS = {
-    IGNORANT: "an attacker who does not know the anonymiser",
-    "lazy-informed": "an attacker who has enrolled protected speech",
+    IGNORANT: "who does not know the anonymiser",
+    "lazy-informed": "who has enrolled protected speech",
 }
 
 
@@ -609,7 +607,7 @@ def attacker_in_words(name: str | None) -> str:
         >>> attacker_in_words("ignorant")
         'an attacker who does not know the anonymiser'
     """
-    return _KNOWS.get(name or "", f"the attacker {name}")
+    return f"an attacker {_KNOWS[name]}" if name in _KNOWS else f"the attacker {name}"
 
 
 def protected_figure(reading: Mapping[str, Any]) -> tuple[float, float, float] | None:
@@ -647,10 +645,10 @@ def attacker_of(reading: Mapping[str, Any]) -> str:
     if name is None:
         return ""
     if uninformed(reading):
-        return f"{_KNOWS[IGNORANT]}: {NO_MEASURE}"
+        return f"{attacker_in_words(IGNORANT)}: {NO_MEASURE}"
     if len(side.get("attackers") or ()) < 2:
         return attacker_in_words(name)
-    return f"the strongest attacker tried, {attacker_in_words(name).removeprefix('an attacker ')}"
+    return f"the strongest attacker tried, {_KNOWS.get(name) or attacker_in_words(name)}"
 
 
 def uninformed(reading: Mapping[str, Any]) -> bool:

@@ -13,8 +13,7 @@ from monitor.phrases import length_in_words, others_in_words, percent
 from monitor.population.false_alarms import FalseAlarms
 from monitor.types import Alert
 
-# ----------------------------------------------------------------------------------------- budgets
-# A budget for what a voice may disclose over all its sessions.
+# --- A budget for what a voice may disclose over all its sessions.
 
 NEAR_BITS = 1.0
 """One bit is a factor of two in the people an attacker has to consider."""
@@ -77,8 +76,7 @@ def budget(bits: float) -> list[Threshold]:
     return [Budget(bits, min(NEAR_BITS, bits / 4)), Budget(bits)]
 
 
-# --------------------------------------------------------------------------------------- conformal
-# An alert rule with a stated probability of a false alarm over a whole stream.
+# --- An alert rule with a stated probability of a false alarm over a whole stream.
 
 OPEN = re.compile(rf"\s*(?P<field>[^\s<>=]+){HOLD}\s*")
 

@@ -25,10 +25,6 @@ class Crossings:
     evidence begins afresh, with another voice, what was not crossed by then stays so. Of an
     attacker's confidence, where nobody is watched, nothing is told: it may be in somebody else.
 
-    Args:
-        start: the ``start`` record.
-        levels: bits.
-
     Example:
         >>> start = {"watch": "ann", "headline": "closed-set", "ceiling": 5.64}
         >>> watch = Crossings(start, levels=[2.0])
@@ -126,11 +122,7 @@ def as_text(table: Sequence[Mapping[str, Any]]) -> str:
 
 
 def from_text(text: str) -> dict[float, tuple[Crossing, Crossing]]:
-    """What `as_text` wrote: by level, the crossings of both sides.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """What `as_text` wrote: by level, the crossings of both sides."""
     found = {}
     for word in text.split():
         bits, _, times = word.partition(":")

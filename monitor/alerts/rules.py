@@ -14,8 +14,7 @@ from monitor.errors import Argument, Message, UsageError
 from monitor.protocols import Recordable
 from monitor.types import Alert
 
-# ------------------------------------------------------------------------------------------ fields
-# The figures of a reading that an alert may stand on.
+# --- The figures of a reading that an alert may stand on.
 
 LIMITED = ("bits", "evidence_bits", "closed_set_bits", "gain_bits", "expected_bits")
 LIMITED_OF_FEATURE = ("expected_bits", "rank_bits", "local_bits", "gain_bits")
@@ -212,8 +211,7 @@ def _no_feature(field: str, name: str, features: Any) -> str:
     return f"the alert field {field} names a feature this stream does not have ({name}): {hint}"
 
 
-# ----------------------------------------------------------------------------------------- holding
-# What all alert rules share: a condition that must hold for a while, and what interrupts it.
+# --- What all alert rules share: a condition that must hold for a while, and what interrupts it.
 
 SLACK_SECONDS = 1e-6  # 0.1 + 0.2 s must hold for 0.3 s; far below one tick of 10 ms
 
@@ -369,8 +367,7 @@ class Holding:
         self._change = state["change"]
 
 
-# ------------------------------------------------------------------------------------------- rules
-# A rule that watches one figure of the readings: threshold, hold and hysteresis.
+# --- A rule that watches one figure of the readings: threshold, hold and hysteresis.
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)"
 _SECONDS = rf"{NUMBER})\s*(?:s|sec|seconds?)?"
@@ -502,8 +499,7 @@ def _plain(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-# ---------------------------------------------------------------------------------------- forecast
-# A forecast of the time until a threshold is reached, while one can still stop talking.
+# --- A forecast of the time until a threshold is reached, while one can still stop talking.
 
 WINDOW_SECONDS = 20.0
 MIN_SPAN_SECONDS = 3.0
@@ -622,8 +618,7 @@ def _slope(x: list[float], y: list[float]) -> float:
     return math.fsum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / spread
 
 
-# ----------------------------------------------------------------------------------------- warning
-# An early-warning rule: an alert that another rule is about to raise one.
+# --- An early-warning rule: an alert that another rule is about to raise one.
 #
 # Source: docs/method.md section 7.
 

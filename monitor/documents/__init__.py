@@ -21,8 +21,7 @@ __all__ = [
 ]
 
 
-# ------------------------------------------------------------------------------------------ tables
-# Tables and lists of a document.
+# --- Tables and lists of a document.
 
 
 def table(
@@ -31,13 +30,6 @@ def table(
     r"""A table of plain text; what lies right of the names is set as numbers.
 
     A cell of two lines has its limits, or a note, in the second: they are set small.
-
-    Args:
-        head: of each column.
-        rows: as long as the head.
-        names: how many columns, from the left, name what the row is of.
-        wide: of many columns: set closer, and on a narrow screen or paper each row is a block, in
-            which every number has its name, so that nothing is cut off.
 
     Example:
         >>> made = table(["feature", "bits"], [["f0", "1.0\n0.9 to 1.1"]])
@@ -80,21 +72,11 @@ def bullet_list(items: Iterable[str], name: str = "notes") -> str:
     return f'<ul class="{name}">{made}</ul>' if made else ""
 
 
-# ------------------------------------------------------------------------------------------- shell
-# The frame of a document: head, style, sections with text, tables and pictures, and a foot.
+# --- The frame of a document: head, style, sections with text, tables and pictures, and a foot.
 
 
 def document(title: str, facts: Iterable[str], parts: Iterable[str], foot: str = "") -> str:
     """A whole page as HTML.
-
-    Args:
-        title: plain text.
-        facts: lines under the title, plain text.
-        parts: markup, such as `section` makes.
-        foot: plain text, after who made the page.
-
-    Returns:
-        the text; it stands alone, and follows the reader's light or dark colours.
 
     Example:
         >>> text = document("a < b", ["of 12 speakers"], [section("Methods", paragraphs("As is."))])
@@ -119,11 +101,7 @@ def document(title: str, facts: Iterable[str], parts: Iterable[str], foot: str =
 
 
 def save_document(text: str, path: Path) -> None:
-    """Write a document to a file (mode 0600), at once or not at all.
-
-    Raises:
-        StoreError: the place cannot be written.
-    """
+    """Write a document to a file (mode 0600), at once or not at all."""
     try:
         with atomic_write(path) as file:
             file.write(text.encode())

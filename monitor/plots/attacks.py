@@ -33,13 +33,7 @@ _ROW_INCHES, _FOOT_INCHES = 0.55, 1.2
 
 @dataclass(frozen=True, slots=True)
 class MethodBits:
-    """What attackers learn of one method.
-
-    Attributes:
-        name: of the method.
-        bits: of each attacker, in the order of the picture's attackers: value, lower and upper
-            limit; None where it was not tried.
-    """
+    """What attackers learn of one method."""
 
     name: str
     bits: Sequence[tuple[float, float, float] | None]
@@ -48,18 +42,7 @@ class MethodBits:
 def plot_attacks(
     path: Path, methods: Sequence[MethodBits], attackers: Sequence[str], ceiling: float
 ) -> None:
-    """Write the picture as .png, .svg or .pdf.
-
-    Args:
-        path: where to.
-        methods: from top to bottom.
-        attackers: names, the weakest first.
-        ceiling: log2 N.
-
-    Raises:
-        UsageError: another suffix.
-        StoreError: the place cannot be written.
-    """
+    """Write the picture as .png, .svg or .pdf."""
     inches = (7.6, _FOOT_INCHES + _ROW_INCHES * len(methods))
 
     def paint(figure: Figure) -> None:

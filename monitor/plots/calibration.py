@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# ------------------------------------------------------------------------------------- reliability
-# Is the posterior calibrated? Probability claimed against how often it came true.
+# --- Is the posterior calibrated? Probability claimed against how often it came true.
 
 _MOST_LINES = 5
 _FEWEST = 8.0  # candidates behind a point: fewer say nothing
@@ -39,13 +38,6 @@ def plot_reliability(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     Of the candidates given probability p by a fit that left their trial's speaker out, a fraction
     p should be that speaker: the diagonal. Lengths T are lines; the template length is the
     largest that most lengths reach.
-
-    Args:
-        rows: cells of a calibration, with ``reliability`` and ``calibration_error``.
-        path: where to write; .png, .svg or .pdf.
-
-    Raises:
-        UsageError: no cell, another suffix, or the place cannot be written.
     """
     if not rows:
         raise UsageError("a reliability diagram needs at least one calibrated length")
@@ -101,8 +93,7 @@ def _panel(axes: Axes, session: str, rows: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
-# ------------------------------------------------------------------------------------- calibration
-# What calibration learnt, as a picture: expected bits against speech seconds.
+# --- What calibration learnt, as a picture: expected bits against speech seconds.
 
 _SHORT, _LONG = np.array([0.55, 0.76, 0.90]), np.array([0.03, 0.15, 0.38])
 """Colours of the shortest and the longest template."""
@@ -117,14 +108,6 @@ def plot_rank_models(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw the model's MeanD with its limits against T, all at one number of candidates.
 
     A row of panels a feature, a panel a kind of session, a line a template length D.
-
-    Args:
-        rows: dicts with ``feature``, ``session``, ``T`` and ``D`` (speech seconds),
-            ``common_candidates`` and ``common_bits``, ``common_bits_low``, ``common_bits_high``.
-        path: where to write; .png, .svg or .pdf.
-
-    Raises:
-        UsageError: another suffix, or the place cannot be written.
     """
     features = list(dict.fromkeys(str(row["feature"]) for row in rows))
     sessions = [s for s in ("cross", "same") if any(row["session"] == s for row in rows)]

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# -------------------------------------------------------------------------------------------- axes
-# What the pictures of an evaluation share: how axes are written, and where a legend lies.
+# --- What the pictures of an evaluation share: how axes are written, and where a legend lies.
 
 
 def legend_above(axes: Axes, columns: int = 4) -> None:
@@ -57,8 +56,7 @@ def _write(axis: Axis, text: Callable[[float], str]) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-# ------------------------------------------------------------------------------------------ canvas
-# Blank figures without pyplot or a screen, and saving them atomically.
+# --- Blank figures without pyplot or a screen, and saving them atomically.
 
 # Okabe and Ito's palette: told apart with any colour vision.
 BLUE, GREEN, ORANGE, RED, PURPLE = "#0072B2", "#00795A", "#B26F00", "#C44E00", "#AA5A8C"
@@ -93,11 +91,7 @@ def check_suffix(path: Path) -> str:
 
 
 def check_drawing() -> None:
-    """Find out whether anything can be drawn here.
-
-    Raises:
-        StoreError: matplotlib has no place for its cache.
-    """
+    """Find out whether anything can be drawn here."""
     try:
         import matplotlib.style  # noqa: F401
     except OSError:
@@ -111,10 +105,6 @@ def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float
     """Paint a figure of 100 dots per inch and write it as PNG, SVG or PDF, by suffix; mode 0600.
 
     The same input gives the same bytes, and an interrupted call leaves no half file.
-
-    Raises:
-        UsageError: another suffix.
-        StoreError: the place cannot be written.
     """
     suffix = check_suffix(path)
     figure = painted(paint, inches)
@@ -126,11 +116,7 @@ def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float
 
 
 def painted(paint: Callable[[Figure], None], inches: tuple[float, float]) -> Figure:
-    """A figure of 100 dots per inch, in the style of all pictures of a run.
-
-    Raises:
-        StoreError: matplotlib has no place for its cache.
-    """
+    """A figure of 100 dots per inch, in the style of all pictures of a run."""
     check_drawing()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -226,20 +212,12 @@ def spread_apart(wanted: list[float], sizes: list[float], low: float, high: floa
     return centres
 
 
-# ----------------------------------------------------------------------------------------- palette
-# Colours and style of pictures: those of a page, which knows light and dark, and of print.
+# --- Colours and style of pictures: those of a page, which knows light and dark, and of print.
 
 
 @dataclass(frozen=True)
 class Palette:
-    """What a picture is drawn in.
-
-    Attributes:
-        ink: of letters.
-        muted: of axes and what stands behind.
-        line: of the grid.
-        colours: of what is told apart.
-    """
+    """What a picture is drawn in."""
 
     ink: str
     muted: str
@@ -284,8 +262,7 @@ def styled(palette: Palette, inches: tuple[float, float], dpi: float = 72) -> It
         yield Figure(figsize=inches, dpi=dpi, layout="constrained")
 
 
-# ------------------------------------------------------------------------------------------ inline
-# Pictures inside a page: SVG in the page's own colours, with text that stays text.
+# --- Pictures inside a page: SVG in the page's own colours, with text that stays text.
 #
 # The pictures of a page share its style, so that one of them takes kilobytes and no font.
 
@@ -298,14 +275,6 @@ _INCHES = (4.6, 3.1)  # so wide that its letters can be read on a phone
 
 def inline_svg(paint: Callable[[Axes], object], name: str, description: str) -> str:
     """Paint one pair of axes and return an ``<svg>`` element to put into a page.
-
-    Args:
-        paint: draws on the axes, with the colours of this module.
-        name: of the picture, unique in its page: letters only.
-        description: what it shows, for those who do not see it.
-
-    Returns:
-        markup without ids, fonts, scripts or addresses of its own; the same for the same input.
 
     Example:
         >>> picture = inline_svg(lambda axes: axes.plot([0, 1], color=INK), "a", "a <line>")
@@ -322,14 +291,7 @@ def inline_svg(paint: Callable[[Axes], object], name: str, description: str) -> 
 def inline_figure(
     paint: Callable[[Figure], object], name: str, description: str, inches: tuple[float, float]
 ) -> str:
-    """As `inline_svg`, of a figure of several pairs of axes.
-
-    Args:
-        paint: draws on the figure, with the colours of this module.
-        name: of the picture, unique in its page: letters only.
-        description: what it shows, for those who do not see it.
-        inches: width and height, at 72 dots an inch.
-    """
+    """As `inline_svg`, of a figure of several pairs of axes."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     with styled(PAGE, inches) as figure:
@@ -387,8 +349,7 @@ def _tidy(text: str, name: str, description: str) -> str:
     return f'<svg viewBox="{box}" role="img" aria-label="{label}">{body.strip()}\n'
 
 
-# ------------------------------------------------------------------------------------------- files
-# A picture as three things: in a page, as SVG and as PNG, drawn by one function.
+# --- A picture as three things: in a page, as SVG and as PNG, drawn by one function.
 
 
 def save_picture(
@@ -397,17 +358,7 @@ def save_picture(
     description: str,
     inches: tuple[float, float],
 ) -> str:
-    """Write ``STEM.svg`` and ``STEM.png`` (mode 0600) and return the picture for a page.
-
-    Args:
-        paint: draws on a figure in the colours of a palette.
-        stem: the files without their suffix; its name is that of the picture, letters and digits.
-        description: what it shows, for those who do not see it.
-        inches: width and height.
-
-    Raises:
-        StoreError: the place cannot be written.
-    """
+    """Write ``STEM.svg`` and ``STEM.png`` (mode 0600) and return the picture for a page."""
     check_drawing()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

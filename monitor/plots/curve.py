@@ -62,8 +62,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# ------------------------------------------------------------------------------------------ series
-# The records of a run as columns of numbers, ready to be drawn.
+# --- The records of a run as columns of numbers, ready to be drawn.
 
 LIMITED = ("bits", "bits_low", "bits_high")
 COLUMNS = (
@@ -74,33 +73,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class RunColumns:
-    """The records of a run as columns: everything that a plot needs of it.
-
-    Attributes:
-        columns: figures of the readings by name, shape (n,), NaN where null; ``bits`` also where
-            they are not of the run's headline; ``linear`` and ``sqrt`` are the guides. Speech
-            counts on where the evidence began afresh.
-        speakers: N.
-        ceiling: log2 N, in bits.
-        plateau: the average plateau in bits, None where unknown.
-        watch: the watched speaker, None where nobody is.
-        alerts: alert records.
-        gaps: (stream seconds, lost seconds or None).
-        changes: change records.
-        notices: what was noticed on the stream, a sentence each.
-        fresh: shape (k,), ascending: readings with which the evidence began afresh, by place.
-        doubtful: shape (n,), readings with which a change was open.
-        doubt: whose bits the last ones may not be, where a change is open; else empty.
-        session: ``"same"``, ``"cross"`` or None.
-        withheld: why the last reading gives no headline, if it says so.
-        enrolment: whether anybody enrolled speaks at all, in words; empty where it says nothing.
-        last: the last reading.
-        protected: the method of the protected side, else empty; its figures are columns too, named
-            ``protected_bits`` and so on.
-        alone: where there are several features, what each would disclose alone, in bits, shape
-            (n,): local bits, or the attacker's confidence where nobody is watched.
-        evidence: whether the headline is evidence; else it is the closed-set figure.
-    """
+    """The records of a run as columns: everything that a plot needs of it."""
 
     columns: Mapping[str, FloatArray]
     speakers: int
@@ -214,11 +187,6 @@ def curve_points(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
 
     Of each of ``limit`` slots along log x the first, last, lowest and highest points stay, so
     that no peak is lost.
-
-    Args:
-        x: shape (n,), positive, non-decreasing.
-        y: shape (n,), NaN where there is no figure.
-        limit: slots.
     """
     if x.size <= limit:
         return np.arange(x.size)
@@ -260,8 +228,7 @@ def _column(values: Sequence[float | None]) -> FloatArray:
     return np.array([np.nan if v is None else v for v in values], float)
 
 
-# ------------------------------------------------------------------------------------------- words
-# What a run says, in plain words for the texts around its curve.
+# --- What a run says, in plain words for the texts around its curve.
 
 MOST_NOTICES = 2
 CAPTION_COLUMNS = 145
@@ -293,8 +260,8 @@ def heading(run: RunColumns) -> str:
     if not known.size:
         return "Nothing can be said about this voice yet"
     said = verdict(float(closed[known[-1]]), _ceiling(run), run.watch)
-    if crowd := narrowed_sentence(run.last, run.watch or ""):
-        said = short_name(crowd.partition(" who would")[0], 110)
+    if crowd := narrowed_sentence(run.last, run.watch or "", fit=False):
+        said = short_name(crowd, 110)
     care = f": {caution}" if (caution := caveat_of(run.last)) else ""
     begun = [change for change in run.changes if change.get("action") in ("reset", "split")]
     before = float(speech[run.fresh[-1] - 1]) if run.fresh else 0.0
@@ -425,8 +392,7 @@ def _ceiling(run: RunColumns) -> float:
     return math.log2(max(run.speakers, 1))
 
 
-# -------------------------------------------------------------------------------------- run events
-# Marks on the curve of a run: alerts, gaps, changes of speaker.
+# --- Marks on the curve of a run: alerts, gaps, changes of speaker.
 
 CHARACTER_WIDTH = 0.0093
 """Of a small character, in widths of the axes."""
@@ -466,13 +432,7 @@ def mark_peak(axes: Axes, x: float, y: float) -> None:
 
 
 def mark_doubt(axes: Axes, x: FloatArray, doubtful: BoolArray) -> None:
-    """Shade the readings that may be of more voices than one.
-
-    Args:
-        axes: where.
-        x: speech seconds of the readings, shape (n,).
-        doubtful: shape (n,).
-    """
+    """Shade the readings that may be of more voices than one."""
     edges = np.flatnonzero(np.diff(doubtful.astype(int), prepend=0, append=0))
     for first, end in zip(edges[::2], edges[1::2], strict=True):
         low, high = float(x[max(first - 1, 0)]), float(x[end - 1])
@@ -540,8 +500,7 @@ def _place(axes: Axes, run: RunColumns, seconds: float) -> float:
     return min(max(run.speech_at(seconds), left), right)
 
 
-# ------------------------------------------------------------------------------------------- curve
-# One run as a picture: bits of identity against seconds of speech.
+# --- One run as a picture: bits of identity against seconds of speech.
 
 LINE_HEIGHT = 0.034  # of a line of small text, in heights of the axes
 GUIDES = (
@@ -884,8 +843,7 @@ def _label_ends(axes: Axes, labels: list[tuple[float, str, str]], begin: float) 
         )  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------ crowds
-# One voice among crowds of several sizes: bits against seconds of speech, a line for each.
+# --- One voice among crowds of several sizes: bits against seconds of speech, a line for each.
 
 _COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, BLACK)
 _LABEL_HEIGHT = 0.115
@@ -937,10 +895,6 @@ def bits_in(records: Sequence[Mapping[str, Any]], crowd: float) -> FloatArray:
 
     What all enrolled speakers together hold against the watched one is in the reading's own crowd
     and evidence: ``M1 p1 = M1 LR / (D + M1)`` gives D, and D gives every other M.
-
-    Args:
-        records: of a run.
-        crowd: M.
 
     Example:
         >>> reading = {"type": "reading", "evidence_bits": 10.0,

@@ -15,24 +15,14 @@ from monitor.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# ---------------------------------------------------------------------------------- identification
-# How often somebody is recognised among ever more people: measured, and by what forms say.
+# --- How often somebody is recognised among ever more people: measured, and by what forms say.
 
 _DASHES = ("-", "--", "-.", ":")
 
 
 @dataclass(frozen=True)
 class CrowdRates:
-    """IdR against the number of people.
-
-    Attributes:
-        measured: among random parts of the enrolled, with limits over speakers where there are any.
-        forms: by their labels, at any number of people.
-        bracket: from the lowest to the highest of the forms with their limits, from N on; its y is
-            no figure but the middle.
-        speakers: N.
-        supported: up to how many people N supports the bracket.
-    """
+    """IdR against the number of people."""
 
     measured: Line
     forms: Mapping[str, Line]
@@ -42,12 +32,7 @@ class CrowdRates:
 
 
 def paint_crowd(axes: Axes, systems: Sequence[tuple[str, Curves]]) -> None:
-    """Draw one system with all forms by name, or several with their brackets.
-
-    Args:
-        axes: to draw on.
-        systems: colour and curves, each with a `CrowdRates`.
-    """
+    """Draw one system with all forms by name, or several with their brackets."""
     axes.set_xscale("log")
     alone = len(systems) == 1
     for colour, each in systems:
@@ -115,14 +100,9 @@ def _decades(axes: Axes) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-# -------------------------------------------------------------------------------------- evaluation
-# The pictures of an evaluation, one system or several in each, for a page of its own.
+# --- The pictures of an evaluation, one system or several in each, for a page of its own.
 #
 # Which there are, with title and caption, each family of metrics declares as a `Drawing`.
-
-if TYPE_CHECKING:
-    pass
-
 
 POINTS = 240
 """Of a curve: an eye tells no more apart."""
@@ -142,27 +122,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Curves:
-    """What is drawn of one system; what is None is left out.
-
-    Attributes:
-        name: of the system.
-        speakers: N.
-        non_mated: how many non-mated scores there are; below one in so many, no rate is known.
-        ranks: share of the trials against rank.
-        rank_models: probability against rank, for each loss.
-        speaker_bits: shape (S,), MeanD of each tested speaker.
-        local_bits: share of the trials that disclose at least so many bits, against bits.
-        ece: empirical cross-entropy after ideal calibration, bits, against prior log-odds
-            (base 10).
-        ece_nothing: the same of scores that carry nothing.
-        roc: true against false positive rate.
-        det: miss rate against false alarm rate.
-        heard: bits against the number of trials heard.
-        guides: its linear and square-root guide, by name.
-        linkage: chance to link against the size of the population.
-        crowd: chance to come first among more people than were scored, by several forms.
-        more: what other families draw, by the name of the `Drawing`.
-    """
+    """What is drawn of one system; what is None is left out."""
 
     name: str
     speakers: int
@@ -206,13 +166,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture of the page.
-
-    Attributes:
-        title: what it shows.
-        caption: how it is read.
-        svg: an ``<svg>`` element.
-    """
+    """One picture of the page."""
 
     title: str
     caption: str
@@ -225,14 +179,7 @@ Systems: TypeAlias = Sequence[tuple[str, Curves]]
 
 @dataclass(frozen=True)
 class Drawing:
-    """How a curve is drawn.
-
-    Attributes:
-        name: of what is drawn: an attribute of `Curves`, or a key of `Curves.more`.
-        title: what the picture shows.
-        caption: how it is read.
-        paint: draws those systems that have it: takes axes and `Systems`.
-    """
+    """How a curve is drawn."""
 
     name: str
     title: str
@@ -241,15 +188,7 @@ class Drawing:
 
 
 def pictures(systems: Sequence[Curves], drawings: Sequence[Drawing]) -> tuple[Picture, ...]:
-    """Draw everything that at least one of the systems has.
-
-    Args:
-        systems: one or several; they are told apart by colour, in the order given.
-        drawings: what to draw, and how.
-
-    Returns:
-        the pictures, in the order of the page.
-    """
+    """Draw everything that at least one of the systems has."""
     coloured = [(COLOURS[i % len(COLOURS)], each) for i, each in enumerate(systems)]
     return tuple(
         Picture(each.title, each.caption,

@@ -10,8 +10,7 @@ from rich.segment import Segment
 
 from monitor.safe_text import printable
 
-# ----------------------------------------------------------------------------------------- console
-# A rich console whose output texts from files cannot steer: control characters are replaced.
+# --- A rich console whose output texts from files cannot steer: control characters are replaced.
 
 
 class PlainConsole(Console):
@@ -37,8 +36,7 @@ class PlainConsole(Console):
                 yield Segment("\n".join(lines), segment.style)
 
 
-# -------------------------------------------------------------------------------------- run buffer
-# Keeps the records of a run in memory, thinned so that hours of it can be drawn.
+# --- Keeps the records of a run in memory, thinned so that hours of it can be drawn.
 
 
 class RunBuffer:

@@ -17,8 +17,7 @@ import orjson
 from monitor.errors import StoreError, UsageError
 from monitor.files import is_ours, is_still_at, keep_private, lock
 
-# ---------------------------------------------------------------------------------------- standing
-# Checks a path before a run is written there: is there a run already, and did it end?
+# --- Checks a path before a run is written there: is there a run already, and did it end?
 
 _LAST_BYTES = 1 << 20  # an end record is far shorter
 
@@ -80,8 +79,7 @@ def _kind(line: bytes) -> Any:
     return record.get("type") if isinstance(record, dict) else None
 
 
-# ------------------------------------------------------------------------------------------- jsonl
-# Records as JSON lines, in a file or on standard output.
+# --- Records as JSON lines, in a file or on standard output.
 
 _SCALE = 1e6  # six decimals
 
@@ -151,11 +149,7 @@ class JsonLines:
             self.go_on_at(append_at)
 
     def go_on_at(self, offset: int) -> None:
-        """Go on at a byte offset: what the file has beyond it is cut off by the next record.
-
-        Raises:
-            StoreError: it is shorter than that.
-        """
+        """Go on at a byte offset: what the file has beyond it is cut off by the next record."""
         found = os.fstat(self._file.fileno()).st_size if self._own else 0
         if not 0 <= offset <= found:
             self.close()
@@ -218,13 +212,7 @@ class JsonLines:
             return file
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Write one record.
-
-        Raises:
-            StoreError: the disk is full, or the file cannot be written.
-            BrokenPipeError: nobody reads the pipe any more.
-            ValueError: a figure is not finite.
-        """
+        """Write one record."""
         line = line_of(record)
         self.begin()
         rest = memoryview(line)
@@ -277,11 +265,7 @@ class JsonLines:
 
 
 def line_of(record: Mapping[str, Any]) -> bytes:
-    """A record as one line of JSON, floats at six decimals.
-
-    Raises:
-        ValueError: a figure is not finite.
-    """
+    """A record as one line of JSON, floats at six decimals."""
     try:
         rounded = _rounded(record)
     except (OverflowError, ValueError) as error:

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from monitor.phrases import (
-    VOICED,
-    clock_time,
-    enrolment,
-    is_headline,
-    is_impostor,
-    of_evidence,
-    plural,
-    promise_now,
-    protected_figure,
-)
+from monitor import phrases
 from monitor.protocols import ThresholdForecast
 from monitor.sinks.summary import (
     among_enrolled,
@@ -30,9 +18,6 @@ from monitor.sinks.summary import (
     protected_now,
 )
 from monitor.sinks.terminal import (
-    CEILING,
-    CHANCE,
-    CROWD_COLUMNS,
     LINEAR,
     PLATEAU,
     PROTECTED,
@@ -41,12 +26,7 @@ from monitor.sinks.terminal import (
     THRESHOLD,
     TerminalSink,
     TextCurve,
-    axis,
-    crowd_legend,
-    crowd_rows,
-    draw_curve,
-    legend,
-    row_of,
+    top_rows,
 )
 
 if TYPE_CHECKING:
@@ -54,13 +34,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 LATE_SECONDS = 1.0
-_STYLES = {
-    **dict.fromkeys((CEILING, CHANCE, " "), "default"),
-    **dict.fromkeys((PLATEAU, LINEAR, ROOT), "dim"),
-    THRESHOLD: "red",
-    PROTECTED: "yellow",
-}
-_LEFT = 7  # characters of the bits axis
 _FEATURE_COLUMNS = 46
 
 
@@ -88,10 +61,8 @@ class LiveView(TerminalSink):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._forecasts = tuple(forecasts)
-        self._curve, self._linear, self._root = TextCurve(), TextCurve(), TextCurve()
+        self._linear, self._root = TextCurve(), TextCurve()
         self._other = TextCurve()  # the protected side
-        self._lowest = 0.0
-        self._before = self._speech = 0.0
         self._label = ""
         self._rules: list[str] = []
         self._beyond: list[float] = []  # thresholds that nothing can reach
@@ -117,16 +88,10 @@ class LiveView(TerminalSink):
         self._say(clean(line, 200))
 
     def _take(self, record: Mapping[str, Any]) -> None:
-        bits, speech = self._own(record), record.get("speech")
-        if bits is None or speech is None or not math.isfinite(bits):
+        if (followed := self._follow(record)) is None:
             return
-        if fresh := speech < self._speech:  # the evidence began afresh: the axis does not go back
-            self._before += self._speech
-        self._speech = speech
-        seconds = self._before + speech
-        self._curve.add(seconds, bits, fresh=fresh)
-        self._lowest = min(self._lowest, bits)
-        if (figure := protected_figure(record)) is not None:
+        seconds, fresh = followed
+        if (figure := phrases.protected_figure(record)) is not None:
             self._other.add(seconds, figure[0], fresh=fresh)
             self._lowest = min(self._lowest, figure[0])
         alone = not self.evidence and not self.protected  # with two sides there are no guides
@@ -141,16 +106,18 @@ class LiveView(TerminalSink):
             return
         self._gaps += 1
         if self._gaps <= SHOWN_GAPS:
-            at = clock_time(record.get("seconds") or 0.0)
+            at = phrases.clock_time(record.get("seconds") or 0.0)
             self._say(f"at {at} {clean(record.get('detail'), 100)}")
 
     def _line(self) -> str:
         reading = self.reading
-        parts = [f"{self._place()} audio, {clock_time(reading.get('speech') or 0.0)} speech"]
+        parts = [
+            f"{self._place()} audio, {phrases.clock_time(reading.get('speech') or 0.0)} speech"
+        ]
         parts.append(bits_now(reading))
         if self.protected:
             parts.append(protected_now(reading))
-        parts += [text for text in (promise_now(reading),) if text]
+        parts += [text for text in (phrases.promise_now(reading),) if text]
         if (peak := reading.get("peak_bits")) is not None:
             parts.append(f"peak {number(peak)}")
         if self.evidence:
@@ -186,8 +153,8 @@ class LiveView(TerminalSink):
         below = _side_by_side(
             _feature_rows(self.reading, self.watch is not None), self._top(width), width
         )
-        if enrolled := enrolment(self.reading):
-            if is_impostor(self.reading):
+        if enrolled := phrases.enrolment(self.reading):
+            if phrases.is_impostor(self.reading):
                 below += [Text(f" {line}", "yellow") for line in wrap(clean(enrolled, 300), width)]
             else:
                 below.append(Text(f" enrolled at all? {clean(enrolled, 60)}", "dim"))
@@ -211,14 +178,16 @@ class LiveView(TerminalSink):
 
         reading = self.reading
         text = Text(f" {self._place()}", style="bold")
-        text.append(f"  {clock_time(reading.get('speech') or 0.0)} of it speech", style="not bold")
+        text.append(
+            f"  {phrases.clock_time(reading.get('speech') or 0.0)} of it speech", style="not bold"
+        )
         if self._label:
             text.append(f"  from {self._label}", style="not bold dim")
         if lag := self._lag():
             late = reading["lag"] >= LATE_SECONDS
             text.append(f"  {lag}", style="not bold yellow" if late else "not bold dim")
         if self._gaps:
-            text.append(f"  {plural(self._gaps, 'gap')}", style="not bold yellow")
+            text.append(f"  {phrases.plural(self._gaps, 'gap')}", style="not bold yellow")
         return text
 
     def _shown_first(self, width: int) -> Text:
@@ -229,7 +198,7 @@ class LiveView(TerminalSink):
         text = Text(" ")
         text.append(bits_now(reading), style="bold reverse" if self.raised else "bold")
         low, high = reading.get("bits_low"), reading.get("bits_high")
-        cut = of_evidence(reading) and bool(reading.get("at_least"))
+        cut = phrases.of_evidence(reading) and bool(reading.get("at_least"))
         beside: list[tuple[str, str]] = []
         if low is not None and high is not None and not (cut and low == reading.get("bits")):
             beside.append((limits_in_words(low, high, cut=cut), ""))
@@ -250,7 +219,9 @@ class LiveView(TerminalSink):
             text.append("   alerts rest" if self._rules or self._forecasts else "", style="yellow")
         elif self.raised:
             rule, since = next(iter(self.raised.items()))
-            text.append(f" ALERT {rule}, since {clock_time(since)} ", style="bold reverse red")
+            text.append(
+                f" ALERT {rule}, since {phrases.clock_time(since)} ", style="bold reverse red"
+            )
         elif self._forecasts:
             bits = ", ".join(number(each.threshold_bits) for each in self._forecasts)
             text.append(f"no alert (threshold {bits} bits)", style="" if self._beyond else "green")
@@ -266,62 +237,22 @@ class LiveView(TerminalSink):
         return text
 
     def _plot(self, width: int, rows: int) -> list[Text]:
-        from rich.text import Text
-
-        points = self._curve.points
-        ceiling = self.reading.get("ceiling") or 1.0
-        y_range = low, high = min(0.0, self._lowest), self._top_bits(self._curve)
-        crowds = crowd_rows(rows, y_range) if self.evidence else {}
-        columns = width - _LEFT - (CROWD_COLUMNS if crowds else 0)
-        left = points[0][0] if points else 1.0
-        end = max(points[-1][0], 4 * left) if points else 4.0
-        # the axis doubles now and then, so that the curve does not crawl
-        x_range = (left, 2.0 ** math.ceil(math.log2(end)))
-        levels = [(0.0, CHANCE)] if low < 0 else []
+        levels = []
         if (plateau := self.reading.get("plateau")) and not self.evidence:
             levels.append((plateau, PLATEAU))
-        shown = [
-            each.threshold_bits for each in self._forecasts if is_headline(each.field, self.reading)
-        ]
-        levels += [(bits, THRESHOLD) for bits in shown]
-        tops = () if self.evidence else (ceiling,)
-        levels += [(bits, CEILING) for bits in tops]
-        drawn = draw_curve(
-            points, width=columns, height=rows, x_range=x_range, y_range=y_range, levels=levels,
-            breaks=self._curve.breaks,
-        )  # fmt: skip
-        behind = (self._other, PROTECTED), (self._linear, LINEAR), (self._root, ROOT)
-        for curve, mark in behind:
-            drawn = _behind(drawn, curve, mark, x_range, y_range)
-        marks: dict[int, float] = {}
-        for bits in (high, *tops, low, 0.0, *shown):
-            if low <= bits <= high:
-                marks.setdefault(row_of(bits, rows, y_range), bits)
-        lines = []
-        for row, line in enumerate(drawn):
-            text = Text(f"{number(marks[row]) if row in marks else '':>6} ")
-            for mark in line:
-                text.append(mark, style=_STYLES.get(mark, "cyan"))
-            text.append(f" {crowds.get(row, '')}", style="dim")
-            lines.append(text)
-        lines.append(Text(" " * _LEFT + axis(*x_range, columns), style="dim"))
-        lines.append(Text(f" {legend(drawn)}{crowd_legend(crowds)}", style="dim"))
-        return lines
+        for each in self._forecasts:
+            if phrases.is_headline(each.field, self.reading):
+                levels.append((each.threshold_bits, THRESHOLD))
+        behind = ((self._other, PROTECTED), (self._linear, LINEAR), (self._root, ROOT))
+        return self._chart(width, rows, levels, behind)
 
     def _top(self, width: int) -> list[Text]:
         """The most probable speakers."""
         from rich.text import Text
 
         room = max(1, width - _FEATURE_COLUMNS - 23)
-        rows = [Text("most probable", style="dim")]
-        for name, share in list(self.reading.get("top") or [])[:5]:
-            share = 0.0 if share is None or not math.isfinite(share) else min(max(share, 0.0), 1.0)
-            watched = str(name) == self.watch
-            label = f"{clean(name, 12)}{' *' if watched else ''}"
-            bar = "█" * round(share * room) or "▏"
-            style = "red" if watched else "blue"
-            rows.append(Text.assemble(f"{label:<15}", (f"{share:4.0%} ", "bold"), (bar, style)))
-        return rows
+        rows = top_rows(self.reading, self.watch, room, 12)
+        return [Text("most probable", style="dim"), *rows]
 
 
 def _feature_rows(reading: Mapping[str, Any], watched: bool) -> list[Text]:
@@ -335,7 +266,7 @@ def _feature_rows(reading: Mapping[str, Any], watched: bool) -> list[Text]:
         rank = each.get("rank")
         bits = each.get("local_bits") if watched else each.get("gain_bits")
         cells = (
-            clock_time(each.get("usable") or 0.0),
+            phrases.clock_time(each.get("usable") or 0.0),
             f"{rank:g}" if rank is not None else "?" if watched else "",
             number(each.get("rank_bits")) if watched else "",
             number(bits),
@@ -346,7 +277,7 @@ def _feature_rows(reading: Mapping[str, Any], watched: bool) -> list[Text]:
     expected = reading.get("expected_bits")
     if expected is not None:
         rows.append(Text(f" {'average voice, this length':<35}{number(expected):>7}", "dim"))
-    if any(name in VOICED for name in features):
+    if any(name in phrases.VOICED for name in features):
         rows.append(Text(" usable: of f0 the voiced speech alone", "dim"))
     return rows
 
@@ -363,30 +294,6 @@ def _side_by_side(left: list[Text], right: list[Text], width: int) -> list[Text]
         line.append(" " * (_FEATURE_COLUMNS - line.cell_len))
         lines.append(line + right[i] if i < len(right) else line)
     return lines
-
-
-def _behind(
-    drawn: list[str],
-    curve: TextCurve,
-    mark: str,
-    x_range: tuple[float, float],
-    y_range: tuple[float, float],
-) -> list[str]:
-    """The drawing with a guide where nothing else is."""
-    lines = [list(line) for line in drawn]
-    (left, right), columns = x_range, len(lines[0])
-    for (x0, y0), (x1, y1) in pairwise(curve.points):
-        if x1 in curve.breaks:
-            continue
-        first, last = (
-            round(math.log(x / left) / math.log(right / left) * (columns - 1)) for x in (x0, x1)
-        )
-        for column in range(max(first, 0), min(last, columns - 1) + 1):
-            bits = y0 + (y1 - y0) * (column - first) / max(last - first, 1)
-            row = row_of(bits, len(drawn), y_range)
-            if y_range[0] <= bits < y_range[1] and lines[row][column] == " ":
-                lines[row][column] = mark
-    return ["".join(line) for line in lines]
 
 
 def _about(seconds: float) -> str:

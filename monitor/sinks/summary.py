@@ -7,42 +7,14 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from monitor import phrases
 from monitor.crowds import best_match, bits_or_more, left_of, narrowed_sentence
-from monitor.phrases import (
-    IMPOSTOR,
-    STYLE_CAVEAT,
-    another_voice,
-    attacker_of,
-    caveat_of,
-    clock_time,
-    closed_set,
-    composed_in_words,
-    condition_in_words,
-    crossing_words,
-    delay_cells,
-    enrolment,
-    fewer_in_words,
-    is_impostor,
-    length_in_words,
-    level_in_words,
-    odds,
-    of_evidence,
-    one_in,
-    plural,
-    promise_now,
-    protected_figure,
-    spread_in_words,
-    uninformed,
-    usable_in_words,
-    voice_since,
-)
 from monitor.safe_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-# ---------------------------------------------------------------------------------------- in words
-# Readings, alerts and changes in the words of a terminal: one short line each.
+# --- Readings, alerts and changes in the words of a terminal: one short line each.
 
 SHOWN_BYSTANDERS = 3
 LONGEST_NOTE = 500
@@ -69,7 +41,7 @@ def alert_in_words(record: Mapping[str, Any]) -> str:
         'alert at 0:41: bits>3 for 5 s (now 3.4; later than the 30 seconds this is known for)'
     """
     title, words = happened(record)
-    return f"{title} at {clock_time(record.get('seconds') or 0.0)}: {words}"
+    return f"{title} at {phrases.clock_time(record.get('seconds') or 0.0)}: {words}"
 
 
 ACTIONS = {
@@ -99,12 +71,12 @@ def happened(record: Mapping[str, Any]) -> tuple[str, str]:
         return "note", clean(record.get("text"), LONGEST_NOTE)
     if kind == "change":
         done = ACTIONS.get(str(record.get("action")), ACTIONS["note"])
-        return voice_since(record), "alerts go on" if record.get("back") else done
+        return phrases.voice_since(record), "alerts go on" if record.get("back") else done
     if kind == "crossing":
-        return level_in_words(record.get("bits") or 0.0), crossing_words(record)
+        return phrases.level_in_words(record.get("bits") or 0.0), phrases.crossing_words(record)
     rule, level = clean(record.get("rule"), 60), clean(record.get("level", "alert"), 10)
     if record.get("state") != "raised":
-        why = f" ({voice_since(record['change'])})" if record.get("change") else ""
+        why = f" ({phrases.voice_since(record['change'])})" if record.get("change") else ""
         return f"{level} over", f"{rule}{why}"
     now, left = number(record.get("value")), record.get("seconds_left")
     if left is not None:
@@ -112,7 +84,8 @@ def happened(record: Mapping[str, Any]) -> tuple[str, str]:
         return level, f"{soon} ({rule}, now {now})"
     alarms, late = record.get("false_alarms") or {}, ""
     if alarms.get("beyond"):
-        late = f"; later than the {length_in_words(alarms['horizon_seconds'])} this is known for"
+        known = phrases.length_in_words(alarms["horizon_seconds"])
+        late = f"; later than the {known} this is known for"
     return level, f"{rule} (now {now}{late})"
 
 
@@ -134,7 +107,7 @@ NARROWED = "also narrowed down"
 def narrowed_names(bystanders: Sequence[Mapping[str, Any]] | None) -> str:
     """Those who became more probable, the first few of them with how probable they are."""
     found = list(bystanders or ())
-    shown = [f"{clean(each['name'], 20)}, {one_in(each['probability'])}" for each in found]
+    shown = [f"{clean(each['name'], 20)}, {phrases.one_in(each['probability'])}" for each in found]
     more = f"; and {len(found) - SHOWN_BYSTANDERS} more" if len(found) > SHOWN_BYSTANDERS else ""
     return f"{'; '.join(shown[:SHOWN_BYSTANDERS])}{more}"
 
@@ -151,23 +124,18 @@ def bits_now(reading: Mapping[str, Any]) -> str:
         >>> print(bits_now({"bits": -1.0, "ceiling": 5.64, "differs": ["clipping"]}))
         -1.0 of 5.6 bits, 1 in 100 (low bits are no safety here)
     """
-    bits, care = reading.get("bits"), caveat_of(reading)
+    bits, care = reading.get("bits"), phrases.caveat_of(reading)
     beside = f" ({care})" if care and bits is not None else ""
-    if not of_evidence(reading) or bits is None or not math.isfinite(bits):
+    if not phrases.of_evidence(reading) or bits is None or not math.isfinite(bits):
         return f"{among_enrolled(reading)}{beside}"
     words = bits_or_more(reading, f"{number(bits)} bits")
     if change := reading.get("change"):
-        return f"{words}, {voice_since(change)}{beside}"
+        return f"{words}, {phrases.voice_since(change)}{beside}"
     return ", ".join(each for each in (words, left_of(reading)) if each) + beside
 
 
 def limits_in_words(low: float, high: float, *, cut: bool | None = False) -> str:
     """95 % interval of a figure, in brackets.
-
-    Args:
-        low: bits.
-        high: bits.
-        cut: whether the figure was cut to the most that can be told: it has no upper limit then.
 
     Examples:
         >>> limits_in_words(7.04, 8.7), limits_in_words(8.7, 8.7, cut=True)
@@ -176,14 +144,16 @@ def limits_in_words(low: float, high: float, *, cut: bool | None = False) -> str
     return f"({number(low)} or more)" if cut else f"({number(low)} to {number(high)})"
 
 
-def in_a_crowd(reading: Mapping[str, Any], watch: str | None, enrolled: int) -> str:
+def in_a_crowd(reading: Mapping[str, Any], watch: str | None, enrolled: int, **less: bool) -> str:
     """What the evidence means in the largest crowd; empty where there is none to speak of.
 
     While a change is open it may be of somebody else, and claims nothing.
     """
     if reading.get("change"):
         return ""
-    return best_match(reading, enrolled) if watch is None else narrowed_sentence(reading, watch)
+    if watch is None:
+        return best_match(reading, enrolled)
+    return narrowed_sentence(reading, watch, **less)
 
 
 def among_enrolled(reading: Mapping[str, Any]) -> str:
@@ -198,16 +168,20 @@ def among_enrolled(reading: Mapping[str, Any]) -> str:
         >>> among_enrolled({"bits": 2.06, "ceiling": 5.64, "change": change})
         '2.1 of 5.6 bits, another voice since 1:47'
     """
-    bits, ceiling = closed_set(reading), reading.get("ceiling")
+    bits, ceiling = phrases.closed_set(reading), reading.get("ceiling")
     if bits is None or ceiling is None or not math.isfinite(bits):
         withheld = reading.get("withheld")
         return "no figure yet" if withheld is None else f"withheld: {clean(withheld, 40)}"
     words = f"{number(bits)} of {number(ceiling)} bits"
     if change := reading.get("change"):  # it claims nothing about anybody
-        return f"{words}, {voice_since(change)}"
-    said = odds(bits, ceiling, assumed=bool(reading.get("assumes_enrolled")))
+        return f"{words}, {phrases.voice_since(change)}"
+    said = phrases.odds(bits, ceiling, assumed=bool(reading.get("assumes_enrolled")))
     words = f"{words}, {said}"
-    return f"{words} if it is one of them, {IMPOSTOR}" if is_impostor(reading) else words
+    return (
+        f"{words} if it is one of them, {phrases.IMPOSTOR}"
+        if phrases.is_impostor(reading)
+        else words
+    )
 
 
 def protected_now(reading: Mapping[str, Any]) -> str:
@@ -225,11 +199,15 @@ def protected_now(reading: Mapping[str, Any]) -> str:
         >>> protected_now({"bits": 2.1})
         'protected: no figure yet'
     """
-    figure = protected_figure(reading)
+    figure = phrases.protected_figure(reading)
     if figure is None:
         return "protected: no figure yet"
     bits = bits_or_more(reading["protected"], f"{number(figure[0])} bits")
-    parts = [f"protected {bits}", fewer_in_words(reading), f"to {attacker_of(reading)}"]
+    parts = [
+        f"protected {bits}",
+        phrases.fewer_in_words(reading),
+        f"to {phrases.attacker_of(reading)}",
+    ]
     return ", ".join(part for part in parts if part)
 
 
@@ -250,16 +228,11 @@ def clean(value: object, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "~"
 
 
-# ----------------------------------------------------------------------------------------- summary
-# The summary of a run: the few lines left on a terminal when it is over.
+# --- The summary of a run: the few lines left on a terminal when it is over.
 
 
 def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
-    """Print the result of a run as a table on stdout.
-
-    Args:
-        records: the run, at least its ``start`` and its last ``reading``.
-    """
+    """Print the result of a run as a table on stdout."""
     from rich.table import Table
     from rich.text import Text
 
@@ -283,7 +256,7 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
     console.print(
         "In brackets: 95 % interval, by how far it depends on the people it was learnt from."
     )
-    if of_evidence(last):
+    if phrases.of_evidence(last):
         console.print(
             "It is no certainty: everybody whom the voice fits as well is counted. It assumes "
             "recordings like those that it was learnt from."
@@ -291,33 +264,35 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
     if last["assumes_enrolled"]:
         console.print("This confidence assumes that the speaker is enrolled: it may be misplaced.")
     if "style" in last["features"]:
-        console.print(f"{STYLE_CAVEAT[:1].upper()}{STYLE_CAVEAT[1:]}.")
+        console.print(f"{phrases.STYLE_CAVEAT[:1].upper()}{phrases.STYLE_CAVEAT[1:]}.")
     if last["beyond_grid"]:
         console.print("More speech than was learnt from: figures as for the longest length.")
 
 
 def _protected(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The protected side: the strongest attacker who was tried, and who that is."""
-    side, figure = start.get("protected"), protected_figure(last)
+    side, figure = start.get("protected"), phrases.protected_figure(last)
     if side is None or figure is None or last.get("bits") is None:
         return []
     bits = bits_or_more(last["protected"], f"{number(figure[0])} bits")
-    fewer = fewer_in_words(last)
+    fewer = phrases.fewer_in_words(last)
     limits = limits_in_words(figure[1], figure[2], cut=last["protected"].get("at_least"))
     said = f"{bits} {limits}{', ' if fewer else ''}{fewer}"
-    to = f"to {attacker_of(last)}"
+    to = f"to {phrases.attacker_of(last)}"
     name = f"through {clean(side.get('method', ''), 14)}"
     # a figure of an attacker who does not know the anonymiser is never read without the words
-    return [(name, f"{to} ({said})")] if uninformed(last) else [(name, said), ("that is", to)]
+    return (
+        [(name, f"{to} ({said})")] if phrases.uninformed(last) else [(name, said), ("that is", to)]
+    )
 
 
 def _promised(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What is promised of all of it, whoever attacks."""
-    said = promise_now(last)
+    said = phrases.promise_now(last)
     if not said:
         return []
     name = clean((start.get("declared") or {}).get("mechanism", ""), 14)
-    return [(name, said), ("that is", composed_in_words(start, last))]
+    return [(name, said), ("that is", phrases.composed_in_words(start, last))]
 
 
 def _print_disclosure_delay(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
@@ -334,7 +309,7 @@ def _print_disclosure_delay(console: Console, records: Sequence[Mapping[str, Any
     for name in ("reached", "clear at", "protected at", "disclosure_delay"):
         table.add_column(Text(name, style="dim"))
     for row in disclosure_delay:
-        table.add_row(*map(Text, delay_cells(row)))
+        table.add_row(*map(Text, phrases.delay_cells(row)))
     for each in ("", table, ""):
         console.print(each)
 
@@ -351,8 +326,8 @@ def _bits(
     """The figure shown first, what to compare it with, and each feature's part."""
     who = start.get("watch")
     label = "attacker's confidence" if who is None else f"{clean(who, 20)} disclosed"
-    name = f"evidence for {clean(who, 20)}" if who and of_evidence(last) else label
-    doubt = another_voice(last, None if who is None else clean(who, 20))
+    name = f"evidence for {clean(who, 20)}" if who and phrases.of_evidence(last) else label
+    doubt = phrases.another_voice(last, None if who is None else clean(who, 20))
     if begun is not None or doubt:
         label = name = "bits in the end"  # nobody knows of whom
     if last["bits"] is None:
@@ -364,23 +339,31 @@ def _bits(
         among = f"closed-set, of {start.get('speakers', 'few')}"
         rows = [
             *([("take care", doubt)] if doubt else []),
-            *([("of the last voice", voice_since(begun))] if begun is not None else []),
+            *([("of the last voice", phrases.voice_since(begun))] if begun is not None else []),
             (name, f"{bits_now(last)} {_limits(last, 'bits')}"),
             *([("in other words" if who else "in a crowd", crowd)] if crowd else []),
             *_spread(last),
             ("largest so far", f"{number(last['peak_bits'])} bits"),
-            *([(among, _closed_set(last))] if of_evidence(last) else []),
+            *(
+                [(among, f"{among_enrolled(last)} {_limits(last, 'closed_set_bits')}")]
+                if phrases.of_evidence(last)
+                else []
+            ),
         ]
     average = f"{number(last['expected_bits'])} bits {_limits(last, 'expected_bits')}"
-    rows.append(("closed-set average" if of_evidence(last) else "average at this length", average))
+    rows.append(
+        ("closed-set average" if phrases.of_evidence(last) else "average at this length", average)
+    )
     for name, feature in last["features"].items():
         rank = "" if feature["rank"] is None else f", {clean(who, 20)} at rank {feature['rank']:g}"
-        rows.append((f"by {clean(name, 17)}", f"{usable_in_words(name, feature['usable'])}{rank}"))
+        rows.append(
+            (f"by {clean(name, 17)}", f"{phrases.usable_in_words(name, feature['usable'])}{rank}")
+        )
     likely = ", ".join(f"{clean(name, 20)} {p:.0%}" for name, p in last["top"][:5])
     rows.append(("most probable", likely))
     if others := narrowed_names(None if doubt else last.get("bystanders")):
         rows.append((NARROWED, others))
-    if enrolled := enrolment(last):
+    if enrolled := phrases.enrolment(last):
         rows.append(("one of them at all", clean(enrolled, 300)))
     return rows
 
@@ -389,16 +372,12 @@ def _spread(last: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How far other voices lie apart, which the limits do not say."""
     if last.get("spread_low") is None:
         return []
-    return [("spread", spread_in_words(last))]
-
-
-def _closed_set(last: Mapping[str, Any]) -> str:
-    return f"{among_enrolled(last)} {_limits(last, 'closed_set_bits')}"
+    return [("spread", phrases.spread_in_words(last))]
 
 
 def _sound(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What was heard sounds like, and the templates where that is not the same."""
-    said, theirs = (condition_in_words(each.get("conditions")) for each in (last, start))
+    said, theirs = (phrases.condition_in_words(each.get("conditions")) for each in (last, start))
     if not said:
         return []
     apart = f"; the templates: {theirs}" if theirs and last.get("differs") else ""
@@ -407,23 +386,28 @@ def _sound(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str,
 
 def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """How much was heard, what was lost, and which alerts were raised."""
-    speech = f"{clock_time(last['speech'])} of it speech"
-    rows = [("heard", f"{clock_time(last['seconds'])}, {speech}")]
+    speech = f"{phrases.clock_time(last['speech'])} of it speech"
+    rows = [("heard", f"{phrases.clock_time(last['seconds'])}, {speech}")]
     if excluded := last.get("excluded_seconds"):
-        rows.append(("left out", f"{clock_time(excluded)} of speech: another voice was noticed"))
+        rows.append(
+            ("left out", f"{phrases.clock_time(excluded)} of speech: another voice was noticed")
+        )
     gaps = [record for record in records if record["type"] == "gap"]
     if gaps:
         seconds = sum(gap["lost_seconds"] or 0.0 for gap in gaps)
         reasons = ", ".join(dict.fromkeys(clean(gap["reason"], 40) for gap in gaps))
-        rows.append(("lost", f"{plural(len(gaps), 'gap')}, {seconds:.3g} s: {reasons}"))
+        rows.append(("lost", f"{phrases.plural(len(gaps), 'gap')}, {seconds:.3g} s: {reasons}"))
     for record in records:
         if record["type"] == "change":
-            rows.append(("change", f"{voice_since(record)}, noticed at {_when(record)}"))
+            at = phrases.clock_time(record["seconds"])
+            rows.append(("change", f"{phrases.voice_since(record)}, noticed at {at}"))
         elif record["type"] == "notice":
             rows.append(("note", clean(record["text"], 300)))
         elif record["type"] == "alert" and record["state"] == "raised":
             level = clean(record.get("level", "alert"), 10)
-            rows.append((level, f"{clean(record['rule'], 60)} at {clock_time(record['seconds'])}"))
+            rows.append(
+                (level, f"{clean(record['rule'], 60)} at {phrases.clock_time(record['seconds'])}")
+            )
         elif record["type"] == "end":
             rows += [("not done", clean(line, 300)) for line in record.get("failures", ())]
             if record.get("stopped"):
@@ -431,10 +415,6 @@ def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list
     return rows
 
 
-def _when(record: Mapping[str, Any]) -> str:
-    return clock_time(record["seconds"])
-
-
 def _limits(record: Mapping[str, Any], field: str) -> str:
-    cut = field == "bits" and of_evidence(record) and record.get("at_least")
+    cut = field == "bits" and phrases.of_evidence(record) and record.get("at_least")
     return limits_in_words(record[f"{field}_low"], record[f"{field}_high"], cut=cut)

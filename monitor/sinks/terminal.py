@@ -5,22 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from monitor import phrases
 from monitor.crowds import SCALE, axis_top, bits_or_more, with_article
-from monitor.phrases import (
-    another_voice,
-    attacker_of,
-    clock_time,
-    crossing_in_words,
-    fewer_in_words,
-    is_headline,
-    of_evidence,
-    plural,
-    promise_now,
-    protected_figure,
-    uninformed,
-)
 from monitor.sinks.summary import (
     alert_in_words,
     also_narrowed_down,
@@ -40,8 +29,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-# --------------------------------------------------------------------------------------- textcurve
-# A curve drawn with braille dots, two by four to a character.
+# --- A curve drawn with braille dots, two by four to a character.
 
 CROWD_COLUMNS = 1 + max(len(crowd.name) for crowd in SCALE)
 
@@ -58,6 +46,13 @@ _MEANING = {
     LINEAR: "linear",
     ROOT: "root guide",
     CHANCE: "chance",
+}
+LEFT = 7  # characters of the bits axis
+_STYLES = {
+    **dict.fromkeys((CEILING, CHANCE, " "), "default"),
+    **dict.fromkeys((PLATEAU, LINEAR, ROOT), "dim"),
+    THRESHOLD: "red",
+    PROTECTED: "yellow",
 }
 # Bit of the dot in column 0 or 1, row 0 (top) to 3, after U+2800.
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
@@ -79,13 +74,7 @@ class TextCurve:
         self._fresh: set[int] = set()
 
     def add(self, seconds: float, bits: float, *, fresh: bool = False) -> None:
-        """Add a point; one without length or figure is left out.
-
-        Args:
-            seconds: along the axis.
-            bits: the figure.
-            fresh: the evidence began afresh: the line does not come here from the point before.
-        """
+        """Add a point; one without length or figure is left out."""
         if seconds > 0 and math.isfinite(seconds) and math.isfinite(bits):
             place = math.floor(math.log10(seconds) * BINS_PER_DECADE)
             self._bins[place] = (seconds, bits)
@@ -169,15 +158,6 @@ def draw_curve(
 ) -> list[str]:
     """The curve as ``height`` lines of ``width`` characters, the top one first.
 
-    Args:
-        points: (seconds, bits), ascending; seconds > 0.
-        width: characters.
-        height: lines.
-        x_range: seconds at the left and right edge, on a log scale.
-        y_range: bits at the bottom and top edge.
-        levels: (bits, character) of horizontal lines drawn behind the curve.
-        breaks: seconds of points to which no line is drawn from the one before.
-
     Examples:
         >>> draw_curve([(1, 0.0), (10, 2.0)], width=4, height=2, x_range=(1, 10), y_range=(0, 2))
         ['  ⡠⠊', '⡠⠊  ']
@@ -207,8 +187,31 @@ def draw_curve(
     ]
 
 
-# ----------------------------------------------------------------------------------- terminal sink
-# The base of the sinks that draw for people on a terminal: when to draw, and what to keep.
+def draw_behind(
+    drawn: list[str],
+    curve: TextCurve,
+    mark: str,
+    x_range: tuple[float, float],
+    y_range: tuple[float, float],
+) -> list[str]:
+    """The drawing with a guide where nothing else is."""
+    lines = [list(line) for line in drawn]
+    (left, right), columns = x_range, len(lines[0])
+    for (x0, y0), (x1, y1) in pairwise(curve.points):
+        if x1 in curve.breaks:
+            continue
+        first, last = (
+            round(math.log(x / left) / math.log(right / left) * (columns - 1)) for x in (x0, x1)
+        )
+        for column in range(max(first, 0), min(last, columns - 1) + 1):
+            bits = y0 + (y1 - y0) * (column - first) / max(last - first, 1)
+            row = row_of(bits, len(drawn), y_range)
+            if y_range[0] <= bits < y_range[1] and lines[row][column] == " ":
+                lines[row][column] = mark
+    return ["".join(line) for line in lines]
+
+
+# --- The base of the sinks that draw for people on a terminal: when to draw, and what to keep.
 
 REFRESH_SECONDS = 0.1
 LINE_SECONDS = 10.0
@@ -248,6 +251,8 @@ class TerminalSink:
         self._told = ""
         self._live: Live | None = None
         self._closed = False
+        self._curve, self._lowest = TextCurve(), 0.0
+        self._before = self._speech = 0.0  # of evidence that has ended, and of the present one
         unicode = self.console.encoding.lower().replace("-", "").startswith("utf")
         if self.console.is_terminal and not self.console.is_dumb_terminal and unicode:
             from rich.live import Live
@@ -266,11 +271,11 @@ class TerminalSink:
             self.watch = None if record.get("watch") is None else str(record["watch"])
             self.enrolled = int(record.get("speakers") or 0)
             self.support_bits = record.get("support_bits")
-            self.evidence = of_evidence(record)
+            self.evidence = phrases.of_evidence(record)
             self.protected = clean((record.get("protected") or {}).get("method", ""), 24)
         elif kind == "reading":
             self.reading = record
-            self.evidence |= of_evidence(record)
+            self.evidence |= phrases.of_evidence(record)
             self._take(record)
         elif kind == "alert":
             self._alert(record)
@@ -344,16 +349,18 @@ class TerminalSink:
         if self._gaps <= SHOWN_GAPS:
             more = " (further gaps are only counted)" if self._gaps == SHOWN_GAPS else ""
             title, words = happened(record)
-            self._say(f"{title} at {clock_time(record.get('seconds') or 0.0)}: {words}{more}")
+            self._say(
+                f"{title} at {phrases.clock_time(record.get('seconds') or 0.0)}: {words}{more}"
+            )
 
     def _notice(self, record: Mapping[str, Any]) -> None:
         title, words = happened(record)
-        self._say(f"{title} at {clock_time(record.get('seconds') or 0.0)}: {words}")
+        self._say(f"{title} at {phrases.clock_time(record.get('seconds') or 0.0)}: {words}")
 
     def _change(self, record: Mapping[str, Any]) -> None:
         self._changes += 1
         if record.get("action") != "note":
-            self._begun = f"voice since {clock_time(record.get('since_seconds') or 0.0)}"
+            self._begun = f"voice since {phrases.clock_time(record.get('since_seconds') or 0.0)}"
         if self._changes <= SHOWN_GAPS:
             more = " (further ones are only counted)" if self._changes == SHOWN_GAPS else ""
             self._say(f"{': '.join(happened(record))}{more}")
@@ -362,18 +369,76 @@ class TerminalSink:
         level = float(record.get("bits") or 0.0)
         since = float(record.get("since_seconds") or 0.0)
         self.crossings.setdefault(level, {})[str(record.get("side"))] = since
-        known = record.get("delay_seconds") is None or not uninformed(self.reading)
-        whom = "" if known else f", from {attacker_of(self.reading)}"
-        self._say(f"{crossing_in_words(record)}{whom}")
+        known = record.get("delay_seconds") is None or not phrases.uninformed(self.reading)
+        whom = "" if known else f", from {phrases.attacker_of(self.reading)}"
+        self._say(f"{phrases.crossing_in_words(record)}{whom}")
 
     @property
     def doubt(self) -> str:
         """Whose bits these may not be, while a change is open."""
-        return another_voice(self.reading, None if self.watch is None else clean(self.watch, 16))
+        return phrases.another_voice(
+            self.reading, None if self.watch is None else clean(self.watch, 16)
+        )
 
     def _own(self, reading: Mapping[str, Any]) -> float | None:
         """The headline, where it is of the run's kind: a curve is of one figure."""
-        return reading.get("bits") if of_evidence(reading) == self.evidence else None
+        return reading.get("bits") if phrases.of_evidence(reading) == self.evidence else None
+
+    def _follow(self, record: Mapping[str, Any]) -> tuple[float, bool] | None:
+        """Add a reading to the curve: where it lies, and whether the evidence began afresh."""
+        bits, speech = self._own(record), record.get("speech")
+        if bits is None or speech is None or not math.isfinite(bits):
+            return None
+        if fresh := speech < self._speech:  # the axis does not go back
+            self._before += self._speech
+        self._speech = speech
+        self._curve.add(self._before + speech, bits, fresh=fresh)
+        self._lowest = min(self._lowest, bits)
+        return self._before + speech, fresh
+
+    def _chart(
+        self,
+        width: int,
+        rows: int,
+        levels: Sequence[tuple[float, str]],
+        behind: Sequence[tuple[TextCurve, str]] = (),
+        end: float | None = None,
+    ) -> list[Text]:
+        """The curve, its axes and a legend; without an ``end`` the axis doubles now and then."""
+        from rich.text import Text
+
+        points = self._curve.points
+        ceiling = self.reading.get("ceiling") or 1.0
+        y_range = low, high = min(0.0, self._lowest), self._top_bits(self._curve)
+        crowds = crowd_rows(rows, y_range) if self.evidence else {}
+        columns = width - LEFT - (CROWD_COLUMNS if crowds else 0)
+        left = points[0][0] if points else 1.0
+        last = max(points[-1][0], 4 * left) if points else 4.0
+        x_range = (left, max(last, end or 2.0 ** math.ceil(math.log2(last))))
+        tops = () if self.evidence else (ceiling,)
+        chance = [(0.0, CHANCE)] if low < 0 else []
+        drawn = draw_curve(
+            points, width=columns, height=rows, x_range=x_range, y_range=y_range,
+            levels=[*chance, *levels, *((bits, CEILING) for bits in tops)],
+            breaks=self._curve.breaks,
+        )  # fmt: skip
+        for curve, mark in behind:
+            drawn = draw_behind(drawn, curve, mark, x_range, y_range)
+        marks: dict[int, float] = {}
+        shown = [bits for bits, mark in levels if mark == THRESHOLD]
+        for bits in (high, *tops, low, 0.0, *shown):
+            if low <= bits <= high:
+                marks.setdefault(row_of(bits, rows, y_range), bits)
+        lines = []
+        for row, line in enumerate(drawn):
+            text = Text(f"{number(marks[row]) if row in marks else '':>6} ")
+            for mark in line:
+                text.append(mark, style=_STYLES.get(mark, "cyan"))
+            text.append(f" {crowds.get(row, '')}", style="dim")
+            lines.append(text)
+        lines.append(Text(" " * LEFT + axis(*x_range, columns), style="dim"))
+        lines.append(Text(f" {legend(drawn)}{crowd_legend(crowds)}", style="dim"))
+        return lines
 
     def _top_bits(self, curve: TextCurve) -> float:
         """What the bits axis reaches up to: evidence knows no ceiling."""
@@ -388,10 +453,13 @@ class TerminalSink:
         from rich.text import Text
 
         watch = None if self.watch is None else clean(self.watch, 16)
-        said = clean(in_a_crowd(self.reading, watch, self.enrolled), 200)
-        shorter = said.partition(" who would")[0]
-        fits = (each for each in (said, shorter) if len(each) < width)
-        said = next(fits, shorter.removeprefix("this voice ").removeprefix("your voice "))
+        shorter: tuple[dict[str, bool], ...] = (
+            {},
+            {"fit": False},
+            {"fit": False, "subject": False},
+        )
+        told = [clean(in_a_crowd(self.reading, watch, self.enrolled, **h), 200) for h in shorter]
+        said = next((each for each in told if len(each) < width), told[-1])
         lines = [Text(f" {said}")] if said else []
         if self.evidence:
             among = Text(f" closed-set, among the {self.enrolled or 'few'} enrolled: ", "dim")
@@ -405,13 +473,13 @@ class TerminalSink:
 
         if not self.protected:
             return []
-        figure = protected_figure(self.reading)
+        figure = phrases.protected_figure(self.reading)
         if figure is None:
             return [Text(" protected: no figure yet", style="bold")]
         bits = bits_or_more(self.reading["protected"], f"{number(figure[0])} bits")
-        fewer = fewer_in_words(self.reading)
+        fewer = phrases.fewer_in_words(self.reading)
         # of an attacker who does not know the anonymiser the words are the headline, not the bits
-        known = not uninformed(self.reading)
+        known = not phrases.uninformed(self.reading)
         text = Text(" ")
         text.append(f"protected {bits}", style="bold" if known else "")
         text.append(f", {fewer}" if fewer else "", style="bold")
@@ -420,7 +488,7 @@ class TerminalSink:
         text.append(f"  through {self.protected}", style="dim")
         lines = [
             text,
-            Text(f" to {attacker_of(self.reading)}", "yellow" if known else "bold yellow"),
+            Text(f" to {phrases.attacker_of(self.reading)}", "yellow" if known else "bold yellow"),
         ]
         if disclosure_delay := self._disclosure_delay(width):
             lines.append(Text(f" {disclosure_delay}"))
@@ -439,7 +507,7 @@ class TerminalSink:
         """What is promised of all that was heard so far, whoever attacks."""
         from rich.text import Text
 
-        said = promise_now(self.reading)
+        said = phrases.promise_now(self.reading)
         if not said:
             return []
         return [Text(f" {said}", "yellow" if self.reading["declared"]["empty"] else "")]
@@ -478,14 +546,15 @@ class TerminalSink:
         return f"watching {who}" if who else "an attacker's, if enrolled"
 
     def _place(self) -> str:
-        done = clock_time(self.reading.get("seconds") or 0.0)
-        return done if self.total_seconds is None else f"{done} of {clock_time(self.total_seconds)}"
+        done = phrases.clock_time(self.reading.get("seconds") or 0.0)
+        return (
+            done
+            if self.total_seconds is None
+            else f"{done} of {phrases.clock_time(self.total_seconds)}"
+        )
 
 
-# ---------------------------------------------------------------------------------------- terminal
-# What people see on stderr while a run goes on: a progress bar, or a live curve.
-#
-# Both take every record of a run, draw at most ten times a second, leave stdout alone, and turn
+# --- Both take every record of a run, draw at most ten times a second, leave stdout alone, and turn
 # into plain lines where stderr is no terminal.
 
 TICKS = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400)
@@ -546,22 +615,24 @@ class ReplayProgress(TerminalSink):
     def _parts(self) -> list[str]:
         speed, left = self.times_real_time, self.seconds_left
         return [
-            f"{self._place()} audio",
-            "" if speed is None else f"{speed_text(speed)} x real time",
-            f"{clock_time(left)} left" if left is not None and not self._closed else "",
+            self._place(),
+            "" if speed is None else speed_text(speed),
+            f"{phrases.clock_time(left)} left" if left is not None and not self._closed else "",
             bits_now(self.reading),
         ]
 
     def _line(self) -> str:
-        parts = [part for part in self._parts() if part]
+        place, speed, left, bits = self._parts()
+        parts = [f"{place} audio", speed and f"{speed} x real time", left, bits]
+        parts = [part for part in parts if part]
         if self.protected:
             parts.append(protected_now(self.reading))
-        if said := promise_now(self.reading):
+        if said := phrases.promise_now(self.reading):
             parts.append(said)
         return ", ".join(parts)
 
     def _last_words(self) -> str:
-        gaps = f", {plural(self._gaps, 'gap')}" if self._gaps else ""
+        gaps = f", {phrases.plural(self._gaps, 'gap')}" if self._gaps else ""
         return ", ".join(part for part in (self._line() + gaps, self._others) if part)
 
     def _view(self) -> RenderableType:
@@ -581,8 +652,7 @@ class ReplayProgress(TerminalSink):
         urgent = "bold yellow" if self.doubt or self.warned else "bold"
         style = "bold red" if self.raised and not self.doubt else urgent
         grid.add_row(
-            place.removesuffix(" audio"), speed.replace(" x real time", "x"), left,
-            Text(bits, style=style), bar,
+            place, speed and f"{speed}x", left, Text(bits, style=style), bar,
         )  # fmt: skip
         return grid
 
@@ -611,22 +681,13 @@ class LiveCurve(TerminalSink):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.threshold_bits = threshold_bits
-        self._curve = TextCurve()
-        self._lowest = 0.0
-        self._before = self._speech = 0.0
         super().__init__(total_seconds, console, clock)
 
     def _take(self, record: Mapping[str, Any]) -> None:
-        bits, speech = self._own(record), record.get("speech")
-        if bits is not None and speech is not None and math.isfinite(bits):
-            if fresh := speech < self._speech:  # afresh: the axis does not go back
-                self._before += self._speech
-            self._speech = speech
-            self._curve.add(self._before + speech, bits, fresh=fresh)
-            self._lowest = min(self._lowest, bits)
+        self._follow(record)
 
     def _alert(self, record: Mapping[str, Any]) -> None:
-        if is_headline(str(record.get("field")), self.reading):
+        if phrases.is_headline(str(record.get("field")), self.reading):
             self.threshold_bits = record.get("threshold")
         super()._alert(record)
 
@@ -641,7 +702,10 @@ class LiveCurve(TerminalSink):
         from rich.text import Text
 
         width, height = self.console.size
-        top = _top_rows(self.reading, self.watch, max(20, width - 2)) + self._caveat_lines()
+        top = (
+            top_rows(self.reading, self.watch, max(1, max(20, width - 2) - 25), 15, " ")
+            + self._caveat_lines()
+        )
         crowd = self._crowd_lines(width)
         # The cursor rests on a line of its own; banner, first figure, axis, legend and two blank
         # lines are 7.
@@ -663,17 +727,21 @@ class LiveCurve(TerminalSink):
         elif self.raised:
             rule, since = next(iter(self.raised.items()))
             text.append("   ")
-            text.append(f" ALERT {rule}, since {clock_time(since)} ", style="bold reverse red")
+            text.append(
+                f" ALERT {rule}, since {phrases.clock_time(since)} ", style="bold reverse red"
+            )
         elif self.warned:
             rule, since = next(iter(self.warned.items()))
             text.append("   ")
-            text.append(f" WARNING {rule}, since {clock_time(since)} ", style="bold reverse yellow")
+            text.append(
+                f" WARNING {rule}, since {phrases.clock_time(since)} ", style="bold reverse yellow"
+            )
         elif self.threshold_bits is not None:
             text.append(
                 f"   no alert (threshold {number(self.threshold_bits)} bits)", style="green"
             )
         if self._gaps:
-            text.append(f"   {plural(self._gaps, 'gap')}", style="yellow")
+            text.append(f"   {phrases.plural(self._gaps, 'gap')}", style="yellow")
         return text
 
     def _shown_first(self) -> Text:
@@ -688,58 +756,25 @@ class LiveCurve(TerminalSink):
         return text
 
     def _plot(self, width: int, rows: int) -> list[Text]:
-        from rich.text import Text
-
-        points = self._curve.points
-        ceiling = self.reading.get("ceiling") or 1.0
-        low, high = min(0.0, self._lowest), self._top_bits(self._curve)
-        crowds = crowd_rows(rows, (low, high)) if self.evidence else {}
-        width -= CROWD_COLUMNS if crowds else 0
-        left = points[0][0] if points else 1.0
-        end = max(points[-1][0], 4 * left) if points else 4.0
-        # Without a total the axis doubles now and then, so that the curve does not crawl.
-        right = max(end, self.total_seconds or 2.0 ** math.ceil(math.log2(end)))
-        levels = [(0.0, CHANCE)] if low < 0 else []
-        levels += [] if self.evidence else [(ceiling, CEILING)]
-        if self.threshold_bits is not None:
-            levels.insert(0, (self.threshold_bits, THRESHOLD))
-        drawn = draw_curve(
-            points, width=width - 6, height=rows, x_range=(left, right), y_range=(low, high),
-            levels=levels, breaks=self._curve.breaks,
-        )  # fmt: skip
-        marks: dict[int, float] = {}
-        shown = () if self.evidence else (ceiling,)
-        for bits in (high, *shown, low, 0.0, self.threshold_bits):
-            if bits is not None and low <= bits <= high:
-                marks.setdefault(row_of(bits, rows, (low, high)), bits)
-        lines = []
-        for row, line in enumerate(drawn):
-            text = Text(f"{number(marks[row]) if row in marks else '':>6} ")
-            text.append(line, style="cyan")
-            text.highlight_regex(f"{CEILING}+", "default")
-            text.highlight_regex(f"{THRESHOLD}+", "red")
-            text.append(f" {crowds.get(row, '')}", style="dim")
-            lines.append(text)
-        lines.append(Text(" " * 7 + axis(left, right, width - 6), style="dim"))
-        lines.append(Text(f" {legend(drawn)}{crowd_legend(crowds)}", style="dim"))
-        return lines
+        levels = [] if self.threshold_bits is None else [(self.threshold_bits, THRESHOLD)]
+        return self._chart(width + 1, rows, levels, end=self.total_seconds)
 
 
-def _top_rows(reading: Mapping[str, Any], watch: str | None, width: int) -> list[Text]:
+def top_rows(
+    reading: Mapping[str, Any], watch: str | None, room: int, wide: int, left: str = ""
+) -> list[Text]:
+    """The most probable speakers, a bar each of at most ``room`` characters."""
     from rich.text import Text
 
     rows = []
     for name, share in list(reading.get("top") or [])[:5]:
         share = 0.0 if share is None or not math.isfinite(share) else min(max(share, 0.0), 1.0)
         watched = str(name) == watch
-        label = f"{clean(name, 15)}{' *' if watched else ''}"
-        room = max(1, width - 25)
+        label = f"{left}{clean(name, wide)}{' *' if watched else ''}"
         bar = "█" * round(share * room) or "▏"
-        rows.append(
-            Text.assemble(
-                f" {label:<17} ", (f"{share:4.0%} ", "bold"), (bar, "red" if watched else "blue")
-            )
-        )
+        style = "red" if watched else "blue"
+        cell = f"{label:<{wide + 3 + len(left)}}"
+        rows.append(Text.assemble(cell, (f"{share:4.0%} ", "bold"), (bar, style)))
     return rows
 
 

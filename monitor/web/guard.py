@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# ------------------------------------------------------------------------------------------ access
-# Access control of the page: its token, the browsers' sessions, and limits on guessing.
+# --- Access control of the page: its token, the browsers' sessions, and limits on guessing.
 
 COOKIE = "monitor_page"
 LEAST_CHARACTERS = 12
@@ -184,8 +183,7 @@ def _network(address: str) -> str:
     return str(ipaddress.ip_network((known, 64), strict=False))
 
 
-# ------------------------------------------------------------------------------------------- guard
-# Who may see the page: which hosts it answers to, the token, and the headers of every answer.
+# --- Who may see the page: which hosts it answers to, the token, and the headers of every answer.
 
 CSP = (
     "default-src 'none'",

@@ -17,37 +17,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from monitor import phrases
 from monitor.alerts.rules import Forecast
 from monitor.crowds import SCALE, left_of, people
-from monitor.phrases import (
-    AT_ALL,
-    FEATURE_NAMES,
-    IMPOSTOR,
-    another_voice,
-    attacker_of,
-    caveat_of,
-    clock_time,
-    closed_set,
-    composed_in_words,
-    delay_cells,
-    enrolment,
-    fewer_in_words,
-    is_impostor,
-    odds,
-    of_evidence,
-    promise_now,
-    spread_in_words,
-    uninformed,
-    usable_in_words,
-    verdict,
-    voice_since,
-    whose_bits,
-)
 from monitor.sinks.summary import NARROWED, bits_now, happened, in_a_crowd, narrowed_names
 
-# ------------------------------------------------------------------------------------------- words
-# What the page says of a record, in the words of all views: a browser makes no sentences of its own
-# that stand here already.
+# --- What the page says of a record, in the words of all views.
 
 _MOST_TICKS = 64
 _EVENTS = ("alert", "gap", "notice", "change", "crossing")
@@ -55,10 +30,6 @@ _EVENTS = ("alert", "gap", "notice", "change", "crossing")
 
 def words_of(record: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
     """What there is to say of a record; nothing of one that makes no sense.
-
-    Args:
-        record: of any type.
-        start: of its run, where that is known.
 
     Examples:
         >>> start = {"type": "start", "watch": "ann", "ceiling": 5.64}
@@ -76,12 +47,14 @@ def words_of(record: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, A
         elif kind == "reading":
             said = _words_of_reading(record, start)
         elif kind == "end":
-            said = {"delay": [delay_cells(row) for row in record.get("disclosure_delay") or ()]}
+            said = {
+                "delay": [phrases.delay_cells(row) for row in record.get("disclosure_delay") or ()]
+            }
         elif kind in _EVENTS:
             title, words = happened(record)
             said = {"title": title, "words": words}
             if kind == "change":
-                said["voice"] = f"voice since {clock_time(record['since_seconds'])}"
+                said["voice"] = f"voice since {phrases.clock_time(record['since_seconds'])}"
             elif kind == "crossing":
                 delay = record.get("delay_seconds")
                 said["delay"] = None if delay is None else f"{delay:.3g} s"
@@ -94,63 +67,67 @@ def words_of(record: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, A
 
 def level_meaning(bits: float, start: Mapping[str, Any]) -> str:
     """What so many bits of the headline mean: of evidence one in 2^bits, whatever the crowd."""
-    if of_evidence(start):
+    if phrases.of_evidence(start):
         return f"one person in {people(float(f'{2.0**bits:.2g}'))}"
     ceiling = start.get("ceiling")
-    return "" if ceiling is None else odds(bits, ceiling, assumed=start.get("watch") is None)
+    return (
+        "" if ceiling is None else phrases.odds(bits, ceiling, assumed=start.get("watch") is None)
+    )
 
 
 def _words_of_start(start: Mapping[str, Any]) -> dict[str, Any]:
     ceiling, assumed = min(float(start["ceiling"]), _MOST_TICKS), start.get("watch") is None
     ticks = range(-_MOST_TICKS, int(ceiling + 0.05) + 1)
     return {
-        "ticks": {str(b): odds(b, ceiling, assumed=assumed).removesuffix(" sure") for b in ticks},
-        "chance": f"by guessing it would be {odds(0.0, ceiling)}",
+        "ticks": {str(b): phrases.odds(b, ceiling, assumed=assumed, short=True) for b in ticks},
+        "chance": f"by guessing it would be {phrases.odds(0.0, ceiling)}",
         "scale": [(crowd.bits, crowd.name) for crowd in SCALE],
         "people": {str(count): people(count) for count in start.get("among") or ()},
-        "features": FEATURE_NAMES,
-        "asked": AT_ALL,
+        "features": phrases.FEATURE_NAMES,
+        "asked": phrases.AT_ALL,
     }
 
 
 def _words_of_reading(reading: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
-    watch, ceiling, closed = start.get("watch"), reading.get("ceiling"), closed_set(reading)
+    watch, ceiling, closed = start.get("watch"), reading.get("ceiling"), phrases.closed_set(reading)
     change, others = reading.get("change"), reading.get("bystanders")
     withheld = reading.get("enrolled_withheld")
     said = {
         "now": bits_now(reading),
-        "left": left_of(reading) if of_evidence(reading) else "",
+        "left": left_of(reading) if phrases.of_evidence(reading) else "",
         "crowd": in_a_crowd(reading, watch, start.get("speakers") or 0),
-        "care": caveat_of(reading),
-        "enrolled": enrolment(reading),
-        "nobody": IMPOSTOR if is_impostor(reading) else "",
+        "care": phrases.caveat_of(reading),
+        "enrolled": phrases.enrolment(reading),
+        "nobody": phrases.IMPOSTOR if phrases.is_impostor(reading) else "",
         "unknown": withheld.partition("; ")[0] if withheld else "",
-        "attacker": attacker_of(reading),
-        "fewer": fewer_in_words(reading),
-        "uninformed": uninformed(reading),
-        "promise": promise_now(reading),
-        "composed": composed_in_words(start, reading),
+        "attacker": phrases.attacker_of(reading),
+        "fewer": phrases.fewer_in_words(reading),
+        "uninformed": phrases.uninformed(reading),
+        "promise": phrases.promise_now(reading),
+        "composed": phrases.composed_in_words(start, reading),
         "usable": {
-            name: usable_in_words(name, each["usable"])
+            name: phrases.usable_in_words(name, each["usable"])
             for name, each in (reading.get("features") or {}).items()
         },
     }
     if closed is not None and ceiling is not None:
-        said["odds"] = odds(closed, ceiling, assumed=watch is None)
-        said["verdict"] = verdict(closed, ceiling, watch)
+        said["odds"] = phrases.odds(closed, ceiling, assumed=watch is None)
+        said["verdict"] = phrases.verdict(closed, ceiling, watch)
     if change is not None:
-        said["voice"], said["whose"] = voice_since(change), whose_bits(reading, watch)
-        said["doubt"] = another_voice(reading, watch)
+        said["voice"], said["whose"] = (
+            phrases.voice_since(change),
+            phrases.whose_bits(reading, watch),
+        )
+        said["doubt"] = phrases.another_voice(reading, watch)
     elif others:
         among = f" (among {people(others[0]['people'])} people)"
         said["others"] = [NARROWED, f"{narrowed_names(others)}{among}"]
     if reading.get("spread_low") is not None:
-        said["spread"] = spread_in_words(reading)
+        said["spread"] = phrases.spread_in_words(reading)
     return said
 
 
-# ------------------------------------------------------------------------------------------ wakeup
-# An event that another thread sets and coroutines of the server's loop wait for.
+# --- An event that another thread sets and coroutines of the server's loop wait for.
 
 
 class Wakeup:
@@ -178,9 +155,6 @@ class Wakeup:
         event, self._event = self._event, asyncio.Event()
         event.set()
 
-
-# --------------------------------------------------------------------------------------------- hub
-# A bounded store of a run's records, numbered: one thread writes, any number of readers follow.
 
 RECENT = 1200
 """So many of the newest records are kept as they came: twenty minutes at one a second."""
@@ -298,13 +272,7 @@ class Hub:
         return self._last
 
     def after(self, since: int, most: int | None = None) -> list[NumberedRecord]:
-        """The records kept that are newer than an id, in order.
-
-        Args:
-            since: 0 for all.
-            most: where more readings than that are due, an even choice of them with the newest;
-                other records are never left out.
-        """
+        """The records kept that are newer than an id, in order."""
         with self._lock:
             found = self._entries[bisect_right(self._entries, since, key=lambda each: each.id) :]
         if most is None or len(found) <= most:
@@ -326,26 +294,23 @@ class Hub:
         """What is known besides the records: counts, the newest of each kind, the time left."""
         with self._lock:
             if self._state is None:
-                self._state = self._make_state()
-            return self._state
-
-    def _make_state(self) -> dict[str, Any]:
-        return {
-            "latest": dict(self._latest),
-            "counts": dict(self._counts),
-            "peaks": dict(self._peaks),
-            "lost_seconds": self._lost_seconds,
-            "raised": dict(self._raised),
-            "forecast": [
-                {
-                    "field": field,
-                    "threshold": bits,
-                    "seconds_left": forecast.seconds_left,
-                    "meaning": level_meaning(bits, self._latest.get("start", {})),
+                self._state = {
+                    "latest": dict(self._latest),
+                    "counts": dict(self._counts),
+                    "peaks": dict(self._peaks),
+                    "lost_seconds": self._lost_seconds,
+                    "raised": dict(self._raised),
+                    "forecast": [
+                        {
+                            "field": field,
+                            "threshold": bits,
+                            "seconds_left": forecast.seconds_left,
+                            "meaning": level_meaning(bits, self._latest.get("start", {})),
+                        }
+                        for (field, bits), forecast in sorted(self._forecasts.items())
+                    ],
                 }
-                for (field, bits), forecast in sorted(self._forecasts.items())
-            ],
-        }
+            return self._state
 
     def _note(self, kind: str, record: Mapping[str, Any]) -> None:
         """Count, and keep what a glance needs."""

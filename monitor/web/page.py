@@ -44,8 +44,7 @@ from monitor.web.guard import (
 )
 from monitor.web.hub import Hub, NumberedRecord, Wakeup
 
-# ----------------------------------------------------------------------------------------- metrics
-# The newest reading as Prometheus metrics.
+# --- The newest reading as Prometheus metrics.
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -166,8 +165,7 @@ def exposition(hub: Hub, clients: int = 0, clock: Callable[[], float] = time.mon
     return generate_latest(registry)
 
 
-# ------------------------------------------------------------------------------------ event stream
-# A run as server-sent events: every record has an id, and a reader that comes back goes on.
+# --- A run as server-sent events: every record has an id, and a reader that comes back goes on.
 
 MOST_BEHIND = 256
 PAUSE_SECONDS = 0.05
@@ -266,18 +264,13 @@ def _event(name: str, data: Any) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
 
 
-# ------------------------------------------------------------------------------------------ plotly
-# The plotly.js that the page draws with, and the style sheets that it brings itself.
+# --- The plotly.js that the page draws with, and the style sheets that it brings itself.
 
 _TEXT = re.compile(r"""\.textContent=(?:'([^'\\]*)'|"([^"\\]*)")""")
 
 
 def plotly_js() -> Path:
-    """The plotly.js of the installed plotly, which is not imported for it.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The plotly.js of the installed plotly, which is not imported for it."""
     spec = find_spec("plotly")
     path = Path(spec.origin or "").parent / "package_data" / "plotly.min.js" if spec else None
     if path is None or not path.is_file():
@@ -301,21 +294,14 @@ def styles_of(script: str) -> list[str]:
     ]
 
 
-# --------------------------------------------------------------------------------------------- app
-# The server's routes: the page, events, readings, metrics, logging in and out.
+# --- The server's routes: the page, events, readings, metrics, logging in and out.
 
 STATIC = Path(__file__).parent / "static"
 MOST_FORM_BYTES = 4096
 
 
 def make_app(hub: Hub, bound: str, access: Access | None = None) -> ASGIApp:
-    """The ASGI application of a page: its routes, behind a `Guard`.
-
-    Args:
-        hub: the records to show.
-        bound: the address that the server listens on.
-        access: who is let in; None lets everybody in who can reach the address.
-    """
+    """The ASGI application of a page: its routes, behind a `Guard`."""
     pages = _Pages(hub, access)
     plotly = plotly_js()
 
@@ -372,9 +358,13 @@ class _Pages:
         if answer is Answer.WRONG:
             return FileResponse(STATIC / "login.html", 401, headers={"x-monitor": "wrong token"})
         response = _see_page()
+        # to us, or to what stands in front of us
+        https = "https" in (
+            request.url.scheme, request.headers.get("x-forwarded-proto", "").lower()
+        )  # fmt: skip
         response.set_cookie(
             COOKIE, self._access.begin(), max_age=SESSION_SECONDS, httponly=True,
-            samesite="strict", secure=_is_https(request),
+            samesite="strict", secure=https,
         )  # fmt: skip
         return response
 
@@ -436,11 +426,6 @@ class _Pages:
         return PlainTextResponse("ok\n")
 
 
-def _is_https(request: Request) -> bool:
-    """Whether the browser speaks https, to us or to what stands in front of us."""
-    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "").lower())
-
-
 def _see_page() -> Response:
     return Response(status_code=303, headers={"location": "/"})
 
@@ -450,8 +435,7 @@ def _refused() -> Response:
     return PlainTextResponse(text, 401, headers={"www-authenticate": "Bearer"})
 
 
-# ------------------------------------------------------------------------------------- connections
-# Limits on the server's connections: how many, and how long one may do nothing.
+# --- Limits on the server's connections: how many, and how long one may do nothing.
 #
 # uvicorn limits requests, and a socket that never sends one uses up a descriptor all the same; its
 # one time limit ends with the first byte of the next request.
@@ -505,14 +489,6 @@ class Connections:
     So half a request, or none, never keeps anybody out: the one that has waited longest goes first,
     then the one that has not read its answer for longest. Only where all are being answered the
     newest is turned away.
-
-    Args:
-        most: how many.
-        request_seconds: for a whole request to arrive.
-        stalled_seconds: for a client to read on.
-
-    Attributes:
-        turned_away: how many found no room.
     """
 
     def __init__(
@@ -640,8 +616,7 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
         timer.cancel()
 
 
-# -------------------------------------------------------------------------------------------- page
-# A sink that shows a run in browsers: a hub, and a server in a thread of its own.
+# --- A sink that shows a run in browsers: a hub, and a server in a thread of its own.
 
 START_SECONDS = 10.0
 LAST_WORDS_SECONDS = 2.0

@@ -25,8 +25,7 @@ from monitor.sinks.jsonl import line_of
 from monitor.sinks.summary import alert_in_words
 from monitor.version import __version__
 
-# -------------------------------------------------------------------------------------------- bell
-# An alert rings the terminal's bell.
+# --- An alert rings the terminal's bell.
 
 
 class Bell:
@@ -53,8 +52,7 @@ class Bell:
         """Nothing is left to do."""
 
 
-# ----------------------------------------------------------------------------------------- command
-# An alert runs a command.
+# --- An alert runs a command.
 
 TIMEOUT_SECONDS = 60.0
 SECRETS = frozenset({"MONITOR_WEB_TOKEN", *(o.environment for o in ACTION_OPTIONS)} - {""})
@@ -120,8 +118,7 @@ def _stderr() -> int:
         return 2
 
 
-# ------------------------------------------------------------------------------------------ notify
-# An alert as a notification: desktop, mail, chat and a hundred other services, by apprise.
+# --- An alert as a notification: desktop, mail, chat and a hundred other services, by apprise.
 
 
 class Notify:
@@ -170,8 +167,7 @@ class Notify:
             raise DeliveryError("the service did not take it")
 
 
-# ----------------------------------------------------------------------------------------- webhook
-# An alert is sent to an address: one POST.
+# --- An alert is sent to an address: one POST.
 #
 # The standard library does it: a POST of three hundred bytes needs no extra to install, and waits
 # between attempts that end with the run, no redirect followed, and no secret of the address in a

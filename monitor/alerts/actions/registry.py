@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from monitor.protocols import AlertReceiver
 
-# ---------------------------------------------------------------------------------------- delivery
-# Hands alerts to a slow receiver from a thread of its own: the stream never waits for it.
+# --- Hands alerts to a slow receiver from a thread of its own: the stream never waits for it.
 
 MOST_WAITING = 100
 PATIENCE_SECONDS = 10.0
@@ -130,8 +129,7 @@ class BackgroundDelivery:
                 self._changed.notify_all()
 
 
-# ---------------------------------------------------------------------------------------- registry
-# The options by which alerts get a receiver: `--on-alert`, `--webhook`, `--notify`.
+# --- The options by which alerts get a receiver: `--on-alert`, `--webhook`, `--notify`.
 #
 # Every command that hears a stream offers them. One more is an entry here, and a class of its own
 # that is an `monitor.protocols.AlertReceiver`; it is imported when the option is given.

@@ -30,8 +30,9 @@ function connect() {
     drain();
   });
   source.addEventListener("record", (event) => {
-    run.take(Number(event.lastEventId.split("-")[1]), JSON.parse(event.data));
-    if (event.data.startsWith('{"type":"alert"')) spokenAt = 0; // said at once
+    const record = JSON.parse(event.data);
+    run.take(Number(event.lastEventId.split("-")[1]), record);
+    if (record.type === "alert") spokenAt = 0; // said at once
     if (run.end) {
       source.close();
       drain();
