@@ -416,13 +416,11 @@ class Style:
             elif unit.place is not None:
                 made.append(self._listed + unit.place)
             else:
-                made.append(self._other(unit.text))
+                lately = unit.text in self._lately
+                self._lately.append(unit.text)
+                letters = bisect_right(_LETTERS, len(unit.text))
+                made.append(_AGAIN if lately else len(_MARKS) + letters)
         return made
-
-    def _other(self, text: str) -> int:
-        lately = text in self._lately
-        self._lately.append(text)
-        return _AGAIN if lately else len(_MARKS) + bisect_right(_LETTERS, len(text))
 
     def _rate(self, begin: int) -> list[tuple[int, int, int]]:
         """The frame, bin and span, that a further word begun at this tick completes; or none."""

@@ -98,7 +98,8 @@ class Codebooks:
         rest = np.asarray(latents, np.float32)
         found = np.empty((len(rest), books), np.int64)
         for book in range(books):
-            projected = self._projected(rest, book)
+            matrix, bias = self._into[book]
+            projected = product(rest, matrix, 1) + bias
             if book == 0 and noise is not None:
                 projected = np.asarray(clipped(_unit(projected), self.clip) + noise, np.float32)
             found[:, book] = product(projected, self._directions[book], 1).argmax(axis=1)
@@ -119,10 +120,6 @@ class Codebooks:
         for book in range(codes.shape[1]):
             made += self._tables[book][codes[:, book]]
         return made
-
-    def _projected(self, latents: FloatArray, book: int) -> FloatArray:
-        matrix, bias = self._into[book]
-        return product(latents, matrix, 1) + bias
 
 
 def _unit(rows: FloatArray) -> FloatArray:

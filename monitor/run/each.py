@@ -196,12 +196,6 @@ def _of_itself(run: Run) -> list[str]:
     return [line.replace(name, "") for line in (*lost, *map(str, noticed))]
 
 
-def _protected(last: Mapping[str, Any]) -> dict[str, Any]:
-    side = last.get("protected") or {}
-    figures = {f"protected_{name}": side.get(name) for name in _PROTECTED}
-    return {**figures, "protected_by": side.get("by") or ""}
-
-
 class _Tally:
     """What the records of a run come to; goes on with a run that is gone on with."""
 
@@ -215,7 +209,10 @@ class _Tally:
             plain = {name: record.get(name) for name in ("seconds", "speech", *_FIGURES)}
             sound = record.get("conditions") or {}
             differs = " ".join(record.get("differs", ()))
-            self.figures = {**plain, **_protected(record), **sound, "differs": differs}
+            side = record.get("protected") or {}
+            protected = {f"protected_{name}": side.get(name) for name in _PROTECTED}
+            protected["protected_by"] = side.get("by") or ""
+            self.figures = {**plain, **protected, **sound, "differs": differs}
         elif record["type"] == "end":
             self.disclosure_delay = record.get("disclosure_delay", ())
         elif (

@@ -436,9 +436,9 @@ class Run(Managed):
         self.rules = list(rules(self.monitor) if callable(rules) else rules)
         self.notices += fit_rules(self.rules, self.actions, start, self.monitor)
         if self._ledger_file is not None:
-            self._session = self._ledger_file.session(
-                self.monitor, self._heard(), resume=self._resumed
-            )
+            each_once = dict.fromkeys(self.source.provenance() or ())
+            known = [part for part in each_once if part.hashes]
+            self._session = self._ledger_file.session(self.monitor, known, resume=self._resumed)
             self._stack.callback(self._session.close)
             self.actions.append(self._session)
         if self._log is not None and self._log.plain:
@@ -532,11 +532,6 @@ class Run(Managed):
         own = (self._session, anonymiser, self._crossings)
         kept = () if self._unfinished is None else self._unfinished.kept
         return [*(each for each in own if each is not None), *kept]
-
-    def _heard(self) -> list[Provenance]:
-        """The recordings, each once, that can be known again."""
-        parts = dict.fromkeys(self.source.provenance() or ())
-        return [part for part in parts if part.hashes]
 
     @property
     def locked(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
-from monitor.protocols import Provenance, Source, StreamInfo, TranscriptNote
+from monitor.protocols import Provenance, Source, TranscriptNote
 from monitor.sources.base import BaseSource, WrappedSource
 from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, Item
 
@@ -146,7 +146,13 @@ class Chain(BaseSource[Item]):
         self.sources = tuple(sources)
         self.labels = tuple(source.label for source in sources)
         more = len(sources) - 1
-        self.stream_info = _common(sources)
+        channels = [source.stream_info.channels for source in sources]
+        self.stream_info = replace(
+            sources[0].stream_info,
+            tracks=_common_features(sources),
+            channels=None if None in channels else min(each or 0 for each in channels),
+            noise=next(filter(None, (source.stream_info.noise for source in sources)), ""),
+        )
         self.label = f"{self.labels[0]} and {more} more" if more else self.labels[0]
 
     @property
@@ -191,17 +197,6 @@ class Chain(BaseSource[Item]):
         super().close()
         for source in self.sources:
             source.__exit__(None, None, None)
-
-
-def _common(sources: Sequence[Source]) -> StreamInfo:
-    """What all of them bring; the channels are those that each has."""
-    channels = [source.stream_info.channels for source in sources]
-    return replace(
-        sources[0].stream_info,
-        tracks=_common_features(sources),
-        channels=None if None in channels else min(each for each in channels if each is not None),
-        noise=next(filter(None, (source.stream_info.noise for source in sources)), ""),
-    )
 
 
 def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:

@@ -94,9 +94,11 @@ class Decoder(Managed):
         head = _opened(path)
         mp3 = path.suffix.lower() == ".mp3" or head.startswith((b"ID3", b"\xff"))
         self._quiet = _silenced_stderr if mp3 else nullcontext
+        # on POSIX systems the bytes of a name need not be UTF-8
+        given = os.fsencode(path) if os.name == "posix" else os.fspath(path)
         try:
             with self._quiet():
-                self._file = _Forward(_as_given(path))
+                self._file = _Forward(given)
         except (soundfile.LibsndfileError, OSError, TypeError, ValueError) as error:
             ffmpeg = f"; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
             known = path.suffix.lower()[1:] in _READ.replace(",", "").split()
@@ -170,11 +172,6 @@ def _opened(path: Path) -> bytes:
     if not head:
         raise SourceError(f"{file_name(path)} is empty; record it again or leave it out")
     return head
-
-
-def _as_given(path: Path) -> str | bytes:
-    """A name as libsndfile takes it; on POSIX systems its bytes need not be UTF-8."""
-    return os.fsencode(path) if os.name == "posix" else os.fspath(path)
 
 
 def _is_text(head: bytes) -> bool:

@@ -80,7 +80,9 @@ def read_header(value: Any, label: str) -> Header:
         if not is_mark(network):
             raise SourceError(f"{label}: the network of {name} must be a sha256 in hexadecimal")
     hashes, heard = value.get("hashes", []), value.get("heard", {})
-    if not isinstance(hashes, list) or not all(map(_is_hash, hashes)):
+    if not isinstance(hashes, list) or not all(
+        isinstance(each, str) and _HASH.fullmatch(each) for each in hashes
+    ):
         raise SourceError(f"{label}: hashes must be those of recording_hashes")
     if not isinstance(heard, dict):
         raise SourceError(f"{label}: heard must be an object")
@@ -89,10 +91,6 @@ def read_header(value: Any, label: str) -> Header:
         raise SourceError(f"{label}: noise must be a short text, such as laplace:15")
     lengths = {name: float(length) for name, length in seconds.items()}
     return Header(dict(sizes), lengths, dict(networks), tuple(hashes), heard, noise)
-
-
-def _is_hash(value: Any) -> bool:
-    return isinstance(value, str) and _HASH.fullmatch(value) is not None
 
 
 class PrecomputedFrames:

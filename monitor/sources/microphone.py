@@ -541,7 +541,8 @@ class Microphone(BaseSource[Block | Gap]):
             while True:
                 self.open()
                 yield from self._hear(recording)
-                if self._done:
+                over = self.seconds is not None and self._heard >= self.seconds - 1e-9
+                if over or self._stopped.is_set():
                     return
                 gap, back = self._wait()
                 yield gap
@@ -551,11 +552,6 @@ class Microphone(BaseSource[Block | Gap]):
         finally:
             self._stopped.clear()  # not before: it may have been stopped before its first block
             self._release()
-
-    @property
-    def _done(self) -> bool:
-        over = self.seconds is not None and self._heard >= self.seconds - 1e-9
-        return over or self._stopped.is_set()
 
     def _hear(self, recording: int) -> Iterator[Block | Gap]:
         """Everything from one opened device, until it goes or the stream is over."""

@@ -67,7 +67,9 @@ def read_header(read: Callable[[int], bytes]) -> WavHeader:
         if name == b"fmt ":
             kind = _kind(read(min(length, 40)))
             length -= min(length, 40)
-        _skip(read, length + length % 2)
+        length += length % 2
+        while length > 0 and (data := read(min(length, 1 << 16))):  # of no interest
+            length -= len(data)
     raise SourceError(f"the WAV in the pipe ends before its samples; {_ADVICE}")
 
 
@@ -107,11 +109,6 @@ def _kind(body: bytes) -> tuple[int, int, str]:
     if not channels or not rate or align != channels * ENCODINGS[encoding]:
         raise SourceError(f"the WAV in the pipe has a damaged header; {_ADVICE}")
     return rate, channels, encoding
-
-
-def _skip(read: Callable[[int], bytes], count: int) -> None:
-    while count > 0 and (data := read(min(count, 1 << 16))):
-        count -= len(data)
 
 
 TOLERATED_SECONDS = 0.1

@@ -522,14 +522,13 @@ class Among:
             "fitting": min(self.people / one_in, _MOST),
             "probability": self.probability,
             "favourite": None if self.favourite is None else list(self.favourite),
-            "favourite_one_in": self._favourite_one_in(),
+            # a small probability outlives six decimals so
+            "favourite_one_in": (
+                None
+                if self.favourite is None
+                else min(1.0 / max(self.favourite[1], 1.0 / _MOST), _MOST)
+            ),
         }
-
-    def _favourite_one_in(self) -> float | None:
-        """A small probability outlives six decimals so."""
-        if self.favourite is None:
-            return None
-        return min(1.0 / max(self.favourite[1], 1.0 / _MOST), _MOST)
 
 
 class CrowdEvidence(NamedTuple):
