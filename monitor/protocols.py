@@ -311,10 +311,8 @@ class LiveSource(Source, Protocol):
 class AudioDevice(Protocol):
     """An opened input device: what `monitor.sources.Microphone` needs of a sound library.
 
-    Attributes:
-        name: what the sound system calls it.
-        rate: samples per second.
-        channels: of each sample.
+    It has the ``name`` that the sound system calls it, samples per second and channels of each
+    sample.
     """
 
     name: str
@@ -398,11 +396,7 @@ class AlertRule(Stateful, Protocol):
     """Decides from the records of a run when to raise an alert, and when to clear it."""
 
     def update(self, record: Mapping[str, Any]) -> list[Alert]:
-        """Take the next record of the run.
-
-        Returns:
-            the alerts that it gives rise to, none as a rule.
-        """
+        """Take the next record of the run: the alerts that it gives rise to, none as a rule."""
 
 
 class AlertAction(Sink, Protocol):

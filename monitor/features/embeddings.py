@@ -191,11 +191,7 @@ _TAKES = (
 
 
 def network_bytes(path: Path) -> bytes:
-    """What a file of a network holds.
-
-    Raises:
-        StoreError: it cannot be read, is no plain file or far too large.
-    """
+    """What a file of a network holds; StoreError of no plain file, or one that is far too large."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe would never end

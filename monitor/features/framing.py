@@ -63,11 +63,7 @@ class Framer:
         self._rest: FloatArray = np.empty(0, np.float32)
 
     def push(self, samples: FloatArray) -> FloatArray:
-        """The frames that these further samples, shape (n,), complete.
-
-        Returns:
-            Shape (frames, length), float32; a read-only view in which frames share samples.
-        """
+        """The frames, (k, length), that further samples, (n,), complete: a read-only view."""
         heard = np.concatenate((self._rest, samples), dtype=np.float32)
         count = max(0, (heard.size - self.length) // self.hop + 1)
         # A copy, so that an hour pushed at once is not kept alive by its last few samples.

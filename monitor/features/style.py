@@ -243,11 +243,7 @@ def _longest_first(words: Iterable[str]) -> dict[str, None]:
 
 
 def _word(text: str, where: str) -> str:
-    """A word of a list, written as tokens are.
-
-    Raises:
-        UsageError: it could never be met with.
-    """
+    """A word of a list, written as tokens are; UsageError where it could never be met with."""
     tokens = StyleTokens().push(text)
     if len(tokens) > 1:
         raise UsageError(f"{where}: {text!r} is more than one word, write its parts")

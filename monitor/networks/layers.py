@@ -43,11 +43,7 @@ def int8(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
 
 
 def shipped_weights(path: Path, sha256: str) -> tuple[dict[str, AnyArray], str]:
-    """As ``read_weights``, of a file of the package that must have this sha256.
-
-    Raises:
-        StoreError: it is missing, damaged or another one.
-    """
+    """As ``read_weights``, of a file of the package that must have this sha256."""
     weights, found = read_weights(path)
     if found != sha256:
         raise StoreError(
@@ -57,11 +53,7 @@ def shipped_weights(path: Path, sha256: str) -> tuple[dict[str, AnyArray], str]:
 
 
 def read_weights(path: Path) -> tuple[dict[str, AnyArray], str]:
-    """The arrays of a file, int8 brought back to float32, and its sha256.
-
-    Raises:
-        StoreError: it cannot be read, or is no such file.
-    """
+    """The arrays of a file, int8 brought back to float32, and its sha256; or a StoreError."""
     try:
         with path.open("rb") as file:
             held = file.read(_MOST_BYTES + 1)
@@ -487,9 +479,5 @@ class StreamingNetwork(ABC):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a file of weights.
-
-        Raises:
-            StoreError: it cannot be read, or holds something else.
-        """
+        """Read a file of weights; StoreError where it cannot be read, or holds something else."""
         return cls(*read_weights(path))

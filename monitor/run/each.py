@@ -394,11 +394,7 @@ class SummaryFile(Managed):
         return bool(fingerprint) and row is not None and row["fingerprint"] == fingerprint
 
     def append(self, row: Mapping[str, str]) -> None:
-        """Write the line of one more recording, from `row_of`, and flush it to the disk.
-
-        Raises:
-            StoreError: it cannot be written.
-        """
+        """Write the line of one more recording, from `row_of`, and flush it to the disk."""
         try:
             self._write([row.values()])
         except OSError as error:

@@ -84,12 +84,7 @@ class Measurement:
 
     @classmethod
     def of(cls, records: Sequence[Mapping[str, Any]], notices: Sequence[Notice]) -> Measurement:
-        """Of a run that is over.
-
-        Args:
-            records: all of it, from ``start`` to ``end``.
-            notices: those of the `Run`.
-        """
+        """Of a run that is over, by all its records, from ``start`` to ``end``, and its notices."""
         start = records[0]
         readings = [record for record in records if record["type"] == "reading"]
         last = readings[-1] if readings else {}

@@ -549,11 +549,7 @@ class Run(Managed):
         return self.totals.gaps > 0 or (self._session is not None and self._session.incomplete)
 
     def to_end(self) -> RunTotals:
-        """Hear the source to its end.
-
-        Returns:
-            the counts of the whole run.
-        """
+        """Hear the source to its end; the counts of the whole run."""
         for _ in self:
             pass
         return self.totals

@@ -17,11 +17,7 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArra
 
 
 def check_frames(frames: Frames, features: Mapping[str, FeatureSpec]) -> None:
-    """Refuse frames of a stream that could not be learnt, before anything of it changes.
-
-    Raises:
-        UsageError: shapes, kinds, bins or ticks do not fit.
-    """
+    """Refuse (UsageError) frames that could not be learnt, before anything of a stream changes."""
     speech = np.asarray(frames.speech)
     if speech.ndim != 1 or speech.dtype != np.bool_:
         raise UsageError(

@@ -75,11 +75,7 @@ class CommonLength:
 def common_length(
     population: Population, rank_model: RankModel, watch: str | None, asked_seconds: float | None
 ) -> CommonLength:
-    """Choose D; ``asked_seconds`` where the user chose it.
-
-    Raises:
-        UsageError: fewer than two templates are that long.
-    """
+    """Choose D; ``asked_seconds`` where the user chose it, which two templates must have."""
     have = 0.0 if watch is None else float(population.template_seconds[population.index(watch)])
     if asked_seconds is not None:
         scoring = population.scoring(asked_seconds)

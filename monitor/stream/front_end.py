@@ -303,11 +303,7 @@ class WordCoverage:
 
 
 class BesideClock:
-    """Turns words and ready-made frames beside the clock into frames at their place on it.
-
-    Attributes:
-        begun: whether anything came.
-    """
+    """Turns words and ready-made frames beside the clock into frames at their place on it."""
 
     def __init__(self, front_end: FrontEnd) -> None:
         self._front_end = front_end

@@ -105,11 +105,7 @@ class StreamConditions:
         return plain, {"total": self._total}
 
     def restore(self, tick: int, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state`` that was taken at a tick of the stream.
-
-        Raises:
-            ValueError: it is none.
-        """
+        """Take up a ``state`` of a tick of the stream; ValueError where it is none."""
         if arrays["total"].shape != (ROW,):
             raise ValueError
         self._total, self._tick = arrays["total"], tick
@@ -273,11 +269,7 @@ class VoiceStretches:
         return {"whole": self._whole, "chosen": self.chosen}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state``.
-
-        Raises:
-            KeyError, ValueError: no stream has been cut so.
-        """
+        """Take up a ``state``; KeyError or ValueError where no stream has been cut so."""
         marks, kept, begun = (self._unpacked(f"{group}/", arrays) for group in _GROUPS)
         if len(marks) > _MOST_MARKS or not len(kept) == len(begun) <= 1:
             raise ValueError
@@ -396,11 +388,7 @@ class ReadingMaker:
         self.stream, self.peak = self.stream + 1, 0.0
 
     def assess(self, moments: Moments, stretches: VoiceStretches | None = None) -> list[Assessed]:
-        """Work out these moments together; none depends on another.
-
-        ``stretches``: where somebody else may have spoken, those count that say most of the
-        watched.
-        """
+        """Work out these moments together, by the stretches that say most of the watched."""
         attacker = self._attacker
         speech = moments.speech / TICKS_PER_SECOND
         parts = [Part.whole(moments)] if stretches is None else stretches.parts(moments)

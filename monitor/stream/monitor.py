@@ -54,11 +54,7 @@ from monitor.types import (
 
 @dataclass(frozen=True, slots=True)
 class MonitorSettings:
-    """What a `Monitor` was asked for that is the same at every second of a stream; named as there.
-
-    Raises:
-        UsageError: one of them makes no sense.
-    """
+    """What a `Monitor` was asked for, named as there; UsageError where it makes no sense."""
 
     step_seconds: float = 1.0
     channel: int | None = None
@@ -866,11 +862,7 @@ class Monitor:
         return {**plain, **own, **turns}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state``; the stream must then be fed from its first sample again.
-
-        Raises:
-            StoreError: the state is of other features.
-        """
+        """Take up a ``state``; the stream must then be fed from its first sample again."""
         self._begin()
         self._accumulator.restore(plain, arrays)
         self._turns.restore(plain, _under("change/", arrays))

@@ -96,11 +96,7 @@ class Bystanders:
 
 
 def bystanders_of(attacker: Attacker, watch: str | None, level: float) -> Bystanders:
-    """What names the bystanders of a stream, in the largest crowd of its attacker.
-
-    Raises:
-        UsageError: the level is no probability, or nothing was learnt to tell it by.
-    """
+    """What names bystanders in an attacker's largest crowd; UsageError where nothing tells them."""
     if attacker.support_bits is None:
         why = attacker.withheld or attacker.evidence_lacks
         raise UsageError(f"bystanders cannot be told: {why}")
