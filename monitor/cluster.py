@@ -348,8 +348,7 @@ def _quiet() -> Iterator[None]:
 
 _one_at_a_time = threading.Lock()
 """Of a worker: whatever its threads, one task has the processor and the environment."""
-_agreed: list[_Terms] = []
-"""Of a worker: the terms that it last agreed to."""
+_agreed: list[_Terms] = []  # of a worker: the terms that it last agreed to
 
 
 def _do(order: _Order) -> Any:

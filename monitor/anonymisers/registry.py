@@ -15,8 +15,7 @@ from monitor.anonymisers.utterance import Noise, Unchanged, Utterance
 from monitor.errors import UsageError
 from monitor.protocols import Anonymiser
 
-ANONYMISERS: dict[str, Callable[[str, Utterance], Anonymiser]] = {}
-"""What makes each, by its name."""
+ANONYMISERS: dict[str, Callable[[str, Utterance], Anonymiser]] = {}  # what makes each, by its name
 
 
 def register(name: str, makes: Callable[[str, Utterance], Anonymiser]) -> None:

@@ -77,8 +77,7 @@ class SessionFrames:
 
 # ------------------------------------------------------------------------------------------ voices
 
-UNITS_PER_SECOND = 10
-"""Calibration windows begin and end on tenths of a speech second."""
+UNITS_PER_SECOND = 10  # calibration windows begin and end on tenths of a speech second
 _UNIT_TICKS = 10
 _MOST_UNITS = 1e10  # thirty years: what is longer is a mistake
 
