@@ -48,12 +48,7 @@ def family_of(key: str) -> Family | None:
 
 
 def entry_of(key: str) -> FigureEntry | None:
-    """What is declared of a figure; None where nothing is.
-
-    Example:
-        >>> entry_of("linkage.pi_link_all").name
-        'pi_link'
-    """
+    """What is declared of a figure; None where nothing is."""
     family = family_of(key)
     return None if family is None else family.entry(key)
 

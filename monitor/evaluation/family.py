@@ -116,12 +116,10 @@ class EvaluationContext:
             replicates, then J with some left out; None where nothing is resampled.
         pool_weights: the same for the people of the pool.
         dev: scores of other speakers, to calibrate on.
-        replicates: B, as asked for; 0 for no limits.
-        seed: of the resamples.
+        replicates, seed: as asked for; no replicates, no limits.
         ties: how ranks treat equal scores.
         roles: what was anonymised.
-        epsilon: declared for one trial, nats.
-        delta: chance with which bounds on epsilon may fail.
+        epsilon, delta: declared for one trial, nats; chance with which bounds on it may fail.
         among: numbers of people, ascending.
         nothing: a family found that scores are not told from no evidence.
 
@@ -295,14 +293,10 @@ class FigureEntry:
 
 @dataclass(frozen=True)
 class FamilyResult:
-    """What a family found.
+    """The figures that a family found, in the order of the tables, and a sentence each on them.
 
-    Attributes:
-        figures: in the order of the tables.
-        notes: what to say of them, one sentence each.
-        conclusions: likewise, said after the notes of all families.
-        curves: what is drawn, by the name of an attribute of `monitor.plots.evaluation.Curves` or
-            of a `Drawing` of the family.
+    Conclusions are said after the notes of all families. Curves are drawn, by the name of an
+    attribute of `monitor.plots.evaluation.Curves` or of a `Drawing` of the family.
     """
 
     figures: Iterable[Figure]

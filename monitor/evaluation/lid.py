@@ -103,13 +103,10 @@ class Tempering:
 
 @dataclass(frozen=True)
 class SpeakerSums:
-    """The first K trials of every speaker who has as many.
+    """The first K trials of every speaker who has as many: their rows, shape (S', K).
 
-    Attributes:
-        matrix: the trials.
-        tested: index into `ScoreMatrix.tested`, shape (S',).
-        rows: of those trials, shape (S', K).
-        alike: R of the rule ``embedding`` after each number of trials, shape (S', K), or None.
+    `tested` is an index into `ScoreMatrix.tested`, (S',); `alike` R of the rule ``embedding`` after
+    each number of trials, (S', K), or None.
     """
 
     matrix: ScoreMatrix
@@ -293,10 +290,7 @@ class LidStyle:
     strength: float
 
 
-STYLES = {
-    "paper": LidStyle("paper", 0, False, np.inf),
-    "repo": LidStyle("repo", 1, True, 1.0),
-}
+STYLES = {"paper": LidStyle("paper", 0, False, np.inf), "repo": LidStyle("repo", 1, True, 1.0)}
 """The paper's text: plain logistic regression, prior log-odds removed. Its authors' later code:
 balanced classes, C = 1, ddof = 1."""
 
@@ -305,13 +299,9 @@ balanced classes, C = 1, ddof = 1."""
 class LidCalibration:
     """Weight and bias that turn row-normalised scores into log-likelihood ratios.
 
-    Attributes:
-        weight: w.
-        bias: b; it cancels in the posterior over speakers.
-        prior_odds: mated over non-mated scores it was fitted on; None for balanced classes.
-        ddof: of the row normalisation.
-        style: its name.
-        bounded: mated and non-mated scores separate: w is held by a penalty of C = 1.
+    The bias cancels in the posterior over speakers. Prior odds are mated over non-mated scores it
+    was fitted on, None for balanced classes. It is bounded where mated and non-mated scores
+    separate: the weight is then held by a penalty of C = 1.
     """
 
     weight: float
@@ -346,9 +336,7 @@ class LidCalibration:
 class CrossCalibration:
     """Where there is no dev matrix: each speaker's trials go by the other speakers' calibration.
 
-    Attributes:
-        fold: shape (T,), the fold of each trial.
-        calibrations: of each fold, fitted on the trials of all others.
+    Of the fold of each trial, (T,); that of each fold was fitted on the trials of all others.
     """
 
     fold: IntArray

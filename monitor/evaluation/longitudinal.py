@@ -178,7 +178,7 @@ def longitudinal(
     calibration: LidCalibration | CrossCalibration | None = None,
     as_rows: bool = True,
 ) -> LongitudinalCurve:
-    """What a speaker's first k trials disclose together.
+    """What a speaker's first k trials disclose together, under every rule.
 
     Args:
         matrix: the trials.
@@ -188,7 +188,7 @@ def longitudinal(
         longest: K; the median number of trials (at most 100) where not given. Speakers with fewer
             are left out, so that the same speakers stand behind every k.
         embeddings: shape (T, d), of the trials, for the rule ``embedding``.
-        dev_embeddings: of the development trials; needed where `dev` and `embeddings` are given.
+        dev_embeddings: of the development trials, likewise.
         folds: without `dev`.
         calibration: by `style`, of `dev` or across the speakers, where it was made already.
         as_rows: rows stand in the order of the streams they come from; else each speaker's trials
@@ -199,11 +199,9 @@ def longitudinal(
             and no `dev`.
 
     Example:
-        >>> random = np.random.default_rng(0)
-        >>> target = np.repeat(np.arange(20), 8)
+        >>> random, target = np.random.default_rng(0), np.repeat(np.arange(20), 8)
         >>> scores = random.normal(size=(160, 20)) + 1.5 * (target[:, None] == np.arange(20))
-        >>> curve = longitudinal(ScoreMatrix(scores, target))
-        >>> curve.mean_bits("sum")[[0, -1]].round(1)
+        >>> longitudinal(ScoreMatrix(scores, target)).mean_bits("sum")[[0, -1]].round(1)
         array([1.4, 4.3])
     """
     if dev is not None and (embeddings is None) != (dev_embeddings is None):

@@ -13,10 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Experiment", "ExperimentSettings", "experiment"]
 
-_HOMES = {
-    "report": "Experiment",
-    "running": "experiment",
-    "settings": "ExperimentSettings",
-}
+_HOMES = {"report": "Experiment", "running": "experiment", "settings": "ExperimentSettings"}
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

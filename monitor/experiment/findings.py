@@ -33,12 +33,8 @@ class Contrast:
 class Surface:
     """MeanD of one system over T and D, of one panel: every cell is of the same people.
 
-    Attributes:
-        system: a feature, or the joint.
-        panel: who takes part.
-        lengths: T, ascending, where the system has trials at every D.
-        template_lengths: D, ascending.
-        found: by T and D what `monitor.experiment.cells.measure` says.
+    Lengths are ascending, those of tests where the system has trials at every D; `found` is by T
+    and D what `monitor.experiment.cells.measure` says.
     """
 
     system: str

@@ -31,8 +31,7 @@ class Experiment:
 
     Attributes:
         name: of the corpus.
-        settings: what was asked for.
-        panels: who took part.
+        settings, panels: what was asked for, and who took part.
         cells: what was measured, those of the tables first.
         findings: what it says in words.
         frame_counts: by feature how often each bin was heard.

@@ -137,13 +137,10 @@ def _check(epsilon: float, windows: int, delta: float) -> None:
 
 
 def clopper_pearson(hits: int, trials: int, tail: float = 0.025) -> tuple[float, float]:
-    """Limits that a proportion passes with at most probability `tail` on each side.
+    """Limits that a proportion passes with at most probability `tail`, below 0.5, on each side.
 
     Clopper and Pearson (1934). Exact for independent trials only; 0 below no hit, 1 above nothing
     but hits.
-
-    Raises:
-        UsageError: counts that do not fit, or a tail outside (0, 0.5).
 
     Example:
         >>> [round(limit, 4) for limit in clopper_pearson(30, 1000)]
@@ -170,14 +167,10 @@ DELTA = 1e-4
 def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike) -> FloatArray:
     """Privacy loss at an operating point, VoxGuard eq. (5), without delta.
 
-    ``max(ln(TPR / FPR), ln((1 - FPR) / (1 - TPR)))``. A lower bound on the mechanism's epsilon, up
-    to sampling error: use `epsilon_lower_nats` to claim one. (VoxGuard calls it an upper bound.)
-
-    Rates of one shape; infinite where nobody is accepted by mistake or missed, below 0 where the
-    attacker is worse than chance; ``0 / 0`` counts as no loss.
-
-    Raises:
-        UsageError: a rate outside 0 to 1.
+    ``max(ln(TPR / FPR), ln((1 - FPR) / (1 - TPR)))``: infinite where nobody is accepted by mistake
+    or missed, below 0 where the attacker is worse than chance; ``0 / 0`` counts as no loss. A lower
+    bound on the mechanism's epsilon, up to sampling error: use `epsilon_lower_nats` to claim one.
+    (VoxGuard calls it an upper bound.) UsageError where a rate lies outside 0 to 1.
 
     Example:
         >>> epsilon_nats([0.5, 0.5, 0.0], [0.01, 0.0, 0.0]).round(3).tolist()
@@ -210,17 +203,12 @@ def epsilon_lower_nats(
     hits: int, mated: int, false_alarms: int, non_mated: int, delta: float = DELTA, *,
     tail: float = 0.025,
 ) -> float:  # fmt: skip
-    """What the mechanism's epsilon is at least, with 95 % confidence.
+    """What the mechanism's epsilon is at least, with 95 % confidence; 0 or more nats.
 
-    Each rate is moved against the attacker to its one-sided Clopper-Pearson limit, and delta is
-    taken off, as (epsilon, delta)-privacy allows it. Valid for one threshold that was not searched
-    for, and for independent trials.
-
-    Of mated scores, accepted and all, and of non-mated ones likewise; `tail` is the error of each
-    of the two limits. At least 0 nats.
-
-    Raises:
-        UsageError: counts that do not fit, or delta outside [0, 1).
+    Of mated scores, accepted and all, and of non-mated ones likewise. Each rate is moved against
+    the attacker to its one-sided Clopper-Pearson limit, of error `tail`, and delta is taken off, as
+    (epsilon, delta)-privacy allows it. Valid for one threshold that was not searched for, and for
+    independent trials. UsageError of counts that do not fit, or delta outside [0, 1).
 
     Example:
         >>> round(epsilon_lower_nats(30, 1000, 0, 99_000), 3)

@@ -101,9 +101,6 @@ def kl_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
 
     Infinite where the rank model calls an observed rank impossible.
 
-    Raises:
-        UsageError: shapes differ, or as `rank_statistics`.
-
     Example:
         >>> kl_bits(np.array([1.0, 0.0]), np.array([0.5, 0.5]))
         1.0
@@ -119,9 +116,6 @@ def rank1_match_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
     """``|log2(p_1 / gamma_1)|``: how well a rank model meets the most important rank.
 
     Infinite where only one of the two calls rank 1 impossible.
-
-    Raises:
-        UsageError: shapes differ, or as `rank_statistics`.
 
     Example:
         >>> rank1_match_bits(np.array([1.0, 0.0]), np.array([0.5, 0.5]))
@@ -150,12 +144,7 @@ def null_bias_bits(speakers: int, trials: float) -> float:
 
 
 def ceiling_bits(speakers: int) -> float:
-    """log2 N: nobody discloses more among N speakers.
-
-    Example:
-        >>> ceiling_bits(8)
-        3.0
-    """
+    """log2 N: nobody discloses more among N speakers."""
     if speakers < 1:
         raise UsageError("there is no ceiling without speakers: give at least 1")
     return float(np.log2(speakers))

@@ -89,9 +89,6 @@ def total_bits(bits: FloatArray, beside: FloatArray | float = 0.0) -> FloatArray
 def posterior_among(bits: FloatArray, people: float) -> FloatArray:
     """``p_j(M)`` of N enrolled among M people, shape (R, N); what is left to 1 is everybody else's.
 
-    Raises:
-        UsageError: M is less than N.
-
     Example:
         >>> posterior_among(np.array([[11.0, -3.0]]), 1e6).round(4)
         array([[0.002, 0.   ]])

@@ -137,14 +137,11 @@ def pairs_of(times: IntArray, pitches: IntArray, *, backwards: bool = False) -> 
 
 @dataclass(frozen=True, slots=True)
 class LandmarkMatch:
-    """Where a stretch of audio was found.
+    """Where a stretch of audio was found: in which recording, and how many times as fast.
 
-    Attributes:
-        source: number of the recording.
-        speed: how many times as fast it was heard; negative: backwards.
-        hits: pairs found at this place.
-        cells: half seconds of the stretch with two of them or more.
-        chance: pairs that any other place of that recording has, on average: many where both hum.
+    A negative speed is backwards. Hits are pairs found at this place, cells half seconds of the
+    stretch with two of them or more, and chance what any other place of that recording has on
+    average: many where both hum.
     """
 
     source: int

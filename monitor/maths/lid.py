@@ -71,9 +71,6 @@ def log_likelihood_ratios(
 
     Prior odds are target over non-target trials that the logistic regression was fitted on; None
     where it was fitted on balanced classes.
-
-    Raises:
-        UsageError: as `normalise_rows`, or odds that are not positive.
     """
     if prior_odds is not None and not prior_odds > 0:
         raise UsageError("prior odds are targets over non-targets: give a positive number")
@@ -88,12 +85,8 @@ def local_information_bits(
     """``log2(N p_target)`` under the softmax of the calibrated scores.
 
     Bias and prior cancel in the softmax; they are taken so that the paper's steps can be followed.
-
     Of scores (..., N) and the column of the true speaker, a number or (...), bits (...): negative
     where another candidate looks likelier than chance, 0 where the scores do not differ.
-
-    Raises:
-        UsageError: as `log_likelihood_ratios`, or a target outside the columns.
 
     Example:
         >>> row = np.array([0.9, 0.7, 0.4, 1.1, 1.2, 0.4])
@@ -128,9 +121,6 @@ def normalised_ceiling_bits(speakers: int, weight: float, ddof: int = 0) -> floa
 
     ``log2 N - log2(1 + (N - 1) exp(-w N / sqrt(N - 1)))``; with ddof = 1, ``sqrt(N)`` for
     ``N / sqrt(N - 1)``.
-
-    Raises:
-        UsageError: fewer than two speakers, or another ddof.
 
     Example:
         >>> round(normalised_ceiling_bits(2, 1.0), 3)

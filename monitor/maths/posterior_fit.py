@@ -122,6 +122,11 @@ class Trials:
         """S, the calibration speakers behind the trials."""
         return int(np.unique(self.speaker).size)
 
+    @property
+    def per_speaker(self) -> float:
+        """Trials of a speaker, on average."""
+        return self.speaker.size / self.speakers
+
     def posterior(self, weights: FloatArray, floor: FloatArray) -> FloatArray:
         """Each candidate's probability (n, N), under lambda (n, F) and e (n,) of each trial."""
         evidence = np.einsum("nf,nfj->nj", weights, self.behind)
@@ -209,11 +214,7 @@ def _loss_and_slopes(
 
 
 def _polish(
-    trials: Trials,
-    start: FloatArray,
-    floor: float,
-    prior: FloatArray,
-    anchor: Anchor | None = None,
+    trials: Trials, start: FloatArray, floor: float, prior: FloatArray, anchor: Anchor | None = None
 ) -> LogitFit:
     """Descend from the best grid point, in log lambda and log e."""
     from scipy.optimize import minimize
@@ -272,25 +273,15 @@ def fit(trials: Trials, prior: FloatArray | None = None, anchor: Anchor | None =
     points = lines.reshape(-1, lines.shape[2])
     table = _Table(trials, points, int(trials.speaker.max()) + 1, smallest_floor(trials.speakers))
     prior = np.zeros(lines.shape[2]) if prior is None else prior
-    total = table.loss.sum(axis=0) + _pull(trials, points, prior)[:, None]
+    total = table.loss.sum(axis=0) + np.asarray(points @ prior * trials.per_speaker)[:, None]
     if anchor is not None:
-        total += anchor.rank_model.cost(points, table.floors)[0] * _each(trials)
+        total += anchor.rank_model.cost(points, table.floors)[0] * trials.per_speaker
     found = []
     # the loss has local optima, a feature alone among them: descend from the best of every line
     for line, loss in zip(lines, np.split(total, len(lines)), strict=True):
         point, floor = divmod(int(loss.argmin()), table.floors.size)
         found.append(_polish(trials, line[point], float(table.floors[floor]), prior, anchor))
     return min(found, key=lambda each: each.loss)
-
-
-def _pull(trials: Trials, points: FloatArray, prior: FloatArray) -> FloatArray:
-    """What the prior adds to a sum of losses over the trials, shape (points,)."""
-    return np.asarray(points @ prior * _each(trials))
-
-
-def _each(trials: Trials) -> float:
-    """Trials of a speaker."""
-    return trials.speaker.size / trials.speakers
 
 
 def _near_grid(centre: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -364,9 +355,9 @@ def fit_replicates(
     weights = np.concatenate([np.ones((1, speakers)), weights])
     total = np.tensordot(weights, table.loss, axes=1)
     if prior is not None:
-        total += _pull(trials, grid, prior)[:, None]
+        total += np.asarray(grid @ prior * trials.per_speaker)[:, None]
     if anchor is not None:
-        total += anchor.cost(grid, table.floors) * _each(trials)
+        total += anchor.cost(grid, table.floors) * trials.per_speaker
     total = total.reshape(-1, *shape)
     best = total.reshape(total.shape[0], -1).argmin(axis=1)
     index = np.stack(np.unravel_index(best, shape))

@@ -113,12 +113,7 @@ _CHUNK = 1 << 19
 
 
 def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
-    """Log-probability of every rank, shape (..., N), index 0 is rank 1.
-
-    Args:
-        alpha: first parameter, > 0, shape (...).
-        beta: second parameter, > 0; broadcast with alpha.
-        speakers: N >= 2.
+    """Log-probability of every rank, of alpha and beta > 0, (...): (..., N), index 0 is rank 1.
 
     Raises:
         UsageError: a parameter is not a positive number, or N < 2.
@@ -136,9 +131,6 @@ def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
 def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
     """`log_pmf` of single ranks, 1 to N, broadcast with the parameters.
 
-    Raises:
-        UsageError: as `log_pmf`, or a rank outside 1..N.
-
     Example:
         >>> round(float(np.exp(log_pmf_at(1.0, 2.0, 3, 1))), 12)
         0.5
@@ -150,10 +142,7 @@ def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike
 
 
 def binomial_log_pmf(p: ArrayLike, speakers: int) -> _Doubles:
-    """Log-probability of every rank where each impostor wins with probability p, shape (...).
-
-    Returns:
-        shape (..., N); minus infinity where a rank is impossible.
+    """Log-probability of every rank, (..., N), where each impostor wins with probability p, (...).
 
     Raises:
         UsageError: p outside [0, 1], or N < 2.
@@ -168,9 +157,6 @@ def binomial_log_pmf(p: ArrayLike, speakers: int) -> _Doubles:
 
 def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
     """`binomial_log_pmf` of single ranks, 1 to N, broadcast with p.
-
-    Raises:
-        UsageError: as `binomial_log_pmf`, or a rank outside 1..N.
 
     Example:
         >>> round(float(np.exp(binomial_log_pmf_at(0.5, 3, 2))), 12)
@@ -406,12 +392,9 @@ _HELD = 1e5
 
 
 def loss_values(shares: _Doubles, log: _Doubles, loss: str) -> _Doubles:
-    """The loss of each rank model: nats for LL and CLL, squared probability for the others.
+    """The loss of log-probabilities (..., N), of a histogram that sums to one, by one of `LOSSES`.
 
-    Args:
-        shares: histogram that sums to one, shape (N,).
-        log: log-probabilities of the rank models, shape (..., N).
-        loss: of `LOSSES`.
+    Nats for LL and CLL, squared probability for the others.
 
     Example:
         >>> float(loss_values(np.array([1.0, 0.0]), np.log([0.5, 0.5]), "MS"))
@@ -505,8 +488,8 @@ class RankFit:
     """A rank model, and how it was found.
 
     Attributes:
-        alpha: first parameter; where ``binomial``, the chance p that an impostor wins.
-        beta: second parameter; where ``binomial``, 1 - p.
+        alpha, beta: of the model; where ``binomial``, the chance p that an impostor wins, and 1 -
+            p.
         binomial: the histogram is no wider than a binomial: (alpha, beta) would run away.
         loss: the loss that was minimised (``"LL"`` where ``"CLL"`` made no sense).
         value: its value: nats a trial for LL and CLL, squared probability for the others.

@@ -94,17 +94,15 @@ def conformal_threshold(maxima: FloatArray, share: float) -> float:
     the last is larger than that with a probability of at most q, and of exactly
     ``floor((n + 1) q) / (n + 1)`` where no two are equal. To *equal* it is no crossing: maxima that
     stop at a common bound are ties, and compared by >= they would all cross. Marginally: over the
-    draw of the n as well as of the one more.
+    draw of the n as well as of the one more. A stream that never had a value counts as -inf.
 
     Raises:
-        UsageError: a share not over 0 and under 1, fewer maxima than it needs, or one that is no
-            number. A stream that never had a value counts as -inf.
+        UsageError: a share not over 0 and under 1, too few maxima for it, or one that is no number.
 
-    Examples:
-        >>> conformal_threshold(np.arange(1.0, 20.0), 0.05)
-        19.0
-        >>> conformal_threshold(np.arange(1.0, 20.0), 0.2)
-        16.0
+    Example:
+        >>> maxima = np.arange(1.0, 20.0)
+        >>> conformal_threshold(maxima, 0.05), conformal_threshold(maxima, 0.2)
+        (19.0, 16.0)
     """
     needed = fewest_maxima(share)
     maxima = np.asarray(maxima, dtype=np.float64)

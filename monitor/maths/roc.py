@@ -21,12 +21,10 @@ _Doubles: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many scores of each kind lie in each cell, cells in ascending order of score.
+    """How many scores of each kind lie in each of G cells, in ascending order of score.
 
-    Attributes:
-        cuts: shape (G - 1,), where a new cell begins: cell g holds ``cuts[g - 1] <= s < cuts[g]``.
-        mated: shape (..., G), whole numbers as float64; leading axes are resamples.
-        non_mated: shape (..., G).
+    Cell g holds ``cuts[g - 1] <= s < cuts[g]``. Counts are whole numbers as float64, shape (...,
+    G); leading axes are resamples.
     """
 
     cuts: FloatArray
@@ -112,12 +110,8 @@ _PASSES = 64
 class Blocks:
     """Blocks of cells that share one calibrated value, of all replicates one after the other.
 
-    Attributes:
-        mated: shape (K,), how many mated scores are in each block.
-        non_mated: shape (K,).
-        replicate: shape (K,), which replicate a block belongs to, ascending; blocks of one are in
-            ascending order of score.
-        replicates: how many replicates there are.
+    Shape (K,): how many mated and non-mated scores are in each, and which of so many replicates it
+    belongs to, ascending; blocks of one are in ascending order of score.
     """
 
     mated: FloatArray
@@ -139,11 +133,8 @@ class Blocks:
 def pool(mated: FloatArray, non_mated: FloatArray) -> Blocks:
     """Pool neighbouring cells until the share of mated scores rises from block to block.
 
-    Whole numbers are compared exactly.
-
-    Args:
-        mated: shape (..., G), counts in ascending order of score; leading axes are replicates.
-        non_mated: shape (..., G). Cells in which both are zero are left out.
+    Of counts (..., G) in ascending order of score; leading axes are replicates. Whole numbers are
+    compared exactly; cells in which both are zero are left out.
 
     Example:
         >>> blocks = pool(np.array([0.0, 2.0, 1.0, 5.0]), np.array([9.0, 1.0, 3.0, 0.0]))
@@ -188,13 +179,9 @@ def _stacked(hits: _Doubles, misses: _Doubles, owner: IntArray, replicates: int)
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The highest scores in descending order; all others lie below the last.
+    """The highest of `total` scores in descending order; all others lie below the last.
 
-    Attributes:
-        values: shape (K,), descending.
-        owner: shape (K,), whose score each is.
-        counts: shape (K,), for how many equal scores of that owner it stands.
-        total: n, how many scores there were in all.
+    Shape (K,): whose score each is, and for how many equal ones of that owner it stands.
     """
 
     values: FloatArray
@@ -213,11 +200,9 @@ class Tail:
 
 
 class Highest:
-    """Collects the highest scores out of blocks, in memory for about twice that many.
+    """Collects at least so many of the highest scores of S owners, in memory for about twice that.
 
-    Args:
-        keep: how many at least; what equals the last value is all counted.
-        owners: S, of how many owners.
+    What equals the last value is all counted.
 
     Example:
         >>> highest = Highest(keep=2, owners=2)
@@ -273,15 +258,10 @@ class Highest:
 
 
 class RunningWeights:
-    """Running sums of B weightings along K ordered entries, without B x K numbers.
+    """Running sums of B weightings (B, S) of owners along K ordered entries, without B x K numbers.
 
-    The entries are cut into about sqrt(K) stretches, whose sums are one matrix product; only the
-    stretch that is asked about is added up entry by entry.
-
-    Args:
-        owner: shape (K,).
-        counts: shape (K,), for how many each entry stands.
-        weights: shape (B, S), how often each owner counts.
+    Each entry stands for a count. They are cut into about sqrt(K) stretches, whose sums are one
+    matrix product; only the stretch that is asked about is added up entry by entry.
 
     Example:
         >>> running = RunningWeights(np.array([0, 1, 0]), np.ones(3), np.array([[1.0, 2.0]]))

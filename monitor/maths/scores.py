@@ -25,15 +25,15 @@ class Similarity:
 
     Attributes:
         name: how it is called in stores and on the command line.
-        additive: True where the score grows with the evidence (a log-likelihood does). It is then
-            an exact sum too: the same for one stream as for many at once.
-        prepare: templates, shape (N, M) counts or sums -> prepared templates, shape (N, M).
-            With ``by_slice`` shape (N, S, M): the template's slices, each for itself.
-        score: prepared templates and totals, shape (M,) or (n, M) -> (N,) or (n, N). Totals of zero
-            score zero everywhere: no frames, no score.
-        by_slice: whether it compares with each slice of a template.
-        own_scale: True where scores are on one scale whatever was heard, so that their spread over
-            a cohort is the cohort's own, not a stream's.
+        additive: the score grows with the evidence (a log-likelihood does), and is an exact sum:
+            the same for one stream as for many at once.
+        prepare: templates, (N, M) counts or sums, or with ``by_slice`` (N, S, M): prepared ones.
+        score: prepared templates and totals, (M,) or (n, M), to (N,) or (n, N). Totals of zero
+            score
+            zero everywhere: no frames, no score.
+        by_slice: it compares with each slice of a template.
+        own_scale: scores are on one scale whatever was heard, so that their spread over a cohort is
+            the cohort's own, not a stream's.
     """
 
     name: str
@@ -119,14 +119,6 @@ def _jensen_shannon(templates: FloatArray, heard: FloatArray) -> FloatArray:
     return np.asarray(0.5 * (own + other))
 
 
-def _l1(templates: FloatArray, heard: FloatArray) -> FloatArray:
-    return np.asarray(np.abs(templates - heard).sum(axis=1))
-
-
-def _l2(templates: FloatArray, heard: FloatArray) -> FloatArray:
-    return np.asarray(np.sqrt(((templates - heard) ** 2).sum(axis=1)))
-
-
 def _wasserstein(templates: FloatArray, heard: FloatArray) -> FloatArray:
     return np.asarray(np.abs(np.cumsum(templates - heard, axis=1)).sum(axis=1))
 
@@ -139,8 +131,8 @@ OF_COUNTS = _by_name(
     Similarity("log-likelihood", True, _log_probabilities, _product),
     Similarity("hellinger", False, lambda t: np.sqrt(_smoothed(t)), _hellinger),
     Similarity("jensen-shannon", False, _smoothed, _rowwise(_jensen_shannon)),
-    Similarity("l1", False, _smoothed, _rowwise(_l1)),
-    Similarity("l2", False, _smoothed, _rowwise(_l2)),
+    Similarity("l1", False, _smoothed, _rowwise(lambda t, h: np.abs(t - h).sum(axis=1))),
+    Similarity("l2", False, _smoothed, _rowwise(lambda t, h: np.sqrt(((t - h) ** 2).sum(axis=1)))),
     Similarity("cosine", False, lambda t: _unit(_smoothed(t)), _cosine),
     Similarity("wasserstein", False, _smoothed, _rowwise(_wasserstein)),
 )

@@ -215,10 +215,7 @@ def _apart(line: str, mark: str, commas: int) -> bool:
 
 
 def to_number(text: str) -> float:
-    """A number, with a point or a comma before its decimals.
-
-    Raises:
-        ValueError: it is none.
+    """A number, with a point or a comma before its decimals; ValueError where it is none.
 
     Example:
         >>> to_number("0,25"), to_number("-1e-3")
@@ -230,14 +227,9 @@ def to_number(text: str) -> float:
 def fields(line: str, separator: str | None) -> list[str]:
     """The columns of one line; quotes are for names that hold the separator.
 
-    Raises:
-        UsageError: its quotes make no sense.
-
     Example:
-        >>> fields('u1, "Lee, Ann" ,0.5', ",")
-        ['u1', 'Lee, Ann', '0.5']
-        >>> fields('u1 "Lee, Ann" 0.5', None)
-        ['u1', 'Lee, Ann', '0.5']
+        >>> fields('u1, "Lee, Ann" ,0.5', ","), fields('u1 "Lee, Ann" 0.5', None)
+        (['u1', 'Lee, Ann', '0.5'], ['u1', 'Lee, Ann', '0.5'])
     """
     if separator is None:
         if '"' not in line:

@@ -38,15 +38,11 @@ from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Pairs:
-    """The lines of a list, as they were written.
+    """The lines of a list, as they were written, and how messages call the file.
 
-    Attributes:
-        label: how messages call the file.
-        trials, speakers: names in the order of their first appearance.
-        trial, speaker: shape (n,), index of those of each line.
-        scores: shape (n,), or None where the list has none.
-        target: shape (n,), whether trial and speaker are one person, or None where it is not said.
-        certain: whether the list says which is the trial and which the speaker.
+    Names of trials and speakers are in the order of their first appearance; shape (n,): the index
+    of those of each line, its score, and whether both are one person, None where the list does not
+    say. It is certain where it says which is the trial and which the speaker.
     """
 
     label: str
@@ -208,13 +204,11 @@ def _words(label: str, texts: Sequence[str]) -> BoolArray:
 
 @dataclass(frozen=True)
 class Labels:
-    """What a file of labels says.
+    """What a file of labels says, and how messages call it.
 
     Attributes:
-        label: how messages call it.
         columns: shape (T,), the column of each trial's speaker, from 0.
-        names: the speaker of each trial, in the order of the trials.
-        trials: the name of each trial in that order, where the file has them.
+        names, trials: the speaker of each trial, in their order, and its name, where there are any.
         known: all trials a trial list speaks of, those without a target among them.
         pairs: the trial list itself, where it lists nontarget pairs too: then no others count.
         several: a trial that is a target of two models, in words, where there is one.
@@ -316,9 +310,7 @@ def read_labels(path: Path, trials: Sequence[str] = ()) -> Labels:
     if rows[0][at].lower() in TRIAL or rows[0][1 - at].lower() in SPEAKER | TARGET:
         del rows[0]
     return Labels(
-        path.name,
-        names=tuple(row[1 - at] for row in rows),
-        trials=tuple(row[at] for row in rows),
+        path.name, names=tuple(row[1 - at] for row in rows), trials=tuple(row[at] for row in rows)
     )
 
 

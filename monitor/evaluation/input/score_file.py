@@ -35,8 +35,9 @@ class ScoreCell:
         session: ``"cross"`` where trial and template are of different sessions, else ``"same"``.
         test_seconds, template_seconds: T and D, of speech.
         matrices: by name of the system: a feature, ``FEATURE-max`` for max scoring, ``joint``.
-        sessions: of each trial, the recording session that it begins in: shape (T,).
-        start_seconds: of each trial, where in it, on the clock of speech: shape (T,).
+        sessions, start_seconds: of each trial, the recording session that it begins in, and where
+            in
+            it, on the clock of speech: shape (T,).
         joint: the features that ``joint`` adds up.
     """
 
@@ -56,14 +57,7 @@ class ScoreCell:
 
 @dataclass(frozen=True, slots=True)
 class ScoreEntry:
-    """One matrix of a score file.
-
-    Attributes:
-        system: a feature, ``FEATURE-max``, or ``joint``.
-        session, test_seconds, template_seconds: as of its `ScoreCell`.
-        cell: which of the file's cells it is of.
-        features: that have a part in it.
-    """
+    """One matrix of a score file: its system, lengths, `ScoreCell` by number, and features."""
 
     system: str
     session: str
@@ -171,9 +165,7 @@ class ScoreFile:
             )
             told = header.get("groups")
             groups = told and Attribute(
-                path.name,
-                _text(told["name"]),
-                {_text(k): _text(v) for k, v in told["of"].items()},
+                path.name, _text(told["name"]), {_text(k): _text(v) for k, v in told["of"].items()}
             )
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             raise _incomplete(path) from None

@@ -311,7 +311,7 @@ def page(
     names = [report.name for report in reports]
     title = f"Disclosure of {names[0]}" if len(names) == 1 else " · ".join(names)
     parts = [
-        _warnings(reports),
+        "".join(warning(text) for report in reports for text in report.warnings),
         _meaning(reports),
         _main(reports, comparison),
         _pairs(reports, pairs),
@@ -320,18 +320,9 @@ def page(
         _tables(reports, comparison),
         _caveats(reports),
     ]
-    return document(title, _facts(reports), parts, _FOOT)
-
-
-def _facts(reports: Sequence[Report]) -> list[str]:
     lines = [" · ".join(fact_list(report)) for report in reports]
-    if len(set(lines)) == 1:
-        return lines[:1]
-    return [f"{r.name}: {line}" for r, line in zip(reports, lines, strict=True)]
-
-
-def _warnings(reports: Sequence[Report]) -> str:
-    return "".join(warning(text) for report in reports for text in report.warnings)
+    named = [f"{name}: {line}" for name, line in zip(names, lines, strict=True)]
+    return document(title, lines[:1] if len(set(lines)) == 1 else named, parts, _FOOT)
 
 
 def _meaning(reports: Sequence[Report]) -> str:

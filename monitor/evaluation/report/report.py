@@ -26,12 +26,7 @@ def entries() -> tuple[FigureEntry, ...]:
 
 
 def optional_entries() -> tuple[tuple[str, FigureEntry], ...]:
-    """Every other figure, and the option of ``monitor evaluate`` that asks for it.
-
-    Example:
-        >>> [(option, entry.name) for option, entry in optional_entries()][:2]
-        [('--among M', 'among.supported'), ('--among M', 'among.idr_M')]
-    """
+    """Every other figure, and the option of ``monitor evaluate`` that asks for it."""
     return tuple((family.option, entry) for family in families() if family.option
                  for entry in family.figures)  # fmt: skip
 
@@ -90,12 +85,7 @@ def short_name(key: str) -> str:
 
 
 def needs_ranks(key: str) -> bool:
-    """Whether a figure wants trials that were compared with every speaker, not any comparisons.
-
-    Example:
-        >>> needs_ranks("linkage.pi_link_all"), needs_ranks("linkage.d_sys")
-        (True, False)
-    """
+    """Whether a figure wants trials that were compared with every speaker, not any comparisons."""
     family = family_of(key)
     return family is None or not family.pooled(key)
 

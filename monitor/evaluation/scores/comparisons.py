@@ -369,11 +369,10 @@ def drawn_by_name(names: Sequence[str], replicates: int = REPLICATES, seed: int 
 
 
 def leaving_out(names: Sequence[str]) -> FloatArray:
-    """Weights that leave out each person in turn; of more than 100, a group of them.
+    """Weights that leave out each person in turn; of more than 100, a group of them, by name.
 
     They tell how unequally people contribute to a figure, see `monitor.maths.statistics.freedom`.
-    Groups go by name, so that the order of the columns does not matter. Shape (J, S), 0 or 1; no
-    row of zeros alone, so none for one person.
+    Shape (J, S), 0 or 1; no row of zeros alone, so none for one person.
 
     Example:
         >>> leaving_out(["ann", "bob", "cid"]).tolist()
@@ -401,15 +400,10 @@ def resampled(weights: FloatArray) -> BoolArray:
 
 @dataclass(frozen=True)
 class Usage:
-    """Which comparisons there are, and which of them ranks can stand on.
+    """Which comparisons there are, of equal speakers or not, and which of them ranks can stand on.
 
-    Attributes:
-        target: comparisons of equal speakers.
-        nontarget: of different speakers, those of impostor trials among them.
-        impostor: comparisons of impostor trials.
-        trials: how many recordings were compared.
-        impostor_trials: those without a target: their speaker is not enrolled, or was not compared.
-        ranked_trials: those that met every enrolled speaker, one of them their own.
+    Impostor comparisons are among the non-target ones; they are of trials whose speaker is not
+    enrolled, or was not compared. Ranked trials met every enrolled speaker, one of them their own.
     """
 
     target: int
