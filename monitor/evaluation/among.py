@@ -447,11 +447,11 @@ def _meaning(found: Mapping[str, Figure], speakers: int) -> Iterator[str]:
     low, high = figure.limits
     if low is None or high is None:
         return
-    told = f" That is more than {speakers:,} people can tell: where they part, nobody knows."
+    caution = f" That is more than {speakers:,} people can tell: where they part, nobody knows."
     yield (
         f"Among {int(keys[-1].rsplit('_', 1)[1]):,} people the right one would come first in "
         f"{share_aloud(low)} to {share_aloud(high)} of the trials, by four ways to go on from what "
-        f"was measured.{told if figure.text == 'unsupported' else ''}"
+        f"was measured.{caution if figure.text == 'unsupported' else ''}"
     )
 
 

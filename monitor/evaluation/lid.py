@@ -873,14 +873,14 @@ def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, found: LidBits)
     share = float((matrix.better == 0).mean())
     alid, trials = float(bits.mean()), matrix.trials
     most = found.calibrations[STYLE].ceiling_bits(matrix.population)
-    told = min(first_rank_bits(share, matrix.population), most)
-    if share * matrix.population < _TIMES_CHANCE or told < _WORTH_BITS or alid >= told / 2:
+    worth = min(first_rank_bits(share, matrix.population), most)
+    if share * matrix.population < _TIMES_CHANCE or worth < _WORTH_BITS or alid >= worth / 2:
         return
     worst = np.sort(bits)[: max(1, round(_OUTLIERS * trials))]
     lost = -float(worst.sum()) / trials
     learnt = matrix if dev is None else dev
     reasons = []
-    if lost > told / 4:
+    if lost > worth / 4:
         reasons.append(
             f"the worst {worst.size} of {trials} trials take {lost:.2f} bits off the mean "
             "(outliers: wrong labels, silence?)"
@@ -895,7 +895,7 @@ def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, found: LidBits)
     why = "; ".join(reasons) or "scores of some speakers spread far more than those of others"
     yield (
         f"ALID of {alid:.2f} bits contradicts the ranks: {100 * share:.0f} % of the trials are "
-        f"right at the first, which alone is worth {told:.2f} bits. The calibration does not fit "
+        f"right at the first, which alone is worth {worth:.2f} bits. The calibration does not fit "
         f"these trials: {why}. Go by SRD and the error rates, look at the worst trials, and "
         "calibrate on more speakers like these (--dev)."
     )

@@ -85,8 +85,8 @@ def write_score_file(
     listed: list[dict[str, Any]] = []
     for i, cell in enumerate(cells):
         shared = cell.matrix
-        told = {key: getattr(cell, key) for key in ("session", "test_seconds", "template_seconds")}
-        listed.append(told | {"systems": list(cell.matrices), "joint": list(cell.joint)})
+        facts = {key: getattr(cell, key) for key in ("session", "test_seconds", "template_seconds")}
+        listed.append(facts | {"systems": list(cell.matrices), "joint": list(cell.joint)})
         held: dict[str, Any] = {
             "target": shared.target, "speakers": np.array(shared.speakers),
             "trials": np.array(shared.trial_names), "sessions": np.array(cell.sessions),
@@ -163,9 +163,11 @@ class ScoreFile:
                 for i, cell in enumerate(header["cells"])
                 for system in cell["systems"]
             )
-            told = header.get("groups")
-            groups = told and Attribute(
-                path.name, _text(told["name"]), {_text(k): _text(v) for k, v in told["of"].items()}
+            given = header.get("groups")
+            groups = given and Attribute(
+                path.name,
+                _text(given["name"]),
+                {_text(k): _text(v) for k, v in given["of"].items()},
             )
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             raise _incomplete(path) from None

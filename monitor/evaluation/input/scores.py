@@ -137,11 +137,11 @@ def finished_list(
     short = np.flatnonzero(met < count)
     if short.size:
         row = int(short[0])
-        lacks = np.setdiff1d(np.arange(count), listed.speaker[listed.trial == row])[0]
+        missing = np.setdiff1d(np.arange(count), listed.speaker[listed.trial == row])[0]
         said.append(
             f"{short.size} of {plural(met.size, 'trial')} were not compared with every speaker "
-            f"(first: trial {listed.trials[row]}, not with {listed.speakers[lacks]}): ranks leave "
-            "them out"
+            f"(first: trial {listed.trials[row]}, not with {listed.speakers[missing]}): ranks "
+            "leave them out"
         )
     made = Comparisons.of(listed, name)
     if made.matrix is not None:

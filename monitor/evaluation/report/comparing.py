@@ -270,8 +270,8 @@ def _weaker_joints(reports: Sequence[Report]) -> list[str]:
             for other, value in bits.items()
             if other != words and (*other[:at], "joint", *other[at + 1 :]) == words
         }
-        if told := weaker_together(together, alone, " ".join(words)):
-            notes.append(f"{told}.")
+        if weaker := weaker_together(together, alone, " ".join(words)):
+            notes.append(f"{weaker}.")
     return notes
 
 
