@@ -164,16 +164,11 @@ class TeacherLoss:
 CHANNELS = 256
 WIDE = 512
 EMBEDDING = 192
-DILATIONS = (1, 2, 3, 4, 5)
+BLOCKS = 5
 _KERNEL = 5
 _SQUEEZED = 64
 _LEAST_VARIANCE = 1e-5
-_NORMS = {
-    "stem": "stem_norm",
-    "widen": "widen_norm",
-    **{f"blocks.{i}.depthwise": f"blocks.{i}.first" for i in range(len(DILATIONS))},
-    **{f"blocks.{i}.pointwise": f"blocks.{i}.second" for i in range(len(DILATIONS))},
-}
+_NORMS = {"stem": "stem_norm", "widen": "widen_norm", "depthwise": "first", "pointwise": "second"}
 """The norm behind each convolution that has one."""
 
 
@@ -212,19 +207,25 @@ class Student(nn.Module):  # type: ignore[misc]
     as fast on a processor as it does sequences.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        bands: int = BANDS,
+        channels: int = CHANNELS,
+        wide: int = WIDE,
+        blocks: int = BLOCKS,
+    ) -> None:
         super().__init__()
         self.stem = nn.Conv2d(
-            BANDS, CHANNELS, (1, _KERNEL), stride=(1, 2), padding=(0, _KERNEL // 2), bias=False
+            bands, channels, (1, _KERNEL), stride=(1, 2), padding=(0, _KERNEL // 2), bias=False
         )
-        self.stem_norm = nn.BatchNorm2d(CHANNELS)
-        self.blocks = nn.ModuleList(SqueezedBlock(CHANNELS, dilation) for dilation in DILATIONS)
-        self.widen = nn.Conv2d(CHANNELS, WIDE, 1, bias=False)
-        self.widen_norm = nn.BatchNorm2d(WIDE)
-        self.attend = nn.Conv2d(WIDE, _SQUEEZED, 1)
-        self.weigh = nn.Conv2d(_SQUEEZED, WIDE, 1)
-        self.pooled_norm = nn.BatchNorm1d(2 * WIDE)
-        self.embed = nn.Linear(2 * WIDE, EMBEDDING)
+        self.stem_norm = nn.BatchNorm2d(channels)
+        self.blocks = nn.ModuleList(SqueezedBlock(channels, 1 + i) for i in range(blocks))
+        self.widen = nn.Conv2d(channels, wide, 1, bias=False)
+        self.widen_norm = nn.BatchNorm2d(wide)
+        self.attend = nn.Conv2d(wide, _SQUEEZED, 1)
+        self.weigh = nn.Conv2d(_SQUEEZED, wide, 1)
+        self.pooled_norm = nn.BatchNorm1d(2 * wide)
+        self.embed = nn.Linear(2 * wide, EMBEDDING)
 
     def forward(self, bands: Tensor) -> Tensor:
         """Embed a batch."""
@@ -251,7 +252,7 @@ def folded(student: Student) -> dict[str, FloatArray]:
     found: dict[str, FloatArray] = {}
     scale, shift = norm(state, "stem_norm")
     found["stem"], found["stem.bias"] = state["stem.weight"][:, :, 0] * scale[:, None, None], shift
-    for i in range(len(DILATIONS)):
+    for i in range(len(student.blocks)):
         at = f"blocks.{i}"
         found |= separable(state, at, str(i))
         for part in ("squeeze", "excite"):
@@ -281,29 +282,38 @@ def unfolded(weights: Mapping[str, AnyArray]) -> Student:
     Raises:
         StoreError: they are of another network.
     """
-    student = Student()
-    student.eval()
-    state = student.state_dict()
-    for name, each in state.items():
-        if name.endswith("running_var"):
-            each.fill_(1 - LEAST_VARIANCE)
-    lacking = {name for name in state if name.rpartition(".")[2] in ("weight", "bias")}
-    lacking -= {f"{norm}.weight" for norm in _NORMS.values()} | {"pooled_norm.weight"}
-    lacking -= {"pooled_norm.bias"}
     try:
+        channels, bands, _ = weights["stem"].shape
+        blocks = sum(name.endswith(".depthwise") for name in weights)
+        student = Student(bands, channels, len(weights["widen"]), blocks)
+        state = student.state_dict()
+        for name, each in state.items():
+            if name.endswith("running_var"):
+                each.fill_(1 - LEAST_VARIANCE)
+        lacking = {name for name in state if name.rpartition(".")[2] in ("weight", "bias")}
+        lacking -= {name for name in lacking if _is_norm(name) and name.endswith(".weight")}
+        lacking.discard("pooled_norm.bias")
         for name, each in weights.items():
             whose = name.removesuffix(".bias")
             place = f"blocks.{whose}" if whose[0].isdigit() else whose
-            target = f"{_NORMS.get(place, place)}.bias" if whose != name else f"{place}.weight"
+            above, _, last = place.rpartition(".")
+            norm_of = f"{above}.{_NORMS[last]}".lstrip(".") if last in _NORMS else place
+            target = f"{norm_of}.bias" if whose != name else f"{place}.weight"
             values = torch.from_numpy(np.asarray(each, np.float32))
             state[target].copy_(values.reshape(state[target].shape))
             lacking.remove(target)
-    except (KeyError, RuntimeError, TypeError) as error:
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise StoreError(f"weights of another network than voice's ({error})") from None
     if lacking:
         raise StoreError(f"weights of another network than voice's (no {min(lacking)})")
     student.load_state_dict(state)
+    student.eval()
     return student
+
+
+def _is_norm(name: str) -> bool:
+    """Whether a parameter is one of a batch norm."""
+    return name.split(".")[-2] in {*_NORMS.values(), "pooled_norm"}
 
 
 def rounded(weights: dict[str, FloatArray]) -> dict[str, AnyArray]:

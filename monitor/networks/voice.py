@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from monitor.errors import StoreError, UsageError
-from monitor.networks.layers import BANDS, WIDTH, log_mel, read_weights, shipped_weights
+from monitor.networks.layers import WIDTH, log_mel, read_weights, shipped_weights
 from monitor.types import FloatArray
 
 # ------------------------------------------------------------------------------------------- voice
@@ -37,6 +37,7 @@ class VoiceNetwork:
 
     Attributes:
         size: numbers in an embedding.
+        bands: mel bands that it hears.
         sha256: embeddings of two networks cannot be compared; this tells them apart.
         weights: arrays by name, float32.
 
@@ -49,7 +50,7 @@ class VoiceNetwork:
         self.weights = {name: np.asarray(each, np.float32) for name, each in weights.items()}
         try:
             self._blocks = next(i for i in count() if f"{i}.depthwise" not in weights)
-            self.size = len(self.weights["embed.bias"])
+            self.size, self.bands = len(self.weights["embed.bias"]), self.weights["stem"].shape[1]
             with np.errstate(all="ignore"):
                 found = self.embed(np.zeros((1, 2 * WIDTH), np.float32))
             if self._blocks == 0 or found.shape != (1, self.size):
@@ -80,11 +81,11 @@ class VoiceNetwork:
         """
         if windows.ndim != 2 or windows.shape[1] < 2 * WIDTH:
             raise UsageError(f"windows have the shape (b, n), n at least {2 * WIDTH} samples")
-        found = [self.embedded(log_mel(window)) for window in windows]
+        found = [self.embedded(log_mel(window, self.bands)) for window in windows]
         return np.stack(found) if found else np.empty((0, self.size), np.float32)
 
     def embedded(self, bands: FloatArray) -> FloatArray:
-        """One window's bands, shape (t, 40), to shape (192,). Frames are rows throughout."""
+        """One window's bands, shape (t, bands), to shape (192,). Frames are rows throughout."""
         weights = self.weights
         x = self._stem(bands - bands.mean(axis=0))
         for block in range(self._blocks):
@@ -112,7 +113,7 @@ class VoiceNetwork:
         taps = kernel.shape[2]
         padded = np.pad(bands, ((taps // 2, taps // 2), (0, 0)))
         rows = np.lib.stride_tricks.sliding_window_view(padded, taps, axis=0)[::_STRIDE]
-        flat = rows.reshape(len(rows), BANDS * taps)
+        flat = rows.reshape(len(rows), -1)
         return _relu(flat @ kernel.reshape(len(kernel), -1).T + self.weights["stem.bias"])
 
     def _depthwise(self, x: FloatArray, name: str, dilation: int) -> FloatArray:

@@ -1,0 +1,158 @@
+"""How well an embedder tells people apart in the world: rooms, telephones, noise, microphones.
+
+    python -m recipes.voice.world ../shared/speech VOICES OUT.json [--ecapa DIR] [--weights F]
+
+Each row: a template of 30 s (15 s at people's own microphones), a test of 10 s of another session,
+each under a condition; how often the right person comes first, and the EER. Readers are those of
+the shipped population, none of whom trained; people at their own microphones are those whose role
+is ``judge``, among everybody else with several sessions. Without a choice the weights that ship.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import orjson
+import soundfile
+
+from benchmarks.conditions import babble, coded, in_room, noisy
+from monitor.evaluation import ScoreMatrix, evaluate
+from monitor.features.ecapa import exported_encoder, resolve
+from monitor.files import atomic_write
+from monitor.networks.layers import RATE
+from monitor.networks.voice import VoiceNetwork, shipped
+from monitor.types import FloatArray, IntArray
+from recipes.voice.clips import people
+from recipes.voice.conditions import telephone
+from recipes.voice.corpus import recordings
+
+Embed = Callable[[FloatArray], FloatArray]
+WINDOW = 3 * RATE
+TEMPLATE, TEST, OWN_TEMPLATE = 30.0, 10.0, 15.0
+TESTS = 4
+"""Of a reader."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Tell people apart in the world.")
+    parser.add_argument("speech", type=Path)
+    parser.add_argument("voices", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--ecapa", nargs="?", const="", help="the teacher instead")
+    parser.add_argument("--weights", type=Path, help="a file of weights")
+    given = parser.parse_args()
+    if given.ecapa is not None:
+        embed = exported_encoder(resolve(given.ecapa or None)).embed
+    else:
+        embed = (VoiceNetwork.load(given.weights) if given.weights else shipped()).embed
+    found = [*_readers(given.speech, embed), _microphones(given.voices, embed)]
+    with atomic_write(given.out) as file:
+        file.write(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+    for row in found:
+        print(f"{row['row']:34} N {row['n']:4} tests {row['tests']:4}  "
+              f"first {row['first']:6.1%}  EER {row['eer']:6.2%}")  # fmt: skip
+
+
+def _readers(speech: Path, embed: Embed) -> list[dict[str, float | str]]:
+    every = recordings(speech, speech.parent / "nonnative")
+    listed = [each for each in every if each.role in ("choose", "report")]
+    by_reader: dict[str, list[Path]] = {}
+    for each in sorted(listed, key=lambda each: -each.seconds):
+        by_reader.setdefault(each.speaker, []).append(each.path)
+    clean = {name: _read(paths[0], 0, TEMPLATE) for name, paths in sorted(by_reader.items())}
+    names = list(clean)
+    tests = [
+        (column, _read(path, 5 + 12 * at, TEST), 100 * column + at)
+        for column, name in enumerate(names)
+        for path in by_reader[name][1:2]
+        for at in range(TESTS)
+        if soundfile.info(path).duration > 17 + 12 * at
+    ]
+
+    def crowd(sound: FloatArray, seed: int) -> FloatArray:
+        return noisy(sound, 10, babble(speech, len(sound), seed % 97))
+
+    def same(sound: FloatArray, _seed: int) -> FloatArray:
+        return sound
+
+    def phone(sound: FloatArray, _seed: int) -> FloatArray:
+        return telephone(sound / (np.abs(sound).max() + 1e-9) / 2)
+
+    def far(sound: FloatArray, seed: int) -> FloatArray:
+        return in_room(sound, 0.6, 2.0, seed % 97)
+
+    def opus(sound: FloatArray, _seed: int) -> FloatArray:
+        return coded(sound, "opus", 12)
+
+    rows = [
+        ("clean", same, "clean", same),
+        ("clean", same, "telephone", phone),
+        ("telephone", phone, "telephone", phone),
+        ("clean", same, "room 0.6 s", far),
+        ("room 0.6 s", far, "room 0.6 s", far),
+        ("clean", same, "babble 10 dB", crowd),
+        ("clean", same, "Opus 12 kb/s", opus),
+    ]
+    found = []
+    for first, enrolled, second, heard in rows:
+        templates = np.stack(
+            [_mean(enrolled(sound, 7 * i), embed) for i, sound in enumerate(clean.values())]
+        )
+        said = np.stack([_mean(heard(sound, seed), embed) for _, sound, seed in tests])
+        found.append(
+            _row(
+                f"{first} -> {second}", said @ templates.T, np.array([c for c, *_ in tests]), names
+            )
+        )
+    return found
+
+
+def _microphones(voices: Path, embed: Embed) -> dict[str, float | str]:
+    several = [each for each in people(voices) if len(each.clips) > 1]
+    templates, tests, columns = [], [], []
+    for column, each in enumerate(several):
+        order = sorted(each.clips, key=lambda session: -len(each.clips[session]))
+        templates.append(_mean(_joined(each.clips[order[0]], OWN_TEMPLATE), embed))
+        if each.role == "judge":
+            rest = [path for session in order[1:] for path in each.clips[session]]
+            tests.append(_mean(_joined(rest, TEST), embed))
+            columns.append(column)
+    scores = np.stack(tests) @ np.stack(templates).T
+    return _row("own microphone, another session", scores, np.array(columns),
+                [each.name for each in several])  # fmt: skip
+
+
+def _row(
+    name: str, scores: FloatArray, target: IntArray, names: list[str]
+) -> dict[str, float | str]:
+    matrix = ScoreMatrix(np.asarray(scores, float), target, tuple(names))
+    figures = evaluate(matrix, replicates=0).figures
+    first = np.mean(scores.argmax(axis=1) == target)
+    return {"row": name, "n": len(names), "tests": len(scores), "first": float(first),
+            "eer": figures["verification.eer_rocch"].value or 0.0}  # fmt: skip
+
+
+def _read(path: Path, start: float, seconds: float) -> FloatArray:
+    with soundfile.SoundFile(path) as file:
+        file.seek(round(start * RATE))
+        return np.asarray(file.read(round(seconds * RATE), dtype="float32"))
+
+
+def _joined(paths: list[Path], seconds: float) -> FloatArray:
+    sound = np.concatenate([soundfile.read(path, dtype="float32")[0] for path in sorted(paths)])
+    return sound[: round(seconds * RATE)]
+
+
+def _mean(sound: FloatArray, embed: Embed) -> FloatArray:
+    windows = max(1, round(len(sound) / WINDOW))
+    width = min(len(sound) // windows, 2 * WINDOW)
+    cut = np.asarray(sound[: windows * width], np.float32).reshape(windows, width)
+    mean = embed(cut).mean(axis=0)
+    return np.asarray(mean / np.linalg.norm(mean))
+
+
+if __name__ == "__main__":
+    main()

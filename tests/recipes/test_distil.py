@@ -1,0 +1,156 @@
+"""People at their own microphones: roles, conditions, and a student of what they say."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra recipes")
+
+import soundfile
+import torch
+
+from monitor.adapting.adapted import Length
+from monitor.adapting.fine_tuning import folded, unfolded
+from monitor.networks.layers import log_mel, read_weights
+from monitor.networks.voice import VoiceNetwork
+from recipes.voice import distil
+from recipes.voice.clips import Clips, people, unlabelled
+from recipes.voice.conditions import Conditions, telephone
+from recipes.voice.distil import calibrated, student, train, widened
+from recipes.voice.views import BANDS, Ring
+
+WEIGHTS = Path(__file__).parents[2] / "monitor" / "networks" / "voice.npz"
+
+
+@pytest.fixture(scope="module")
+def voices(tmp_path_factory) -> Path:
+    """A table of people, most of one session."""
+    folder: Path = tmp_path_factory.mktemp("voices")
+    rows = [
+        {"path": f"en/{who}/{session}-{clip}.flac", "speaker": f"{who:08x}", "session": session,
+         "language": "en", "gender": "", "age": "", "seconds": 4}
+        for who in range(900)
+        for session in range(2 if who % 3 == 0 else 1)
+        for clip in range(2)
+    ]  # fmt: skip
+    rows.append({**rows[0], "path": "unlabelled/1.flac", "speaker": ""})
+    with (folder / "manifest.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows(rows)
+    return folder
+
+
+def test_who_has_two_sessions_never_trains_and_some_of_one_are_spared(voices):
+    found = people(voices)
+    assert len(found) == 900
+    several = [each for each in found if len(each.clips) > 1]
+    assert {each.role for each in several} == {"judge", "choose", "calibrate"}
+    roles = [each.role for each in found if len(each.clips) == 1]
+    assert roles.count("calibrate") == 300
+    assert set(roles) == {"train", "calibrate"}
+    assert unlabelled(voices) == [voices / "unlabelled/1.flac"]
+
+
+def test_a_role_does_not_depend_on_who_else_is_there(voices):
+    before = {each.name: each.role for each in people(voices) if len(each.clips) > 1}
+    lines = (voices / "manifest.csv").read_text().splitlines()
+    kept = [line for line in lines if not line.startswith(("en/3/", "en/6/"))]
+    fewer = voices.parent / "fewer"
+    fewer.mkdir(exist_ok=True)
+    (fewer / "manifest.csv").write_text("\n".join(kept))
+    after = {each.name: each.role for each in people(fewer) if len(each.clips) > 1}
+    assert len(after) == len(before) - 2
+    assert after == {name: before[name] for name in after}
+
+
+@pytest.fixture(scope="module")
+def noise(tmp_path_factory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("noise")
+    rng = np.random.default_rng(5)
+    soundfile.write(folder / "rain.ogg", 0.1 * rng.standard_normal(44100), 44100)
+    return folder
+
+
+def sung(seconds: float, seed: int) -> np.ndarray:
+    """A sound with a pitch of its own."""
+    at = np.arange(round(16000 * seconds)) / 16000
+    hertz = 100 + 20 * seed
+    tones = [np.sin(2 * np.pi * hertz * n * at) / n for n in range(1, 30)]
+    return np.asarray(0.1 * np.sum(tones, axis=0) * (1 + np.sin(7 * at)), np.float32)
+
+
+@pytest.mark.slow
+def test_a_condition_keeps_the_length_and_differs_from_the_next(noise):
+    conditions = Conditions(noise, lambda rng: sung(3, int(rng.integers(5))), rooms=12)
+    sound, rng = sung(3, 1), np.random.default_rng(0)
+    made = [conditions.view(sound, rng) for _ in range(60)]
+    assert all(each.shape == sound.shape and each.dtype == np.float32 for each in made)
+    assert all(np.isfinite(each).all() and np.abs(each).max() > 1e-3 for each in made)
+    assert len({each.tobytes() for each in made}) > 55
+
+
+def test_a_telephone_leaves_300_to_3400_hz():
+    noise = np.random.default_rng(1).standard_normal(32000).astype(np.float32) / 8
+    power = np.abs(np.fft.rfft(telephone(noise))) ** 2
+    hertz = np.fft.rfftfreq(32000, 1 / 16000)
+    inside = power[(hertz > 500) & (hertz < 3000)].mean()
+    assert power[(hertz > 20) & (hertz < 200)].mean() < 0.02 * inside
+    assert power[hertz > 4100].mean() < 0.001 * inside
+
+
+def test_a_widened_network_says_what_the_narrow_one_said():
+    narrow, rng = read_weights(WEIGHTS)[0], np.random.default_rng(0)
+    wide = student()
+    widened(wide, narrow, rng)
+    sounds = np.stack([sung(3, seed) for seed in range(6)])
+    calibrated(wide, torch.from_numpy(log_mel(sounds, BANDS)))
+    with torch.inference_mode():
+        found = wide(torch.from_numpy(log_mel(sounds, BANDS))).numpy()
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    meant = VoiceNetwork(narrow).embed(sounds)
+    alike = found @ meant.T
+    others = (alike.sum() - np.trace(alike)) / 30
+    assert np.diag(alike).mean() > max(0.8, others + 0.1)
+
+
+def test_a_wide_network_runs_in_numpy_and_can_be_trained_on():
+    network = student().eval()
+    weights = folded(network)
+    sound = sung(2, 1)[None]
+    with torch.inference_mode():
+        meant = network(torch.from_numpy(log_mel(sound, BANDS))).numpy()
+        again = unfolded(weights)(torch.from_numpy(log_mel(sound, BANDS))).numpy()
+    assert again == pytest.approx(meant, abs=1e-4)
+    found = VoiceNetwork(weights).embed(sound)
+    assert found == pytest.approx(meant / np.linalg.norm(meant), abs=1e-4)
+
+
+@pytest.mark.slow
+def test_training_on_views_learns_and_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(distil, "_WARM", 1)
+    rng = np.random.default_rng(2)
+    sounds = [sung(3, seed % 12) for seed in range(48)]
+    audio = np.concatenate(sounds)
+    (audio * 32767).astype(np.int16).tofile(tmp_path / "clips.i16")
+    samples = np.full(48, 48000)
+    np.savez(tmp_path / "clips.npz", start=np.cumsum(samples) - samples, samples=samples,
+             corpus=np.zeros(48, int), voice=np.arange(48) % 12)  # fmt: skip
+    clips = Clips(tmp_path)
+    said = rng.standard_normal((12, 192)).astype(np.float32)[clips.order % 12]
+    np.save(tmp_path / "teacher.npy", said)
+    ring = Ring(tmp_path, 96)
+    for slot in range(96):
+        bands = log_mel(sounds[slot // 2], BANDS)
+        ring.bands[slot, : len(bands)] = bands
+        ring.about[slot] = slot // 2 + 1, len(bands)
+    out = tmp_path / "out"
+    out.mkdir()
+    first = train(clips, ring, out, Length(steps=16), 6, WEIGHTS)
+    assert len(first) == 16
+    assert np.mean(first[-3:]) < 0.9 * np.mean(first[:3])
+    assert len(train(clips, ring, out, Length(steps=18), 6, None)) == 2
