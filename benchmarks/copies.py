@@ -138,7 +138,7 @@ def left_out(peaks: PEAKS, seconds: float) -> BoolArray:
     track = Track(begins, pitches, np.stack([begins, begins + FRAME_TICKS], axis=1))
     frames = Frames(np.ones(round(seconds * TICKS_PER_SECOND), np.bool_), {NAME: track})
     finder = RepeatFinder()
-    for _ in finder.hear(frames, len(frames.speech), 0):
+    for _ in finder.update(frames, len(frames.speech), 0):
         pass
     return np.asarray(~finder.counted(frames, 0).speech)
 
@@ -182,9 +182,9 @@ def costs(sounds: Sequence[FloatArray]) -> str:
             run = Frames(np.ones(30 * TICKS_PER_SECOND, np.bool_), {NAME: track})
             arrived = number * len(run.speech)
             if isinstance(finder, CopyFinder):
-                list(finder.hear(run, arrived))
+                list(finder.update(run, arrived))
             else:
-                list(finder.hear(run, arrived, 0))
+                list(finder.update(run, arrived, 0))
 
     def best(what: Callable[[], object]) -> str:
         spent: list[float] = []
@@ -205,7 +205,8 @@ def costs(sounds: Sequence[FloatArray]) -> str:
         f"{best(lambda: look(CopyFinder(population), read))} to look for copies of the shipped "
         f"readers', {best(lambda: look(RepeatFinder(), read))} for repetitions, "
         f"{best(lambda: look(RepeatFinder(), looped))} of a loop of two seconds; all of a replay "
-        f"of {', '.join(FEATURES)}: {best(lambda: list(Monitor(population, FEATURES).hear(whole)))}"
+        f"of {', '.join(FEATURES)}: "
+        f"{best(lambda: list(Monitor(population, FEATURES).listen(whole)))}"
     )
 
 

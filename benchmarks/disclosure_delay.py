@@ -3,7 +3,7 @@
     monitor hear ../shared/speech/dev-clean -o CLEAR --features f0,phones,voice
     monitor protect ../shared/speech/dev-clean -o safe/ --method mcadams:0.8 --seed 1
     monitor hear safe/ -o SAFE --features f0,phones,voice
-    OPENBLAS_NUM_THREADS=1 python -m benchmarks.seconds_bought CLEAR SAFE [--seconds 60]
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.disclosure_delay CLEAR SAFE [--seconds 60]
 
 Readers with two chapters are enrolled from the first (templates of 45 s), clear and protected, and
 watched in the last, which is heard for a minute. Rank models, too, are learnt on clear and on
@@ -135,7 +135,7 @@ def line(
     rows: list[tuple[str, Crossing, Crossing]],
     seconds: float,
 ) -> str:
-    """What was bought, over the readers."""
+    """The delay, over the readers."""
     names, clear, safe = zip(*rows, strict=True)
     # evidence that was cut to what calibration supports is known up to there alone
     longest = [max(side).seconds for side in (clear, safe) if not max(side).crossed]
@@ -145,7 +145,7 @@ def line(
     return (
         f"{attackers:9} {bits:4g} bits: {len(rows):3} chapters, reached by "
         f"{horizon:.0f} s: clear {found.clear_share:.0%}, protected {found.protected_share:.0%}; "
-        f"bought {found.seconds:.1f} s{limits}"
+        f"delay {found.seconds:.1f} s{limits}"
     )
 
 

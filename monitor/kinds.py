@@ -233,7 +233,7 @@ class FollowedVoice:
             self.reset()
             self._own, self._frames = np.asarray(left.own), left.frames
 
-    def hear(self, values: AnyArray, began: int) -> Fall | None:
+    def update(self, values: AnyArray, began: int) -> Fall | None:
         """What these further frames of a step that began at a tick reveal.
 
         Those after a change are not heard: the new voice starts with the next step.

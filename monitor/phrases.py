@@ -710,7 +710,7 @@ def crossing_in_words(record: Mapping[str, Any]) -> str:
         '3 bits were reached at 0:04'
         >>> later = {**crossing, "side": "protected", "since_seconds": 19.0}
         >>> crossing_in_words({**later, "delay_seconds": 15.0})
-        '3 bits were reached through the anonymiser at 0:19: 15 s bought'
+        '3 bits were reached through the anonymiser at 0:19: 15 s later'
     """
     return f"{level_in_words(record.get('bits') or 0.0)} {crossing_words(record)}"
 
@@ -720,12 +720,12 @@ def crossing_words(record: Mapping[str, Any]) -> str:
     was = "was" if record.get("bits") == 1 else "were"
     through = " through the anonymiser" if record.get("side") == "protected" else ""
     delay = record.get("delay_seconds")
-    more = "" if delay is None else f": {delay:.3g} s bought"
+    more = "" if delay is None else f": {delay:.3g} s later"
     return f"{was} reached{through} at {clock_time(record.get('since_seconds') or 0.0)}{more}"
 
 
 def delay_in_words(row: Mapping[str, Any]) -> str:
-    """What a row of the ``end`` record's table says was bought.
+    """What a row of the ``end`` record's table says of the delay.
 
     Examples:
         >>> row = {"clear": {"crossed": True}, "delay_seconds": 15.0, "at_least": False}
@@ -744,7 +744,7 @@ def delay_in_words(row: Mapping[str, Any]) -> str:
 
 
 def delay_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """A row of the ``end`` record's table: level, when on either side, and what was bought.
+    """A row of the ``end`` record's table: level, when on either side, and the delay.
 
     Examples:
         >>> clear, safe = {"seconds": 4.0, "crossed": True}, {"seconds": 60.0, "crossed": False}

@@ -132,10 +132,10 @@ def test_a_rank_model_of_another_network_is_refused():
 def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
     mine, theirs = frames(tmp_path / "1.npz"), frames(tmp_path / "2.npz", OTHER)
     listener = Listener()
-    listener.hear(mine)
+    listener.extract(mine)
     assert listener.specs["voice"].network == SHA256
     with pytest.raises(SourceError) as caught:
-        listener.hear(theirs)
+        listener.extract(theirs)
     told(caught, "voice of 2.npz is by network abababababab")
     with pytest.raises(UsageError, match="heard by different networks; hear both again"):
         Chain([FramesFile(mine), FramesFile(theirs)])

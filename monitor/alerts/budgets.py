@@ -158,7 +158,7 @@ class Conformal(Threshold):
         share, length = percent(self.alarms.share), length_in_words(self.alarms.horizon_seconds)
         return f"{self.field}>{self.bits:.4g}{hold} ({share} false alarms in {length})"
 
-    def _take(self, record: Mapping[str, Any]) -> None:
+    def _observe(self, record: Mapping[str, Any]) -> None:
         if record.get("type", "reading") == "reading":
             self._seconds = float(record["seconds"])
 

@@ -61,7 +61,7 @@ class Crossings:
         for bits, both in self._found.items():
             for side, crossing in both.items():
                 if crossing.known is None:
-                    self._take(crossing, side, record)
+                    self._observe(crossing, side, record)
                     if crossing.known is not None and crossing.known.crossed:
                         told.append(self._reached(bits, side, record))
         return told
@@ -90,7 +90,7 @@ class Crossings:
             each.restore(saved)
         self._over = bool(state["over"])
 
-    def _take(self, crossing: FirstCrossing, side: str, record: Mapping[str, Any]) -> None:
+    def _observe(self, crossing: FirstCrossing, side: str, record: Mapping[str, Any]) -> None:
         if record.get("change") is not None:  # it may be somebody else's
             crossing.broken()
             return

@@ -253,7 +253,7 @@ class Holding:
         """What it says, as text."""
         raise NotImplementedError
 
-    def _take(self, record: Mapping[str, Any]) -> None:
+    def _observe(self, record: Mapping[str, Any]) -> None:
         """See every record before it is judged."""
 
     def _counts(self, value: float) -> bool:
@@ -280,7 +280,7 @@ class Holding:
         if not isinstance(record, Mapping):
             record = record.record()
         kind = record.get("type", "reading")
-        self._take(record)
+        self._observe(record)
         if kind == "start":
             check_stream(self.field, record)
         elif kind in ("gap", "change"):
@@ -669,7 +669,7 @@ class EarlyWarning(Holding):
         """The forecast as of the last reading; None where there is none."""
         return self._forecast.seconds_left
 
-    def _take(self, record: Mapping[str, Any]) -> None:
+    def _observe(self, record: Mapping[str, Any]) -> None:
         self._forecast.update(record)
 
     def _counts(self, value: float) -> bool:

@@ -516,7 +516,7 @@ class Hearing:
     progress: Callable[[float], None] = lambda _: None
     missing: dict[str, str] = field(default_factory=dict)
 
-    def hear(
+    def extract(
         self,
         pieces: Sequence[Piece],
         method: str,
@@ -548,7 +548,7 @@ class Hearing:
             else:
                 found[piece] = unpack(kept)
                 self.progress(piece.seconds)
-        work = partial(_hear, method, seed, tuple(features), tuple(measures))
+        work = partial(_extract, method, seed, tuple(features), tuple(measures))
         waiting = [piece for piece, _ in todo]
         results = each_in_order(work, waiting, self.jobs, reads=partial(_read, words), alike=_code)
         with closing(results):
@@ -624,7 +624,7 @@ def hear_protected(
     return HeardPiece(heard, measured)
 
 
-def _hear(
+def _extract(
     method: str, seed: int, features: Sequence[str | Feature], measures: Sequence[str], piece: Piece
 ) -> bytes | str:
     """A piece as bytes, or why not."""
@@ -773,7 +773,7 @@ class Bench:
         """The judged readers' trials, as they publish them."""
         pieces = self.judged.pieces("trials")
         measures = self.measures if tuple(features) == self.features else ()
-        return self.hearing.hear(pieces, method, self.seed, features, measures)
+        return self.hearing.extract(pieces, method, self.seed, features, measures)
 
     def enrolment(
         self, attacker: ThreatModel, method: str, features: Sequence[str | Feature]
@@ -787,7 +787,7 @@ class Bench:
     ) -> dict[Piece, HeardPiece]:  # fmt: skip
         """Any speech that an attacker has in the clear, as it would use it."""
         used = method if attacker.protects else CLEAR
-        return self.hearing.hear(pieces, used, self.attacker_seed, features)
+        return self.hearing.extract(pieces, used, self.attacker_seed, features)
 
 
 # --------------------------------------------------------------------------------------- templates

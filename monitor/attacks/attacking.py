@@ -193,7 +193,7 @@ def attack(
         found: FloatArray,
         count: int,
         scoring: str,
-        unheard: int,
+        silent: int,
         rank_model: str = "",
     ) -> AttackRow:
         matrix = ScoreMatrix(found, trials.target, enrolled.names, feature, trials.names)
@@ -208,7 +208,7 @@ def attack(
             matrix.population,
             matrix.trials,
             sum(each >= count for each in enrolled.counts),
-            unheard,
+            silent,
             rank_model,
         )
 

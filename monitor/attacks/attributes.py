@@ -147,11 +147,11 @@ def attribute_rows(
             continue
         features = (heard_with[name],)
         pieces = which.judged.pieces("trials")
-        heard = bench.hearing.hear(pieces, method, bench.seed, features)
+        heard = bench.hearing.extract(pieces, method, bench.seed, features)
         of = _excerpts(which.judged, heard, spec, which.amounts)
         used = method if attacker.protects else CLEAR
         apart = which.learnt or which.judged
-        heard = bench.hearing.hear(apart.pieces("trials"), used, bench.attacker_seed, features)
+        heard = bench.hearing.extract(apart.pieces("trials"), used, bench.attacker_seed, features)
         learnt = _excerpts(apart, heard, spec, which.amounts if apart is which.judged else _LEARNT)
         for asked in which.asked:
             others = [other.of for other in which.asked if other is not asked]

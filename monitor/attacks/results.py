@@ -71,7 +71,7 @@ class AttackRow:
         speakers: N, whom each trial was compared with.
         trials: how many.
         complete: readers who have all L segments; the others have fewer.
-        unheard: trials in which nothing of the feature could be heard.
+        silent: trials in which nothing of the feature could be heard.
         rank_model: what weighed a joint score, in words; empty otherwise.
     """
 
@@ -84,7 +84,7 @@ class AttackRow:
     speakers: int
     trials: int
     complete: int
-    unheard: int
+    silent: int
     rank_model: str = ""
 
     @property
@@ -154,7 +154,7 @@ class AttackResults:
 
 # ----------------------------------------------------------------------------------------- wording
 
-_MANY_UNHEARD = 0.05
+_MANY_SILENT = 0.05
 _FULL = 0.95  # of log2 N; as the experiments' (monitor.experiment.findings)
 _ENOUGH = 10
 _MOST_NAMED, _WORTH_BITS = 3, 0.3
@@ -279,15 +279,15 @@ def caveats(results: AttackResults) -> list[str]:
             f"{plural(settings.readers, 'reader')}, does not fit these trials: readers are few, or "
             "some trials are outliers. Go by the bits and the first ranks, or test more readers."
         )
-    unheard = {
+    silent = {
         f"{row.feature} under {method_name(row.method)}"
         for row in rows
-        if row.unheard > _MANY_UNHEARD * row.trials
+        if row.silent > _MANY_SILENT * row.trials
     }
-    if unheard:
+    if silent:
         said.append(
-            f"In more than {100 * _MANY_UNHEARD:.0f} % of trials nothing was heard of "
-            f"{', '.join(sorted(unheard))}: whoever has other ears may learn more."
+            f"In more than {100 * _MANY_SILENT:.0f} % of trials nothing was extracted of "
+            f"{', '.join(sorted(silent))}: other features may learn more."
         )
     few = {row.segments for row in rows if row.complete < row.speakers}
     if few:

@@ -167,7 +167,7 @@ def enrol_from_microphone(
         with _bar(take, seconds) as draw:
             for item in heard:
                 if isinstance(item, Block):
-                    take.hear(item)
+                    take.push(item)
                 elif isinstance(item, Gap):
                     problems.append(f"{item.reason}: {item.detail}")
                 draw()

@@ -147,7 +147,7 @@ def calibration_minutes(
     began, heard, listener = time.monotonic(), 0.0, Listener(features)
     for recording in corpus:
         try:
-            frames = listener.hear(recording.path, speech_seconds=_SAMPLE_SECONDS)
+            frames = listener.extract(recording.path, speech_seconds=_SAMPLE_SECONDS)
         except MonitorError:  # told when it is to be heard
             continue
         if not heard:  # the first loads the networks

@@ -94,5 +94,5 @@ def command(asked: ListenOptions) -> int:
         view = LiveView(
             forecasts=[Forecast(bits, name) for name, bits in asked.alerting.thresholds]
         )
-        reporter.hear(run, view)
+        reporter.follow(run, view)
     return reporter.status(run)

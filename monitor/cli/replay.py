@@ -227,7 +227,7 @@ class Each:
             )
         return True
 
-    def hear(
+    def measure(
         self,
         names: Sequence[str],
         one: OneOfMany,
@@ -447,7 +447,7 @@ def command(asked: ReplayOptions) -> int:
             asked.allow_overlap,
             asked.shown.top or 1,
         )
-        return asked.each.hear(
+        return asked.each.measure(
             asked.recordings, one, asked.workers, resume=asked.resume, replace=asked.log.replace
         )
     asked.workers.refuse_scheduler("add --each")
@@ -458,5 +458,5 @@ def command(asked: ReplayOptions) -> int:
         say_unused_words(
             run.monitor.features, run.source.stream_info.tracks, asked.transcribing.transcript
         )
-        reporter.hear(run, ReplayProgress(run.source.seconds))
+        reporter.follow(run, ReplayProgress(run.source.seconds))
     return reporter.status(run)

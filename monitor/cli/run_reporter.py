@@ -68,7 +68,7 @@ class RunReporter:
             jobs=jobs,
         )
 
-    def hear(self, run: Run, view: Sink) -> None:
+    def follow(self, run: Run, view: Sink) -> None:
         """Hear an opened run to its end, in a view; Ctrl-C ends a live source."""
         if self._log is not None and not run.locked:
             say(unlocked(str(self._log.path)))

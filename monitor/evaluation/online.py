@@ -64,10 +64,10 @@ class _Online(MultiClassMetric):  # type: ignore[misc]
             raise UsageError("metrics add up where they were made alike: same speakers and figure")
         both = copy.deepcopy(self)
         both._known.update(other._known)
-        both._take(other)
+        both._merge(other)
         return both
 
-    def _take(self, other: Any) -> None:
+    def _merge(self, other: Any) -> None:
         raise NotImplementedError
 
     def _read(self, y_true: Hashable, y_pred: _Scores) -> tuple[FloatArray, int | None]:
@@ -181,7 +181,7 @@ class OnlineSRD(_Online):
         own = scores[place]
         return int(np.count_nonzero(scores > own)), int(np.count_nonzero(scores == own))
 
-    def _take(self, other: OnlineSRD) -> None:
+    def _merge(self, other: OnlineSRD) -> None:
         self._ranks.update(other._ranks)
 
 
@@ -281,7 +281,7 @@ class OnlineLID(_Online):
         else:
             self._below, self._lost = self._below + w, self._lost + w * bits
 
-    def _take(self, other: OnlineLID) -> None:
+    def _merge(self, other: OnlineLID) -> None:
         self._above, self._below = self._above + other._above, self._below + other._below
         self._gained, self._lost = self._gained + other._gained, self._lost + other._lost
         largest = self._largest, other._largest

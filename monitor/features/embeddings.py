@@ -66,7 +66,7 @@ class SpeechWindows(AudioFeature):
         samples = np.asarray(samples, np.float32)
         made = self.spec.no_frames()
         for start in range(0, samples.size, _AT_ONCE):
-            made = join_tracks(made, self._hear(samples[start : start + _AT_ONCE]))
+            made = join_tracks(made, self._embed_windows(samples[start : start + _AT_ONCE]))
         return made
 
     def flush(self) -> Track:
@@ -85,7 +85,7 @@ class SpeechWindows(AudioFeature):
         self._filled = 0
         self._ticks = 0
 
-    def _hear(self, samples: FloatArray) -> Track:
+    def _embed_windows(self, samples: FloatArray) -> Track:
         heard = np.concatenate((self._rest, samples))
         count = heard.size // _TICK
         ticks = heard[: count * _TICK].reshape(count, _TICK)
@@ -209,7 +209,7 @@ class Network:
 
     What it takes is told by the shape of its only input: sound (batch, samples) at 16 kHz, or 80
     log mel energies (batch, frames, 80), for which `Kaldi` computes the front end. The file may
-    come from a stranger: its size is bounded, it is read once, and nothing but onnxruntime looks
+    come from anybody: its size is bounded, it is read once, and nothing but onnxruntime looks
     into it; no library of custom operators is registered, no other file is read for it, and a loop
     in it that never ends is ended.
 

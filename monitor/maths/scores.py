@@ -112,7 +112,7 @@ def _rowwise(
 
 def _jensen_shannon(templates: FloatArray, heard: FloatArray) -> FloatArray:
     middle = 0.5 * (templates + heard)
-    # templates are smoothed and never zero; an unheard bin contributes 0 log 0 = 0
+    # templates are smoothed and never zero; an empty bin contributes 0 log 0 = 0
     seen = heard > 0
     own = (templates * np.log(templates / middle)).sum(axis=1)
     other = (heard[seen] * np.log(heard[seen] / middle[:, seen])).sum(axis=1)

@@ -95,11 +95,11 @@ class VoiceNetwork:
             y *= expit(self._linear(gate, f"{block}.excite"))
             x = _relu(np.add(x, y, out=y))
         x = _relu(self._linear(x, "widen"))
-        heed = self._linear(np.tanh(self._linear(x, "attend")), "weigh")
-        heed = softmax(heed, axis=0)
-        heed *= x
-        mean = heed.sum(axis=0)
-        variance = np.einsum("tc,tc->c", heed, x) - mean * mean
+        attention = self._linear(np.tanh(self._linear(x, "attend")), "weigh")
+        attention = softmax(attention, axis=0)
+        attention *= x
+        mean = attention.sum(axis=0)
+        variance = np.einsum("tc,tc->c", attention, x) - mean * mean
         deviation = np.sqrt(np.maximum(variance, _LEAST_VARIANCE))
         found = self._linear(np.concatenate([mean, deviation]), "embed")
         return np.asarray(found / np.linalg.norm(found), np.float32)

@@ -101,7 +101,7 @@ class RecordingOutcome:
     Attributes:
         first_alert_seconds: where in the audio the first alert was raised; None without one.
         exit_status: what `monitor replay` of this recording alone leaves with.
-        enrolled_too: whether another part of the recording was enrolled; None where unheard.
+        enrolled_too: whether another part of the recording was enrolled; None where not measured.
         undecided: alerts of which so short a recording says nothing; else empty.
         error: why it could not be heard to its end; empty where it could.
         protected_bits, protected_by: of the protected side: the strongest attacker who was tried.
@@ -163,7 +163,7 @@ def hear_one(path: Path, opened: Opened, state: Path | None = None) -> Recording
     try:
         with opened(path, None if state is None else Unfinished(state, (tally,))) as run:
             for event in run:
-                tally.take(event.record())
+                tally.add(event.record())
     except MonitorError as error:
         if state is not None and taken_up:
             state.unlink(missing_ok=True)
@@ -204,7 +204,7 @@ class _Tally:
         self.first_alert: float | None = None
         self.disclosure_delay: Sequence[Mapping[str, Any]] = ()
 
-    def take(self, record: Mapping[str, Any]) -> None:
+    def add(self, record: Mapping[str, Any]) -> None:
         if record["type"] == "reading":
             plain = {name: record.get(name) for name in ("seconds", "speech", *_FIGURES)}
             sound = record.get("conditions") or {}
@@ -361,7 +361,7 @@ class SummaryFile(Managed):
         if tuple(rows[0]) != COLUMNS or any(len(row) != len(COLUMNS) for row in rows):
             raise self._is_something_else()
         for row in rows[1:]:
-            self._take(dict(zip(COLUMNS, row, strict=True)))
+            self._count(dict(zip(COLUMNS, row, strict=True)))
 
     def _read_parquet(self) -> None:
         try:
@@ -369,9 +369,9 @@ class SummaryFile(Managed):
         except ValueError:
             raise self._is_something_else() from None
         for row in rows:
-            self._take({name: _cell(value) for name, value in row.items()})
+            self._count({name: _cell(value) for name, value in row.items()})
 
-    def _take(self, row: Mapping[str, str]) -> None:
+    def _count(self, row: Mapping[str, str]) -> None:
         try:
             values = {column.name: _value(column, row[column.name]) for column in _TYPED}
         except ValueError:
@@ -548,7 +548,7 @@ def hear_each(
         StoreError: the summary cannot be written.
         MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
-    work = partial(_hear, opened, summary.settings, unfinished, beside)
+    work = partial(_measure, opened, summary.settings, unfinished, beside)
     tasks = [_Task(name_of(path), absolute(path)) for path in recordings]
     made = each_in_order(
         work,
@@ -574,7 +574,7 @@ def name_of(path: Path) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.as_posix())
 
 
-def _hear(
+def _measure(
     opened: Opened, settings: str, unfinished: Path | None, beside: ReadBeside, task: _Task
 ) -> dict[str, str]:
     """The line of a recording; made in any process, on any machine that has the file."""

@@ -289,7 +289,7 @@ class Run(Managed):
     With an anonymiser the voice is heard twice, as it is and protected, on one clock. Everything in
     a reading is of the clear voice but for what stands under ``protected``; rules name that side,
     as ``protected.bits``. ``crossing`` records tell when either side has reached round numbers of
-    bits, and ``disclosure_delay`` in the ``end`` record how many seconds the anonymiser bought.
+    bits, and ``disclosure_delay`` in the ``end`` record how much later the anonymised side did.
 
     Args:
         source: what to hear: a source, the name of one (`monitor.sources.open_source`), or a
@@ -612,7 +612,7 @@ class Run(Managed):
         saved, every = -math.inf, CHECKPOINT_SECONDS  # the first reading can be resumed from
         if self._unfinished is not None:
             saved, every = self._clock(), self._unfinished.every_seconds
-        for event in self._hearing.hear(self._prepared()):
+        for event in self._hearing.listen(self._prepared()):
             if isinstance(event, NoticeEvent):
                 self._note(event.notice)
             given = placed(event, self._labels, self.monitor.on_change)

@@ -87,7 +87,7 @@ class LiveView(TerminalSink):
         """Tell a person something that is no record."""
         self._say(clean(line, 200))
 
-    def _take(self, record: Mapping[str, Any]) -> None:
+    def _show(self, record: Mapping[str, Any]) -> None:
         if (followed := self._follow(record)) is None:
             return
         seconds, fresh = followed

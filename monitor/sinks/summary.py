@@ -296,7 +296,7 @@ def _promised(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[s
 
 
 def _print_disclosure_delay(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
-    """How many seconds the anonymiser bought before round numbers of bits."""
+    """By how many seconds the anonymiser delayed round numbers of bits."""
     from rich.table import Table
     from rich.text import Text
 

@@ -276,7 +276,7 @@ class TerminalSink:
         elif kind == "reading":
             self.reading = record
             self.evidence |= phrases.of_evidence(record)
-            self._take(record)
+            self._show(record)
         elif kind == "alert":
             self._alert(record)
         elif kind == "gap":
@@ -300,7 +300,7 @@ class TerminalSink:
         if self._live is None or not self.leaves_view:
             self._say(self._last_words())
 
-    def _take(self, record: Mapping[str, Any]) -> None:
+    def _show(self, record: Mapping[str, Any]) -> None:
         """Keep what this view needs of a reading."""
 
     def _view(self) -> RenderableType:
@@ -524,7 +524,7 @@ class TerminalSink:
             more = (
                 f"{told}, {level} {disclosure_delay}"
                 if told
-                else f"bought: {level} {disclosure_delay}"
+                else f"delay: {level} {disclosure_delay}"
             )
             if len(more) >= width:
                 break
@@ -592,7 +592,7 @@ class ReplayProgress(TerminalSink):
         self._latest = (0.0, 0.0)
         super().__init__(total_seconds, console, clock)
 
-    def _take(self, record: Mapping[str, Any]) -> None:
+    def _show(self, record: Mapping[str, Any]) -> None:
         # Speed counts from the first reading on: what a resumed run skipped is not in it.
         self._latest = (self._clock(), record.get("seconds") or 0.0)
         self._first = self._first or self._latest
@@ -683,7 +683,7 @@ class LiveCurve(TerminalSink):
         self.threshold_bits = threshold_bits
         super().__init__(total_seconds, console, clock)
 
-    def _take(self, record: Mapping[str, Any]) -> None:
+    def _show(self, record: Mapping[str, Any]) -> None:
         self._follow(record)
 
     def _alert(self, record: Mapping[str, Any]) -> None:

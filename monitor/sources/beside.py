@@ -285,7 +285,7 @@ class LiveWords(WrappedLiveSource):
     def _words(self) -> Iterator[Words]:
         """What came since the last time, on the clock of the recording that goes on."""
         waiting = round(self.source.waiting_seconds * TICKS_PER_SECOND)
-        came = self._pipe.take(self._ticks, self._recording, self._ticks + waiting)
+        came = self._pipe.collect(self._ticks, self._recording, self._ticks + waiting)
         if came is not None:
             begins = np.maximum(came.begins - self._first, 0)
             ends = np.maximum(came.ends - self._first, begins + 1)

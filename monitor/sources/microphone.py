@@ -162,7 +162,7 @@ class AudioQueue(BaseSource[Block | Gap]):
         self._sounds, self.came = SoundClock(), self._clock()
         most = None if self.seconds is None else round(self.seconds * self.rate)
         silent = 0.0
-        while (arrivals := self._take()) is not None:
+        while (arrivals := self._arrivals()) is not None:
             if not arrivals:
                 silent += WAKE_SECONDS  # not the clock: we may have stood still ourselves
                 if self._stalled is not None and silent >= self._stalled:
@@ -185,7 +185,7 @@ class AudioQueue(BaseSource[Block | Gap]):
                 break
         yield from reports.rest(self._dropped)
 
-    def _take(self) -> list[_Arrival] | None:
+    def _arrivals(self) -> list[_Arrival] | None:
         """What is there, up to a second of it; nothing after a short while; None at the end."""
         arrivals: list[_Arrival] = []
         count = 0
@@ -540,7 +540,7 @@ class Microphone(BaseSource[Block | Gap]):
         try:
             while True:
                 self.open()
-                yield from self._hear(recording)
+                yield from self._items(recording)
                 over = self.seconds is not None and self._heard >= self.seconds - 1e-9
                 if over or self._stopped.is_set():
                     return
@@ -553,7 +553,7 @@ class Microphone(BaseSource[Block | Gap]):
             self._stopped.clear()  # not before: it may have been stopped before its first block
             self._release()
 
-    def _hear(self, recording: int) -> Iterator[Block | Gap]:
+    def _items(self, recording: int) -> Iterator[Block | Gap]:
         """Everything from one opened device, until it goes or the stream is over."""
         opened, before = self._input, self._heard
         assert opened is not None

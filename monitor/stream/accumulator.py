@@ -189,13 +189,13 @@ class FrameAccumulator:
         """Ticks that came in and were not learnt."""
         return int(self._ahead.shape[0])
 
-    def take(self, frames: Frames) -> None:
+    def add(self, frames: Frames) -> None:
         """Take in a further run of ticks; after a UsageError nothing has changed."""
         check_frames(frames, {name: self._features[name] for name in self.sketches})
         start = self.arrived
         self.arrived += frames.speech.shape[0]
-        unheard = frames.speech[max(self.tick - start, 0) :]  # all, unless resumed further on
-        self._ahead = np.concatenate((self._ahead, unheard))
+        silent = frames.speech[max(self.tick - start, 0) :]  # all, unless resumed further on
+        self._ahead = np.concatenate((self._ahead, silent))
         for name, track in frames.tracks.items():
             if name in self.sketches or name in self._followed:
                 # features run ahead of the clock, or come after it

@@ -666,7 +666,7 @@ class Attacker:
             if fits and names not in self._judgements:
                 self._judgements[names] = make(other)
         self.frame_seconds = {name: specs[name].frame_seconds for name in self.features}
-        self._unheard = self._before()
+        self._without_audio = self._before()
 
     def _posterior_model(
         self, population: Population, rank_models: RankModels, rank_model: RankModel
@@ -732,7 +732,7 @@ class Attacker:
         posterior = np.full((moments, self.speakers), 1.0 / self.speakers)
         local: list[Bits | None] = [ZERO if self.watched else None] * moments
         gain, expected = [ZERO] * moments, [ZERO] * moments
-        told = [self._unheard] * moments
+        told = [self._without_audio] * moments
         enrolled: list[float | None] = [None] * moments
         unable = [""] * moments
         for posterior_model, some in self._by_posterior_model(frames > 0):

@@ -62,7 +62,7 @@ class LandmarkWindows:
     def _end(self) -> int:
         return (self._last // self.every + 1) * self.every
 
-    def hear(self, frames: Frames, arrived: int) -> Iterator[tuple[int, IntArray, IntArray]]:
+    def update(self, frames: Frames, arrived: int) -> Iterator[tuple[int, IntArray, IntArray]]:
         """Every window that is complete: the tick when it is, times and pitches."""
         found = frames_of(frames.tracks.get(NAME))
         if found is not None and found[0].size:
@@ -107,9 +107,9 @@ class CopyFinder:
         self._count = 0
         self._found: set[tuple[int, str]] = set()
 
-    def hear(self, frames: Frames, arrived: int) -> Iterator[tuple[int, Notice]]:
+    def update(self, frames: Frames, arrived: int) -> Iterator[tuple[int, Notice]]:
         """What is noticed with a further run of ticks, as (tick, Notice)."""
-        for tick, times, pitches in self._windows.hear(frames, arrived):
+        for tick, times, pitches in self._windows.update(frames, arrived):
             yield from self._look(tick, times, pitches, frames.recording)
 
     def finish(self, arrived: int) -> Iterator[tuple[int, Notice]]:
@@ -192,9 +192,9 @@ class RepeatFinder:
         self._told: set[int] = set()
         self._often_until = 0  # tick
 
-    def hear(self, frames: Frames, arrived: int, recording: int) -> Iterator[tuple[int, Notice]]:
+    def update(self, frames: Frames, arrived: int, recording: int) -> Iterator[tuple[int, Notice]]:
         """What is noticed with a further run of ticks, as (tick, Notice), once a recording."""
-        for tick, times, pitches in self._windows.hear(frames, arrived):
+        for tick, times, pitches in self._windows.update(frames, arrived):
             repeats = is_repetition(times, self._own.heard_before(times, pitches))
             self._since = np.append(self._since, tick + _AFTER_TICKS)
             self._repeats = np.append(self._repeats, repeats)

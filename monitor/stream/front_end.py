@@ -247,8 +247,8 @@ class WordCoverage:
 
     Example:
         >>> coverage = WordCoverage()
-        >>> coverage.take(Words(("so", "be"), *np.array([[0, 3], [2, 6], [2, 6]])))
-        >>> coverage.hear(0, np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0], bool))
+        >>> coverage.add_words(Words(("so", "be"), *np.array([[0, 3], [2, 6], [2, 6]])))
+        >>> coverage.add_speech(0, np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0], bool))
         >>> (found,) = coverage.found()
         >>> found.words, found.coverage.in_speech, found.coverage.covered
         (2, 0.8, 0.8)
@@ -264,13 +264,13 @@ class WordCoverage:
         self._speech: list[BoolArray] = []
         self._times: list[IntArray] = []  # begins and ends, shape (2, k)
 
-    def take(self, words: Words) -> None:
+    def add_words(self, words: Words) -> None:
         """Further words; those of another recording end the one before."""
         self._turn(words.recording)
         self._words += len(words.texts)
         self._times.append(np.stack((words.begins, words.ends)))
 
-    def hear(self, recording: int, speech: BoolArray) -> None:
+    def add_speech(self, recording: int, speech: BoolArray) -> None:
         """Decisions on the next ticks of a recording."""
         self._turn(recording)
         self._speech.append(speech)

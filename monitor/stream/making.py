@@ -60,13 +60,13 @@ class StreamConditions:
         self._times: dict[str, int] = {}
         self.now, self.differs = None, ()
 
-    def take(self, track: Track | None) -> None:
+    def add(self, track: Track | None) -> None:
         """Seconds of sound have arrived; those that were counted before a stop are dropped."""
         if track is not None:
             rows = zip(track.ticks.tolist(), track.values, strict=True)
             self._waiting += [(tick, row) for tick, row in rows if tick > self._tick]
 
-    def hear(self, tick: int) -> Iterator[Notice]:
+    def advance(self, tick: int) -> Iterator[Notice]:
         """Count the seconds complete by a tick: what they bring up for the first time."""
         self._tick = tick
         while self._waiting and self._waiting[0][0] <= tick:

@@ -126,7 +126,7 @@ class Recordings:
         self._start: HeardTotals | None = None  # of this one: all that was heard before it
         self._voice: HeardTotals | None = None  # what the earlier ones brought, but the strange
 
-    def hear(self, speech: int) -> None:
+    def add_speech(self, speech: int) -> None:
         """Take note of so many further ticks of speech."""
         self._speech += speech
 
@@ -231,7 +231,7 @@ class Monitor:
     Attributes:
         settings: what was asked for.
         session: which rank model is asked for, ``"cross"`` or ``"same"``.
-        unheard: features of the population that could be listened for and cannot be computed here.
+        skipped_features: features of the population that cannot be computed of this stream.
         noise: what the source says was added to its embeddings; empty where nothing was.
         recordings, conditions, coverage: of the stream so far: `Recordings`, `StreamConditions`,
             and a `WordCoverage` where words come.
@@ -271,7 +271,7 @@ class Monitor:
         self.settings = settings
         self.population = population
         self.on_change = on_change
-        self.unheard: tuple[str, ...] = ()
+        self.skipped_features: tuple[str, ...] = ()
         self.noise = ""
         self._labels: tuple[str, ...] = ("the stream",)
         if features is None:
@@ -279,7 +279,7 @@ class Monitor:
                 population.rank_models if rank_models is None else rank_models
             )
             rest = [name for name in population.features if name not in features]
-            self.unheard = tuple(name for name in rest if not superseded(name, features))
+            self.skipped_features = tuple(name for name in rest if not superseded(name, features))
         self._attacker_in = partial(
             Attacker,
             population,
@@ -338,7 +338,9 @@ class Monitor:
         made = cls(population, features, watch, **settings)
         if there or stream_info.words:
             rest = [name for name in there or population.features if name not in made.features]
-            made.unheard = tuple(name for name in rest if not superseded(name, made.features))
+            made.skipped_features = tuple(
+                name for name in rest if not superseded(name, made.features)
+            )
         return made
 
     def _weigh_in(self, session: str) -> None:
@@ -615,7 +617,7 @@ class Monitor:
             raise UsageError(lack)
         self.fit_to(source, allow_overlap=allow_overlap)
         self._log_setup()
-        yield from _logged(self.hear(source))
+        yield from _logged(self.listen(source))
         log_notices(recording_notices(self, self._labels))
 
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
@@ -649,14 +651,14 @@ class Monitor:
         if self.noise:  # no two frames fit each other: each would seem to be another voice
             self._turns.rest()
 
-    def hear(self, source: Iterable[Item]) -> Iterator[Event]:
+    def listen(self, source: Iterable[Item]) -> Iterator[Event]:
         """As ``events``, of a source that `fit_to` was asked about."""
         if self.phase != "opened":
             raise UsageError(_ENDED if self._over else _RUNNING)
         self._of_source = True
         try:
             for block in source:
-                yield from self._take(block)
+                yield from self._push(block)
             yield from self._end()
         finally:  # one that is left in the middle may be gone on with by `push`
             self._of_source = False
@@ -672,7 +674,7 @@ class Monitor:
             UsageError: the same of frames that do not fit, or that would keep the clock beside
                 audio; or the stream is over, or is that of a source.
         """
-        return self._pushed(lambda: self._take(block))
+        return self._pushed(lambda: self._push(block))
 
     def finish(self) -> list[Reading]:
         """The stream is over: the reading for what came after the last one, if anything did."""
@@ -696,7 +698,7 @@ class Monitor:
         finally:
             self._in_use.release()
 
-    def _take(self, block: Item) -> Iterator[Event]:
+    def _push(self, block: Item) -> Iterator[Event]:
         if isinstance(block, Gap):
             place = self._accumulator.arrived if self._hearing is None else self._hearing.ticks
             self._order.add(place, block)
@@ -712,10 +714,10 @@ class Monitor:
                 yield from self._advance(last, self.recordings.number)
             yield from self._turn(block.recording)
             if self.coverage is not None and isinstance(block, Words):
-                self.coverage.take(block)
+                self.coverage.add_words(block)
             yield from self._advance(self._beside.process(block), block.recording)
         else:
-            *ended, frames = self._hear().process(block)
+            *ended, frames = self._front().process(block)
             for last in ended:
                 yield from self._advance(last, self.recordings.number)
             yield from self._turn(block.recording)
@@ -727,7 +729,7 @@ class Monitor:
         if last is not None:
             yield from self._advance(last, self.recordings.number)
 
-    def _hear(self) -> BlocksToTicks:
+    def _front(self) -> BlocksToTicks:
         if self._hearing is None:
             if self._accumulator.arrived:
                 raise UsageError(_TWO_CLOCKS)
@@ -759,17 +761,17 @@ class Monitor:
     def _advance(self, frames: Frames, recording: int) -> Iterator[Event]:
         accumulator, start = self._accumulator, self._accumulator.arrived
         arrived = start + len(frames.speech)
-        for tick, notice in self._repeats.hear(frames, arrived, recording):
+        for tick, notice in self._repeats.update(frames, arrived, recording):
             self._order.add(tick, replace(notice, recording=recording))
-        accumulator.take(self._repeats.counted(frames, start))
-        self.conditions.take(frames.tracks.get(CONDITION))
+        accumulator.add(self._repeats.counted(frames, start))
+        self.conditions.add(frames.tracks.get(CONDITION))
         # all of the recording before it has been learnt
         self.recordings.turn(recording, lambda: self.all_heard)
-        for tick, notice in self._copies.hear(frames, accumulator.arrived):
+        for tick, notice in self._copies.update(frames, accumulator.arrived):
             self._order.add(tick, replace(notice, recording=recording))
-        self.recordings.hear(int(np.count_nonzero(frames.speech)))
+        self.recordings.add_speech(int(np.count_nonzero(frames.speech)))
         if self.coverage is not None:
-            self.coverage.hear(recording, frames.speech)
+            self.coverage.add_speech(recording, frames.speech)
         for tick, gap in frames.gaps:
             self._order.add(max(tick, start), gap)
         for tick, notice in frames.notices:
@@ -828,7 +830,7 @@ class Monitor:
     def _learn_conditions(self) -> None:
         """What the sound is like by now, and whether the templates sound so."""
         tick = self._accumulator.tick
-        for notice in self.conditions.hear(tick):
+        for notice in self.conditions.advance(tick):
             placed = replace(notice, recording=self.recordings.number)
             self._order.add(tick, placed, again=False)
 

@@ -229,7 +229,7 @@ def _feature_notices(monitor: Monitor) -> Iterator[Notice]:
     for name in monitor.features:
         for caveat in caveats([name]):
             yield Notice("feature caveat", caveat)
-    yield from _unheard(monitor.unheard)
+    yield from _skipped(monitor.skipped_features)
     support = monitor.attacker.support_bits
     asked = monitor.bystanders
     if asked is not None and support is not None and (said := asked.notice(support)):
@@ -246,7 +246,7 @@ def _feature_notices(monitor: Monitor) -> Iterator[Notice]:
         yield Notice("changes unnoticed", f"no change of the voice can be noticed by {mute}")
 
 
-def _unheard(names: Sequence[str]) -> Iterator[Notice]:
+def _skipped(names: Sequence[str]) -> Iterator[Notice]:
     """That an attacker may use what is not used here, and what it takes."""
     of_words = [name for name in names if takes(name) == "words"]
     others = [name for name in names if name not in of_words]

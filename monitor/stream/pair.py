@@ -102,17 +102,17 @@ class MonitorPair:
             for each in every:
                 each.prefer_closed_set()
 
-    def hear(self, source: Iterable[Item]) -> Iterator[Event]:
+    def listen(self, source: Iterable[Item]) -> Iterator[Event]:
         """The events of the clear side, its readings with the protected ones."""
         here, there = itertools.tee(source)
         parts = itertools.tee(self._frames(there), len(self.attackers))
         sides = {
-            name: monitor.hear(part)
+            name: monitor.listen(part)
             for (name, monitor), part in zip(self.attackers.items(), parts, strict=True)
         }
         last: dict[str, Reading] = {}
         change: Change | None = None
-        for event in self.clear.hear(here):
+        for event in self.clear.listen(here):
             if isinstance(event, Change):
                 change = event
             if not isinstance(event, Reading):

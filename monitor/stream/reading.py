@@ -230,7 +230,7 @@ class ChangeDetector:
         noticed = {
             name: fall
             for name, voice in self._voices.items()
-            if name in step and (fall := voice.hear(step[name], began)) is not None
+            if name in step and (fall := voice.update(step[name], began)) is not None
         }
         if not noticed:
             return self._back(tick)

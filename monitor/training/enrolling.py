@@ -292,7 +292,7 @@ def _summed(
 
 def landmarks_of(path: Path, end_seconds: float) -> AnyArray:
     """Landmarks of the beginning of a recording, as a `SourceNote` has them."""
-    return _landmarks(Listener(("f0",)).hear(path, landmarks=True), end_seconds)
+    return _landmarks(Listener(("f0",)).extract(path, landmarks=True), end_seconds)
 
 
 def _landmarks(heard: SpeechFrames, end_seconds: float) -> AnyArray:
@@ -378,7 +378,7 @@ class LiveEnrolment:
         self.speech_seconds = 0.0
         self.noticed: list[str] = []
 
-    def hear(self, block: Block) -> None:
+    def push(self, block: Block) -> None:
         """Listen to some more."""
         frames = self._extractor.process(block)
         self._keep(frames)

@@ -203,7 +203,7 @@ class Listener:
         named = tuple(each for each in chosen if isinstance(each, str))
         return named if len(named) == len(chosen) else None
 
-    def hear(
+    def extract(
         self,
         path: Path,
         *,
@@ -415,7 +415,7 @@ def _each(
     names = listener.names
     given = any(is_frames(recording.path) for group in groups for recording in group)
     if names is None or given or here(jobs, tasks):
-        for outcomes in each_in_order(partial(_hear, listener, slices), tasks):
+        for outcomes in each_in_order(partial(_extract, listener, slices), tasks):
             yield summed(outcomes, listener.specs)
         return
     words = "words" in map(takes, names)
@@ -445,13 +445,13 @@ def _hear_apart(
     summed: _Summary[_Result],
     recordings: Sequence[Recording],
 ) -> tuple[dict[str, FeatureSpec], _Result]:
-    """As `_hear`, in another process, with what the frames look like."""
+    """As `_extract`, in another process, with what the frames look like."""
     listener = Listener(names, channel)
-    outcomes = _hear(listener, slices, recordings)
+    outcomes = _extract(listener, slices, recordings)
     return listener.specs, summed(outcomes, listener.specs)
 
 
-def _hear(
+def _extract(
     listener: Listener, slices: int | None, recordings: Sequence[Recording]
 ) -> list[HearingOutcome]:
     """Recordings of one speaker, as far as they are needed."""
@@ -477,7 +477,7 @@ def _outcome(listener: Listener, recording: Recording, left: int | None) -> Hear
     try:
         hashes = () if left is None else recording_hashes(recording.path)
         seconds = None if left is None else left / TICKS_PER_SECOND
-        heard = listener.hear(
+        heard = listener.extract(
             recording.path,
             speech_seconds=seconds,
             words=recording.words,

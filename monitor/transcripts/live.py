@@ -51,7 +51,7 @@ class WordPipe(Managed):
     Example:
         >>> with WordPipe(['{"word": "well", "begin": 0.31, "end": 0.52}']) as pipe:
         ...     pipe.wait()
-        ...     words = pipe.take(300)
+        ...     words = pipe.collect(300)
         >>> words.texts, words.ends, words.known
         (('well',), array([52]), array([300]))
     """
@@ -92,7 +92,7 @@ class WordPipe(Managed):
         """Wait until the pipe has ended, or for so long."""
         self._over.wait(seconds)
 
-    def take(self, tick: int, recording: int = 0, heard: int | None = None) -> Words | None:
+    def collect(self, tick: int, recording: int = 0, heard: int | None = None) -> Words | None:
         """The words that came since the last time; None for none.
 
         Args:

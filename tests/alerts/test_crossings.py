@@ -1,4 +1,4 @@
-"""When each side of a run reaches a level, and what the anonymiser bought."""
+"""When each side of a run reaches a level, and by how much the anonymiser delays it."""
 
 from __future__ import annotations
 

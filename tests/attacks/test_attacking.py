@@ -61,7 +61,7 @@ def bench(corpora, tmp_path: Path) -> Bench:
 def test_buzzes_of_their_own_pitch_are_told_apart(bench):
     rows = list(attack(bench, CLEAR, ATTACKERS["ignorant"], [1], replicates=20))
     (row,) = [row for row in rows if row.segments == 1]
-    assert (row.speakers, row.trials, row.feature, row.unheard) == (6, 18, "f0", 0)
+    assert (row.speakers, row.trials, row.feature, row.silent) == (6, 18, "f0", 0)
     assert (row.figures["srd.idr"].value or 0.0) > 0.9
     assert row.bits > 2.0
 
@@ -81,7 +81,7 @@ def test_silence_gives_nothing_away_and_is_told(bench):
         rows = list(attack(bench, "silence", ATTACKERS["ignorant"], [1], replicates=20))
     finally:
         del ANONYMISERS["silence"]
-    assert {(row.unheard, row.trials, round(row.bits, 9)) for row in rows} == {(18, 18, 0.0)}
+    assert {(row.silent, row.trials, round(row.bits, 9)) for row in rows} == {(18, 18, 0.0)}
 
 
 class Silence(OneVoice):

@@ -56,7 +56,7 @@ def test_a_anonymiser_of_sound_changes_nothing_of_what_is_said(pieces, tmp_path)
     ears = Hearing(ResultCache(tmp_path))
     with pytest.raises(SourceError, match="has no words beside it"):
         hear_protected(pieces[0], CLEAR, 0, ["style"])
-    assert ears.hear(pieces[:1], CLEAR, 0, ["style"]) == {}
+    assert ears.extract(pieces[:1], CLEAR, 0, ["style"]) == {}
     for piece in pieces:
         said(piece.path, "so")
     clear, protected = (
@@ -69,9 +69,9 @@ def test_a_anonymiser_of_sound_changes_nothing_of_what_is_said(pieces, tmp_path)
     assert protected.since is not None
     assert np.array_equal(clear.since, protected.since)
     assert clear.values.size >= 2 * pieces[1].seconds
-    kept = ears.hear(pieces, CLEAR, 0, ["style"])
+    kept = ears.extract(pieces, CLEAR, 0, ["style"])
     said(pieces[0].path, "the")
-    anew = ears.hear(pieces, CLEAR, 0, ["style"])
+    anew = ears.extract(pieces, CLEAR, 0, ["style"])
 
     def values(heard: dict[Piece, HeardPiece], piece: Piece) -> list[int]:
         return list(heard[piece].frames.tracks["style"].values)
@@ -82,16 +82,16 @@ def test_a_anonymiser_of_sound_changes_nothing_of_what_is_said(pieces, tmp_path)
 
 def test_what_was_heard_is_not_heard_again(pieces, tmp_path, monkeypatch):
     ears = Hearing(ResultCache(tmp_path))
-    found = ears.hear(pieces, "noise:0", 1, ["f0"])
+    found = ears.extract(pieces, "noise:0", 1, ["f0"])
     monkeypatch.setattr("monitor.attacks.attackers.hear_protected", None)
-    again = ears.hear(pieces, "noise:0", 1, ["f0"])
+    again = ears.extract(pieces, "noise:0", 1, ["f0"])
     assert all(same(found[piece], again[piece]) for piece in pieces)
     with pytest.raises(TypeError):  # another seed draws anew
-        ears.hear(pieces, "noise:0", 2, ["f0"])
+        ears.extract(pieces, "noise:0", 2, ["f0"])
 
 
 def test_nothing_that_was_kept_is_audio_or_readable_by_others(pieces, tmp_path):
-    Hearing(ResultCache(tmp_path)).hear(pieces, CLEAR, 1, ["f0"])
+    Hearing(ResultCache(tmp_path)).extract(pieces, CLEAR, 1, ["f0"])
     kept = list(tmp_path.iterdir())
     assert len(kept) == len(pieces)
     assert all(path.stat().st_mode & 0o077 == 0 for path in kept)
@@ -101,21 +101,21 @@ def test_nothing_that_was_kept_is_audio_or_readable_by_others(pieces, tmp_path):
 def test_the_clear_needs_no_draws(pieces, tmp_path):
     ears = Hearing(ResultCache(tmp_path))
     for seed in (1, 2):
-        ears.hear(pieces, CLEAR, seed, ["f0"])
+        ears.extract(pieces, CLEAR, seed, ["f0"])
     assert len(list(tmp_path.iterdir())) == len(pieces)
 
 
 @pytest.mark.slow
 def test_several_processes_hear_the_same(pieces, tmp_path):
-    alone = Hearing().hear(pieces, "mcadams:random", 1, ["f0"])
-    both = Hearing(jobs=2).hear(pieces, "mcadams:random", 1, ["f0"])
+    alone = Hearing().extract(pieces, "mcadams:random", 1, ["f0"])
+    both = Hearing(jobs=2).extract(pieces, "mcadams:random", 1, ["f0"])
     assert list(alone) == list(both) == pieces
     assert all(same(alone[piece], both[piece]) for piece in pieces)
 
 
 def test_a_program_that_fails_is_named_and_nobody_else_is_lost(pieces):
     ears = Hearing()
-    assert ears.hear(pieces, "command:false", 1, ["f0"]) == {}
+    assert ears.extract(pieces, "command:false", 1, ["f0"]) == {}
     assert all("exit status 1" in why for why in ears.missing.values())
 
 
@@ -124,10 +124,10 @@ def test_another_program_under_the_same_name_is_heard_anew(pieces, tmp_path):
     program.write_text("#!/bin/sh\ncat\n")
     program.chmod(0o700)
     ears = Hearing(ResultCache(tmp_path / "heard"))
-    clear = ears.hear(pieces[:1], f"command:{program}", 1, ["f0"])
+    clear = ears.extract(pieces[:1], f"command:{program}", 1, ["f0"])
     program.write_text("#!/bin/sh\nfalse\n")
     assert list(clear) == pieces[:1]
-    assert ears.hear(pieces[:1], f"command:{program}", 1, ["f0"]) == {}
+    assert ears.extract(pieces[:1], f"command:{program}", 1, ["f0"]) == {}
 
 
 class Loudness:
@@ -150,5 +150,5 @@ def loudness(monkeypatch) -> None:
 def test_measures_hear_both_in_the_same_pass(pieces, loudness, tmp_path: Path):
     ears = Hearing(ResultCache(tmp_path))
     for _ in range(2):  # and are kept with the frames
-        found = ears.hear(pieces, CLEAR, 1, ["f0"], ["loudness"])
+        found = ears.extract(pieces, CLEAR, 1, ["f0"], ["loudness"])
         assert found[pieces[0]].measured == {"loudness": {"ratio": 1.0, "rate": 16000}}

@@ -329,7 +329,7 @@ def test_both_sides_stand_on_the_screen_with_whom_and_what_was_disclosure_delay(
     for words in (
         "protected 2.0 bits, 2.0 fewer  (1.7 to 2.3)  through mcadams:0.8",
         "to the strongest attacker tried, who has enrolled protected speech",
-        "bought: 1 bit 10 s, 2 bits not yet out",
+        "delay: 1 bit 10 s, 2 bits not yet out",
         "o protected",
     ):
         assert words in text, words
@@ -337,7 +337,7 @@ def test_both_sides_stand_on_the_screen_with_whom_and_what_was_disclosure_delay(
     assert plotted
     assert "\\ root guide" not in text
     told = re.sub(r"\s+", " ", screen.text)
-    assert "1 bit was reached through the anonymiser at 0:20: 10 s bought" in told
+    assert "1 bit was reached through the anonymiser at 0:20: 10 s later" in told
 
 
 def test_a_line_for_a_file_says_whose_protected_bits_it_tells():
@@ -367,7 +367,7 @@ def test_disclosure_delay_from_an_attacker_who_does_not_know_the_anonymiser_say_
     crossing = {"type": "crossing", "bits": 1.0, "side": "protected", "since_seconds": 19.0}
     view.write({**crossing, "delay_seconds": 9.0})
     view.close()
-    assert any("9 s bought, from an attacker who does not know" in line for line in screen.lines)
+    assert any("9 s later, from an attacker who does not know" in line for line in screen.lines)
 
 
 def promised(epsilon: float, windows: int) -> dict[str, Any]:

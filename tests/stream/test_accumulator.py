@@ -54,8 +54,8 @@ def test_looking_ahead_sees_what_learning_finds(data):
     frames = stream(data.draw(st.integers(0, 9)))
     ticks = sorted(data.draw(st.sets(st.integers(1, 400), min_size=1, max_size=20)))
     together, alone = FrameAccumulator(FEATURES), FrameAccumulator(FEATURES)
-    together.take(frames)
-    alone.take(frames)
+    together.add(frames)
+    alone.add(frames)
     ahead = together.moments(ticks)
     assert together.tick == 0
     assert not together.sketches["f0"].total.any()
@@ -100,7 +100,7 @@ def test_what_is_no_bin_is_refused_before_it_is_learnt(values):
     accumulator = FrameAccumulator({"f0": FEATURES["f0"]})
     bad = Track(np.array([1]), values + 10 * (values > 4))
     with pytest.raises(UsageError, match="bins of f0 must"):
-        accumulator.take(Frames(np.ones(5, bool), {"f0": bad}))
+        accumulator.add(Frames(np.ones(5, bool), {"f0": bad}))
     assert accumulator.arrived == 0
 
 

@@ -87,7 +87,7 @@ def test_stopped_and_resumed_equals_never_stopped(call, stop):
     for at in range(0, len(sound), rate):
         done += [
             placed(e, ["call"], "split").record()
-            for e in one._take(Block(sound[at : at + rate], rate))
+            for e in one._push(Block(sound[at : at + rate], rate))
         ]
         if done and done[-1]["type"] == "reading" and done[-1]["seconds"] >= stop:
             break

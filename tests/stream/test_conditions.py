@@ -39,7 +39,7 @@ def blocks(sound, rate=RATE, seconds=0.7, recording=0):
 
 def heard(source, population=None, watch=WATCHED, **more):
     monitor = Monitor(population or reference(), ["f0"], watch, **more)
-    events = list(monitor.hear(source))
+    events = list(monitor.listen(source))
     notices = [event.notice for event in events if isinstance(event, NoticeEvent)]
     return [event for event in events if isinstance(event, Reading)], notices
 
@@ -126,14 +126,14 @@ def test_any_cutting_and_any_resumption_say_the_same(voice):
     for seconds in (4, 12):
         monitor = Monitor(reference(), ["f0"], WATCHED)
         before = []
-        for event in monitor.hear(blocks(sound, 8000, 0.31)):
+        for event in monitor.listen(blocks(sound, 8000, 0.31)):
             before.append(event)
             if isinstance(event, Reading) and event.seconds == seconds:
                 break
         plain, arrays = monitor.state()
         later = Monitor(reference(), ["f0"], WATCHED)
         later.restore(json.loads(json.dumps(plain)), arrays)
-        after = list(later.hear(blocks(sound, 8000, 0.5)))
+        after = list(later.listen(blocks(sound, 8000, 0.5)))
         both = [e for e in (*before, *after) if isinstance(e, Reading)]
         assert [r.record() for r in both] == [r.record() for r in whole]
         notices = [e.notice for e in (*before, *after) if isinstance(e, NoticeEvent)]
@@ -142,7 +142,7 @@ def test_any_cutting_and_any_resumption_say_the_same(voice):
 
 def test_another_voice_has_a_sound_of_its_own(voice):
     monitor = Monitor(reference(), ["f0"], WATCHED, on_change="reset")
-    list(monitor.hear(blocks(np.float32(telephone(voice)), 8000)))
+    list(monitor.listen(blocks(np.float32(telephone(voice)), 8000)))
     assert monitor.conditions.differs
     monitor.conditions.begin_afresh()
     assert monitor.conditions.now is None

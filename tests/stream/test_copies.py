@@ -119,7 +119,7 @@ def test_the_shipped_readers_are_known(shared):
     path = Path(shared) / "speech/train-clean-5" / Population.reference().names[0] / note.label
     monitor = Monitor(Population.reference(), ["f0"])
     with File(path, end_seconds=15.0) as file:
-        events = list(monitor.hear(block for block in file))
+        events = list(monitor.listen(block for block in file))
     assert [e.notice.kind for e in events if isinstance(e, NoticeEvent)] == ["copy"]
 
 

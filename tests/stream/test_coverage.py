@@ -40,8 +40,8 @@ def test_any_cutting_finds_what_the_whole_does(cuts):
     found = WordCoverage()
     edges = [0, *cuts, TICKS]
     for low, high in pairwise(edges):
-        found.take(some(said(), low, high))
-        found.hear(0, speech()[low:high])
+        found.add_words(some(said(), low, high))
+        found.add_speech(0, speech()[low:high])
     (one,) = found.found()
     assert one.coverage == worth_telling(said(), speech())
     assert (one.words, one.recording) == (40, 0)
@@ -49,11 +49,11 @@ def test_any_cutting_finds_what_the_whole_does(cuts):
 
 def test_each_recording_is_told_by_itself_and_one_without_words_too():
     found = WordCoverage()
-    found.take(said())
-    found.hear(0, speech())
-    found.hear(1, speech(1))
-    found.take(said(2, recording=2))
-    found.hear(2, np.zeros(TICKS, bool))
+    found.add_words(said())
+    found.add_speech(0, speech())
+    found.add_speech(1, speech(1))
+    found.add_words(said(2, recording=2))
+    found.add_speech(2, np.zeros(TICKS, bool))
     made = found.found()
     assert [(each.recording, each.words) for each in made] == [(0, 40), (1, 0), (2, 40)]
     assert [each.coverage is None for each in made] == [False, True, True]
@@ -73,8 +73,8 @@ def test_only_the_last_hours_are_kept(monkeypatch):
     monkeypatch.setattr(coverage, "KEPT_TICKS", 500)
     found, words = WordCoverage(), said()
     for low in range(0, TICKS, 100):
-        found.take(some(words, low, low + 100))
-        found.hear(0, speech()[low : low + 100])
+        found.add_words(some(words, low, low + 100))
+        found.add_speech(0, speech()[low : low + 100])
         assert sum(each.size for each in found._speech) <= 1000
     (one,) = found.found()
     first = TICKS - sum(each.size for each in found._speech)

@@ -66,7 +66,7 @@ def test_in_frames_with_noise_no_change_is_looked_for_and_that_is_said(tmp_path,
     one.fit_to(source)
     told = " ".join(start_record(one, ["a"])["notices"])
     assert ("these frames have noise (laplace:30)" in told) == bool(noise)
-    assert any(isinstance(event, Change) for event in one.hear(source)) == (not noise)
+    assert any(isinstance(event, Change) for event in one.listen(source)) == (not noise)
     one.restore(*one.state())  # rests there as well
 
 

@@ -59,14 +59,14 @@ def test_a_stream_in_the_middle_of_another_is_refused():
 def test_two_threads_do_not_push_to_one_monitor(monkeypatch):
     monitor = Monitor(reference())
     begun, go_on = threading.Event(), threading.Event()
-    take = monitor._take
+    take = monitor._push
 
     def slowly(block):
         begun.set()
         go_on.wait(10)
         yield from take(block)
 
-    monkeypatch.setattr(monitor, "_take", slowly)
+    monkeypatch.setattr(monitor, "_push", slowly)
     thread = threading.Thread(target=monitor.push, args=(simulated(1.5),))
     thread.start()
     begun.wait(10)

@@ -219,7 +219,7 @@ def test_reset_forgets_everything():
     expected = told(monitor.events(Listed(audio(sounds(1.3)))))
     monitor.reset()
     monitor.push(Block(sounds(1.7)[::-1], RATE))
-    list(monitor._take(BROKEN))
+    list(monitor._push(BROKEN))
     monitor.reset()
     assert told(monitor.events(Listed(audio(sounds(1.3))))) == expected
 
@@ -654,7 +654,7 @@ def test_memory_does_not_grow_with_losses():
 
     def step(_: int) -> None:
         monitor.push(Block(samples, RATE))
-        list(monitor._take(BROKEN))
+        list(monitor._push(BROKEN))
 
     assert growth(60, step) < 48 * KILOBYTE + 30 * 2 * KILOBYTE
 
@@ -690,7 +690,7 @@ def test_what_is_heard_where_nobody_chose(monkeypatch):
     def chosen(*sets: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         rank_models = [some_rank_model(each) for each in sets]
         monitor = Monitor(enrolled(features=names, rank_models=rank_models))
-        return monitor.features, monitor.unheard
+        return monitor.features, monitor.skipped_features
 
     assert chosen(*sets) == (("f0", "identity"), ())
     assert chosen(*sets[:4]) == (("f0", "voice"), ("identity",))

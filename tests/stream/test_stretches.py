@@ -91,9 +91,9 @@ def test_a_twin_is_cut_at_the_same_place():
     clear = Monitor(reference(), watch=FIRST, on_change="note")
     twin, told = clear.twin()
     found = []
-    other = iter(twin.hear(cut(1000)))
+    other = iter(twin.listen(cut(1000)))
     change = None
-    for event in clear.hear(cut(1000)):
+    for event in clear.listen(cut(1000)):
         if isinstance(event, Change):
             change = event
         if not isinstance(event, Reading):

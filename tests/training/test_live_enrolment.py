@@ -21,7 +21,7 @@ VOICE = voice(8.0)
 def taken(samples: np.ndarray, cut: int = 800) -> LiveEnrolment:
     take = LiveEnrolment([F0()])
     for i in range(0, len(samples), cut):
-        take.hear(Block(samples[i : i + cut], RATE))
+        take.push(Block(samples[i : i + cut], RATE))
     return take
 
 
@@ -70,7 +70,7 @@ def test_the_frames_are_those_of_the_audio(tmp_path, cut):
 def test_what_a_take_sounds_like_goes_into_the_template(tmp_path):
     take = taken(np.tile(VOICE, 3))
     take.write(tmp_path / "take.npz")
-    heard = Listener(["f0"]).hear(tmp_path / "take.npz")
+    heard = Listener(["f0"]).extract(tmp_path / "take.npz")
     sound = np.tile(VOICE, 3)[:, None]
     rows = ConditionRows(RATE).process(sound, sound[:, 0]).values
     assert np.array_equal(heard.sound, rows.sum(axis=0))  # type: ignore[arg-type]

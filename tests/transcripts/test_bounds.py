@@ -88,7 +88,7 @@ def test_and_left_out_where_they_come_through_a_pipe() -> None:
     told: list[str] = []
     with WordPipe([line("so", 1.0) for _ in range(9_990)], told=told.append) as pipe:
         pipe.wait()
-        words = pipe.take(100, heard=100)
+        words = pipe.collect(100, heard=100)
         assert words is not None
         assert len(words.texts) == pipe.count == 1000
         assert pipe.beyond == 9_990 - pipe.count

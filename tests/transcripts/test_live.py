@@ -23,20 +23,20 @@ def line(word: str, begin: float, **more: object) -> str:
 def test_late_words_count_when_they_are_taken_and_early_ones_when_they_are_known():
     with WordPipe([line("so", 1.0), line("be", 0.5, known=9.0), line("it", 0.1)]) as pipe:
         pipe.wait()
-        words = pipe.take(300, recording=2)
+        words = pipe.collect(300, recording=2)
         assert words is not None
         check_words(words)
         assert words.texts == ("it", "so", "be")
         assert words.known.tolist() == [300, 300, 900]
         assert words.recording == 2
         assert (pipe.count, pipe.over) == (3, True)
-        assert pipe.take(400) is None
+        assert pipe.collect(400) is None
 
 
 def test_a_word_that_ends_after_now_is_known_when_it_ends():
     with WordPipe([line("so", 5.0)]) as pipe:
         pipe.wait()
-        words = pipe.take(300)
+        words = pipe.collect(300)
     assert words is not None
     check_words(words)
     assert words.known.tolist() == [520]
@@ -52,7 +52,7 @@ def test_segments_of_whisper_and_speakers():
     ]
     with WordPipe([*rows, line("yes", 4.0, speaker="ann")], speaker="ann") as pipe:
         pipe.wait()
-        words = pipe.take(0)
+        words = pipe.collect(0)
         assert words is not None
         assert words.texts == ("so", "be", "it", "yes")
         assert words.known.tolist() == [200, 200, 200, 420]
@@ -71,7 +71,7 @@ def test_malformed_lines_are_named_and_left_out():
     ]
     with WordPipe([line("so", 1.0), *bad, *bad, line("it", 2.0)], told=told.append) as pipe:
         pipe.wait()
-        words = pipe.take(500)
+        words = pipe.collect(500)
     assert words is not None
     assert words.texts == ("so", "it")
     assert pipe.malformed == 10
@@ -87,11 +87,11 @@ def test_a_pipe_of_a_process_is_read_as_it_comes():
     reads, writes = os.pipe()
     with WordPipe(lines_from(reads)) as pipe:
         os.write(writes, line("so", 1.0).encode()[:9])
-        assert pipe.take(100) is None
+        assert pipe.collect(100) is None
         os.write(writes, line("so", 1.0).encode()[9:] + b"\r\n" + line("it", 2.0).encode())
         words = None
         for _ in range(200):
-            if (words := pipe.take(200)) is not None:
+            if (words := pipe.collect(200)) is not None:
                 break
             time.sleep(0.01)
         assert words is not None
@@ -99,7 +99,7 @@ def test_a_pipe_of_a_process_is_read_as_it_comes():
         assert not pipe.over
         os.close(writes)  # the last line has no end
         pipe.wait(5.0)
-        last = pipe.take(300)
+        last = pipe.collect(300)
         assert last is not None
         assert last.texts == ("it",)
         assert pipe.over
@@ -144,7 +144,7 @@ def test_a_recogniser_that_nobody_hears_waits_and_lets_go():
 def test_a_word_taken_at_any_tick_can_be_heard(late):
     with WordPipe([line("a", 0.31 * i) for i in range(50)]) as pipe:
         pipe.wait()
-        words = pipe.take(late)
+        words = pipe.collect(late)
     assert words is not None
     check_words(words)
     assert np.all(words.known >= late)

@@ -154,7 +154,7 @@ def test_both_sides_are_seen_with_whom_and_the_disclosure_delay(page, visit):
     assert "fewer" not in text(tab, "#protected-unit")
     assert "--protected-population" in text(tab, "#protected-others")
     reads(tab, "#disclosure_delay tbody", "2 bits 0:08 0:20 12 s")
-    reads(tab, "#log", "2 bits were reached through the anonymiser at 0:20: 12 s bought")
+    reads(tab, "#log", "2 bits were reached through the anonymiser at 0:20: 12 s later")
     row = {"bits": 3.0, "clear": {"seconds": 12.0, "crossed": True},
            "protected": {"seconds": 31.0, "crossed": False}, "delay_seconds": 19.0,
            "at_least": True}  # fmt: skip

@@ -40,7 +40,7 @@ function disclosure_delay(run) {
     fill("disclosure_delay", [make("caption", { class: "muted small" }, why)]);
     return;
   }
-  const head = ["Reached", "Clear", "Protected", "Bought"].map((name) => make("th", { scope: "col" }, name));
+  const head = ["Reached", "Clear", "Protected", "Delay"].map((name) => make("th", { scope: "col" }, name));
   fill("disclosure_delay", [
     make("thead", {}, make("tr", {}, ...head)),
     make("tbody", {}, ...rows.map(([level, ...cells]) => make("tr", {},
