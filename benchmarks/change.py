@@ -37,7 +37,8 @@ from monitor.features.registry import followed, make
 from monitor.kinds import EMBEDDING, HISTOGRAM, Sensitivity
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile
-from monitor.stream.reading import Change, ChangeDetector, Followed
+from monitor.stream.reading import Change
+from monitor.stream.speaker_changes import ChangeDetector, Followed
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Track
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean", "long")

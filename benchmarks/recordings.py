@@ -29,7 +29,7 @@ from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.sources.file import File
 from monitor.stream.accumulator import HeardTotals
-from monitor.stream.turns import LEAST, alike, cohort
+from monitor.stream.speaker_changes import LEAST, alike, cohort
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames
 
 CHAPTERS = 3

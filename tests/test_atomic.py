@@ -15,12 +15,12 @@ import pytest
 from monitor import files as atomic
 from monitor.errors import StoreError
 from monitor.files import alone, atomic_write, sweep
-from monitor.population.cohort import read_store, write_store
+from monitor.population.store import read_store, write_store
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from monitor.population.cohort import write_store
+from monitor.population.store import write_store
 import numpy as np
 
 os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)

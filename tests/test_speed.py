@@ -15,7 +15,7 @@ TRICKS = [
     "features/channel.py",
     "features/ecapa.py",
     "features/f0.py",
-    "features/vad.py",
+    "features/extractor.py",
     "features/embeddings.py",
     "lazy.py",
     "maths/rank_models.py",

@@ -409,15 +409,19 @@ class Upside:
     },
     {
         "monitor/anonymisers/registry.py": (
-            'register("noise", _noise)',
-            """def _upside(setting: str, utterance: Utterance) -> Anonymiser:
+            """    "command": _command,
+}""",
+            """    "command": _command,
+}
+
+
+def _upside(setting: str, utterance: Utterance) -> Anonymiser:
     from monitor.anonymisers.upside import Upside
 
     return Upside(_number(setting, "upside:6 (dB)"), utterance.rate)
 
 
-register("upside", _upside)
-register("noise", _noise)""",
+register("upside", _upside)""",
         ),
         "tests/anonymisers/test_contracts_held.py": (
             'LIGHT = ("none", ',

@@ -229,7 +229,7 @@ def command(asked: CalibrateOptions) -> int:
 
     \b
     monitor calibrate voices/ -o us.npz      into the population us.npz
-    monitor calibrate voices/ -o rank model.npz     a file of its own, for replay --rank-model
+    monitor calibrate voices/ -o rank_model.npz     a file of its own, for replay --rank-model
 
     Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
     overlap. Within one session (one recording, one day) a voice is easier to recognise: where
@@ -277,8 +277,8 @@ def command(asked: CalibrateOptions) -> int:
     from monitor.jobs import cores
     from monitor.kinds import SIMILARITIES, unlike_networks
     from monitor.plots.canvas import check_suffix
-    from monitor.population.cohort import store_kind
     from monitor.population.population import Population, save_rank_models
+    from monitor.population.store import store_kind
     from monitor.run.status import INCOMPLETE
     from monitor.sources.registry import is_frames
     from monitor.training.calibrating import (

@@ -34,8 +34,8 @@ def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray
 def held_to(bits: FloatArray, most: FloatArray | float) -> FloatArray:
     """All ratios of a stream lowered alike until the best is at most so many bits.
 
-    Of bits (..., N) and the most (...). Odds among the enrolled stay as they are: who fits best
-    still does. It is against everybody else that data can support no more.
+    Of bits (..., N) and the most (...). The cap by the empirical upper bound (ELUB). Odds among
+    the enrolled stay as they are: it is against everybody else that data can support no more.
 
     Example:
         >>> held_to(np.array([12.0, 3.0]), 10.0)

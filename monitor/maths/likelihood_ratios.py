@@ -655,7 +655,7 @@ def upper_bound_bits(
     mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray,
     speakers: int, pairs: int,
 ) -> float:  # fmt: skip
-    """Empirical upper bound of likelihood ratios: beyond it they are extrapolation.
+    """Empirical upper bound of likelihood ratios (ELUB): beyond it they are extrapolation.
 
     Vergeer, van Es, de Jongh, Alberink and Stoel, "Numerical likelihood ratios outputted by LR
     systems are often based on extrapolation: When to stop extrapolating?", Science & Justice 56

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import zipfile
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,105 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from monitor.errors import SchemaError, StoreError
-from monitor.files import atomic_write, read_arrays, sweep
+from monitor.errors import StoreError
 from monitor.kinds import FeatureSpec
 from monitor.maths.scores import Similarity
 from monitor.population.rank_model import check_templates, spec_from
+from monitor.population.store import read_store
 from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray, FloatArray
-
-# ----------------------------------------------------------------------------------------- storing
-# One file format for populations and rank models: npz without pickle, with a JSON header. Written
-# whole, private to its owner (0600): a reader sees the old file or the new one, never half.
-
-SCHEMA = 1
-_HEADER = "header"
-_DAMAGE = (
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    EOFError,
-    MemoryError,
-    RuntimeError,  # zipfile: an unknown compression, an encrypted member
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What numpy and zipfile raise on a file that is not, or no longer, theirs."""
-
-
-def write_store(
-    path: Path,
-    kind: str,
-    header: Mapping[str, Any],
-    arrays: Mapping[str, AnyArray],
-    *,
-    tidy: bool = True,
-) -> None:
-    """Write a store atomically, mode 0600."""
-    text = json.dumps({"kind": kind, "schema": SCHEMA, **header}, ensure_ascii=False)
-    content = dict(arrays)
-    content[_HEADER] = np.frombuffer(text.encode(), dtype=np.uint8)
-    pickled = [name for name, array in content.items() if array.dtype.hasobject]
-    if pickled:
-        raise StoreError(f"{path}: {pickled[0]!r} is not plain numbers; nothing was changed")
-    if tidy:
-        sweep(path)
-    try:
-        with atomic_write(path) as file:
-            np.savez_compressed(file, **content)  # type: ignore[arg-type]
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StoreError(f"{path}: cannot be written ({reason}); nothing was changed") from error
-
-
-def read_store(
-    path: Path, kind: str, *, without: tuple[str, ...] = ()
-) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """The header of a store, and its arrays by name but those that begin as ``without`` says."""
-    sweep(path)
-    if not path.is_file():
-        what = "is a directory" if path.is_dir() else "does not exist"
-        raise StoreError(f"{path}: {what}; a {_called(kind)} file (.npz) is needed")
-    try:
-        with path.open("rb") as handle:
-            arrays = read_arrays(handle, without=without)
-        if _HEADER not in arrays:
-            raise StoreError(f"{path}: is not a {kind} file of this program")
-        header = json.loads(bytes(arrays.pop(_HEADER)).decode())
-        found, schema = header["kind"], header["schema"]
-        if type(schema) is not int:
-            raise ValueError("no schema")  # said below
-        if schema > SCHEMA:
-            raise SchemaError(
-                f"{path}: has schema {schema}, this version reads up to {SCHEMA}; "
-                "upgrade speaker-disclosure-monitor"
-            )
-        if found != kind:
-            raise StoreError(
-                f"{path}: is a {_called(found)} file, a {_called(kind)} file is needed"
-            )
-    except PermissionError as error:
-        raise StoreError(f"{path}: may not be read; check its permissions") from error
-    except _DAMAGE as error:
-        raise StoreError(
-            f"{path}: is damaged or not a {kind} file; make it again or restore a copy"
-        ) from error
-    return header, arrays
-
-
-def _called(kind: object) -> str:
-    return printable(kind)[:20].replace("_", " ")
-
-
-def store_kind(path: Path) -> str | None:
-    """What kind of store a file is, or None where it is none."""
-    try:
-        with path.open("rb") as handle:
-            return str(json.loads(bytes(read_arrays(handle, _HEADER)[_HEADER]).decode())["kind"])
-    except _DAMAGE:
-        return None
 
 
 @dataclass(frozen=True, slots=True)

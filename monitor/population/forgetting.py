@@ -14,7 +14,7 @@ from typing import Any
 
 from monitor.errors import UsageError
 from monitor.phrases import plural
-from monitor.population.cohort import Cohort, store_kind
+from monitor.population.cohort import Cohort
 from monitor.population.population import (
     Population,
     load_rank_models,
@@ -22,6 +22,7 @@ from monitor.population.population import (
     save_rank_models,
 )
 from monitor.population.rank_model import RankModel, RankModels
+from monitor.population.store import store_kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,7 @@ from monitor.population.cohort import (
     FeatureTemplates,
     noted_cohort,
     pack_cohort,
-    read_store,
     unpack_cohort,
-    write_store,
 )
 from monitor.population.rank_model import (
     RankModel,
@@ -37,6 +35,7 @@ from monitor.population.rank_model import (
     check_templates,
     spec_from,
 )
+from monitor.population.store import read_store, write_store
 from monitor.safe_text import printable
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 

@@ -671,9 +671,9 @@ class Attacker:
     def _posterior_model(
         self, population: Population, rank_models: RankModels, rank_model: RankModel
     ) -> PosteriorModel:
-        ratios, run_reporter = None, evidence_model_of(population, rank_models, rank_model)
-        if run_reporter is not None and not self.withheld:
-            ratios = Ratios(population, run_reporter, self.scoring, self._watched)
+        ratios, evidence_model = None, evidence_model_of(population, rank_models, rank_model)
+        if evidence_model is not None and not self.withheld:
+            ratios = Ratios(population, evidence_model, self.scoring, self._watched)
         additive = np.array([each.additive for each in population.scorers(rank_model).values()])
         return PosteriorModel(rank_model, self.scoring.seconds, self.speakers, additive, ratios)
 

@@ -12,7 +12,7 @@ import orjson
 
 from monitor.errors import Argument, Message, MonitorError, StoreError
 from monitor.files import check_private, sweep
-from monitor.population.cohort import read_store, store_kind, write_store
+from monitor.population.store import read_store, store_kind, write_store
 from monitor.protocols import Stateful
 from monitor.records.keys import HEADLINES, misfit
 from monitor.safe_text import printable

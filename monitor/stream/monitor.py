@@ -38,7 +38,13 @@ from monitor.stream.notices import (
     setup_notices,
 )
 from monitor.stream.reading import Change, Reading, bystanders_of
-from monitor.stream.turns import ON_CHANGE, SpeakerTurns, ToldTurns, change_detector, unlike
+from monitor.stream.speaker_changes import (
+    ON_CHANGE,
+    CopiedTurns,
+    SpeakerTurns,
+    change_detector,
+    unlike,
+)
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
@@ -230,12 +236,13 @@ class Monitor:
 
     Attributes:
         settings: what was asked for.
-        session: which rank model is asked for, ``"cross"`` or ``"same"``.
+        session (str): which rank model is asked for, ``"cross"`` or ``"same"``.
         skipped_features: features of the population that cannot be computed of this stream.
         noise: what the source says was added to its embeddings; empty where nothing was.
-        recordings, conditions, coverage: of the stream so far: `Recordings`, `StreamConditions`,
-            and a `WordCoverage` where words come.
-        noticed: the notices that arose on the stream so far, in order.
+        recordings (Recordings): of the stream so far.
+        conditions (StreamConditions): of the stream so far.
+        coverage (WordCoverage | None): where words come.
+        noticed (list[Notice]): the notices that arose on the stream so far, in order.
         front_end: what makes frames of audio, and refuses frames that do not fit the templates.
 
     Example:
@@ -293,7 +300,7 @@ class Monitor:
         )
         self._leaves_out = True  # what repeats itself
         self._own_rank_models, self._template_seconds = rank_models, template_seconds
-        self._told: ToldTurns | None = None
+        self._told: CopiedTurns | None = None
         self._closed_set = False
         self._rank_models = population.rank_models if rank_models is None else rank_models
         self.watch = watch
@@ -446,7 +453,7 @@ class Monitor:
         if carried is not None:
             self.begin_with(carried, peak)
 
-    def twin(self, population: Population | None = None) -> tuple[Monitor, ToldTurns]:
+    def twin(self, population: Population | None = None) -> tuple[Monitor, CopiedTurns]:
         """A fresh monitor with the same settings for the same voice in another guise.
 
         It looks for no changes of speaker: they are told, by the second value, and it names no
@@ -464,7 +471,7 @@ class Monitor:
             template_seconds=self._template_seconds,
             **settings,
         )
-        made._told = told = ToldTurns(self.on_change)
+        made._told = told = CopiedTurns(self.on_change)
         made._begin()
         return made, told
 

@@ -15,7 +15,7 @@ from monitor.population.interpolation import same_session_bias
 from monitor.population.population import Population, SourceNote, Speaker
 from monitor.protocols import Provenance
 from monitor.safe_text import printable
-from monitor.stream.turns import comparable, judged_by
+from monitor.stream.speaker_changes import comparable, judged_by
 from monitor.types import TICKS_PER_SECOND, Gap, Notice
 
 if TYPE_CHECKING:

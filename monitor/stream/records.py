@@ -131,14 +131,14 @@ def fingerprint(monitor: Monitor) -> dict[str, str]:
     }
 
 
-def _fingerprint(rank_model: RankModel, run_reporter: RankModel | None) -> str:
+def _fingerprint(rank_model: RankModel, evidence_model: RankModel | None) -> str:
     """A hash over everything that a reading depends on."""
     digest = hashlib.sha256(
         repr((rank_model.features, rank_model.session, rank_model.similarities)).encode()
     )
     for name in ("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"):
         digest.update(getattr(rank_model, name).tobytes())
-    others = [] if run_reporter is None or run_reporter is rank_model else [run_reporter]
+    others = [] if evidence_model is None or evidence_model is rank_model else [evidence_model]
     for evidence in (each.evidence for each in (rank_model, *others)):
         if evidence is not None:
             for name in ("intercept", "slopes", "support"):

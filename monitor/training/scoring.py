@@ -101,7 +101,7 @@ class JointScores:
             raise StoreError(
                 f"the rank model of {'+'.join(rank_model.features)} was learnt with other "
                 f"similarities or "
-                "networks; learn one with: monitor calibrate CORPUS -o rank model.npz"
+                "networks; learn one with: monitor calibrate CORPUS -o rank_model.npz"
             )
         self.features = rank_model.features
         self._whole = at_length(rank_model)

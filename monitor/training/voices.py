@@ -15,8 +15,9 @@ from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import UsageError
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec, comparable_features
-from monitor.population.cohort import Cohort, FeatureTemplates, store_kind
+from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.population import Population
+from monitor.population.store import store_kind
 from monitor.protocols import Feature
 from monitor.training.listening import (
     HearingOutcome,

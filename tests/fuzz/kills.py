@@ -17,7 +17,7 @@ import numpy as np
 import soundfile
 
 from monitor.ledger import Ledger
-from monitor.population.cohort import read_store
+from monitor.population.store import read_store
 from tests.stream.streams import RATE, WATCHED, reference, sounds
 from tests.stream.test_kill import content, finish
 

@@ -383,7 +383,7 @@ def _use_rules(path: Path) -> None:
         for second in range(20):
             heard = {"seconds": float(second), "speech": float(second), "bits": second / 2}
             for alert in rule.update({**records.reading(second), **heard}):
-                json.dumps(alert, allow_nan=False)
+                json.dumps(alert.record(), allow_nan=False)
 
 
 def _use_addresses(path: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 from monitor import Population
 from monitor.errors import StoreError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
-from monitor.population.cohort import FeatureTemplates, read_store, write_store
+from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import SourceNote, Speaker, load_rank_models, save_rank_models
+from monitor.population.store import read_store, write_store
 from monitor.safe_text import is_name
 
 RNG = np.random.default_rng(0)

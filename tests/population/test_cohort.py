@@ -12,8 +12,9 @@ from numpy.testing import assert_array_equal
 from monitor.errors import StoreError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population import cohort as cohorts
-from monitor.population.cohort import Cohort, FeatureTemplates, read_store, write_store
+from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.population import Population, Speaker
+from monitor.population.store import read_store, write_store
 
 RNG = np.random.default_rng(0)
 MARK = "ab" * 32

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import StoreError
-from monitor.population.cohort import read_store, write_store
 from monitor.population.population import Population, load_rank_models, save_rank_models
 from monitor.population.rank_model import Maxima, RankModels, rounded_up
+from monitor.population.store import read_store, write_store
 from tests.population.rank_models import population, some_rank_model
 
 NAN = np.nan

@@ -10,11 +10,12 @@ from numpy.testing import assert_array_equal
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.scores import OF_COUNTS, OF_VECTORS
-from monitor.population import cohort as storing
 from monitor.population import population as module
-from monitor.population.cohort import FeatureTemplates, read_store, write_store
+from monitor.population import store as storing
+from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, SourceNote, Speaker
 from monitor.population.rank_model import RankModels
+from monitor.population.store import read_store, write_store
 from tests.population.rank_models import population, some_rank_model
 
 

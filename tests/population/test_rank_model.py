@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import StoreError
-from monitor.population.cohort import write_store
 from monitor.population.population import load_rank_models, save_rank_models
 from monitor.population.rank_model import RankModels
+from monitor.population.store import write_store
 from tests.population.rank_models import some_rank_model
 
 

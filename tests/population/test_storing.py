@@ -11,8 +11,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from monitor.errors import SchemaError, StoreError
-from monitor.population import cohort as storing
-from monitor.population.cohort import SCHEMA, read_store, store_kind, write_store
+from monitor.population import store as storing
+from monitor.population.store import SCHEMA, read_store, store_kind, write_store
 
 ARRAYS = {
     "a/b": np.arange(12).reshape(3, 4),

@@ -10,8 +10,8 @@ import pytest
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
-from monitor.stream import turns as module
-from monitor.stream.turns import FEWEST, background
+from monitor.stream import speaker_changes as module
+from monitor.stream.speaker_changes import FEWEST, background
 
 MARK = "ab" * 32
 

@@ -20,8 +20,7 @@ from monitor.features.phones import Phones
 from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, Kind, Sensitivity
 from monitor.population.population import Population
 from monitor.sources.frames import read_frames
-from monitor.stream.reading import ChangeDetector, Followed
-from monitor.stream.turns import background
+from monitor.stream.speaker_changes import ChangeDetector, Followed, background
 from tests.contracts import KILOBYTE, growth
 
 BINS, DIMENSIONS = 30, 192

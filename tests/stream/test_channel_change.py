@@ -12,6 +12,7 @@ from scipy.signal import butter, sosfilt
 
 from monitor import Monitor, Population
 from monitor.protocols import StreamInfo
+from monitor.sources.base import BaseSource
 from monitor.sources.file import File
 from monitor.stream.records import placed
 from monitor.types import AnyArray, Block
@@ -44,7 +45,7 @@ def monitor(on_change: str = "note") -> Monitor:
 def records(one, call, every):
     sound, rate = call
 
-    class Cut:
+    class Cut(BaseSource[Any]):
         label, seconds, stream_info = "call", None, StreamInfo()
 
         def __iter__(self):

@@ -14,8 +14,8 @@ from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.errors import SchemaError, StoreError
 from monitor.maths.condition import ROW
-from monitor.population import cohort as storing
-from monitor.population.cohort import read_store, write_store
+from monitor.population import store as storing
+from monitor.population.store import read_store, write_store
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.records import RunTotals
 from tests.stream.streams import WATCHED, reference, simulated, two_features
@@ -58,7 +58,7 @@ def test_everything_comes_back(saved):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from monitor.population.cohort import write_store
+from monitor.population.store import write_store
 
 os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
 write_store(Path(sys.argv[1]), "checkpoint", {}, {})

@@ -18,7 +18,8 @@ from monitor.sinks.console import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
 from monitor.stream.accumulator import HeardTotals
-from monitor.stream.turns import alike, cohort, judged_by, unlike
+from monitor.stream.reading import Reading
+from monitor.stream.speaker_changes import alike, cohort, judged_by, unlike
 from monitor.types import Block, Frames, Track
 from tests.stream.streams import (
     RATE,
@@ -121,7 +122,7 @@ def test_any_cutting_says_the_same(step):
     for recording in range(2):
         items += audio(samples, range(step, samples.size, step), recording=recording)
     monitor = Monitor(reference(), on_change="note")
-    found = [event for event in monitor.events(Listed(items)) if hasattr(event, "recording")]
+    found = [event for event in monitor.events(Listed(items)) if isinstance(event, Reading)]
     assert [reading.recording for reading in found] == [0] * 30 + [1] * 30
     assert monitor.recordings.silent == []
 

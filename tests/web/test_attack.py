@@ -215,7 +215,7 @@ with Page() as page:
         page.write(reading)
         for alert in rule.update(reading):
             for courier in couriers:
-                courier.write(alert)
+                courier.write(alert.record())
         (folder / f"log-{second}").write_text("a file can be opened")
         time.sleep(0.02)
     failures = [line for courier in couriers for line in courier.drain()]
