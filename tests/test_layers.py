@@ -61,6 +61,7 @@ def with_rooms(page: str) -> str:
     return re.sub(r"\| layer \| room \|.*?(?=\n\n)", lambda _: rooms(), page, flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_architecture_lists_every_room():
     page = ARCHITECTURE.read_text(encoding="utf-8")
     assert with_rooms(page) == page, "python tests/test_layers.py writes it anew"
@@ -73,6 +74,7 @@ def violations(room: str, tree: ast.AST) -> list[str]:
     return sorted(other for other in others if LEVEL.get(other, 99) >= LEVEL[room])
 
 
+@pytest.mark.slow
 def test_imports_go_down():
     wrong = {}
     for path in FILES:

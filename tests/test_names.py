@@ -69,6 +69,7 @@ WITH_TORCH = {"monitor.adapting.fine_tuning"}
 """They cannot be imported without; what imports them does so when it is asked to train."""
 
 
+@pytest.mark.slow
 def test_no_two_public_classes_share_a_name():
     places: dict[str, list[str]] = {}
     for path in sorted(Path(monitor.__file__).parent.rglob("*.py")):
@@ -212,6 +213,7 @@ def test_help_of_a_command_is_light():
     assert {command: modules for command, modules in found.items() if modules} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["Monitor", "Population", "Reading", "alerts", "sources", "corpus", "errors"]
 )

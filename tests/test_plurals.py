@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 import monitor
 
 ROOT = Path(monitor.__file__).parent
@@ -42,6 +44,7 @@ def bare(tree: ast.AST) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_one_is_said_in_the_singular():
     found = {
         str(path.relative_to(ROOT)): bare(ast.parse(path.read_text("utf-8"))) for path in FILES

@@ -16,6 +16,7 @@ from tests.test_names import PUBLIC
 PAGES = sorted((Path(__file__).resolve().parents[1] / "docs" / "api").glob("*.md"))
 
 
+@pytest.mark.slow
 def test_all_that_is_documented_is_an_attribute():
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     named = re.findall(r"^::: (monitor[\w.]*)$", text, flags=re.MULTILINE)
@@ -26,6 +27,7 @@ def test_all_that_is_documented_is_an_attribute():
     assert found.returncode == 0, found.stderr
 
 
+@pytest.mark.slow
 def test_every_room_is_reached():
     code = "import monitor\nfor name in dir(monitor): getattr(monitor, name)"
     subprocess.run([sys.executable, "-c", code], check=True)

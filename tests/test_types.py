@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS
 from monitor.records.schema import GAP
 from monitor.run.run import RunEvent
@@ -25,6 +27,7 @@ def reasons(code: str) -> Iterator[str]:
             yield ast.unparse([*node.args, *named][0])
 
 
+@pytest.mark.slow
 def test_every_gap_has_a_reason_of_the_list_and_every_reason_a_gap():
     made = {
         reason

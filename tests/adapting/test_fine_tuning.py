@@ -59,6 +59,7 @@ def test_voices_it_never_met_are_told_apart_better_under_draws_it_never_met(voic
     assert before < 0.7  # there is something to learn
 
 
+@pytest.mark.slow
 def test_a_stopped_training_goes_on_as_if_it_had_not_been(few):
     small = FineTuning(batch=4)
     losses: list[float] = []

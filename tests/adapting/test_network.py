@@ -31,6 +31,7 @@ def said(student, windows: np.ndarray) -> np.ndarray:
     return np.asarray(torch.nn.functional.normalize(made).numpy())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [1.0, 1.73, 3.0])
 def test_torch_says_what_numpy_says(weights, seconds):
     windows = np.random.default_rng(5).standard_normal((4, round(16_000 * seconds))) / 10
@@ -57,6 +58,7 @@ def test_folded_undoes_unfolded(weights):
         np.testing.assert_allclose(each, weights[name], rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_what_was_trained_runs_in_numpy(weights):
     """Also where norms have moved on from letting everything pass."""
     student = unfolded(weights)

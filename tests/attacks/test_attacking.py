@@ -66,6 +66,7 @@ def test_buzzes_of_their_own_pitch_are_told_apart(bench):
     assert row.bits > 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attacker", [name for name, each in ATTACKERS.items() if not each.needs_background]
 )
@@ -75,6 +76,7 @@ def test_one_voice_for_all_gives_nothing_away(bench, one_voice, attacker):
         assert row.figures["membership.epsilon_lower_nats_at_1e-2"].value == 0.0
 
 
+@pytest.mark.slow
 def test_silence_gives_nothing_away_and_is_told(bench):
     register("silence", lambda _, utterance: Silence(utterance.rate))
     try:

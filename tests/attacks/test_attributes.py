@@ -25,6 +25,7 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_readers_apart_are_learnt_from(corpora, table):
     root, other = corpora(), corpora(first=6)
     apart = attributed(

@@ -38,6 +38,7 @@ def test_template_and_trials_are_of_different_sessions(corpora):
         assert {p.name for p in reader.trials} == {f"{reader.name}/day1.wav"}
 
 
+@pytest.mark.slow
 def test_of_one_session_no_second_of_a_trial_is_enrolled(corpora):
     root = corpora(sessions=1)
     found = readers_of(find(root), root, AMOUNTS)
@@ -52,12 +53,14 @@ def test_of_one_session_no_second_of_a_trial_is_enrolled(corpora):
         )
 
 
+@pytest.mark.slow
 def test_sessions_take_turns(corpora):
     root = corpora(readers=2, sessions=3)
     found = readers_of(find(root), root, Amounts(2.0, 3, 2, 3))
     assert found.everybody[0].segments == ((0, 0), (1, 0), (0, 1))
 
 
+@pytest.mark.slow
 def test_a_session_of_many_files_is_cut_across_them(tmp_path):
     for name in ("ann", "bob"):
         for session in ("1", "2"):

@@ -180,6 +180,7 @@ def test_it_trains_once_and_keeps_the_network_private(bench, monkeypatch):
         semi_informed(replace(bench, seed=5), "played")
 
 
+@pytest.mark.slow
 def test_a_network_that_learnt_nothing_good_is_not_used(bench, monkeypatch):
     generator = np.random.default_rng(0)
     spoilt = {
@@ -214,6 +215,7 @@ def test_where_nothing_can_be_learnt_it_is_no_weaker_than_one_who_did_not_try(be
     assert note.startswith("silence: semi-informed uses the shipped voice network: fewer than two")
 
 
+@pytest.mark.slow
 def test_where_all_networks_tell_everybody_the_one_that_parts_voices_furthest_is_used(
     bench, monkeypatch
 ):

@@ -88,6 +88,7 @@ def test_whoever_is_judged_is_left_out_of_the_background(corpora, tmp_path):
                for p in prepared.problems)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_on_everything_is_no_result(corpora, tmp_path):
     program = tmp_path / "once.sh"  # well for a second, to see whether it is there
     program.write_text('#!/bin/sh\ntest -e "$0.there" && exit 1; touch "$0.there"; cat\n')

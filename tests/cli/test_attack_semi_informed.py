@@ -51,6 +51,7 @@ def test_the_attacker_who_trains_says_what_it_picked(run, folders, tmp_path):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
 
 
+@pytest.mark.slow
 def test_too_small_a_background_is_told_or_refused(run, folders, tmp_path):
     pytest.importorskip("torch", reason="needs the extra identity")
     judged, others = folders

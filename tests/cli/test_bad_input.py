@@ -184,6 +184,7 @@ def test_silence_discloses_exactly_nothing(run, tmp_path, reference):
         assert result.records[-1]["peak_bits"] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [1.0, 0.3, 0.004])
 def test_very_short_recordings(run, tmp_path, voice, seconds):
     path = tmp_path / "short.wav"
@@ -366,6 +367,7 @@ def test_options_that_make_no_sense(run, wav, tmp_path, arguments):
     assert not log.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "words"),
     [

@@ -227,6 +227,7 @@ def test_places_to_write_to(tmp_path):
         check_output(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["", "<&-", "2>&-", "<&- 2>&-"])
 def test_what_libraries_print_is_not_among_the_data(tmp_path, closed):
     (tmp_path / "noisy.py").write_text(

@@ -133,6 +133,7 @@ def test_recordings_are_refused_and_frames_for_what_changes_sound(run, heard, tm
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_an_experiment_tells_that_noisy_templates_understate(run, heard, tmp_path):
     noisy = tmp_path / "noisy"
     assert run("protect", heard, "-o", noisy, "--method", "laplace:9").code == 0
@@ -148,6 +149,7 @@ def test_an_experiment_tells_that_noisy_templates_understate(run, heard, tmp_pat
             assert ("monitor score NOISY_FRAMES -p clear.npz" in " ".join(text.split())) == told
 
 
+@pytest.mark.slow
 def test_lengths_below_the_first_frame_are_not_heard_instead_of_nothing_disclosed(
     run, heard, tmp_path
 ):

@@ -41,6 +41,7 @@ def test_a_replay_tells_both_sides_and_of_whom(run, wav, tmp_path):
     assert picture.stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_a_population_of_protected_speech_adds_who_knows_the_anonymiser(run, wav, tmp_path):
     known = tmp_path / "safe.npz"
     Population.reference().only(["f0"]).save(known)

@@ -342,6 +342,7 @@ def test_places_that_are_no_folder(tmp_path, monkeypatch):
     assert find(".").speakers == ("ann",)
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=5)))
 def test_natural_order_is_total(names):
     ordered = sorted(names, key=natural)

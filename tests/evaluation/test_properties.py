@@ -174,6 +174,7 @@ def test_the_order_of_the_trials_does_not_matter(family, matrix, seed):
     assert_same(moved, figures_of(family, matrix, weights), family.extremes.rounding)
 
 
+@pytest.mark.slow
 @each
 @few
 @given(matrix=matrices(), change=st.sampled_from([lambda x: np.exp(x / 5), lambda x: 4 * x - 7]))

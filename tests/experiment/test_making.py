@@ -73,6 +73,7 @@ def test_what_changes_makes_another_key(scores, tmp_path, monkeypatch):
     assert not keys(scores) & before
 
 
+@pytest.mark.slow
 def test_a_second_run_makes_nothing_and_fresh_makes_all(scores, tmp_path, counted):
     first = made(scores, tmp_path / "kept")
     assert len(counted) == 5

@@ -60,6 +60,7 @@ def test_any_rate(sound):
     assert alike(said_phones(double, 2 * RATE), wanted) > 0.9
 
 
+@pytest.mark.slow
 def test_silence_and_nothing():
     assert said_phones(np.zeros(RATE)) == said_phones(np.zeros(0)) == []
 

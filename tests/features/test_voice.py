@@ -130,6 +130,7 @@ def test_it_needs_no_torch():
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_another_network_has_another_mark():
     other = VoiceNetwork({**_weights(), "embed.bias": np.ones(192, np.float32)}, "ab" * 32)
     feature = Voice(other, "voice_adapted")

@@ -170,6 +170,7 @@ def asks(tree: ast.AST) -> list[int]:
 OUTSIDE = [path for path in sorted(ROOT.rglob("*.py")) if "kinds" not in path.parts]
 
 
+@pytest.mark.slow
 def test_no_switch_on_kinds_outside_their_room():
     found = {str(path.relative_to(ROOT)): asks(ast.parse(path.read_text())) for path in OUTSIDE}
     assert {path: lines for path, lines in found.items() if lines} == {}

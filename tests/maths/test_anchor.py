@@ -66,6 +66,7 @@ def test_cost_and_slope_agree():
     assert anchor.rank_model.cost(weights, floors) == pytest.approx(cost[:1])
 
 
+@pytest.mark.slow
 def test_a_fit_goes_from_its_own_to_the_anchor_as_the_worth_grows(behind):
     trials = Trials(behind, np.repeat(np.arange(10), 4))
     free, there = fit(trials), np.array([0.2, 0.1])

@@ -71,6 +71,7 @@ def test_extreme_parameters(speakers):
         assert_allclose(at[heavy], log[heavy], atol=2e-9)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(logs, logs, st.integers(2, 400))
 def test_a_rank_model_sums_to_one_and_has_the_right_mean(log_alpha, log_beta, speakers):
@@ -144,6 +145,7 @@ def test_mean_disclosure_of_many_rank_models_at_once():
         assert_allclose(mean_disclosure_bits(alpha, beta, speakers), full, atol=1e-6)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.floats(1e-9, 1e9), st.integers(1, 20000))
 def test_thinned_sums(offset, count):

@@ -104,6 +104,7 @@ def test_a_fit_finds_what_the_rates_were_made_of(name, data):
     np.testing.assert_allclose(found, rates, atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_many_fits_equal_single_ones(name):
     form, sizes = FORMS[name], np.array([2.0, 5, 20, 50])

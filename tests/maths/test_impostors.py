@@ -19,6 +19,7 @@ def test_meand_of_a_beta_is_that_of_the_rank_model(alpha, beta, people):
     assert found == pytest.approx(float(mean_disclosure_bits(alpha, beta, people)), abs=5e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seen", "strength"), [(0.9, 2.0), (0.5, 4.0), (1 - 1e-9, 1.0)])
 @pytest.mark.parametrize("people", [50, 1000])
 def test_meand_of_normal_scores_is_that_of_their_ranks(seen, strength, people):

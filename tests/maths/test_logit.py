@@ -216,6 +216,7 @@ def test_held_out_bits_are_of_speakers_that_the_fit_has_not_seen(speakers, featu
         assert held == pytest.approx(leave_one_out(trials), abs=0.02)
 
 
+@pytest.mark.slow
 def test_held_out_bits_lie_below_those_of_the_fit():
     behind = []
     for seed in range(5):

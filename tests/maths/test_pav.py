@@ -19,6 +19,7 @@ def columns(cells):
     return np.array(cells, dtype=np.float64).T
 
 
+@pytest.mark.slow
 @given(CELLS)
 def test_agrees_with_isotonic_regression(cells):
     hits, misses = columns(cells)
@@ -34,6 +35,7 @@ def test_agrees_with_isotonic_regression(cells):
     assert (np.diff(share) > 0).all()
 
 
+@pytest.mark.slow
 @given(st.lists(CELLS, min_size=1, max_size=5))
 def test_replicates_are_pooled_each_for_itself(replicates):
     width = max(map(len, replicates))
@@ -50,6 +52,7 @@ def test_replicates_are_pooled_each_for_itself(replicates):
     assert together.sums(together.mated).tolist() == padded[..., 0].sum(axis=1).tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.lists(CELLS, min_size=1, max_size=3))
 def test_the_stack_and_the_passes_agree(replicates):

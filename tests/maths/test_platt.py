@@ -13,6 +13,7 @@ from monitor.errors import CalibrationError
 from monitor.maths.likelihood_ratios import Platt, platt
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0.1, 1.0, np.inf]))
 def test_the_loss_has_its_minimum_there(seed, balanced, strength):

@@ -27,6 +27,7 @@ def slow_posterior(evidence, floor):
     ]
 
 
+@pytest.mark.slow
 @given(evidences, floors)
 def test_against_the_definition(evidence, floor):
     p = score_posterior(evidence, floor)
@@ -34,6 +35,7 @@ def test_against_the_definition(evidence, floor):
     assert_allclose(p, slow_posterior(evidence, floor), rtol=1e-12)
 
 
+@pytest.mark.slow
 @given(evidences, floors)
 def test_local_and_gain_stay_within_their_bounds(evidence, floor):
     n = evidence.size
@@ -45,6 +47,7 @@ def test_local_and_gain_stay_within_their_bounds(evidence, floor):
     assert gain == pytest.approx(np.log2(n) + (p * np.log2(p)).sum(), abs=1e-9)
 
 
+@pytest.mark.slow
 @given(evidences, st.floats(-1e6, 1e6))
 def test_only_differences_count(evidence, shift):
     assert_allclose(
@@ -52,6 +55,7 @@ def test_only_differences_count(evidence, shift):
     )
 
 
+@pytest.mark.slow
 @given(st.integers(2, 3000), st.floats(-1e6, 1e6), floors)
 def test_no_evidence_is_exactly_even(n, value, floor):
     p = score_posterior(np.full(n, value), floor)
@@ -60,6 +64,7 @@ def test_no_evidence_is_exactly_even(n, value, floor):
     assert confidence_bits(p) == 0.0
 
 
+@pytest.mark.slow
 @given(evidences)
 def test_a_floor_of_one_is_exactly_even(evidence):
     p = score_posterior(evidence, 1.0)
@@ -94,6 +99,7 @@ def brute(scores, weights, floors, target):
     return np.array(local), np.array(gain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evidence", SPREAD)
 @pytest.mark.parametrize("features", [1, 2, 3])
 @pytest.mark.parametrize("speakers", [10, 300, 5000])

@@ -27,6 +27,7 @@ def repeated(sample: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
     return [np.repeat(sample, row.astype(int)) for row in weights]
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-9, 9), min_size=1, max_size=400).map(np.array))
 def test_limits_are_the_order_statistics_nearest_to_the_percentiles(values):
     before = values.copy()
@@ -52,6 +53,7 @@ def test_limits_of_many_are_those_of_each():
     assert tuple(found[1, 2]) == limits(values[1, 2])
 
 
+@pytest.mark.slow
 @given(SAMPLES, st.floats(0, 1), st.integers(0, 2**32 - 1))
 def test_interpolated_equals_the_repeated_sample(sample, share, seed):
     weights = weightings(sample, seed)
@@ -59,6 +61,7 @@ def test_interpolated_equals_the_repeated_sample(sample, share, seed):
     assert_allclose(interpolated_quantile(sample, weights, share), expected, atol=1e-12)
 
 
+@pytest.mark.slow
 @given(SAMPLES, st.sampled_from([0.0, 0.1, 0.5, 0.95, 1.0]), st.integers(0, 2**32 - 1))
 def test_weighted_inverts_the_distribution_function(sample, share, seed):
     weights = weightings(sample, seed)

@@ -20,6 +20,7 @@ def test_slope_and_hessian_are_those_of_the_loss(loss):
     assert_allclose(hessian[0], bends, rtol=1e-5, atol=1e-6 * np.abs(hessian).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES[1:])
 @pytest.mark.parametrize("seed", range(6))
 def test_no_start_finds_a_lower_loss(loss, seed):

@@ -58,6 +58,7 @@ def test_each_rule_by_hand():
     assert_allclose(rank_histogram(better, np.array([3]), 6, "mid"), [0, 0, 1, 0, 0, 0])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(trials(), st.sampled_from(TIE_RULES))
 def test_mass_is_conserved_and_never_negative(case, rule):
@@ -68,6 +69,7 @@ def test_mass_is_conserved_and_never_negative(case, rule):
     assert histogram.sum() == pytest.approx(better.size)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(trials())
 def test_spread_equals_the_loop_and_leaves_empty_ranks_empty(case):
@@ -80,6 +82,7 @@ def test_spread_equals_the_loop_and_leaves_empty_ranks_empty(case):
     assert_array_equal(histogram > 0, expected > 0)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(trials(), st.integers(0, 2**32 - 1))
 def test_many_weightings_equal_the_loop(case, seed):
@@ -90,6 +93,7 @@ def test_many_weightings_equal_the_loop(case, seed):
         assert_allclose(row, rank_histogram(better, tied, speakers, "spread", weight), atol=1e-12)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(trials())
 def test_monotone_scores_keep_their_ranks(case):

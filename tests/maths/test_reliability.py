@@ -15,6 +15,7 @@ def simulated(trials: int, candidates: int, sharpen: float = 1.0):
     return claimed / claimed.sum(axis=1, keepdims=True), own, np.ones(trials)
 
 
+@pytest.mark.slow
 def test_a_calibrated_posterior_lies_on_the_diagonal():
     found = reliability(*simulated(20_000, 20))
     assert found.share.sum() == pytest.approx(1.0)
@@ -23,6 +24,7 @@ def test_a_calibrated_posterior_lies_on_the_diagonal():
     assert found.all_error < 0.05
 
 
+@pytest.mark.slow
 def test_an_overconfident_one_does_not():
     honest, boastful = (reliability(*simulated(20_000, 20, power)) for power in (1.0, 3.0))
     assert boastful.top_error > honest.top_error + 0.1

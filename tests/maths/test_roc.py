@@ -14,6 +14,7 @@ from monitor.maths.roc import cell_counts, count_scores, cuts_around
 SCORES = st.lists(st.integers(-5, 5), min_size=1, max_size=30)
 
 
+@pytest.mark.slow
 @given(SCORES, SCORES)
 def test_each_level_and_each_gap_is_counted(mated, non_mated):
     counts = count_scores(mated, non_mated)

@@ -88,6 +88,7 @@ def test_a_stream_begins_anew_after_its_end(network, whole):
     assert np.array_equal(heard(stream, SOUND, [700]), whole)
 
 
+@pytest.mark.slow
 def test_a_frame_looks_ahead_as_far_as_is_said_and_no_further(network, whole):
     changed = {}
     for frame in (40, 41):

@@ -25,6 +25,7 @@ def network() -> VoiceNetwork:
     return VoiceNetwork.load(WEIGHTS)
 
 
+@pytest.mark.slow
 def test_numpy_says_what_torch_says(network):
     torch = pytest.importorskip("torch", reason="needs the extra identity")
     from monitor.adapting.fine_tuning import unfolded
@@ -36,6 +37,7 @@ def test_numpy_says_what_torch_says(network):
     np.testing.assert_allclose(network.embed(WINDOWS), found, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_an_embedding_does_not_depend_on_its_batch(network):
     whole = network.embed(WINDOWS)
     alone = np.concatenate([network.embed(window[None]) for window in WINDOWS])

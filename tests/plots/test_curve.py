@@ -213,6 +213,7 @@ def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None
     assert "about 50 people or fewer" in path.read_text()
 
 
+@pytest.mark.slow
 def test_nothing_that_is_written_leaves_the_picture(tmp_path: Path) -> None:
     """The last words of a long title warn that low bits are no safety."""
     crowd = {"people": 10**6, "bits": 5.0, "bits_low": 3.9, "bits_high": 6.1, "fitting": 31250.0}
@@ -237,6 +238,7 @@ def test_nothing_that_is_written_leaves_the_picture(tmp_path: Path) -> None:
         assert box.y1 <= 750, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("why", [{}, {"withheld": "too few people"}])
 def test_a_figure_that_has_ended_is_not_that_of_now(why: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "run.svg"
@@ -258,6 +260,7 @@ def test_a_figure_that_has_ended_is_not_that_of_now(why: dict[str, Any], tmp_pat
     assert "this voice now" not in text
 
 
+@pytest.mark.slow
 def test_one_voice_among_crowds_of_several_sizes(tmp_path: Path) -> None:
     path = tmp_path / "crowds.svg"
     plot_crowds(evidence_run(), path, [50, 10**4, 10**6])
@@ -275,6 +278,7 @@ def test_one_voice_among_crowds_of_several_sizes(tmp_path: Path) -> None:
         plot_crowds(evidence_run(), path, [20])
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-20, 14), min_size=3, max_size=3), st.integers(3, 10**8))
 def test_any_crowd_follows_from_one(bits: list[float], people: int) -> None:
     ratios = np.exp2(bits)
@@ -354,6 +358,7 @@ def test_thinning_keeps_ends_and_extremes(points: list[tuple[float, float]], lim
         assert np.nanmin(y[keep]) == np.nanmin(y)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 0.1)), max_size=9))
 def test_labels_never_touch(labels: list[tuple[float, float]]) -> None:
     labels.sort()
@@ -380,6 +385,7 @@ def rank_model(length: float, bits: float, **changes: Any) -> dict[str, Any]:
     return {**row, **changes}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rows",
     [

@@ -130,6 +130,7 @@ def test_the_schema_is_a_schema():
     assert SCHEMA_VERSION == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["type"])
 def test_documented_records_are_valid_and_every_key_counts(record):
     VALIDATOR.validate(record)

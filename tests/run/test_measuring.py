@@ -49,6 +49,7 @@ def check_same(found: Measurement, records: list[dict[str, Any]], tmp_path: Path
     assert (tmp_path / "own.svg").read_bytes() == (tmp_path / "replay.svg").read_bytes()
 
 
+@pytest.mark.slow
 def test_it_says_what_replay_says_of_the_demo(tmp_path):
     found = measure(demo_frames())
     check_same(found, replayed(tmp_path, demo_frames()), tmp_path)

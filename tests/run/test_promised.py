@@ -102,6 +102,7 @@ def test_a_table_has_it_where_there_is_any(noisy):
     assert not any(c.name.startswith("declared") for c in columns_of(plain))
 
 
+@pytest.mark.slow
 def test_of_a_protected_voice_every_token_of_every_channel_counts(tmp_path):
     stereo = np.stack([sounds(4.2), sounds(4.2)[::-1]], axis=1)
     for name in ("a.wav", "b.wav"):

@@ -235,6 +235,7 @@ def test_until_ends_it_at_an_alert():
     assert records[-1]["stopped"] == records[-2]["rule"]
 
 
+@pytest.mark.slow
 def test_a_file_by_its_name_is_the_same_with_more_processes(tmp_path):
     for name in ("a.wav", "b.wav"):
         soundfile.write(tmp_path / name, synthetic(3.0), RATE)

@@ -149,6 +149,7 @@ def test_in_another_program_standard_error_stays_as_it_is(recordings, listen, mo
         listen(File(recordings["mp3"]))
 
 
+@pytest.mark.slow
 def test_mp3s_that_are_read_at_once_leave_standard_error_as_it_was(recordings):
     code = """if True:
         import os, sys

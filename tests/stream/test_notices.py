@@ -89,6 +89,7 @@ def test_a_recording_without_speech_is_noticed_when_it_is_over():
     assert str(named.notices[-1]) == "a.wav: no speech in it"
 
 
+@pytest.mark.slow
 def test_nothing_is_printed_where_nobody_set_up_a_log(tmp_path):
     """And what the command line says it says once, whether or not there is a log."""
     script = (
@@ -115,6 +116,7 @@ def test_nothing_is_printed_where_nobody_set_up_a_log(tmp_path):
         assert told.stderr.count(notice) == 1
 
 
+@pytest.mark.slow
 def test_records_of_a_run_its_views_and_its_end_have_them(tmp_path):
     kept, shown = RunBuffer(), io.StringIO()
     view = ReplayProgress(20.0, Console(file=shown, force_terminal=False))
@@ -169,6 +171,7 @@ def test_stopped_and_resumed_each_is_told_once(tmp_path, stop):
     assert again.notices[-3:] == again.monitor.noticed
 
 
+@pytest.mark.slow
 def test_every_kind_is_known():
     used = {
         call.args[0].value

@@ -54,6 +54,7 @@ def test_a_notice_is_not_repeated_after_a_stop(after):
     assert told([*seen, *rest]) == hear([noticing()])
 
 
+@pytest.mark.slow
 def test_a_notice_reaches_the_log_and_the_end(tmp_path):
     path = tmp_path / "run.jsonl"
     source = Listed([noticing(), replace(noticing(), recording=1)], ["a.wav", "b.wav"])

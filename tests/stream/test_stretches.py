@@ -34,6 +34,7 @@ def says(reading: Reading) -> float:
     return local
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [(FIRST, SECOND), (FIRST, SECOND, FIRST)])
 def test_another_voice_does_not_lower_the_first_ones_figure(turns):
     noticed = changes_in(*turns)

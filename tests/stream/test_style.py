@@ -66,6 +66,7 @@ def last(readings: Any) -> Any:
     return reading
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(block_seconds=st.sampled_from([0.01, 0.13, 1.0, 7.0, SECONDS]))
 def test_blocks_of_audio_make_no_difference(block_seconds):

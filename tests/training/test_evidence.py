@@ -102,6 +102,7 @@ def test_its_limits_hold_the_known_ratio():
     assert np.mean(inside) >= 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -98,6 +98,7 @@ def test_and_left_out_where_they_come_through_a_pipe() -> None:
     assert told[1].endswith("left out in all: 8,990 words too many")
 
 
+@pytest.mark.slow
 def test_long_captions_are_read_in_pieces_as_in_one(tmp_path: Path) -> None:
     def read(name: str, text: str) -> Transcript:
         (tmp_path / name).write_text(text)

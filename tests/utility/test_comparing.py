@@ -25,6 +25,7 @@ def clear(voice):
     return understand(voice, RATE)
 
 
+@pytest.mark.slow
 def test_what_is_not_changed_keeps_all(voice, clear):
     found = compare(clear, understand(voice, RATE))
     assert (found.phone_edits, found.why) == (0, "")
@@ -33,6 +34,7 @@ def test_what_is_not_changed_keeps_all(voice, clear):
     assert (found.lag_seconds, found.louder_db, found.longer) == (0.0, 0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_what_comes_later_is_set_beside_what_it_is_of(voice, clear):
     for seconds in (0.1, 0.37):
         pause = np.zeros(round(seconds * RATE), np.float32)
@@ -43,6 +45,7 @@ def test_what_comes_later_is_set_beside_what_it_is_of(voice, clear):
         assert back.lag_seconds == pytest.approx(-seconds, abs=0.011)
 
 
+@pytest.mark.slow
 def test_a_pitch_moved_by_a_factor_moves_as_before(clear):
     higher = understand(synthetic(SECONDS, 1.3 * 150.0), RATE)
     found = compare(clear, higher)
@@ -55,6 +58,7 @@ def test_a_pitch_of_another_course_does_not(clear):
     assert abs(found.pitch_correlation or 0) < 0.5
 
 
+@pytest.mark.slow
 def test_loudness_and_length(voice, clear):
     found = compare(clear, understand(np.tile(voice, 2) / 2, RATE))
     assert found.louder_db == pytest.approx(20 * np.log10(0.5), abs=1e-3)

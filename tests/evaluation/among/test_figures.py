@@ -125,6 +125,7 @@ def test_the_bracket_holds_the_truth_of_normal_scores(strength, spread, seed):
     assert (np.diff(low) <= 0).all()
 
 
+@pytest.mark.slow
 def test_meand_among_more_is_that_of_more_candidates():
     """Of 400 speakers, told from 60 of them as candidates."""
     large = normal(400, 4, 2.0, spread=0.3)

@@ -157,6 +157,7 @@ def test_d_sys_of_a_list(listed):
     assert figure.value == pytest.approx(d_sys(listed.mated, listed.others), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_matrix_alone_is_resampled_as_ever(golden):
     matrix = golden.matrix("weak_eval")
     every = Comparisons.all_of(matrix)
