@@ -445,4 +445,35 @@ assert np.allclose(turned, -(10 ** -0.3), atol=1e-5)
 """,
 )
 
-TOYS = (FEATURE, METRIC, FIGURE, SOURCE, ANONYMISER, ACTION, KEY)
+OPTION = Toy(
+    "An option of a command",
+    "replay",
+    {},
+    {
+        "monitor/cli/replay.py": (
+            "    each: Each = group(Each)\n",
+            """    farewell: str | None = option("--farewell TEXT", "Say this when it is over.")
+    each: Each = group(Each)
+""",
+            "        reporter.follow(run, ReplayProgress(run.source.seconds))\n",
+            """        reporter.follow(run, ReplayProgress(run.source.seconds))
+    if asked.farewell:
+        say(asked.farewell)
+""",
+        ),
+    },
+    {"tests/stable.json": "tests/test_stable.py"},
+    """
+import subprocess, sys
+from monitor.population.reference import demo_frames
+command = [sys.executable, "-m", "monitor", "replay"]
+asked = [str(demo_frames()), "--features", "f0", "--farewell", "That was all."]
+done = subprocess.run([*command, *asked], capture_output=True, text=True, check=True)
+assert "That was all." in done.stderr
+assert "--farewell TEXT" in subprocess.run(
+    [*command, "--help"], capture_output=True, text=True, check=True
+).stdout
+""",
+)
+
+TOYS = (FEATURE, METRIC, FIGURE, SOURCE, ANONYMISER, ACTION, KEY, OPTION)
