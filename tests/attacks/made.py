@@ -27,7 +27,7 @@ def row(
         "membership.epsilon_lower_nats_at_1e-2": Figure("l", "e", 1.5, "nats"),
         "membership.tpr_at_1e-2": Figure("t", "TPR", 0.4, "share"),
     }
-    told = {"rank_model": "", "unheard": 0, "complete": 16, **more}
+    told = {"rank_model": "", "silent": 0, "complete": 16, **more}
     return AttackRow(method, attacker, feature, segments, scoring, figures, 16, 64, **told)  # type: ignore[arg-type]
 
 

@@ -69,7 +69,7 @@ def test_a_program_is_called_by_its_name_and_not_its_place(method, name):
             {},
             "weighed by the shi",
         ),
-        ([row("none", "ignorant", 3.0, unheard=9)], {}, "nothing was heard of voice under none"),
+        ([row("none", "ignorant", 3.0, silent=9)], {}, "nothing was extracted of voice under none"),
         ([row("none", "ignorant", 3.0, complete=9)], {}, "Not all readers have 5 segments"),
         ([], {}, "with 16 readers a difference within the limits is none"),
     ],

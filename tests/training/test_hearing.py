@@ -34,7 +34,7 @@ def test_templates_are_the_same_to_the_last_bit(corpus, monkeypatch):
     names = [r.path.name for r in corpus.recordings]
     seen: list[str] = []
     one = enrol(corpus, features=["f0"], seconds=10.0)
-    monkeypatch.setattr(hearing, "_hear", None)  # this process hears nothing now
+    monkeypatch.setattr(hearing, "_extract", None)  # this process hears nothing now
     two = enrol(
         corpus,
         features=["f0"],
