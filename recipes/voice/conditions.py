@@ -16,7 +16,7 @@ import scipy.fft
 import soundfile
 import soxr
 
-from benchmarks.conditions import room
+from benchmarks.conditions import noisy, room
 from monitor.errors import CorpusError
 from monitor.networks.layers import RATE
 from monitor.types import AnyArray, FloatArray
@@ -64,7 +64,8 @@ class Conditions:
             heard = _convolved(sound, self._rooms[rng.integers(len(self._rooms))])
             sound = heard[: len(sound)]
         if rng.random() < _NOISE:
-            sound = _mixed(sound, self._drawn_noise(len(sound), rng), rng.uniform(0, 30))
+            noise = self._drawn_noise(len(sound), rng)
+            sound = noisy(sound, rng.uniform(0, 30), noise)
         if rng.random() < _EQUALISED:
             sound = _equalised(sound, rng)
         if rng.random() < _CLIPPED:
@@ -107,14 +108,6 @@ def _convolved(sound: FloatArray, response: FloatArray) -> FloatArray:
     size = scipy.fft.next_fast_len(len(sound) + len(response), real=True)
     both = scipy.fft.rfft(sound, size) * scipy.fft.rfft(response, size)
     return np.asarray(scipy.fft.irfft(both, size), np.float32)
-
-
-def _mixed(sound: FloatArray, noise: FloatArray, decibels: float) -> FloatArray:
-    """So far above a noise: its level is that of the louder half of its frames."""
-    powers = np.sort(np.mean(sound[: len(sound) // 320 * 320].reshape(-1, 320) ** 2, axis=1))
-    speech = powers[len(powers) // 2 :].mean() + _LEAST
-    scale = np.sqrt(speech / (np.mean(noise**2) + _LEAST)) * 10 ** (-decibels / 20)
-    return np.asarray(sound + noise * np.float32(scale))
 
 
 def _equalised(sound: FloatArray, rng: np.random.Generator) -> FloatArray:
