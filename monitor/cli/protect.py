@@ -107,21 +107,11 @@ def command(asked: ProtectOptions) -> int:
         raise UsageError("--command-timeout is the time of a --anonymiser-command, above 0")
     method = f"command:{asked.anonymiser_command}" if method is None else method
     name, _, setting = method.partition(":")
-    if name == "laplace":
-        from monitor.cli.protect_frames import protect_frames
+    if name in ("laplace", "tokens"):
+        from monitor.cli.protect_frames import protect_frames, protect_tokens
 
-        return protect_frames(
-            asked.recordings,
-            asked.output,
-            setting,
-            speaker=asked.speaker,
-            seed=seed,
-            replace=asked.replace,
-        )
-    if name == "tokens":
-        from monitor.cli.protect_frames import protect_tokens
-
-        return protect_tokens(
+        protect = protect_frames if name == "laplace" else protect_tokens
+        return protect(
             asked.recordings,
             asked.output,
             setting,
