@@ -287,7 +287,7 @@ def caveats(results: AttackResults) -> list[str]:
     if silent:
         said.append(
             f"In more than {100 * _MANY_SILENT:.0f} % of trials nothing was extracted of "
-            f"{', '.join(sorted(silent))}: other features may learn more."
+            f"{', '.join(sorted(silent))}: an attacker with other features may learn more."
         )
     few = {row.segments for row in rows if row.complete < row.speakers}
     if few:
