@@ -25,6 +25,7 @@ __all__ = [
     "AudioDevice",
     "CodeStream",
     "Embedder",
+    "ExplainedRule",
     "Feature",
     "LiveSource",
     "Recordable",
@@ -35,6 +36,7 @@ __all__ = [
     "Source",
     "Stateful",
     "ThresholdForecast",
+    "WordFeature",
 ]
 
 
@@ -179,6 +181,15 @@ class Feature(Protocol):
 
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
+
+
+@runtime_checkable
+class WordFeature(Feature, Protocol):
+    """A feature of words that also knows which words it was made for, as ``style`` does."""
+
+    def doubt(self, label: str, texts: Sequence[str], /) -> str:
+        """What is wrong with all words of the transcript of this name, in a line; mostly empty."""
+        ...
 
 
 class Embedder(Protocol):
@@ -397,6 +408,27 @@ class AlertRule(Stateful, Protocol):
 
     def update(self, record: Mapping[str, Any]) -> list[Alert]:
         """Take the next record of the run: the alerts that it gives rise to, none as a rule."""
+
+
+@runtime_checkable
+class ExplainedRule(AlertRule, Protocol):
+    """A rule that also says what it is, as `monitor.alerts.BaseRule` does of any."""
+
+    @property
+    def rule(self) -> str:
+        """What it says, as text."""
+        ...
+
+    @property
+    def undecided(self) -> str:
+        """Why a stream that ends here says nothing of the rule; empty where it does."""
+        ...
+
+    def note(self, start: Mapping[str, Any]) -> str | None:
+        """What a person should know before the stream of this ``start`` begins; mostly nothing."""
+
+    def record(self) -> dict[str, Any] | None:
+        """What the ``start`` record says of it among its ``alarms``; None for nothing."""
 
 
 class AlertAction(Sink, Protocol):

@@ -14,6 +14,7 @@ from monitor.alerts.actions.receivers import Bell, Command, Webhook
 from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.anonymisers import McAdams, Noise, Program, Unchanged
 from monitor.evaluation import Comparisons
+from monitor.features import Style
 from monitor.networks.phones import UnitStream
 from monitor.networks.usc import TokenStream
 from monitor.networks.voice import VoiceNetwork
@@ -25,12 +26,14 @@ from monitor.protocols import (
     AudioDevice,
     CodeStream,
     Embedder,
+    ExplainedRule,
     LiveSource,
     Recordable,
     RunLog,
     ScoredComparisons,
     Stateful,
     ThresholdForecast,
+    WordFeature,
 )
 from monitor.run.pace import LoadShedding
 from monitor.sinks.jsonl import JsonLines
@@ -50,6 +53,7 @@ FITS: list[tuple[type, type]] = [
     (CodeStream, TokenStream),
     (CodeStream, UnitStream),
     (Embedder, VoiceNetwork),
+    (ExplainedRule, EarlyWarning),
     (LiveSource, AudioQueue),
     (LiveSource, LoadShedding),
     (LiveSource, Microphone),
@@ -62,6 +66,7 @@ FITS: list[tuple[type, type]] = [
     (ScoredComparisons, Comparisons),
     (Stateful, Threshold),
     (ThresholdForecast, Forecast),
+    (WordFeature, Style),
 ]
 
 

@@ -8,13 +8,13 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.alerts.budgets import Conformal, budget
-    from monitor.alerts.rules import EarlyWarning, Forecast, Threshold
+    from monitor.alerts.rules import BaseRule, EarlyWarning, Forecast, Threshold
 
-__all__ = ["Conformal", "EarlyWarning", "Forecast", "Threshold", "budget"]
+__all__ = ["BaseRule", "Conformal", "EarlyWarning", "Forecast", "Threshold", "budget"]
 
 _HOMES = {
     "budgets": "Conformal budget",
-    "rules": "EarlyWarning Forecast Threshold",
+    "rules": "BaseRule EarlyWarning Forecast Threshold",
 }
 
 # help of a command needs the options of actions alone

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from monitor.errors import Argument, Message, UsageError
-from monitor.protocols import Recordable
+from monitor.protocols import AlertRule, ExplainedRule, Recordable
 from monitor.types import Alert
 
 # --- The figures of a reading that an alert may stand on.
@@ -211,12 +211,55 @@ def _no_feature(field: str, name: str, features: Any) -> str:
     return f"the alert field {field} names a feature this stream does not have ({name}): {hint}"
 
 
+# --- What a run asks of every rule beside its alerts.
+
+
+class BaseRule:
+    """What a rule says of itself where its class says nothing else: its name."""
+
+    @property
+    def rule(self) -> str:
+        """What it says, as text."""
+        return type(self).__name__
+
+    @property
+    def undecided(self) -> str:
+        """Why a stream that ends here says nothing of the rule; empty where it does."""
+        return ""
+
+    def note(self, start: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+        """What a person should know before the stream of this ``start`` begins; mostly nothing."""
+        return None
+
+    def record(self) -> dict[str, Any] | None:
+        """What the ``start`` record says of it among its ``alarms``; None for nothing."""
+        return None
+
+
+class _Plain(BaseRule):
+    """A rule of the user's own that has the members of an `AlertRule` alone."""
+
+    def __init__(self, own: AlertRule) -> None:
+        self._own = own
+        self.update, self.state, self.restore = own.update, own.state, own.restore
+
+    @property
+    def rule(self) -> str:
+        """Its name."""
+        return type(self._own).__name__
+
+
+def explained(rule: AlertRule) -> ExplainedRule:
+    """The rule itself where it says what a run asks; else one that does, and alerts alike."""
+    return rule if isinstance(rule, ExplainedRule) else _Plain(rule)
+
+
 # --- What all alert rules share: a condition that must hold for a while, and what interrupts it.
 
 SLACK_SECONDS = 1e-6  # 0.1 + 0.2 s must hold for 0.3 s; far below one tick of 10 ms
 
 
-class Holding:
+class Holding(BaseRule):
     """A rule on one field: raised, and cleared, once its condition held long enough.
 
     Source: docs/method.md section 7.
@@ -316,10 +359,6 @@ class Holding:
             "raised" if self.raised else "cleared", value, self.level, self.kind,
             self.least_speech_seconds, **self._more(),
         )  # fmt: skip
-
-    def note(self, start: Mapping[str, Any]) -> str | None:  # noqa: ARG002
-        """What a person should know before the stream of this ``start`` begins; mostly nothing."""
-        return None
 
     @property
     def undecided(self) -> str:

@@ -16,11 +16,21 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
 from monitor.alerts.budgets import Budget
 from monitor.alerts.crossings import Crossings
-from monitor.alerts.rules import EarlyWarning, Threshold
+from monitor.alerts.rules import EarlyWarning, Threshold, explained
 from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.managed import Managed
 from monitor.phrases import declared_in_words
-from monitor.protocols import AlertAction, AlertRule, LiveSource, Provenance, Sink, Source, Stateful
+from monitor.protocols import (
+    AlertAction,
+    AlertRule,
+    ExplainedRule,
+    LiveSource,
+    Provenance,
+    Sink,
+    Source,
+    Stateful,
+    WordFeature,
+)
 from monitor.records.reading import declared_record
 from monitor.run.protection import ProtectedSide, Protection
 from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
@@ -149,7 +159,7 @@ _GROWING = ("bits", "closed_set_bits", "evidence_bits", "gain_bits", "expected_b
 
 
 def fit_rules(
-    rules: Sequence[AlertRule],
+    rules: Sequence[ExplainedRule],
     actions: Sequence[AlertAction],
     start: dict[str, Any],
     monitor: Monitor,
@@ -160,12 +170,11 @@ def fit_rules(
     """
     if asked := [rule.terms() for rule in rules if isinstance(rule, Threshold)]:
         start["alerts"] = asked
-    if worked_out := [rule.record() for rule in rules if hasattr(rule, "record")]:
+    if worked_out := [said for rule in rules if (said := rule.record()) is not None]:
         start["alarms"] = worked_out
     for rule in rules:
         rule.update(start)
-    said = [rule.note(start) for rule in rules if hasattr(rule, "note")]
-    notices = [Notice("rule", note) for note in said if note]
+    notices = [Notice("rule", note) for rule in rules if (note := rule.note(start))]
     for rule in rules:
         if isinstance(rule, EarlyWarning) and (note := _too_late(rule, monitor)):
             notices.append(Notice("late warning", note))
@@ -375,7 +384,7 @@ class Run(Managed):
         self._in_use = Lock()
         self.actions: list[AlertAction] = []
         self.sinks: list[Sink] = []
-        self.rules: list[AlertRule] = []
+        self.rules: list[ExplainedRule] = []
         self.start: dict[str, Any] = {}
         self.notices: list[Notice] = []
         self.totals = RunTotals()
@@ -433,7 +442,7 @@ class Run(Managed):
         if self._promised is not None:
             start["declared"] = self._promised.record
             self.notices.append(self._promised.notice)
-        self.rules = list(rules(self.monitor) if callable(rules) else rules)
+        self.rules = [*map(explained, rules(self.monitor) if callable(rules) else rules)]
         self.notices += fit_rules(self.rules, self.actions, start, self.monitor)
         if self._ledger_file is not None:
             each_once = dict.fromkeys(self.source.provenance() or ())
@@ -495,7 +504,7 @@ class Run(Managed):
             "template_seconds": attacker.scoring.seconds,
             **self.monitor.settings.record(),
             **start["fingerprint"],
-            "alerts": [getattr(rule, "rule", type(rule).__name__) for rule in self.rules],
+            "alerts": [rule.rule for rule in self.rules],
             "ledger": self._session is not None,
             "words": [note.mark for note in self.source.transcripts],
         }
@@ -510,12 +519,13 @@ class Run(Managed):
 
     def _of_words(self) -> Iterator[Notice]:
         """Of transcripts: what is wrong with them, and words that the features hardly know."""
-        asked = [getattr(each, "doubt", None) for each in self.monitor.front_end.of_words()]
+        of_words = self.monitor.front_end.of_words()
+        asked = [each for each in of_words if isinstance(each, WordFeature)]
         for note in self.source.transcripts:
             for line in note.notices:
                 yield Notice("transcript", line)
-            for doubt in (ask(note.label, note.texts) for ask in asked if ask):
-                if doubt:
+            for feature in asked:
+                if doubt := feature.doubt(note.label, note.texts):
                     yield Notice("other language", doubt)
 
     @property
@@ -698,8 +708,7 @@ class Run(Managed):
     def _end(self, ended_by: str | None) -> Iterator[RunEvent]:
         totals = self.totals
         totals.failures = [line for action in self.actions for line in action.drain()]
-        told = (getattr(rule, "undecided", "") for rule in self.rules)
-        totals.undecided = [line for line in told if line]
+        totals.undecided = [line for rule in self.rules if (line := rule.undecided)]
         heard = self.totals.readings or ended_by is None  # else it was over at second 0
         ended = recording_notices(self.monitor, self._labels) if heard else []
         transcripts = {}

@@ -23,7 +23,7 @@ from monitor.run import LedgerFile, LogFile
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources import AudioQueue, Chain, File, Paced, Samples
 from monitor.stream.checkpoint import state_path
-from monitor.types import Frames
+from monitor.types import Alert, Frames
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import WATCHED, Listed, frames, reference, run_through, simulated
 
@@ -272,11 +272,39 @@ class Nowhere:
 def test_what_is_worked_out_and_what_is_missing_is_in_the_start_record():
     quote = FalseAlarms("bits", 4.5, 0.05, 600.0, 22, 0, "cross", 100.0)
     with Run(Listed([simulated(2.0)]), fresh(), rules=[Conformal(quote)]) as run:
-        assert run.start["alarms"] == [run.rules[0].record()]  # type: ignore[attr-defined]
+        assert run.start["alarms"] == [run.rules[0].record()]
         assert any("bits > 4.50 bits" in notice for notice in run.start["notices"])
     with Run(Listed([simulated(2.0)]), fresh(), actions=[BackgroundDelivery(Nowhere())]) as run:
         assert run.start["notices"][-1].startswith("no --alert is set: nothing is sent to")
         assert "alarms" not in run.start
+
+
+class EveryTenth:
+    """A rule with nothing but what an `AlertRule` has."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def update(self, record: Mapping[str, Any]) -> list[Alert]:
+        self._count += record["type"] == "reading"
+        if record["type"] != "reading" or self._count % 10:
+            return []
+        return [Alert(record["seconds"], None, "tenth", "bits", 0.0, "raised", None)]
+
+    def state(self) -> dict[str, Any]:
+        return {"count": self._count}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._count = state["count"]
+
+
+def test_a_rule_needs_no_more_than_the_members_of_an_alert_rule(tmp_path):
+    log = tmp_path / "run.jsonl"
+    with Run(Noted([], frames(simulated(20.0))), fresh(), rules=[EveryTenth()], log=log) as run:
+        assert run.rules[0].rule == "EveryTenth"
+        totals = run.to_end()
+    assert (totals.alerts, totals.undecided) == (2, [])
+    assert "alarms" not in run.start
 
 
 def test_features_of_ones_own_are_computed_in_this_process(tmp_path):
