@@ -17,7 +17,6 @@ from monitor.files import atomic_write
 from monitor.networks.layers import BANDS, frames_of, log_mel
 from monitor.types import AnyArray, FloatArray
 from recipes.phones.prepare import Spoken, Utterance
-from recipes.voice.augment import stretched
 
 __all__ = ["SPEEDS", "Bands"]
 
@@ -75,3 +74,21 @@ class Bands:
         steps = scipy.fft.next_fast_len(-(-len(sound) // _STEP), real=True)
         padded = np.pad(sound, (0, steps * _STEP - len(sound)))
         return stretched(padded, round(len(padded) / self._speed))[: self._samples(utterance)]
+
+
+def stretched(sound: FloatArray, samples: int) -> FloatArray:
+    """A sound of another number of samples: another speed and pitch, nothing else.
+
+    Args:
+        sound: shape (n,), float32.
+        samples: of the result.
+
+    Returns:
+        shape (samples,), float32.
+    """
+    if samples == len(sound):
+        return sound
+    spectrum = scipy.fft.rfft(sound)
+    kept = np.zeros(samples // 2 + 1, np.complex64)
+    kept[: len(spectrum)] = spectrum[: len(kept)] * np.float32(samples / len(sound))
+    return np.asarray(scipy.fft.irfft(kept, samples), np.float32)

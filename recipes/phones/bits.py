@@ -16,9 +16,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import scipy.fft
 import soundfile
 import torch
 
+from benchmarks.conditions import noisy
 from monitor.kinds import HISTOGRAM
 from monitor.maths import posterior_fit as logit
 from monitor.networks.layers import RATE
@@ -26,13 +28,12 @@ from monitor.training.cells import Cell, Plan, plans
 from monitor.training.fitted import trials_of
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech
 from monitor.types import BoolArray, FloatArray, IntArray
+from recipes.phones.cache import Piece
 from recipes.phones.codebook import codebook, heard
 from recipes.phones.counting import Books, counted
 from recipes.phones.network import Recogniser
 from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
-from recipes.voice.augment import at_snr, telephone
-from recipes.voice.cache import Piece
 
 LENGTHS = (3.0, 10.0, 30.0, 60.0)
 TEMPLATE = 60.0
@@ -222,15 +223,23 @@ def _local_bits(cell: Cell, axis: int, judged: Cell | None) -> float:
     return float(logit.held_out_bits(trials, *held).mean())
 
 
-def noisy(sound: FloatArray, generator: np.random.Generator) -> FloatArray:
+def telephone(sound: FloatArray) -> FloatArray:
+    """300 to 3400 Hz alone."""
+    spectrum = scipy.fft.rfft(sound)
+    hertz = np.linspace(0, RATE / 2, len(spectrum))
+    spectrum[(hertz < 300) | (hertz > 3400)] = 0
+    return np.asarray(scipy.fft.irfft(spectrum, len(sound)), np.float32)
+
+
+def in_noise(sound: FloatArray, generator: np.random.Generator) -> FloatArray:
     """With white noise 20 dB below."""
     noise = generator.standard_normal(len(sound), np.float32)
-    return np.asarray(sound + at_snr(sound, noise, 20.0))
+    return np.asarray(noisy(sound, 20.0, noise), np.float32)
 
 
 CHANNELS: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "of 300 to 3400 Hz": telephone,
-    "in noise at 20 dB": partial(noisy, generator=np.random.default_rng(0)),
+    "in noise at 20 dB": partial(in_noise, generator=np.random.default_rng(0)),
 }
 
 

@@ -19,11 +19,10 @@ from monitor.files import atomic_write
 from monitor.networks.layers import RATE
 from monitor.networks.phones import PHONES
 from monitor.types import FloatArray, IntArray
+from recipes.phones.cache import Cache, Piece, hear
 from recipes.phones.corpus import Line, lines, recordings
 from recipes.phones.words import Words
-from recipes.voice.cache import Cache, Piece
 from recipes.voice.corpus import Recording
-from recipes.voice.prepare import hear
 
 __all__ = ["ALIGNED", "PEER", "Spoken", "Utterance", "utterances", "write"]
 

@@ -26,8 +26,7 @@ from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import AnyArray, FloatArray
 from recipes.usc.corpus import recordings
 from recipes.usc.teacher import centred, heard, hidden
-from recipes.voice.corpus import Recording
-from recipes.voice.prepare import MOST_SECONDS
+from recipes.voice.corpus import MOST_SECONDS, Recording
 
 __all__ = ["FRAME", "PARTS", "Cache", "Stretch", "prepare"]
 

@@ -17,11 +17,11 @@ import numpy as np
 from monitor.errors import CorpusError
 from monitor.population.population import Population
 
-__all__ = ["HELD_OUT", "ROLES", "Recording", "recordings"]
-
 ROLES = ("train", "choose", "report", "held out")
 """What a recording is for; ``held out``: a non-native speaker who is reported."""
 HELD_OUT = 50
+MOST_SECONDS = 240.0
+"""Of a recording that judges: enough for templates and tests."""
 _TRAINING = ("background", "speechocean762")
 _SEED = 20261122
 

@@ -5,9 +5,8 @@
 Every view of a clip has the same target: the teacher's embedding of the clean clip (where the
 speaker is known, halfway to the mean of all of hers), less what its corpus has in common. The loss
 is the cosine to it, where it lies among anchors (relational distillation; W. Park et al., CVPR
-2019), and the similarities within the batch. With ``--begin`` a smaller network of the same make is
-widened (T. Chen et al., "Net2Net", ICLR 2016) and new blocks begin as the identity. A run that is
-stopped goes on where it was.
+2019), and the similarities within the batch. ``--begin`` trains a network that ships further. A run
+that is stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from monitor.adapting.adapted import Length, rate
-from monitor.adapting.fine_tuning import Student, masked
+from monitor.adapting.fine_tuning import Student, masked, unfolded
 from monitor.networks.layers import read_weights
 from monitor.types import AnyArray, FloatArray
 from recipes.training import (
@@ -104,7 +103,7 @@ def train(
         optimizer.load_state_dict(before["optimizer"])
         step, spent = before["step"], before["seconds"]
     elif begin is not None:
-        widened(network, read_weights(begin)[0], rng)
+        network.load_state_dict(unfolded(read_weights(begin)[0]).state_dict())
         calibrated(network, torch.from_numpy(crops(ring, pairs(ring, 32, rng), 298, rng)))
     targets, refreshed = Targets(clips), time.monotonic()
     losses: list[float] = []
@@ -185,62 +184,12 @@ def loss(found: Tensor, meant: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]
     return among + 10 * (1 - alike) + 20 * within, alike.detach()
 
 
-def widened(network: Student, weights: dict[str, AnyArray], rng: np.random.Generator) -> None:
-    """Give a network what a narrower one with fewer blocks has learnt."""
-    old = {name: np.asarray(each, np.float32) for name, each in weights.items()}
-    narrow, bands = old["stem"].shape[:2]
-    copies, more = CHANNELS // narrow, WIDE // len(old["widen"])
-    blocks = sum(f"{block}.depthwise" in old for block in range(BLOCKS))
-    # an old band is what the new ones around its centre say
-    at = (np.arange(1, bands + 1) / (bands + 1)) * (BANDS + 1) - 1
-    spread = np.maximum(0, 1 - np.abs(at[:, None] - np.arange(BANDS))).astype(np.float32)
-
-    def out(array: AnyArray, times: int) -> AnyArray:
-        tiled = np.concatenate([array] * times)
-        noise = rng.standard_normal(tiled.shape)
-        return np.asarray(tiled * (1 + 0.1 * noise), np.float32)
-
-    def into(array: AnyArray, times: int) -> AnyArray:
-        return np.concatenate([array] * times, axis=1) / times
-
-    def put(target: Tensor | None, array: AnyArray) -> None:
-        assert target is not None
-        with torch.no_grad():
-            target.copy_(torch.from_numpy(np.asarray(array, np.float32)).reshape(target.shape))
-
-    put(network.stem.weight, out(np.einsum("obt,bn->ont", old["stem"], spread), copies))
-    put(network.stem_norm.bias, out(old["stem.bias"], copies))
-    for index, block in enumerate(network.blocks):
-        if index >= blocks:
-            nn.init.zeros_(block.second.weight)
-            continue
-        put(block.depthwise.weight, out(old[f"{index}.depthwise"], copies))
-        put(block.first.bias, out(old[f"{index}.depthwise.bias"], copies))
-        put(block.pointwise.weight, out(into(old[f"{index}.pointwise"], copies), copies))
-        put(block.second.bias, out(old[f"{index}.pointwise.bias"], copies))
-        put(block.squeeze.weight, into(old[f"{index}.squeeze"], copies))
-        put(block.squeeze.bias, old[f"{index}.squeeze.bias"])
-        put(block.excite.weight, out(old[f"{index}.excite"], copies))
-        put(block.excite.bias, out(old[f"{index}.excite.bias"], copies))
-    put(network.widen.weight, out(into(old["widen"], copies), more))
-    put(network.widen_norm.bias, out(old["widen.bias"], more))
-    put(network.attend.weight, into(old["attend"], more))
-    put(network.attend.bias, old["attend.bias"])
-    put(network.weigh.weight, out(old["weigh"], more))
-    put(network.weigh.bias, out(old["weigh.bias"], more))
-    wide = len(old["widen"])
-    mean, deviation = old["embed"][:, :wide], old["embed"][:, wide:]
-    put(network.embed.weight, np.concatenate([into(mean, more), into(deviation, more)], axis=1))
-    put(network.embed.bias, old["embed.bias"])
-
-
 def calibrated(network: Student, bands: Tensor) -> None:
     """Batch norms that normalise, of a network whose norms had been folded away: the same outputs.
 
     Layer by layer: each norm gets the mean and the variance of what comes to it, and gives them
     back by its weight and bias.
     """
-    fresh = {id(block.second) for block in network.blocks if not block.second.weight.any()}
 
     def before(norm: nn.Module, given: tuple[Tensor, ...]) -> None:
         if isinstance(norm, (nn.BatchNorm1d, nn.BatchNorm2d)):
@@ -249,9 +198,8 @@ def calibrated(network: Student, bands: Tensor) -> None:
             mean, variance = x.mean(axes), x.var(axes, unbiased=False)
             norm.running_mean.copy_(mean)
             norm.running_var.copy_(variance)
-            if id(norm) not in fresh:
-                norm.weight.copy_((variance + norm.eps).sqrt())
-                norm.bias.add_(mean)
+            norm.weight.copy_((variance + norm.eps).sqrt())
+            norm.bias.add_(mean)
 
     hooks = [each.register_forward_pre_hook(before) for each in network.modules()]
     network.eval()

@@ -34,6 +34,16 @@ WINDOW = 3 * RATE
 TEMPLATE, TEST, OWN_TEMPLATE = 30.0, 10.0, 15.0
 TESTS = 4
 """Of a reader."""
+ROWS = (
+    ("clean", "clean"),
+    ("clean", "telephone"),
+    ("telephone", "telephone"),
+    ("clean", "room 0.6 s"),
+    ("room 0.6 s", "room 0.6 s"),
+    ("clean", "babble 10 dB"),
+    ("clean", "Opus 12 kb/s"),
+)
+"""Conditions of the template and of the test."""
 
 
 def main() -> None:
@@ -72,32 +82,10 @@ def _readers(speech: Path, embed: Embed) -> list[dict[str, float | str]]:
         if soundfile.info(path).duration > 17 + 12 * at
     ]
 
-    def crowd(sound: FloatArray, seed: int) -> FloatArray:
-        return noisy(sound, 10, babble(speech, len(sound), seed % 97))
-
-    def same(sound: FloatArray, _seed: int) -> FloatArray:
-        return sound
-
-    def phone(sound: FloatArray, _seed: int) -> FloatArray:
-        return telephone(sound / (np.abs(sound).max() + 1e-9) / 2)
-
-    def far(sound: FloatArray, seed: int) -> FloatArray:
-        return in_room(sound, 0.6, 2.0, seed % 97)
-
-    def opus(sound: FloatArray, _seed: int) -> FloatArray:
-        return coded(sound, "opus", 12)
-
-    rows = [
-        ("clean", same, "clean", same),
-        ("clean", same, "telephone", phone),
-        ("telephone", phone, "telephone", phone),
-        ("clean", same, "room 0.6 s", far),
-        ("room 0.6 s", far, "room 0.6 s", far),
-        ("clean", same, "babble 10 dB", crowd),
-        ("clean", same, "Opus 12 kb/s", opus),
-    ]
+    heard_in = conditions(speech)
     found = []
-    for first, enrolled, second, heard in rows:
+    for first, second in ROWS:
+        enrolled, heard = heard_in[first], heard_in[second]
         templates = np.stack(
             [_mean(enrolled(sound, 7 * i), embed) for i, sound in enumerate(clean.values())]
         )
@@ -108,6 +96,24 @@ def _readers(speech: Path, embed: Embed) -> list[dict[str, float | str]]:
             )
         )
     return found
+
+
+def conditions(speech: Path) -> dict[str, Callable[[FloatArray, int], FloatArray]]:
+    """What may happen to a sound, by name; a number says which room, or which crowd."""
+
+    def crowd(sound: FloatArray, seed: int) -> FloatArray:
+        return noisy(sound, 10, babble(speech, len(sound), seed % 97))
+
+    def telephone_call(sound: FloatArray, _seed: int) -> FloatArray:
+        return telephone(sound / (np.abs(sound).max() + 1e-9) / 2)
+
+    return {
+        "clean": lambda sound, _seed: sound,
+        "telephone": telephone_call,
+        "room 0.6 s": lambda sound, seed: in_room(sound, 0.6, 2.0, seed % 97),
+        "babble 10 dB": crowd,
+        "Opus 12 kb/s": lambda sound, _seed: coded(sound, "opus", 12),
+    }
 
 
 def _microphones(voices: Path, embed: Embed) -> dict[str, float | str]:

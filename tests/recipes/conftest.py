@@ -29,12 +29,10 @@ def voice(pitch: float, formant: float, seed: int) -> np.ndarray:
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory) -> Path:
     """A cache of machine voices: twelve to train on, four in each half, four held out."""
-    from recipes.voice.augment import SPEEDS
-    from recipes.voice.cache import Cache, Piece
+    from recipes.phones.cache import Cache, Piece
 
     roles = [("train", 12), ("choose", 4), ("report", 4), ("held out", 4)]
-    pieces, audio, teacher, start = [], [], {}, 0
-    generator = np.random.default_rng(0)
+    pieces, audio, start = [], [], 0
     for role, count in roles:
         for number in range(count):
             for session in "12":
@@ -52,10 +50,6 @@ def prepared(tmp_path_factory) -> Path:
                 pieces.append(piece)
                 audio.append(sound)
                 start += len(sound)
-            if role == "train":
-                teacher[piece.voice] = generator.standard_normal((len(SPEEDS), 192)).astype(
-                    np.float32
-                )
     folder: Path = tmp_path_factory.mktemp("voices") / "cache"
-    Cache.write(folder, pieces, audio).keep_teacher(teacher)
+    Cache.write(folder, pieces, audio)
     return folder

@@ -24,6 +24,7 @@ from monitor.training.voices import SessionFrames, SpeakerSpeech
 from monitor.utility import edits
 from recipes.phones.batches import UNKNOWN, Batches
 from recipes.phones.bits import bits
+from recipes.phones.cache import Cache, Piece
 from recipes.phones.codebook import codebook, coded, hidden
 from recipes.phones.corpus import lines, recordings
 from recipes.phones.counting import counted
@@ -36,7 +37,6 @@ from recipes.phones.train import load_recogniser, train
 from recipes.phones.trigram import trigram, trigram_of
 from recipes.phones.words import Words
 from recipes.training import CHECKPOINT
-from recipes.voice.cache import Cache, Piece
 from recipes.voice.corpus import Recording
 
 pytestmark = pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Hearing a corpus: what is decoded is what was said, and what the teacher is given."""
+"""Hearing a corpus: what is decoded is what was said."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import soundfile
 
 from monitor.errors import CorpusError
 from monitor.networks.layers import RATE
+from recipes.phones.cache import hear
 from recipes.voice.corpus import Recording
-from recipes.voice.prepare import hear, spread
 
 SOUND = (8000 * np.sin(np.arange(2 * RATE) / 20)).astype(np.int16)
 
@@ -28,26 +28,8 @@ def test_every_recording_is_found_again(tmp_path):
     second = cache.sound(cache.pieces[1], 0.5, 1.0)
     np.testing.assert_array_equal(second, SOUND[RATE // 2 : 3 * RATE // 2] / np.float32(32768))
     assert len(cache.sound(cache.pieces[1], 1.5, 1.0)) == RATE // 2
-    assert cache.teacher() == {}
 
 
 def test_another_rate_is_said(tmp_path):
     with pytest.raises(CorpusError, match=r"a\.flac: not mono at 16000 Hz"):
         hear([recording(tmp_path / "a.flac", 8000)], tmp_path / "cache")
-
-
-def test_the_teacher_hears_windows_from_end_to_end():
-    sound = np.arange(10 * RATE, dtype=np.float32)
-    windows = spread(sound, 4)
-    assert windows.shape == (4, 3 * RATE)
-    assert windows[0, 0] == 0
-    assert windows[-1, -1] == sound[-1]
-    assert spread(sound[:RATE], 4).shape == (1, RATE)
-
-
-def test_a_double_at_another_speed_is_heard_at_its_own_length_and_pitch():
-    tone = np.sin(2 * np.pi * 200 * np.arange(10 * RATE) / RATE).astype(np.float32)
-    windows = spread(tone, 4, speed=1.25)
-    assert windows.shape == (4, 3 * RATE)
-    loudest = np.abs(np.fft.rfft(windows[1])).argmax() / 3
-    assert abs(loudest - 250) < 1
