@@ -1,18 +1,20 @@
 """Build the population that ships with the package from real readers.
 
-    MONITOR_ECAPA=DIR python -m benchmarks.build_reference ../shared/speech FRAMES
+    export MONITOR_ECAPA=DIR
+    python -m benchmarks.build_reference ../shared/speech FRAMES VOICES MICROPHONES
     python -m benchmarks.build_reference ../shared/speech        # its landmarks alone, anew
 
-Hears the readers (`benchmarks.hear`) as far as FRAMES lacks them, which takes the better part of an
-hour for identity and a few minutes for the rest, and writes monitor/population/reference/
-population.npz and demo.npz: templates, rank models and a cohort, and the frames of the demo; no
-audio. Every reader of the three LibriSpeech sets is enrolled from one chapter; where there are
-several, calibration draws test and template from different ones. Who trained the network of a
-feature gives no tests to its rank models. The cohort is the readers of the background set, who
-trained the network of voice: results/trained.md says what that does to scores. Last, every reader
-is heard as a stream of somebody else: how high these get is what false alarms are worked out from.
-With ``--conditions`` nothing is heard but what the enrolled speech sounds like, and the population
-that is there gets that alone.
+Hears the readers (`benchmarks.hear`) as far as FRAMES lacks them, and people at their own
+microphones (`benchmarks.microphones`) as far as MICROPHONES does, a quarter of an hour each, and
+writes monitor/population/reference/population.npz and demo.npz: templates, rank models and a
+cohort, and the frames of the demo; no audio. Every reader of the three LibriSpeech sets is enrolled
+from one chapter; where there are several, calibration draws test and template from different ones.
+People at their own microphones count for likelihood ratios: of them nothing is kept but sums over
+all. Who trained the network of a feature gives no tests to its rank models. The cohort is the
+readers of the background set, who trained the network of voice: results/trained.md says what that
+does to scores. Last, every reader is heard as a stream of somebody else: how high these get is what
+false alarms are worked out from. With ``--conditions`` nothing is heard but what the enrolled
+speech sounds like, and the population that is there gets that alone.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.hear import chapters, hear_all, trainers
+from benchmarks.microphones import hear_people
 from monitor.corpus.finding import find
 from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
@@ -59,7 +62,7 @@ SETS = tuple(
     )
 )
 BACKGROUND = "background"
-TEMPLATE_LENGTHS = (10.0, 30.0, 60.0)
+TEMPLATE_LENGTHS = (5.0, 10.0, 30.0, 60.0)
 TEMPLATE_SPEECH_SECONDS = 100.0
 """About two minutes of audio."""
 ENROL_AUDIO_SECONDS = 145.0
@@ -76,7 +79,9 @@ ABOUT = (
     "Panayotov, G. Chen, D. Povey, S. Khudanpur, 'Librispeech: an ASR corpus based on public "
     "domain audio books', ICASSP 2015, CC BY 4.0. Derived numbers, no audio. dev-clean came as "
     "MP3: its codec may help to tell its readers from the rest. The readers of train-clean-5 "
-    "trained the network of the units: their tests count in no rank model with phones."
+    "trained the network of the units: their tests count in no rank model with phones. Likelihood "
+    "ratios also rest on sums over people at their own microphones (Common Voice, CC0, Mozilla), "
+    "of whom nothing else is here."
 )
 
 
@@ -84,6 +89,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Build the shipped population.")
     parser.add_argument("speech", type=Path)
     parser.add_argument("frames", type=Path, nargs="?")
+    parser.add_argument("voices", type=Path, nargs="?", help="people at their own microphones")
+    parser.add_argument("microphones", type=Path, nargs="?", help="their frames")
     parser.add_argument("--jobs", type=int, default=cores())
     parser.add_argument(
         "--conditions", action="store_true", help="what templates sound like, alone"
@@ -95,8 +102,11 @@ def main() -> None:
     if given.frames is None:
         _with_landmarks(given.speech)
         return
+    if given.microphones is None:
+        parser.error("VOICES and MICROPHONES are missing")
     rows, background = chapters(given.speech), chapters(given.speech, (BACKGROUND,))
     hear_all([*rows, *background], given.speech, given.frames, FEATURES, given.jobs)
+    hear_people(given.voices, given.microphones, FEATURES, given.jobs)
     readers = sorted({row["speaker"] for row in rows}, key=int)
     enrolment = [_chapter([r for r in rows if r["speaker"] == name]) for name in readers]
     with tempfile.TemporaryDirectory() as folder:
@@ -116,6 +126,7 @@ def main() -> None:
     cohort = replace(cohort, names=())  # of the shipped background nobody need be found again
     for problem in (*made.problems, *problems, *more):
         raise SystemExit(problem)
+    beside, _, _ = collect(find(given.microphones), features=FEATURES)
     own = made.population.scoring().seconds
     learnt = calibrate(
         voices,
@@ -124,6 +135,7 @@ def main() -> None:
         template_lengths=sorted({*TEMPLATE_LENGTHS, own}),
         sets=SETS,
         trained=trainers(given.speech),
+        beside=beside,
         prior=None,
         cohort=cohort,
         progress=lambda done, cells: print(f"\rcell {done} of {cells}", end="", file=sys.stderr),

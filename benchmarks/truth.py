@@ -33,7 +33,7 @@ from benchmarks.hear import trainers
 from benchmarks.template_length import collected
 from monitor.corpus.finding import find
 from monitor.maths import likelihood_ratios as calibrated
-from monitor.maths.evidence import bits_among, held_to, levelled, posterior_among
+from monitor.maths.evidence import bits_among, held_to, levelled, posterior_among, with_misses
 from monitor.maths.statistics import limits, speaker_weights
 from monitor.plots.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, draw
 from monitor.population.cohort import CohortScoring
@@ -277,7 +277,8 @@ def _judged(
             columns = np.flatnonzero([each is rank_model for each in rank_models])
             a, *b = rank_model.coefficients[0]
             z = part.z[np.ix_(mine, np.array(axis), columns)]
-            bits[np.ix_(mine, columns)] = (a + np.einsum("f,nfj->nj", b, z)) / np.log(2.0)
+            nats = a + np.einsum("f,nfj->nj", b, z)
+            bits[np.ix_(mine, columns)] = with_misses(nats / np.log(2.0))
             support[np.ix_(mine, columns)] = rank_model.support
     other = part.owner[None] == part.tester[:, None]
     other[np.arange(len(other)), part.mated] = False

@@ -17,18 +17,34 @@ from monitor.errors import UsageError
 from monitor.maths.posterior import weighted_evidence
 from monitor.types import FloatArray
 
+MISSES = 0.01
+"""Share of mated comparisons that look like other people's: another microphone, noise, a label
+that is wrong. Chosen on people who calibrate (benchmarks/results/evidence.md)."""
+
 
 def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray) -> FloatArray:
-    """``(a + sum_f b_f z_fj) / ln 2``.
+    """``log2((1 - e) exp(a + sum_f b_f z_fj) + e)``, e being `MISSES`.
 
     Of scores (..., F, N) normalised against a cohort, a (...) and b (..., F) in nats: (..., N).
 
     Example:
         >>> log2_ratios(np.array([[1.0, 5.0]]), -2.0, np.array([1.0])).round(2)
-        array([-1.44,  4.33])
+        array([-1.42,  4.31])
     """
     nats = weighted_evidence(z, slopes) + np.asarray(intercept)[..., None]
-    return np.asarray(nats / np.log(2.0))
+    return with_misses(np.asarray(nats / np.log(2.0)))
+
+
+def with_misses(bits: FloatArray) -> FloatArray:
+    """Ratios of which a share says nothing: never below ``log2 e``.
+
+    The mean ratio of other people stays at most 1 where it was.
+
+    Example:
+        >>> with_misses(np.array([-50.0, 1.0, 9.0])).round(2)
+        array([-6.64,  0.99,  8.99])
+    """
+    return np.asarray(np.logaddexp2(bits + np.log2(1.0 - MISSES), np.log2(MISSES)))
 
 
 def held_to(bits: FloatArray, most: FloatArray | float) -> FloatArray:

@@ -653,7 +653,7 @@ def exceeding(others: FloatArray, theirs: FloatArray, bits: FloatArray) -> Float
 
 def upper_bound_bits(
     mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray,
-    speakers: int, pairs: int,
+    speakers: int, pairs: int, of: TemplateComparisons | None = None,
 ) -> float:  # fmt: skip
     """Empirical upper bound of likelihood ratios (ELUB): beyond it they are extrapolation.
 
@@ -664,7 +664,8 @@ def upper_bound_bits(
     observations here, not comparisons, which share them.
 
     The former come from so many speakers, the latter from so many pairs of people, all left out of
-    the fit. Between 0 and log2(1 + pairs) bits.
+    the fit. Where it is said of whom the latter are, pairs that share people count as fewer
+    (`effective_pairs`). Between 0 and log2(1 + pairs) bits.
 
     Example:
         >>> mated, others, ones = np.full(30, 9.0), np.full(200, -5.0), np.ones(230)
@@ -674,9 +675,61 @@ def upper_bound_bits(
     steps = np.arange(0.0, np.log2(1.0 + pairs), 0.01)
     missed = 1.0 - exceeding(mated, own, steps)
     alarmed = exceeding(others, theirs, steps)
+    count = np.full(steps.size, float(pairs)) if of is None else effective_pairs(of, others, steps)
     cost = (speakers * missed + 1.0) / (speakers + 1.0)
-    cost += np.exp2(steps) * (pairs * alarmed + 1.0) / (pairs + 1.0)
+    cost += np.exp2(steps) * (count * alarmed + 1.0) / (count + 1.0)
     good = cost <= 1.0
     if good.all():
         return float(steps[-1])
     return float(steps[max(int(np.argmin(good)) - 1, 0)])
+
+
+def effective_pairs(of: TemplateComparisons, bits: FloatArray, steps: FloatArray) -> FloatArray:
+    """As how many independent pairs of people the share that shows so many bits is known.
+
+    ``p (1 - p) / Var(p)``; the variance is that of pairs which share people (M. Fafchamps and
+    F. Gubert, Journal of Development Economics 83, 2007): somebody whose voice is like many others'
+    is one observation, not as many as there are others. Where nobody shows so many bits the number
+    is that of the most bits that somebody shows.
+
+    Args:
+        of: non-mated comparisons, (m,).
+        bits: of each, (m,).
+        steps: bits, increasing, (K,).
+
+    Returns:
+        shape (K,), between 1 and how many pairs there are.
+
+    Example:
+        >>> one, other = np.triu_indices(10, 1)
+        >>> of = TemplateComparisons(np.zeros((45, 1)), one, other)
+        >>> one_voice, apart = np.where(one == 0, 9.0, 0.0), np.where(other - one == 5, 9.0, 0.0)
+        >>> effective_pairs(of, one_voice, np.array([5.0])).round(1)
+        array([6.4])
+        >>> effective_pairs(of, apart, np.array([5.0])).round(1)
+        array([45.])
+    """
+    _, first, place, counts = np.unique(
+        of.pair, return_index=True, return_inverse=True, return_counts=True
+    )
+    pairs = counts.size
+    people = np.concatenate([of.tester[first], of.owner[first]])
+    with_others = np.bincount(people)
+    order = np.argsort(-bits, kind="stable")
+    ends = np.searchsorted(-bits[order], -steps, side="right")
+    found = np.full(steps.size, float(pairs))
+    share, end = np.zeros(pairs), 0
+    for k in range(steps.size - 1, -1, -1):  # from the most bits down
+        if ends[k] == end:
+            found[k] = found[min(k + 1, steps.size - 1)]
+            continue
+        some = place[order[end : ends[k]]]
+        np.add.at(share, some, 1.0 / counts[some])
+        end = int(ends[k])
+        p = share.mean()
+        sums = np.bincount(people, np.tile(share, 2)) - p * with_others
+        each = share @ share - pairs * p * p
+        variance = max((sums @ sums - each) / pairs**2, p * (1.0 - p) / pairs)
+        found[k] = np.clip(p * (1.0 - p) / variance, 1.0, pairs) if variance > 0 else pairs
+    highest = found[np.searchsorted(steps, bits.max(), side="right") - 1]
+    return np.where(steps > bits.max(), min(highest, pairs), found)

@@ -465,10 +465,11 @@ class EvidenceModel:
         """The model for templates of D speech seconds.
 
         Between two template lengths it is interpolated in log D; outside them, or where only one
-        was reached, the nearest holds. What shorter speech supports, longer speech supports: the
-        support at T is the largest of all lengths up to T.
+        was reached, the nearest holds. What shorter speech and templates support, longer ones
+        support: the support at T and D is the largest of all cells up to T and D.
         """
         reached = np.isfinite(self.support)
+        supported = np.fmax.accumulate(self.support, axis=1)
         rows = np.flatnonzero(reached.any(axis=1))
         parts = []
         for t in rows:
@@ -478,7 +479,7 @@ class EvidenceModel:
                 for each in (
                     self.intercept[:, t],
                     np.moveaxis(self.slopes[:, t], 1, -1),
-                    self.support[t],
+                    supported[t],
                     self.area[t],
                 )
             ])  # fmt: skip

@@ -18,7 +18,7 @@ import numpy as np
 from monitor.errors import StoreError, UsageError
 from monitor.features.registry import ready, superseded, takes
 from monitor.kinds import unlike_networks
-from monitor.maths.evidence import enrolled_share, held_to, levelled, log2_ratios
+from monitor.maths.evidence import enrolled_share, held_to, levelled, log2_ratios, with_misses
 from monitor.maths.posterior import (
     confidence_bits,
     local_bits,
@@ -304,7 +304,7 @@ class Ratios:
     ) -> list[Bits | None]:
         """Of the watched speaker alone, under every resample; z has shape (R, F, 1)."""
         replicates = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / np.log(2.0)
-        both = limits_of_each(replicates) - lowered[:, None]  # others have none
+        both = limits_of_each(with_misses(replicates)) - lowered[:, None]  # others have none
         both = np.minimum(both, point.support[:, None])
         values = np.minimum(value, point.support)
         # the rank model itself need not lie within the percentiles of its resamples

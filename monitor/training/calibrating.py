@@ -49,7 +49,7 @@ from monitor.training.fitted import (
     held_out_nats,
 )
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, units_of
-from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames, Track
+from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames, IntArray, Track
 
 _UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND
 
@@ -316,6 +316,7 @@ TEMPLATE_LENGTHS = (10.0, 30.0, 60.0, 120.0, 300.0)  # D, speech seconds
 FEWEST_SPEAKERS = 10
 TRIALS = 20  # of each speaker in a cell; fewer where the speakers are thousands
 _MOST_TRIALS = 30_000
+_MOST_COMPARED = 1500  # streams of a cell where there are people beside: each meets all templates
 _MOST_SETS = 3  # features of which every set gets a rank model; of more there would be too many
 _PROBES = 6  # cells of a kind of session that say how far to trust the prior
 _MANY = 1000  # speakers beside whom it hardly counts, whatever it is worth
@@ -332,6 +333,7 @@ def calibrate(
     similarities: Mapping[str, str] | None = None,
     sets: Sequence[Sequence[str]] | None = None,
     trained: Mapping[str, Collection[str]] | None = None,
+    beside: Sequence[SpeakerSpeech] = (),
     replicates: int = REPLICATES,
     trials: int = TRIALS,
     seed: int = 0,
@@ -359,6 +361,8 @@ def calibrate(
         trained: by feature, names of those on whose speech its network was trained. It knows their
             voices better than others', so no test of theirs counts in a rank model with that
             feature; their templates are candidates there like all others.
+        beside: more people, of another corpus, heard with the same features. They count for
+            likelihood ratios, compared with each other alone, and for no ranks; none is named.
         replicates: resamples of speakers kept with the rank model.
         trials: tests of each speaker in each cell.
         seed: of resamples and permutations.
@@ -403,6 +407,9 @@ def calibrate(
     scorers = {name: spec.kind.similarity(chosen.get(name)) for name, spec in specs.items()}
     chosen_sets = _sets(sets, tuple(scorers))
     testers = _testers(voices, chosen_sets, trained or {})
+    everybody = [*voices, *beside]
+    corpora = np.repeat([0, 1], [len(voices), len(beside)])
+    drawn = speaker_weights(len(everybody), replicates, seed)
     axes = [[list(scorers).index(name) for name in features] for features in chosen_sets]
     additive = np.array([scorer.additive for scorer in scorers.values()])
     weights = speaker_weights(len(voices), replicates, seed)
@@ -410,6 +417,10 @@ def calibrate(
     found: dict[tuple[tuple[str, ...], str], dict[tuple[int, int], FittedCell]] = {}
     heard_in: dict[tuple[tuple[str, ...], str], set[int]] = {}
     cells = list(plans(voices, lengths, template_lengths, shifts))
+    wider = cells
+    if beside:
+        few = int(np.clip(_MOST_COMPARED // len(everybody), 1, shifts))
+        wider = list(plans(everybody, lengths, template_lengths, few))
     if prior == "shipped":
         prior = Population.reference()
     if cohort == "shipped":
@@ -443,10 +454,12 @@ def calibrate(
                 losses.append(held_out_nats(cell, axis, told))
         return losses
 
-    def work(place: _Place) -> list[FittedCell | None]:
+    def work(places: tuple[_Place, _Place]) -> list[FittedCell | None]:
+        place, wide = places
         if not _enough(place):
             return []
         whole, fits = run(place), []
+        compared = run(wide).compared if beside else whole.compared
         for features, axis in zip(chosen_sets, axes, strict=True):
             told = known(features, place, whole.candidates)
             if told is not None:
@@ -456,8 +469,9 @@ def calibrate(
             fit = None if few else fit_cell(cell, axis, weights, additive[axis], seed, told)
             if fit is not None:
                 ratios = None
-                if against.keys() >= set(features) and cell.compared is not None:
-                    ratios = _ratios(cell.compared, axis, testers[features], weights, told)
+                if against.keys() >= set(features) and compared is not None:
+                    may = np.append(testers[features], np.ones(len(beside), np.bool_))
+                    ratios = _ratios(compared, axis, may, corpora, drawn, told)
                 more = dict.fromkeys(ROW) if ratios is None else ratios.row
                 fit = replace(fit, evidence=ratios, row=fit.row | more)
             fits.append(fit)
@@ -472,7 +486,7 @@ def calibrate(
             for features, losses in zip(chosen_sets, zip(*probed, strict=True), strict=False):
                 worths[features, session] = choose_worth(losses)
         for done, ((session, t, d, plan), each) in enumerate(
-            zip(cells, pool.map(work, cells), strict=True)
+            zip(cells, pool.map(work, zip(cells, wider, strict=True)), strict=True)
         ):
             for features, fitted in zip(chosen_sets, each, strict=False):
                 if fitted is not None:
@@ -568,11 +582,12 @@ def _ratios(
     compared: CellComparisons,
     axis: Sequence[int],
     voices: BoolArray,
+    corpora: IntArray,
     weights: FloatArray,
     told: KnownModel | None,
 ) -> FittedEvidence | None:
     """Likelihood ratios of one cell; None where too few people were heard of every feature."""
-    found = chosen(compared, axis, voices)
+    found = chosen(compared, axis, voices, corpora)
     if found is None or np.unique(found.streams[found.own >= 0]).size < FEWEST_SPEAKERS:
         return None
     known = None

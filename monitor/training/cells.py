@@ -261,7 +261,10 @@ class _Same(Plan):
 
 
 class _Cross(Plan):
-    """Template from one session, test from the speaker's others; the sessions take turns."""
+    """Template from one session, test from the speaker's others; the sessions take turns.
+
+    Who has too little for that is compared with others alone, all sessions taken together.
+    """
 
     def __init__(
         self, voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int
@@ -275,15 +278,15 @@ class _Cross(Plan):
             [i for i in long if sum(v.length(j) for j in range(len(v.sessions)) if j != i) >= test]
             for v, long in zip(voices, self._long, strict=True)
         ]
-        self._rests: dict[tuple[int, int], dict[str, SessionFrames]] = {}
-        candidates = np.flatnonzero([len(long) > 0 for long in self._long])
+        self._rests: dict[tuple[int, int | None], dict[str, SessionFrames]] = {}
+        whole = np.array([sum(map(_length, v.sessions)) for v in voices])
+        candidates = np.flatnonzero(whole >= template)
         mated = np.flatnonzero([len(self._paired[voice]) > 0 for voice in candidates])
-        longest = [max(v.length(i) for i in range(len(v.sessions))) for v in voices]
-        strays = np.setdiff1d(np.flatnonzero(np.array(longest) >= test), candidates[mated])
+        strays = np.setdiff1d(np.flatnonzero(whole >= test), candidates[mated])
         super().__init__(candidates, mated, shifts, strays)
 
     def stray(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        session = max(self._voices[voice].sessions, key=_length)
+        session = self._without(voice, None)
         return session, shift * _length(session) // self.shifts
 
     def _turn(self, voice: int, shift: int) -> int:
@@ -291,16 +294,22 @@ class _Cross(Plan):
         return choices[shift % len(choices)]
 
     def template(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        session = self._voices[voice].sessions[self._turn(voice, shift)]
+        if self._long[voice]:
+            session = self._voices[voice].sessions[self._turn(voice, shift)]
+        else:
+            session = self._without(voice, None)
         return session, shift * _length(session) // self.shifts
 
     def test(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        turn = self._turn(voice, shift)
+        session = self._without(voice, self._turn(voice, shift))
+        return session, shift * _length(session) // self.shifts
+
+    def _without(self, voice: int, turn: int | None) -> dict[str, SessionFrames]:
+        """All sessions of a voice but one."""
         if (voice, turn) not in self._rests:
             rest = [s for i, s in enumerate(self._voices[voice].sessions) if i != turn]
             self._rests[voice, turn] = {f: join([s[f] for s in rest]) for f in rest[0]}
-        session = self._rests[voice, turn]
-        return session, shift * _length(session) // self.shifts
+        return self._rests[voice, turn]
 
     def heard(self, voice: int, shift: int) -> tuple[int, int]:
         turn, (_, start) = self._turn(voice, shift), self.test(voice, shift)

@@ -11,7 +11,14 @@ import numpy as np
 from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths import posterior_fit as logit
 from monitor.maths.disclosure import kl_bits, rank1_match_bits, rank_statistics
-from monitor.maths.evidence import bits_among, held_to, levelled, posterior_among, total_bits
+from monitor.maths.evidence import (
+    bits_among,
+    held_to,
+    levelled,
+    posterior_among,
+    total_bits,
+    with_misses,
+)
 from monitor.maths.likelihood_ratios import (
     OpenSet,
     PriorCoefficients,
@@ -187,7 +194,7 @@ def learn_impostors(
 # The streams are of people who trained none of the networks, and nobody in the cohort is compared,
 # so that what a network does to the scores of a cohort that trained it is part of the fit. All
 # figures are of people whom the fit has not seen: where other people's mean ratio exceeds 1 there,
-# a is lowered until it does not.
+# a is lowered until it does not, in any corpus.
 
 ROW = (
     *("evidence_speakers", "evidence_pairs", "evidence_bits", "evidence_low_tenth"),
@@ -229,6 +236,7 @@ class ChosenComparisons:
         place: stream and template of each comparison, shape (n, 2).
         streams: shape (n', ), person of each mated stream; -1 of the others.
         own: position of its own template among the N, shape (n',); -1 of the others.
+        corpora: of the people, shape (V,).
     """
 
     comparisons: TemplateComparisons
@@ -237,6 +245,7 @@ class ChosenComparisons:
     streams: IntArray
     own: IntArray
     candidates: int
+    corpora: IntArray
 
     def table(self, values: FloatArray) -> FloatArray:
         """Of each mated stream, shape (n'', N); NaN where there is no comparison."""
@@ -246,7 +255,10 @@ class ChosenComparisons:
 
 
 def chosen(
-    compared: CellComparisons, axis: Sequence[int], voices: BoolArray
+    compared: CellComparisons,
+    axis: Sequence[int],
+    voices: BoolArray,
+    corpora: IntArray | None = None,
 ) -> ChosenComparisons | None:
     """Streams of those voices alone, where every feature was heard, against all templates.
 
@@ -254,6 +266,8 @@ def chosen(
         compared: of a cell.
         axis: which features, as places on the axis F.
         voices: shape (voices,), whose streams count.
+        corpora: shape (voices,): people of two corpora, whom their microphones and languages would
+            tell apart, are not compared. None: all are of one.
 
     Returns:
         None where a class of comparisons is empty.
@@ -263,6 +277,9 @@ def chosen(
     column = np.arange(compared.owner.size)
     own = column == mated[:, None]
     counts = (compared.owner != tester[:, None]) | own
+    if corpora is None:
+        corpora = np.zeros(voices.size, np.int64)
+    counts &= corpora[tester][:, None] == corpora[compared.owner]
     place = np.argwhere(counts)
     who = np.stack([tester[place[:, 0]], compared.owner[place[:, 1]]])
     if not (who[0] == who[1]).any() or (who[0] == who[1]).all():
@@ -272,7 +289,13 @@ def chosen(
     z = compared.z[rows][:, list(axis)][place[:, 0], :, place[:, 1]]
     streams = np.where(mated >= 0, np.searchsorted(people, tester), -1)
     return ChosenComparisons(
-        TemplateComparisons(z, of[0], of[1]), people, place, streams, mated, column.size
+        TemplateComparisons(z, of[0], of[1]),
+        people,
+        place,
+        streams,
+        mated,
+        column.size,
+        corpora[people],
     )
 
 
@@ -307,12 +330,18 @@ def fit_evidence(
     own, theirs = weight[mated], weight[~mated]
     pairs, speakers = pair_count(all_of_them), int(np.unique(all_of_them.tester[mated]).size)
     most = float(np.log2(1.0 + pairs))
-    ratio = calibrated.mean_ratio(np.minimum(bits[~mated], most), theirs)
+    corpus, others = found.corpora[all_of_them.tester[~mated]], np.minimum(bits[~mated], most)
+    ratio = max(
+        calibrated.mean_ratio(others[corpus == each], theirs[corpus == each])
+        for each in np.unique(corpus)
+    )
     lowered = max(float(np.log(ratio)), 0.0)
     coefficients = np.concatenate([fit, replicates])
     coefficients[:, 0] -= lowered
-    bits -= lowered / np.log(2.0)
-    support = calibrated.upper_bound_bits(bits[mated], bits[~mated], own, theirs, speakers, pairs)
+    bits = with_misses(bits - lowered / np.log(2.0))
+    support = calibrated.upper_bound_bits(
+        bits[mated], bits[~mated], own, theirs, speakers, pairs, all_of_them.some(~mated)
+    )
     held = np.minimum(bits, support)
     area, among = _among(found, bits, support)
     row = {

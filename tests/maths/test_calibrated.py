@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from monitor.evaluation.verification import cllr, min_cllr
 from monitor.maths.likelihood_ratios import (
+    TemplateComparisons,
     cost_bits,
+    effective_pairs,
     exceeding,
     least_cost_bits,
     mean_ratio,
@@ -78,3 +80,32 @@ def test_no_bound_beyond_what_pairs_can_show():
     # one other person in ten who shows 8 bits ends it
     others[:50] = 8.0
     assert upper_bound_bits(mated, others, ones, ones, 500, 500) < np.log2(10) + 0.1
+
+
+@given(st.integers(4, 12), st.integers(0, 2**32 - 1))
+def test_effective_pairs_are_those_of_the_sum_over_pairs_that_share_people(people, seed):
+    rng = np.random.default_rng(seed)
+    one, other = np.triu_indices(people, 1)
+    of = TemplateComparisons(np.zeros((one.size, 1)), one, other)
+    bits = rng.integers(0, 4, one.size).astype(float) + rng.integers(0, 3, people)[one]
+    steps = np.arange(0.0, bits.max() + 1e-9, 0.5)
+    found = effective_pairs(of, bits, steps)
+    for step, count in zip(steps, found, strict=True):
+        share = (bits >= step).astype(float)
+        p, away = share.mean(), share - share.mean()
+        shared = (one[:, None] == one) | (one[:, None] == other)
+        shared |= (other[:, None] == one) | (other[:, None] == other)
+        variance = max(away @ shared @ away / one.size**2, p * (1 - p) / one.size)
+        expected = p * (1 - p) / variance if variance > 0 else one.size
+        assert count == pytest.approx(np.clip(expected, 1, one.size), rel=1e-6)
+
+
+def test_pairs_that_share_people_support_less():
+    rng = np.random.default_rng(2)
+    one, other = np.triu_indices(60, 1)
+    of = TemplateComparisons(np.zeros((one.size, 1)), one, other)
+    like = (one < 3) & (rng.random(one.size) < 0.2)  # three are like many
+    lambs = np.where(like, 4.0, -9.0)
+    mated, ones = np.full(60, 12.0), np.ones(one.size)
+    apart = upper_bound_bits(mated, lambs, ones[:60], ones, 60, one.size)
+    assert upper_bound_bits(mated, lambs, ones[:60], ones, 60, one.size, of) < apart

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
 from monitor.maths.evidence import (
+    MISSES,
     bits_among,
     crowd_bits,
     enrolled_share,
@@ -18,6 +19,7 @@ from monitor.maths.evidence import (
     log2_ratios,
     posterior_among,
     total_bits,
+    with_misses,
 )
 from monitor.maths.posterior import local_bits, score_posterior
 
@@ -155,12 +157,22 @@ def test_nobody_beside_the_best_lowers_nothing():
     assert levelled(np.array([[7.0, -np.inf]])).tolist() == [[7.0, -np.inf]]
 
 
-def test_ratios_are_linear_in_the_scores():
+def test_ratios_are_linear_in_the_scores_but_for_misses():
     z = np.array([[[1.0, -2.0], [0.5, 3.0]], [[0.0, 1.0], [2.0, 2.0]]])
     slopes = np.array([[0.3, 0.7], [1.0, 0.0]])
     found = log2_ratios(z, np.array([-1.0, 0.5]), slopes)
-    expected = np.array([[-1 + 0.3 + 0.35, -1 - 0.6 + 2.1], [0.5, 1.5]]) / np.log(2)
-    assert_allclose(found, expected, rtol=1e-12)
+    ratios = np.exp([[-1 + 0.3 + 0.35, -1 - 0.6 + 2.1], [0.5, 1.5]])
+    assert_allclose(np.exp2(found), (1 - MISSES) * ratios + MISSES, rtol=1e-12)
+
+
+@given(st.lists(st.floats(-900, 900), min_size=1))
+def test_misses_bound_what_speaks_against_somebody_and_never_add(bits):
+    bits = np.array(bits)
+    found = with_misses(bits)
+    assert (found >= np.log2(MISSES) - 1e-9).all()
+    assert (found <= np.maximum(bits, 0) + 1e-9).all()
+    order = np.argsort(bits)
+    assert (np.diff(found[order]) >= -1e-9).all()
 
 
 @pytest.mark.parametrize("people", [1, 1.9, np.inf, np.nan])

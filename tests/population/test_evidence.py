@@ -48,7 +48,7 @@ def test_at_the_grid_it_is_the_rank_model_and_between_it_is_in_between():
     between = at.at(np.array([middle])).intercept[0]
     assert_allclose(between, rank_model.intercept[:, 1:3, 0].mean(axis=1))
     half = rank_model.at_template(float(np.sqrt(600.0))).at(rank_model.lengths)
-    assert_allclose(half.support, rank_model.support.mean(axis=1))
+    assert_allclose(half.support, np.maximum.accumulate(rank_model.support, axis=1).mean(axis=1))
 
 
 def test_before_the_grid_it_fades_and_beyond_it_stands():
@@ -89,6 +89,9 @@ def test_what_shorter_speech_supports_longer_speech_supports(cells, template):
             own = rank_model.at_template(template).at(np.array([length])).support[0]
             assert own >= support[t].min() - 1e-9
     assert point.support[-1] <= np.nanmax(support) + 1e-9
+    longer = rank_model.at_template(2 * template).at(seconds)
+    if not hole.any():
+        assert (longer.support >= point.support - 1e-9).all()
 
 
 def test_the_shipped_rank_models_support_no_less_with_more_speech():

@@ -139,6 +139,34 @@ def test_perfect_separation_claims_no_more_than_pairs_support():
     assert fit.area == 1.0
 
 
+def test_people_of_two_corpora_are_not_compared_and_the_harder_corpus_holds():
+    made = compared(speakers=60)
+    apart = np.repeat([0, 1], 30)
+    easy = made.z.copy()
+    # what tells two corpora apart is worth a lot, and nobody of the first is like another
+    easy[apart[made.tester][:, None, None] != apart[made.owner][None, None]] -= 9.0
+    alike = (made.tester[:, None] < 30) & (made.owner < 30) & (made.tester[:, None] != made.owner)
+    easy[np.repeat(alike[:, None], easy.shape[1], axis=1)] += 1.5
+    together = replace(made, z=easy)
+    found = chosen(together, [0], np.ones(60, bool), apart)
+    assert found is not None
+    who = found.people[found.comparisons.tester], found.people[found.comparisons.owner]
+    assert (apart[who[0]] == apart[who[1]]).all()
+    drawn = speaker_weights(60, 20)
+    fit = fit_evidence(found, drawn)
+    mixed = chosen(together, [0], np.ones(60, bool))
+    assert mixed is not None
+    fresh = found.comparisons
+    hard = ~fresh.mated & (apart[who[0]] == 0)
+
+    def mean(of: Any) -> float:
+        a, b = of.coefficients[0]
+        return mean_ratio((a + b * fresh.z[hard, 0]) / np.log(2), np.ones(hard.sum()))
+
+    assert mean(fit) < 1.25
+    assert mean(fit_evidence(mixed, drawn)) > 1.5 * mean(fit)
+
+
 def test_a_prior_rank_model_holds_few_speakers():
     few = compared(speakers=12, lead=3.0, seed=4)
     told = np.repeat(np.array([[-4.5, 3.0]]), 41, axis=0)
@@ -204,6 +232,24 @@ def test_calibrating_against_a_cohort(calibrated_voices):
     assert cost["same", 1, 1] < cost["cross", 1, 1]
     # any two people may serve as others, also across sessions
     assert {row["evidence_pairs"] for row in made.rows} == {24 * 23 // 2}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_people_beside_count_for_ratios_alone(calibrated_voices, simulated):
+    voices, cohort, options = calibrated_voices
+    beside = [replace(each, name=f"else {each.name}") for each in simulated(40, 2, 14.0, 11)]
+    alone = calibrate(voices, F0, prior=None, cohort=cohort, **options)
+    made = calibrate(voices, F0, prior=None, cohort=cohort, beside=beside, **options)
+    for before, after in zip(alone.rank_models, made.rank_models, strict=True):
+        assert np.array_equal(before.alpha, after.alpha)
+        assert before.learnt_from == after.learnt_from
+        assert before.speakers == after.speakers
+    rows = {(row["session"], row["T"], row["D"]): row for row in made.rows}
+    # those beside have 14 s a session: too little for a test and a template of one
+    assert rows["cross", 5.0, 10.0]["evidence_pairs"] == 24 * 23 // 2 + 40 * 39 // 2
+    assert 24 < rows["cross", 5.0, 10.0]["evidence_speakers"] <= 64
+    assert rows["same", 5.0, 10.0]["evidence_pairs"] == 24 * 23 // 2
 
 
 @pytest.mark.slow
