@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 __all__ = [
@@ -303,6 +303,25 @@ def is_impostor(reading: Mapping[str, Any]) -> bool:
     return enrolled is not None and enrolled < NOBODY
 
 
+_BETWEEN_REASONS = "; "
+
+
+def reasons_as_text(each: Iterable[str]) -> str:
+    """Reasons why a figure is withheld, as the record of a reading holds them: in one text."""
+    return _BETWEEN_REASONS.join(each)
+
+
+def reasons(reading: Mapping[str, Any]) -> list[str]:
+    """Why the record of a reading does not say whether anybody enrolled speaks; mostly nothing.
+
+    Example:
+        >>> reasons({"enrolled_withheld": reasons_as_text(["f0 cannot tell", "voice can"])})
+        ['f0 cannot tell', 'voice can']
+    """
+    text = reading.get("enrolled_withheld")
+    return text.split(_BETWEEN_REASONS) if text else []
+
+
 def enrolment(reading: Mapping[str, Any]) -> str:
     """Whether anybody enrolled speaks at all, in a few words; empty where nothing was heard.
 
@@ -322,8 +341,8 @@ nobody enrolled (10 % that it is one of them)'
     """
     enrolled = reading.get("enrolled")
     if enrolled is None:
-        withheld = reading.get("enrolled_withheld")
-        return f"not known: {withheld.rpartition('; ')[2]}" if withheld else ""
+        withheld = reasons(reading)
+        return f"not known: {withheld[-1]}" if withheld else ""
     likely = f"{_percent(enrolled)} likely"
     if not is_impostor(reading):
         return likely

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from monitor import phrases
 from monitor.records.keys import (
     CONDITIONS,
     COUNT,
@@ -610,6 +611,7 @@ READING = Record(
             "only where `enrolled` cannot be told: why. The rank model says how well it could in "
             "calibration, on speakers left out: under an area of 0.8 below the ROC curve no number "
             "is given",
+            lambda reading: phrases.reasons_as_text(reading.enrolled_withheld),
             sparse=True,
         ),
         Key(

@@ -734,7 +734,7 @@ class Attacker:
         gain, expected = [ZERO] * moments, [ZERO] * moments
         told = [self._without_audio] * moments
         enrolled: list[float | None] = [None] * moments
-        unable = [""] * moments
+        unable: list[tuple[str, ...]] = [()] * moments
         for posterior_model, some in self._by_posterior_model(frames > 0):
             axis = np.array([self.features.index(name) for name in posterior_model.features])
             seconds, mine = speech_seconds[some], scores[np.ix_(some, axis)]
@@ -808,20 +808,20 @@ class Attacker:
         (among,) = among_each(nothing, [own], self._watched, self.among, self.names)
         return CrowdEvidence(own, 0.0, False, among, nothing[0])
 
-    def _unable(self, posterior_model: PosteriorModel, area: float) -> str:
+    def _unable(self, posterior_model: PosteriorModel, area: float) -> tuple[str, ...]:
         """Why these features do not say whether the speaker is enrolled, and what could."""
         heard = "+".join(posterior_model.features)
         measured = "not measured" if np.isnan(area) else f"{area:.2f}"
         waiting = self._discerning.difference(posterior_model.features)
-        cure = ""
-        if waiting:
-            cure = f"; {', '.join(sorted(waiting))} has not said anything yet"
-        elif not self._discerning:
-            cure = "; it takes a speaker embedding (voice, identity)"
-        return (
+        why = (
             f"{heard} cannot tell impostors from enrolled speakers (area under the ROC curve "
-            f"{measured}, {GOOD_AREA:g} is needed){cure}"
+            f"{measured}, {GOOD_AREA:g} is needed)"
         )
+        if waiting:
+            return why, f"{', '.join(sorted(waiting))} has not said anything yet"
+        if not self._discerning:
+            return why, "it takes a speaker embedding (voice, identity)"
+        return (why,)
 
     def _by_posterior_model(self, heard: BoolArray) -> list[tuple[PosteriorModel, IntArray]]:
         """Which rank model weighs which moments: that of the features heard by then, shape (R, F).

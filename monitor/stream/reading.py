@@ -253,7 +253,7 @@ class Reading:
     ratios: FloatArray | None = None
     bystanders: Sequence[Bystander] | None = None
     enrolled: float | None = None
-    enrolled_withheld: str = ""
+    enrolled_withheld: tuple[str, ...] = ()
     withheld: str = ""
     spread_low: float | None = None
     spread_high: float | None = None
@@ -474,5 +474,5 @@ class Assessment:
     top: Sequence[tuple[str, float]]
     told: CrowdEvidence
     enrolled: float | None
-    enrolled_withheld: str
+    enrolled_withheld: tuple[str, ...]
     beyond_grid: bool

@@ -91,7 +91,7 @@ def _words_of_start(start: Mapping[str, Any]) -> dict[str, Any]:
 def _words_of_reading(reading: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
     watch, ceiling, closed = start.get("watch"), reading.get("ceiling"), phrases.closed_set(reading)
     change, others = reading.get("change"), reading.get("bystanders")
-    withheld = reading.get("enrolled_withheld")
+    withheld = phrases.reasons(reading)
     said = {
         "now": bits_now(reading),
         "left": left_of(reading) if phrases.of_evidence(reading) else "",
@@ -99,7 +99,7 @@ def _words_of_reading(reading: Mapping[str, Any], start: Mapping[str, Any]) -> d
         "care": phrases.caveat_of(reading),
         "enrolled": phrases.enrolment(reading),
         "nobody": phrases.IMPOSTOR if phrases.is_impostor(reading) else "",
-        "unknown": withheld.partition("; ")[0] if withheld else "",
+        "unknown": withheld[0] if withheld else "",
         "attacker": phrases.attacker_of(reading),
         "fewer": phrases.fewer_in_words(reading),
         "uninformed": phrases.uninformed(reading),

@@ -11,6 +11,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.maths.statistics import limits
+from monitor.phrases import reasons_as_text
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
 from monitor.population.rank_model import RankModels
@@ -501,11 +502,12 @@ def test_whether_anybody_enrolled_speaks_is_told_only_where_that_can_be_known(ar
     made = people(rows=rows if area is not None else ())
     attacker = Attacker(made, BOTH, "s4")
     nothing = attacker.assess(heard(voice(made, "f0", 4, 0), voice(made, "phones", 4, 0)), 0.0)
-    assert (nothing.enrolled, nothing.enrolled_withheld) == (None, "")
+    assert (nothing.enrolled, nothing.enrolled_withheld) == (None, ())
     found = attacker.assess(heard(*[voice(made, name, 4, 60) for name in BOTH]), 10.0)
     assert (found.enrolled is None) == bool(says)
-    assert says in found.enrolled_withheld
-    assert found.enrolled_withheld.startswith("f0+phones cannot tell impostors" if says else "")
+    why = reasons_as_text(found.enrolled_withheld)
+    assert says in why
+    assert why.startswith("f0+phones cannot tell impostors" if says else "")
 
 
 @pytest.mark.parametrize("watched", [True, False])
