@@ -51,8 +51,6 @@ _INSTALL = "pip install 'speaker-disclosure-monitor[cluster]'"
 _SAME = "install the same there"
 # on which the last bits of what is heard depend
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr", "webrtcvad-wheels")
-# paths of networks, and of a list of words; a worker's own counts more
-_ENVIRONMENT = ("MONITOR_ECAPA", "MONITOR_OFFERED", "MONITOR_WORD_LIST")
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -66,13 +64,13 @@ class _Terms:
         code: mark of the package, its networks included.
         libraries: their versions.
         alike: what ``alike`` says.
-        environment: where networks of one's own lie.
+        asked: what says so, with what it is given.
     """
 
     code: str
     libraries: dict[str, str]
     alike: object
-    environment: dict[str, str]
+    asked: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +126,8 @@ class Cluster(Managed, Workers):
         arrived: Callable[[_Result], None] | None,
     ) -> Generator[_Result, None, None]:
         """``work(task)`` for every task, in order: see `monitor.jobs.each_in_order`."""
-        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         libraries = {name: version(name) for name in _LIBRARIES}
-        terms = _Terms(_code(), libraries, alike(), environment)
+        terms = _Terms(_code(), libraries, alike(), repr(alike))
         name = getattr(getattr(work, "func", work), "__name__", "work").strip("_")
 
         def submit(task: _Task) -> Any:
@@ -347,16 +344,13 @@ def _quiet() -> Iterator[None]:
 
 
 _one_at_a_time = threading.Lock()
-"""Of a worker: whatever its threads, one task has the processor and the environment."""
+"""Of a worker: whatever its threads, one task has the processor."""
 _agreed: list[_Terms] = []  # of a worker: the terms that it last agreed to
 
 
 def _do(order: _Order) -> Any:
     """The work, on a worker."""
     with _one_at_a_time:
-        before = {name: os.environ.get(name) for name in order.terms.environment}
-        for name, value in order.terms.environment.items():
-            os.environ.setdefault(name, value)
         try:
             _check(order)
             try:
@@ -367,10 +361,6 @@ def _do(order: _Order) -> Any:
                 raise
         except Exception as error:  # as a result, so that dask does not log it
             return error
-        finally:
-            for name, own in before.items():
-                if own is None:
-                    del os.environ[name]
 
 
 def _check(order: _Order) -> None:

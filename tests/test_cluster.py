@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks.dask_cluster import ROOT, DaskCluster
 from monitor.errors import MonitorError, UsageError
+from monitor.features.registry import FeatureSetup
 from monitor.jobs import each_in_order
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -31,9 +32,13 @@ def dask(tmp_path_factory):
         yield cluster
 
 
-def where(number: int) -> tuple[int, str, str | None]:
+def where(number: int) -> tuple[int, str]:
     time.sleep(0.05 * (number % 3))
-    return number, str(Path.cwd()), os.environ.get("MONITOR_ECAPA")
+    return number, str(Path.cwd())
+
+
+def network(setup: FeatureSetup) -> tuple[str | None, str | None]:
+    return setup.ecapa_source(), os.environ.get("MONITOR_ECAPA")
 
 
 def refused(number: int) -> int:
@@ -46,22 +51,30 @@ def broken(number: int) -> float:
     return 1 / (number - 2)
 
 
-def test_results_come_in_order_from_workers_with_folders_of_their_own(dask, monkeypatch):
-    monkeypatch.setenv("MONITOR_ECAPA", "/somewhere")
+def test_results_come_in_order_from_workers_with_folders_of_their_own(dask):
     with Cluster(dask.address) as cluster:
         made = list(each_in_order(where, range(40), cluster))
-    assert [number for number, _, _ in made] == list(range(40))
-    folders = {folder for _, folder, _ in made}
+    assert [number for number, _ in made] == list(range(40))
+    folders = {folder for _, folder in made}
     assert len(folders) == 2
     assert str(Path.cwd()) not in folders
-    assert {network for *_, network in made} == {"/somewhere"}
+
+
+def test_a_worker_asks_its_own_environment_and_then_that_of_the_client(dask, monkeypatch):
+    monkeypatch.setenv("MONITOR_ECAPA", "/somewhere")
+    asked = [FeatureSetup().elsewhere(), FeatureSetup(ecapa="/elsewhere").elsewhere()]
+    with Cluster(dask.address) as cluster:
+        made = list(each_in_order(network, asked, cluster))
+    assert made == [("/somewhere", None), ("/elsewhere", None)]
+    monkeypatch.setenv("MONITOR_ECAPA", "/its/own")
+    assert [each.ecapa_source() for each in asked] == ["/its/own", "/elsewhere"]
 
 
 def test_what_is_done_is_told_of_once(dask):
     told: list[int] = []
     with Cluster(dask.address) as cluster:
         made = each_in_order(where, range(12), cluster, arrived=lambda each: told.append(each[0]))
-        assert [number for number, _, _ in made] == list(range(12))
+        assert [number for number, _ in made] == list(range(12))
     assert sorted(told) == list(range(12))
 
 

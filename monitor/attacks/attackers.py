@@ -26,6 +26,7 @@ from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.evaluation.family import Figure
 from monitor.features.extractor import Extractor
 from monitor.features.framing import columns_of, join_runs
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.features.registry import make as make_features
 from monitor.files import read_arrays
 from monitor.jobs import Jobs, each_in_order, one_thread
@@ -508,11 +509,13 @@ class Hearing:
 
     Attributes:
         cache: keeps what was heard; None keeps nothing.
+        setup: from where features are made.
         progress: called with seconds of audio done.
     """
 
     cache: ResultCache | None = None
     jobs: Jobs = 1
+    setup: FeatureSetup = AS_ENVIRONMENT
     progress: Callable[[float], None] = lambda _: None
     missing: dict[str, str] = field(default_factory=dict)
 
@@ -530,7 +533,8 @@ class Hearing:
             UsageError: the method or a feature makes no sense.
             MonitorError: a process was ended from outside.
         """
-        made_here = make_features(features)
+        setup = self.setup.elsewhere()
+        made_here = make_features(features, setup)
         noted = [[each.spec.name, each.spec.plain()] for each in made_here]
         words = bool(of_words(made_here))
         versions = {name: MEASURES[name]().version for name in measures}
@@ -548,7 +552,7 @@ class Hearing:
             else:
                 found[piece] = unpack(kept)
                 self.progress(piece.seconds)
-        work = partial(_extract, method, seed, tuple(features), tuple(measures))
+        work = partial(_extract, method, seed, tuple(features), tuple(measures), setup)
         waiting = [piece for piece, _ in todo]
         results = each_in_order(work, waiting, self.jobs, reads=partial(_read, words), alike=_code)
         with closing(results):
@@ -566,6 +570,7 @@ class Hearing:
 def hear_protected(
     piece: Piece, method: str, seed: int,
     features: Sequence[str | Feature], measures: Sequence[str] = (),
+    setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> HeardPiece:  # fmt: skip
     """Protect one piece, and hear it, in memory.
 
@@ -582,7 +587,7 @@ def hear_protected(
         block_seconds=_BLOCK_SECONDS,
     )
     anonymiser = make(method, Utterance(source.rate, piece.name, piece.speaker, 0, seed))
-    made = make_features(features)
+    made = make_features(features, setup)
     beside = of_words(made)
     clock, extractor = Extractor([]), Extractor([each for each in made if each not in beside])
     said, clear_runs, runs = list[Frames](), list[Frames](), list[Frames]()
@@ -625,11 +630,16 @@ def hear_protected(
 
 
 def _extract(
-    method: str, seed: int, features: Sequence[str | Feature], measures: Sequence[str], piece: Piece
+    method: str,
+    seed: int,
+    features: Sequence[str | Feature],
+    measures: Sequence[str],
+    setup: FeatureSetup,
+    piece: Piece,
 ) -> bytes | str:
     """A piece as bytes, or why not."""
     try:
-        return pack(hear_protected(piece, method, seed, features, measures))
+        return pack(hear_protected(piece, method, seed, features, measures, setup))
     except SourceError as error:
         return str(error)
 

@@ -180,7 +180,7 @@ def attack(
         CorpusError: fewer than two readers are left under this method.
     """
     heard_with = bench.heard_with(attacker, method)
-    made = make(heard_with.values())
+    made = make(heard_with.values(), bench.hearing.setup)
     shown = dict(zip((each.spec.name for each in made), heard_with, strict=True))
     specs = {each.spec.name: each.spec for each in made}
     features = tuple(heard_with.values())

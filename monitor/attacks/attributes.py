@@ -141,7 +141,7 @@ def attribute_rows(
         CorpusError: nobody could be heard.
     """
     heard_with = bench.heard_with(attacker, method)
-    made = [(name, make((each,))[0].spec) for name, each in heard_with.items()]
+    made = [(name, make((each,), bench.hearing.setup)[0].spec) for name, each in heard_with.items()]
     for name, spec in made:
         if not spec.kind.pointed:
             continue

@@ -35,7 +35,7 @@ from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CorpusError, UsageError
 from monitor.evaluation.family import Figure
-from monitor.features.registry import caveats, defaults, takes
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, defaults, takes
 from monitor.features.registry import make as make_features
 from monitor.files import not_written
 from monitor.jobs import Jobs
@@ -67,6 +67,7 @@ class AttackConfig:
         training: how long an attacker trains a network.
         attributes: of readers, to be told too, such as ``gender`` or ``age<16``.
         attribute_table: that says them; None for the manifests of the corpora.
+        setup: from where features are made.
     """
 
     methods: tuple[str, ...] = (CLEAR,)
@@ -81,6 +82,7 @@ class AttackConfig:
     training: Length = field(default_factory=lambda: Length(steps=FINE_TUNING_STEPS))
     attributes: tuple[str, ...] = ()
     attribute_table: Path | None = None
+    setup: FeatureSetup = AS_ENVIRONMENT
 
 
 @dataclass(frozen=True)
@@ -115,14 +117,14 @@ class Preparation:
         return total
 
 
-def usual_features() -> tuple[str, ...]:
+def usual_features(setup: FeatureSetup = AS_ENVIRONMENT) -> tuple[str, ...]:
     """Those that are ready, and the pitch behind filters, where an anonymiser keeps it from ``f0``.
 
     Example:
         >>> usual_features()[:2]
         ('f0', 'f0_robust')
     """
-    first, *others = defaults()
+    first, *others = defaults(setup=setup)
     return (first, "f0_robust", *others)
 
 
@@ -159,9 +161,9 @@ def prepare(
         raise UsageError(f"{lacking[0]} needs speech of background speakers: give --background")
     if any(each.trains for each in chosen):
         check_torch()
-    features = config.features or usual_features()
-    make_features(features)
-    if config.attributes and not any(e.spec.kind.pointed for e in make_features(features)):
+    features = config.features or usual_features(config.setup)
+    made = make_features(features, config.setup)
+    if config.attributes and not any(each.spec.kind.pointed for each in made):
         raise UsageError("attributes are told by an embedding: add voice to --features")
     found = find(corpus)
     check_attributes(found, corpus, background, config.attributes, config.attribute_table)
@@ -187,7 +189,7 @@ def prepare(
         raise not_written(folder, error) from error
     if fresh:
         ResultCache(folder / NETWORKS, fresh=True)
-    hearing = Hearing(ResultCache(folder / "heard", fresh=fresh), config.jobs)
+    hearing = Hearing(ResultCache(folder / "heard", fresh=fresh), config.jobs, config.setup)
     amounts, measures = config.amounts, tuple(MEASURES)
     bench = Bench(
         judged, behind, features, measures, amounts, hearing, config.seed, folder, config.training

@@ -15,6 +15,7 @@ from monitor.cli.options import (
     Names,
     argument,
     ecapa_option,
+    feature_setup,
     given,
     group,
     made_console,
@@ -238,6 +239,7 @@ def command(asked: AttackOptions) -> int:
         asked.attackers or (), asked.features or (), amounts, counts, asked.session, asked.seed,
         asked.workers.for_recordings(files),
         training=training, attributes=asked.attributes or (), attribute_table=asked.groups,
+        setup=feature_setup(),
     )  # fmt: skip
     options: dict[str, Any] = {
         "folder": asked.output / KEPT,

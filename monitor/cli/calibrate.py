@@ -16,6 +16,7 @@ from monitor.cli.options import (
     Numbers,
     argument,
     check_output,
+    feature_setup,
     given,
     group,
     made_console,
@@ -291,7 +292,7 @@ def command(asked: CalibrateOptions) -> int:
     )
     from monitor.training.voices import cohort_from, collect
 
-    features = asked.features
+    features, setup = asked.features, feature_setup()
     lengths = asked.lengths
     template_lengths = asked.template_lengths
     for picture in (asked.plot, asked.reliability):
@@ -312,7 +313,7 @@ def command(asked: CalibrateOptions) -> int:
         store = store_kind(asked.output) if asked.output.exists() else "rank_model"
         if store == "population":
             population = Population.load(asked.output)
-            check_model(population, asked.output)
+            check_model(setup.speaker, population, asked.output)
             features = features or tuple(population.features)
         elif store != "rank_model":
             raise UsageError(
@@ -333,7 +334,10 @@ def command(asked: CalibrateOptions) -> int:
     listeners = asked.workers.for_recordings(files)
     hears = population is not None and asked.alarms
     count = listeners if isinstance(listeners, int) else 1
-    say(calibration_minutes(found, features, lengths, template_lengths, count, streams=hears))
+    minutes = calibration_minutes(
+        found, features, lengths, template_lengths, count, streams=hears, setup=setup
+    )
+    say(minutes)
     said: list[str] = []
     with progress_over(len(found.recordings), "listening") as step:
         voices, specs, problems = collect(
@@ -342,6 +346,7 @@ def command(asked: CalibrateOptions) -> int:
             progress=lambda r: step(r.speaker, 1),
             jobs=listeners,
             told=said.append,
+            setup=setup,
         )
     say_of_transcripts(said)
     say_unused_words(specs, specs if all(map(is_frames, files)) else ())
@@ -368,7 +373,7 @@ def command(asked: CalibrateOptions) -> int:
         known = {voice.name for voice in voices}
         known.update(() if population is None else population.names)
         others, left_out, more = cohort_from(
-            asked.against, specs, known, asked.workers.for_recordings(files)
+            asked.against, specs, known, asked.workers.for_recordings(files), setup
         )
         problems += more
         for problem in more:

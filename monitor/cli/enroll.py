@@ -22,6 +22,7 @@ from monitor.cli.options import (
     argument,
     check_output,
     ecapa_option,
+    feature_setup,
     given,
     group,
     option,
@@ -151,11 +152,12 @@ def enrol_from_microphone(
     from monitor.training.enrolling import LiveEnrolment, enrol
     from monitor.types import Block, Gap
 
-    names = tuple(features) if features is not None else defaults()
+    setup = feature_setup()
+    names = tuple(features) if features is not None else defaults(setup=setup)
     problems = []
     # much silence is said while it lasts, and is not waited through for ever
     longest = 5 * seconds + 60
-    take = LiveEnrolment(timed(names))
+    take = LiveEnrolment(timed(names, setup))
     microphone = open_live_source(
         f"mic:{device or ''}",
         seconds=longest,
@@ -190,6 +192,7 @@ def enrol_from_microphone(
             Corpus((Recording(speaker, f"microphone-{when}", path),), ()),
             features=names,
             seconds=seconds,
+            setup=setup,
         )
     return replace(made, problems=(*made.problems, *problems))
 
@@ -298,6 +301,7 @@ def own_templates(
             seconds=seconds,
             progress=lambda recording: step(recording.speaker, 1),
             jobs=workers.for_recordings(files),
+            setup=feature_setup(),
         )
     for problem in made.problems:
         say(f"monitor: skipped: {problem}")
@@ -434,7 +438,7 @@ def command(asked: EnrollOptions) -> int:
             Population.reference() if asked.base == "reference" else Population.load(asked.base)
         )
     if before is not None:
-        check_model(before, asked.base or asked.output)
+        check_model(feature_setup().speaker, before, asked.base or asked.output)
     try:
         found = None if asked.microphone else find(*asked.paths, speaker=asked.speaker)
     except UnnamedSpeakerError as error:
@@ -490,6 +494,7 @@ def command(asked: EnrollOptions) -> int:
                 progress=lambda r: step(r.speaker, 1),
                 jobs=asked.workers.for_recordings(files),
                 told=told.append,
+                setup=feature_setup(),
             )
         say_of_transcripts([*caveats(made.population.features), *told])
         kept = made.population.features if all(map(is_frames, files)) else ()

@@ -14,6 +14,7 @@ from monitor.cli.options import (
     JobOptions,
     Numbers,
     argument,
+    feature_setup,
     given,
     group,
     option,
@@ -200,12 +201,12 @@ def _material(
         with progress_over(len(files), "listening") as step:
             heard, problems = hear_corpus(
                 corpus, found, output / "frames", settings.features, workers.for_recordings(files),
-                lambda recording: step(recording.path.name, 1),
+                lambda recording: step(recording.path.name, 1), feature_setup(),
             )  # fmt: skip
     except KeyboardInterrupt:
         say("monitor: what was heard is kept; to go on, run the same command again")
         raise
-    speech = speech_of(heard, settings)
+    speech = speech_of(heard, settings, feature_setup())
     return speech, (*problems, *speech.problems)
 
 

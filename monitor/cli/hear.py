@@ -15,6 +15,7 @@ from monitor.cli.options import (
     JobOptions,
     Seconds,
     argument,
+    feature_setup,
     given,
     group,
     option,
@@ -90,7 +91,10 @@ def command(asked: HearOptions) -> int:
         raise UsageError("--seconds 0 hears nothing")
     found = asked.hearing.of(find(asked.corpus))
     wanted = orders(found, asked.corpus, asked.output)
-    manner = HearingOptions(asked.features or defaults(), asked.seconds, asked.channel)
+    setup = feature_setup()
+    manner = HearingOptions(
+        asked.features or defaults(setup=setup), asked.seconds, asked.channel, setup
+    )
     for line in plan_of(found, f"; {', '.join(manner.features)} into {asked.output}"):
         say(line)
     say_unused_words(manner.features)

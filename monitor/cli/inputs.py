@@ -20,6 +20,7 @@ from monitor.safe_text import file_name
 
 if TYPE_CHECKING:
     from monitor.corpus.recordings import Corpus
+    from monitor.features.registry import FeatureSetup
     from monitor.population.population import Population
     from monitor.protocols import Source
 
@@ -60,11 +61,12 @@ def open_all(
 
 def load_identity(features: Iterable[str] | None, recordings: Iterable[str | Path]) -> None:
     """Load the network of a speaker embedding, if it is wanted of any audio."""
+    from monitor.cli.options import feature_setup
     from monitor.features.registry import MODEL, make
 
     wanted = [name for name in features or () if name == "identity" or name.startswith(MODEL)]
     if wanted and _any_audio(recordings):
-        make(wanted)
+        make(wanted, feature_setup())
 
 
 def _any_audio(recordings: Iterable[str | Path]) -> bool:
@@ -73,19 +75,24 @@ def _any_audio(recordings: Iterable[str | Path]) -> bool:
     return not all(map(is_frames, recordings))
 
 
-def check_model(population: Population, store: str | Path | None) -> None:
-    """See to it that the network of ``--speaker-model`` is the one that made the templates."""
-    from monitor.features.registry import FEATURES, MODEL
+def check_model(name: str, population: Population, store: str | Path | None) -> None:
+    """See to it that the network of ``--speaker-model`` is the one that made the templates.
 
-    for name in FEATURES:
-        if name.startswith(MODEL) and name not in population.features:
-            theirs = [each for each in population.features if each.startswith(MODEL)]
-            made = f"templates of another network, {theirs[0]}" if theirs else "no templates of it"
-            whose = "the shipped population" if store in (None, "reference") else f"{store}"
-            raise UsageError(
-                f"--speaker-model is {name}, and {whose} has {made}: enrol everybody with one "
-                "network (monitor enroll --speaker-model)"
-            )
+    Args:
+        name: of its feature; empty where there is none.
+        population: of the templates.
+        store: where they are.
+    """
+    from monitor.features.registry import MODEL
+
+    if name and name not in population.features:
+        theirs = [each for each in population.features if each.startswith(MODEL)]
+        made = f"templates of another network, {theirs[0]}" if theirs else "no templates of it"
+        whose = "the shipped population" if store in (None, "reference") else f"{store}"
+        raise UsageError(
+            f"--speaker-model is {name}, and {whose} has {made}: enrol everybody with one "
+            "network (monitor enroll --speaker-model)"
+        )
 
 
 # --- What is about to be heard, before the long work: who, how many sessions, how many minutes.
@@ -129,6 +136,7 @@ def calibration_minutes(
     processes: int,
     *,
     streams: bool,
+    setup: FeatureSetup,
 ) -> str:
     """How long a calibration will take, from a few seconds that are heard and what is to be done.
 
@@ -144,7 +152,7 @@ def calibration_minutes(
         if any(minutes is None for minutes in each):
             return "how long it takes cannot be told: a recording does not say how long it is"
         sessions[name] = [60 * _SPEECH * minutes for minutes in each if minutes is not None]
-    began, heard, listener = time.monotonic(), 0.0, Listener(features)
+    began, heard, listener = time.monotonic(), 0.0, Listener(features, setup=setup)
     for recording in corpus:
         try:
             frames = listener.extract(recording.path, speech_seconds=_SAMPLE_SECONDS)

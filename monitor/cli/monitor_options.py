@@ -30,6 +30,7 @@ from monitor.phrases import plural
 
 if TYPE_CHECKING:
     from monitor.alerts import Threshold
+    from monitor.features.registry import FeatureSetup
     from monitor.population.population import Population
     from monitor.population.rank_model import RankModels
     from monitor.protocols import AlertAction, AlertRule, Source
@@ -105,7 +106,9 @@ class MonitorOptions:
         """What is read."""
         return [name for name in (self.store, self.rank_model_file) if name]
 
-    def monitor(self, source: Source, *, top: int, again: bool = False) -> Monitor:
+    def monitor(
+        self, source: Source, *, setup: FeatureSetup, top: int, again: bool = False
+    ) -> Monitor:
         """The monitor for a source, with the population and the rank models that it needs."""
         from monitor.cli.inputs import check_model
         from monitor.features.registry import takes
@@ -115,7 +118,7 @@ class MonitorOptions:
         population, rank_models = (
             _once(*files, *map(mark_of, self.files)) if again else _read(*files)
         )
-        check_model(population, self.store)
+        check_model(setup.speaker, population, self.store)
         made = Monitor.for_source(
             source,
             population,
@@ -130,6 +133,7 @@ class MonitorOptions:
             channel=self.channel,
             on_change=self.on_change,
             top=top,
+            setup=setup,
         )
         if source.stream_info.words and "words" not in map(takes, made.features):
             whose = "the shipped population" if self.store is None else self.store

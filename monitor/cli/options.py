@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +22,7 @@ from monitor.safe_text import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from monitor.features.registry import FeatureSetup
     from monitor.jobs import Jobs
 
 # --- Lines for people, which names of files and people cannot make steer the terminal.
@@ -345,15 +346,13 @@ trained_option = click.option(
 
 def trained_by_feature(given: Sequence[str], speakers: Collection[str]) -> dict[str, set[str]]:
     """Names by feature, from FEATURE=FILE."""
-    from monitor.features.registry import FEATURES, MODEL
-
     found: dict[str, set[str]] = {}
     for text in given:
         name, _, path = text.partition("=")
         if not (name and path):
             raise UsageError(f"--trained {text!r} must be FEATURE=FILE, a list of names")
         if name == "speaker":
-            name = next((each for each in FEATURES if each.startswith(MODEL)), name)
+            name = feature_setup().speaker or name
         try:
             lines = Path(path).read_text(encoding="utf-8").splitlines()
         except (OSError, ValueError) as error:
@@ -424,12 +423,10 @@ class Features(Names):
         names = super().parse(text)
         if "speaker" not in names:
             return names
-        from monitor.features.registry import FEATURES, MODEL
-
-        model = [name for name in FEATURES if name.startswith(MODEL)]
+        model = feature_setup().speaker
         if not model:
             raise ValueError("speaker needs its network: --speaker-model FILE.onnx")
-        return tuple(model[0] if name == "speaker" else name for name in names)
+        return tuple(model if name == "speaker" else name for name in names)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
         """Features that were not named yet, behind those that were."""
@@ -580,23 +577,26 @@ class Raw(Text):
         return int(rate), int(channels), encoding
 
 
-@contextmanager
-def environment(name: str, value: str) -> Iterator[None]:
-    """A variable of the environment, for the time of a block."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+_SETUP = "monitor.feature_setup"
 
 
-def _use_ecapa(context: click.Context, _: click.Parameter, folder: str | None) -> None:
-    if folder is not None:
-        context.with_resource(environment("MONITOR_ECAPA", folder))
+def feature_setup() -> FeatureSetup:
+    """From where this command makes features, as far as its options were read."""
+    from monitor.features.registry import AS_ENVIRONMENT
+
+    setup: FeatureSetup = click.get_current_context().meta.get(_SETUP, AS_ENVIRONMENT)
+    return setup
+
+
+def set_up(name: str, value: Any) -> None:
+    """Note an option of `feature_setup`, where it was given."""
+    if value is not None:
+        made = replace(feature_setup(), **{name: value})
+        click.get_current_context().meta[_SETUP] = made
+
+
+def _use_ecapa(_context: click.Context, _: click.Parameter, folder: str | None) -> None:
+    set_up("ecapa", folder)
 
 
 ecapa_option = click.option(
@@ -607,14 +607,11 @@ ecapa_option = click.option(
     help="A folder with SpeechBrain's spkrec-ecapa-voxceleb, or the file exported from it, for the "
     "feature identity. [default: MONITOR_ECAPA, else the model hub]",
 )
-"""Says for the time of a command what the environment's ``MONITOR_ECAPA`` says for all."""
+"""Says for a command what the environment's ``MONITOR_ECAPA`` says for all."""
 
 
-def _use_model(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    if path is not None:
-        from monitor.features.ecapa import offered_model
-
-        context.with_resource(offered_model(path))
+def _use_model(_context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    set_up("speaker_model", path)
 
 
 speaker_model_option = click.option(
@@ -627,7 +624,7 @@ speaker_model_option = click.option(
     help="A speaker-embedding network of your own, as the feature speaker: of sound, or of 80 log "
     "mel energies (WeSpeaker, 3D-Speaker, sherpa-onnx). Takes the extra 'onnx'.",
 )
-"""Makes the network one of the features for the time of a command."""
+"""Makes the network one of the features of a command."""
 
 
 among_option = click.option(

@@ -29,6 +29,7 @@ from monitor.cli.options import (
     Seconds,
     Speed,
     argument,
+    feature_setup,
     given,
     group,
     in_options,
@@ -42,6 +43,7 @@ from monitor.cli.transcript_options import (
 from monitor.errors import MonitorError, UsageError
 
 if TYPE_CHECKING:
+    from monitor.features.registry import FeatureSetup
     from monitor.protocols import Source
     from monitor.run import Run
     from monitor.run.each import SummaryRow
@@ -68,6 +70,7 @@ class OneOfMany:
     end: float | None
     allow_overlap: bool
     top: int
+    setup: FeatureSetup
 
     def __call__(self, path: Path, unfinished: Unfinished | None) -> Run:
         """The run of a recording, not yet entered."""
@@ -112,6 +115,7 @@ class OneOfMany:
         known = _absolute(self.protecting.protected_population)
         return replace(
             self,
+            setup=self.setup.elsewhere(),
             options=replace(self.options, store=store, rank_model_file=rank_model_file),
             protecting=replace(self.protecting, protected_population=known),
         )
@@ -123,9 +127,14 @@ class OneOfMany:
 
     def marks(self) -> object:
         """Of the networks that make what is heard, where this is called."""
-        from monitor.features.registry import defaults, marks_of
+        from monitor.features.registry import marks_of
 
-        return marks_of(self.options.features or defaults())
+        return marks_of(self._features(), self.setup)
+
+    def _features(self) -> tuple[str, ...]:
+        from monitor.features.registry import defaults
+
+        return self.options.features or defaults(setup=self.setup)
 
     def notices(self, recordings: Sequence[Path]) -> list[str]:
         """What is to be said before any is heard, from opening one that can be opened.
@@ -162,7 +171,7 @@ class OneOfMany:
         alerting = deepcopy(self.alerting)
         return InOptions(
             opened,  # type: ignore[arg-type]
-            lambda source: self.options.monitor(source, top=self.top, again=True),
+            lambda source: self.options.monitor(source, setup=self.setup, top=self.top, again=True),
             rules=alerting.rules_for,
             actions=alerting.actions(),
             until=alerting.until,
@@ -174,11 +183,10 @@ class OneOfMany:
     def settings(self) -> str:
         """A mark of everything but the recording that its figures depend on."""
         from monitor.errors import StoreError
-        from monitor.features.registry import defaults
         from monitor.version import __version__
 
         options, alerting = asdict(self.options), self.alerting
-        options["features"] = self.options.features or defaults()
+        options["features"] = self._features()
         options |= asdict(self.protecting)
         for name in ("store", "rank_model_file", "protected_population"):
             if options[name] is not None:
@@ -446,6 +454,7 @@ def command(asked: ReplayOptions) -> int:
             asked.end,
             asked.allow_overlap,
             asked.shown.top or 1,
+            feature_setup(),
         )
         return asked.each.measure(
             asked.recordings, one, asked.workers, resume=asked.resume, replace=asked.log.replace

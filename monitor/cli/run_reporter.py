@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from monitor.cli.inputs import stopped_by_signals
-from monitor.cli.options import check_output, say, unlocked
+from monitor.cli.options import check_output, feature_setup, say, unlocked
 from monitor.protocols import LiveSource, Sink
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ class RunReporter:
         """The run of a source, not yet entered."""
         from monitor.run import Run
 
-        asked = self._asked
+        asked, setup = self._asked, feature_setup()
         return Run(
             source,
-            lambda source: asked.options.monitor(source, top=asked.shown.named),
+            lambda source: asked.options.monitor(source, setup=setup, top=asked.shown.named),
             rules=lambda monitor: asked.alerting.rules_for(monitor, asked.of_ledger.rules()),
             actions=asked.alerting.actions(),
             sinks=asked.shown.pages(asked.alerting.thresholds),

@@ -14,6 +14,7 @@ from monitor.cli.options import (
     Numbers,
     argument,
     check_output,
+    feature_setup,
     given,
     group,
     option,
@@ -149,7 +150,7 @@ def command(asked: ScoreOptions) -> int:
     refuse_overwrite(asked.output, [asked.corpus, asked.store, asked.rank_model_file, asked.groups])
     population = None if asked.store is None else Population.load(asked.store)
     if population is not None:
-        check_model(population, asked.store)
+        check_model(feature_setup().speaker, population, asked.store)
     if asked.rank_model_file is not None:
         rank_models, _ = load_rank_models(asked.rank_model_file)
     elif population is not None and tuple(population.rank_models):
@@ -195,6 +196,7 @@ def command(asked: ScoreOptions) -> int:
             features=asked.features,
             progress=lambda r: step(r.speaker, 1),
             jobs=asked.workers.for_recordings(files),
+            setup=feature_setup(),
         )
     scorings = SCORINGS if asked.scoring == "both" else (asked.scoring,)
     grid: ScoreGrid | EnrolledGrid

@@ -12,10 +12,11 @@ import click
 
 from monitor.cli.options import (
     ecapa_option,
-    environment,
+    feature_setup,
     in_options,
     option,
     say,
+    set_up,
     shared,
     speaker_model_option,
 )
@@ -29,16 +30,14 @@ if TYPE_CHECKING:
 # --- Options for what is said: which transcript goes with a recording, and whose words in it count.
 
 _MOST_TOLD = 5
-_LISTED = "monitor.word_list"
 
 
-def _use_list(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+def _use_list(_context: click.Context, _: click.Parameter, path: Path | None) -> None:
     if path is not None:
         from monitor.features.style import read_style_words
 
         read_style_words(path)  # a file that is none is refused at once
-        context.meta[_LISTED] = path
-        context.with_resource(environment("MONITOR_WORD_LIST", str(path.absolute())))
+    set_up("word_list", path)
 
 
 word_list_option = click.option(
@@ -51,7 +50,7 @@ word_list_option = click.option(
     "a line, or a class and a word. Templates of two lists are never compared. [default: "
     "MONITOR_WORD_LIST, else the package's English list]",
 )
-"""Says for the time of a command what the environment's ``MONITOR_WORD_LIST`` says for all."""
+"""Says for a command what the environment's ``MONITOR_WORD_LIST`` says for all."""
 
 in_transcript_option = click.option(
     "--speaker-in-transcript",
@@ -95,7 +94,7 @@ def say_unused_words(
 
     said = {name for name in features if takes(name) == "words"}
     made = ", ".join(sorted(said.intersection(ready_made)))
-    listed = click.get_current_context().meta.get(_LISTED)
+    listed = feature_setup().word_list
     if listed is not None and not said:
         say(f"monitor: note: --word-list {listed} changes nothing: style is not heard")
     if listed is not None and made:
@@ -165,8 +164,9 @@ class Transcribing:
             return found, tuple(features)
         if among is None:
             of_words = [name for name, each in FEATURES.items() if each.takes == "words"]
-            return found, (*defaults(), *of_words) if self.transcript is not None else None
-        usual = defaults(among)
+            usual = defaults(setup=feature_setup())
+            return found, (*usual, *of_words) if self.transcript is not None else None
+        usual = defaults(among, feature_setup())
         if found is None or not all(
             is_frames(each.path) or each.words.found(each.path) for each in found
         ):

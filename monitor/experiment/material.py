@@ -24,7 +24,7 @@ from monitor.experiment.settings import (
     among,
     of_rows,
 )
-from monitor.features.registry import defaults
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
 from monitor.files import not_written
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
@@ -147,21 +147,22 @@ class Speech:
     features: tuple[str, ...] | None
     trials: int
     joins: bool = True
+    setup: FeatureSetup = AS_ENVIRONMENT
 
     @property
     def voices(self) -> dict[str, SpeakerSpeech]:
         """What everybody said."""
-        return _heard(self.recordings, self.features)[0]
+        return _heard(self.recordings, self.features, self.setup)[0]
 
     @property
     def specs(self) -> dict[str, FeatureSpec]:
         """What the frames look like."""
-        return _heard(self.recordings, self.features)[1]
+        return _heard(self.recordings, self.features, self.setup)[1]
 
     @property
     def problems(self) -> tuple[str, ...]:
         """A line for each file that could not be used."""
-        return _heard(self.recordings, self.features)[2]
+        return _heard(self.recordings, self.features, self.setup)[2]
 
     @property
     def noise(self) -> str:
@@ -230,7 +231,9 @@ class Speech:
     def content(self, panel: Panel) -> Any:
         """The voices, and what their features are."""
         specs = {name: spec.plain() for name, spec in self.specs.items()}
-        voices = [_mark(self.recordings, self.features, name) for name in panel.speakers]
+        voices = [
+            _mark(self.recordings, self.features, self.setup, name) for name in panel.speakers
+        ]
         return {"specs": specs, "voices": voices, "trials": self.trials_of(panel)}
 
     def frame_counts(self, speakers: Sequence[str]) -> Mapping[str, Sequence[int]]:
@@ -246,18 +249,23 @@ class Speech:
 
 @lru_cache(maxsize=1)
 def _heard(
-    recordings: tuple[Recording, ...], features: tuple[str, ...] | None
+    recordings: tuple[Recording, ...], features: tuple[str, ...] | None, setup: FeatureSetup
 ) -> tuple[dict[str, SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
-    voices, specs, problems = collect(Corpus(recordings, ()), features=features)
+    voices, specs, problems = collect(Corpus(recordings, ()), features=features, setup=setup)
     scored = {name: spec for name, spec in specs.items() if spec.kind.similarities}
     return {voice.name: voice for voice in voices}, scored, problems
 
 
 @cache
-def _mark(recordings: tuple[Recording, ...], features: tuple[str, ...] | None, name: str) -> str:
+def _mark(
+    recordings: tuple[Recording, ...],
+    features: tuple[str, ...] | None,
+    setup: FeatureSetup,
+    name: str,
+) -> str:
     """A hash of all frames of one speaker."""
     made = hashlib.sha256(name.encode())
-    for session in _heard(recordings, features)[0][name].sessions:
+    for session in _heard(recordings, features, setup)[0][name].sessions:
         for feature in sorted(session):
             frames = session[feature]
             made.update(f"{feature} {frames.length} {frames.span}".encode())
@@ -299,6 +307,7 @@ def hear_corpus(
     features: Sequence[str] | None,
     jobs: Jobs = 1,
     progress: Callable[[Recording], object] = lambda _: None,
+    setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> tuple[Corpus, tuple[str, ...]]:
     """Hear what is not heard yet of a corpus; a corpus of frames is as it is.
 
@@ -309,6 +318,7 @@ def hear_corpus(
         features: to hear; None for those that are heard by default.
         jobs: who hears.
         progress: called with each recording.
+        setup: from where features are made.
 
     Returns:
         the corpus of frames, and a line for each file that could not be used.
@@ -323,7 +333,7 @@ def hear_corpus(
     if any(ready):
         raise UsageError(f"{path} mixes audio and ready-made frames: give the one or the other")
     wanted = orders(found, path, folder)
-    manner = HearingOptions(tuple(features or defaults()))
+    manner = HearingOptions(tuple(features or defaults(setup=setup)), setup=setup)
     problems, heard = list(found.problems), []
     make_private(folder.parent)
     by_source = {recording.path: recording for recording in found.recordings}
@@ -367,7 +377,9 @@ def _check_features(corpus: Corpus, features: Sequence[str]) -> None:
         raise UsageError(f"no frames of {strange}: there are those of {', '.join(sorted(held))}")
 
 
-def speech_of(corpus: Corpus, settings: ExperimentSettings) -> Speech:
+def speech_of(
+    corpus: Corpus, settings: ExperimentSettings, setup: FeatureSetup = AS_ENVIRONMENT
+) -> Speech:
     """The frames of a corpus as material.
 
     Raises:
@@ -375,7 +387,7 @@ def speech_of(corpus: Corpus, settings: ExperimentSettings) -> Speech:
         SourceError: no file can be read.
     """
     _check_features(corpus, settings.features or ())
-    made = Speech(corpus.recordings, settings.features, settings.trials)
+    made = Speech(corpus.recordings, settings.features, settings.trials, setup=setup)
     if not made.voices:
         raise SourceError("nothing could be used: " + "; ".join(made.problems[:3]))
     if not made.specs:

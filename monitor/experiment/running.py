@@ -25,6 +25,7 @@ from monitor.experiment.findings import findings_of, surfaces
 from monitor.experiment.material import Material, hear_corpus, make_private, scores_at, speech_of
 from monitor.experiment.report import KIND, Experiment, page_of, save_results, table_rows
 from monitor.experiment.settings import ExperimentSettings, Panel, choose_panels
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.result_cache import ResultCache
 
 
@@ -35,6 +36,7 @@ def experiment(
     *,
     fresh: bool = False,
     jobs: int = 1,
+    setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> Experiment:
     """SRD's experiments on a corpus, written into a folder: what `monitor experiment` does.
 
@@ -44,6 +46,7 @@ def experiment(
         settings: what is asked for.
         fresh: forget what was kept.
         jobs: processes; nothing depends on it.
+        setup: from where features are made.
 
     Raises:
         CorpusError: there is no corpus, or too little speech in it.
@@ -56,8 +59,10 @@ def experiment(
     material: Material | None = scores_at(path, settings)
     problems: tuple[str, ...] = ()
     if material is None:
-        found, problems = hear_corpus(path, find(path), place / "frames", settings.features, jobs)
-        speech = speech_of(found, settings)
+        found, problems = hear_corpus(
+            path, find(path), place / "frames", settings.features, jobs, setup=setup
+        )
+        speech = speech_of(found, settings, setup)
         material, problems = speech, (*problems, *speech.problems)
     panels = panels_of(material, settings)
     return run_experiment(

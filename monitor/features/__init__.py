@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.features.registry import FEATURES, make, register
+    from monitor.features.registry import FEATURES, FeatureSetup, make, register
     from monitor.features.style import Style, StyleWords, read_style_words
 
-__all__ = ["FEATURES", "Style", "StyleWords", "make", "read_style_words", "register"]
+__all__ = [
+    "FEATURES",
+    "FeatureSetup",
+    "Style",
+    "StyleWords",
+    "make",
+    "read_style_words",
+    "register",
+]
 
 _HOMES = {
-    "registry": "FEATURES make register",
+    "registry": "FEATURES FeatureSetup make register",
     "style": "Style StyleWords read_style_words",
 }
 

@@ -38,7 +38,7 @@ from urllib.request import getproxies
 from monitor import lazy
 from monitor.errors import StoreError, UsageError
 from monitor.features.embeddings import Network, SpeechWindows, network_bytes, window_spec
-from monitor.features.registry import FEATURES, MODEL, Registered
+from monitor.features.registry import MODEL
 from monitor.files import atomic_write, sweep
 from monitor.kinds import Sensitivity
 from monitor.protocols import Embedder
@@ -571,19 +571,6 @@ class SpeakerModel(SpeechWindows):
 
 
 @lru_cache(maxsize=1)
-def speaker_model(path: str) -> SpeakerModel:
+def speaker_model(path: Path) -> SpeakerModel:
     """The network of a file, loaded once."""
     return SpeakerModel(path)
-
-
-@contextmanager
-def offered_model(path: str | Path) -> Iterator[str]:
-    """The network of a file is among the features, under the name that is given, for a block."""
-    model = SpeakerModel(path)
-    name = model.spec.name
-    FEATURES[name] = Registered(lambda: SpeakerModel, model.another)
-    os.environ["MONITOR_OFFERED"] = f"{name}={Path(path).absolute()}"  # to child processes
-    try:
-        yield name
-    finally:
-        del FEATURES[name], os.environ["MONITOR_OFFERED"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from monitor.errors import UsageError
@@ -19,6 +20,70 @@ from monitor.protocols import Feature
 MODEL = "speaker_"
 """What the name of a feature by a network of one's own begins with; the file's digest follows."""
 
+_ECAPA, _WORD_LIST = "MONITOR_ECAPA", "MONITOR_WORD_LIST"
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSetup:
+    """From where features are made that need a file of the user's.
+
+    What is None is as the environment says where the feature is made.
+
+    Attributes:
+        ecapa: of ``identity``, as of `monitor.features.ecapa.Identity`; else ``MONITOR_ECAPA``.
+        word_list: of ``style``; else ``MONITOR_WORD_LIST``, else the package's English list.
+        speaker_model: an ONNX file with a speaker network of one's own: one more feature.
+        speaker: the name of that feature; empty where there is none.
+        environment: of whoever handed it on: it says what the environment there leaves open.
+
+    Raises:
+        UsageError: a ``speaker_model``, and the extra ``onnx`` is not installed.
+        StoreError: the ``speaker_model`` cannot be read, or holds no such network.
+    """
+
+    ecapa: str | None = None
+    word_list: Path | None = None
+    speaker_model: Path | None = None
+    speaker: str = field(default="", init=False)
+    environment: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.speaker_model is not None:
+            from monitor.features.ecapa import speaker_model  # onnxruntime
+
+            object.__setattr__(self, "speaker_model", Path(self.speaker_model).absolute())
+            object.__setattr__(self, "speaker", speaker_model(self.speaker_model).spec.name)
+
+    def elsewhere(self) -> FeatureSetup:
+        """The same for other processes: with absolute paths, and with the environment of here."""
+        return replace(
+            self,
+            ecapa=self.ecapa and _resolved(self.ecapa),
+            word_list=self.word_list and self.word_list.absolute(),
+            environment={
+                name: os.environ[name] for name in (_ECAPA, _WORD_LIST) if name in os.environ
+            },
+        )
+
+    def ecapa_source(self) -> str | None:
+        """Where the network of ``identity`` is; None or empty where nobody said so."""
+        return self._or_environment(_ECAPA) if self.ecapa is None else self.ecapa
+
+    def words(self) -> str | None:
+        """The list of ``style``; None or empty for the package's own."""
+        return str(self.word_list) if self.word_list else self._or_environment(_WORD_LIST)
+
+    def _or_environment(self, name: str) -> str | None:
+        return os.environ.get(name, self.environment.get(name))
+
+    def names(self) -> list[str]:
+        """Every feature that can be made by its name."""
+        return [*FEATURES, self.speaker] if self.speaker else [*FEATURES]
+
+
+AS_ENVIRONMENT = FeatureSetup()
+"""Everything as the environment says."""
+
 
 @dataclass(frozen=True, slots=True)
 class Registered:
@@ -26,21 +91,21 @@ class Registered:
 
     Attributes:
         load: gives its class; what that imports may be slow, and is imported then.
-        make: makes a fresh one; None where the class does, called without arguments.
+        make: makes a fresh one of a setup; None where the class does, called without arguments.
         takes: what it is made of, ``"audio"`` or ``"words"``.
         usual: whether it is heard where nobody chose.
         caveat: what is to be said wherever a figure of it is shown, in one sentence.
     """
 
     load: Callable[[], Any]
-    make: Callable[[], Feature] | None = None
+    make: Callable[[FeatureSetup], Feature] | None = None
     takes: str = "audio"
     usual: bool = True
     caveat: str = ""
 
-    def new(self) -> Feature:
+    def new(self, setup: FeatureSetup) -> Feature:
         """A fresh feature."""
-        made: Feature = (self.make or self.load())()
+        made: Feature = self.make(setup) if self.make else self.load()()
         return made
 
 
@@ -48,18 +113,40 @@ def _class_of(module: str, name: str) -> Any:
     return getattr(import_module(f"monitor.features.{module}"), name)
 
 
-def _style() -> Feature:
+def _resolved(source: str) -> str:
+    from monitor.features.ecapa import resolve
+
+    return resolve(source)
+
+
+def _identity(setup: FeatureSetup) -> Feature:
+    from monitor.features.ecapa import HUB, Identity
+
+    return Identity(setup.ecapa_source() or HUB)
+
+
+def _style(setup: FeatureSetup) -> Feature:
     from monitor.features.style import Style, read_style_words
 
-    words = os.environ.get("MONITOR_WORD_LIST")
+    words = setup.words()
     return Style(read_style_words(words)) if words else Style()
+
+
+def _own(setup: FeatureSetup) -> Feature:
+    from monitor.features.ecapa import speaker_model  # onnxruntime
+
+    assert setup.speaker_model is not None
+    made = speaker_model(setup.speaker_model).another()
+    if made.spec.name != setup.speaker:
+        raise UsageError(f"{setup.speaker_model} has changed: it is no longer {setup.speaker}")
+    return made
 
 
 FEATURES: dict[str, Registered] = {
     "f0": Registered(partial(_class_of, "f0", "F0")),
     "phones": Registered(partial(_class_of, "phones", "Phones")),
     "voice": Registered(partial(_class_of, "embeddings", "Voice")),
-    "identity": Registered(partial(_class_of, "ecapa", "Identity")),
+    "identity": Registered(partial(_class_of, "ecapa", "Identity"), _identity),
     "tokens": Registered(partial(_class_of, "phones", "Tokens"), usual=False),
     "f0_robust": Registered(partial(_class_of, "f0", "RobustF0"), usual=False),
     "style": Registered(
@@ -70,31 +157,11 @@ FEATURES: dict[str, Registered] = {
         caveat=STYLE_CAVEAT,
     ),
 }
-"""Every feature that can be made by its name."""
+"""Every feature that can be made by its name, but for that of a `FeatureSetup`."""
+_MODEL = Registered(partial(_class_of, "ecapa", "SpeakerModel"), _own)
 
 
-def _own(name: str, path: str) -> Feature:
-    from monitor.features.ecapa import speaker_model  # onnxruntime
-
-    made = speaker_model(path).another()
-    if made.spec.name != name:
-        raise UsageError(f"{path} has changed: it is no longer {name}")
-    return made
-
-
-def _take_offered() -> None:
-    """The network of a file that the process offers which began this one, or asked it to work."""
-    if offered := os.environ.get("MONITOR_OFFERED"):
-        name, _, path = offered.partition("=")
-        FEATURES.setdefault(
-            name, Registered(partial(_class_of, "ecapa", "SpeakerModel"), partial(_own, name, path))
-        )
-
-
-_take_offered()
-
-
-def make(features: Iterable[str | Feature]) -> list[Feature]:
+def make(features: Iterable[str | Feature], setup: FeatureSetup = AS_ENVIRONMENT) -> list[Feature]:
     """A fresh feature for each name; one that is made already stays as it is.
 
     Raises:
@@ -105,10 +172,14 @@ def make(features: Iterable[str | Feature]) -> list[Feature]:
         >>> [feature.spec.name for feature in make(["f0"])]
         ['f0']
     """
-    return [_registered(each).new() if isinstance(each, str) else each for each in features]
+    return [
+        _registered(each, setup).new(setup) if isinstance(each, str) else each for each in features
+    ]
 
 
-def marks_of(features: Iterable[str]) -> dict[str, str | None]:
+def marks_of(
+    features: Iterable[str], setup: FeatureSetup = AS_ENVIRONMENT
+) -> dict[str, str | None]:
     """By name, the mark of the network that makes a feature here; None where there is none.
 
     Raises:
@@ -118,8 +189,7 @@ def marks_of(features: Iterable[str]) -> dict[str, str | None]:
         >>> marks_of(["f0"])
         {'f0': None}
     """
-    _take_offered()
-    return {feature.spec.name: feature.spec.network for feature in make(features)}
+    return {feature.spec.name: feature.spec.network for feature in make(features, setup)}
 
 
 def register(feature: Callable[[], Feature]) -> None:
@@ -131,7 +201,7 @@ def register(feature: Callable[[], Feature]) -> None:
     spec = getattr(feature, "spec", None)
     if not isinstance(spec, FeatureSpec) or spec.takes == "frames":
         raise UsageError(f"{feature!r} needs a class attribute spec that takes audio or words")
-    FEATURES[spec.name] = Registered(lambda: feature, feature, spec.takes)
+    FEATURES[spec.name] = Registered(lambda: feature, takes=spec.takes)
 
 
 def takes(name: str) -> str:
@@ -157,18 +227,16 @@ def followed(name: str) -> Sensitivity | None:
     vary. Templates of a network of one's own are followed as `SpeakerModel` says, whether the file
     is at hand or not.
     """
-    entry = FEATURES.get(name)
-    if entry is None and name.startswith(MODEL):
-        entry = Registered(partial(_class_of, "ecapa", "SpeakerModel"))
+    entry = FEATURES.get(name, _MODEL if name.startswith(MODEL) else None)
     how: Sensitivity | None = None if entry is None else entry.load().follow
     return how
 
 
-def ready(name: str) -> bool:
+def ready(name: str, setup: FeatureSetup = AS_ENVIRONMENT) -> bool:
     """True where a feature can be computed with what is installed and configured.
 
-    ``identity`` needs a network that is at hand: ``MONITOR_ECAPA`` says where, so that nobody who
-    did not ask for it waits for a download; and its extra, or what that has exported before. What
+    ``identity`` needs a network that is at hand: the setup says where, so that nobody who did not
+    ask for it waits for a download; and its extra, or what that has exported before. What
     exists only as ready-made frames is ready.
 
     Example:
@@ -176,28 +244,32 @@ def ready(name: str) -> bool:
         True
     """
     if name != "identity":
-        return name in FEATURES or not name.startswith(MODEL)
-    if not os.environ.get("MONITOR_ECAPA"):
+        return name in setup.names() or not name.startswith(MODEL)
+    source = setup.ecapa_source()
+    if not source:
         return False
     if all(find_spec(module) for module in ("torch", "torchaudio", "speechbrain")):
         return True
-    from monitor.features.ecapa import at_hand, resolve
+    from monitor.features.ecapa import at_hand
 
-    return at_hand(resolve(None))
+    return at_hand(_resolved(source))
 
 
-def defaults(among: Iterable[str] | None = None) -> tuple[str, ...]:
+def defaults(
+    among: Iterable[str] | None = None, setup: FeatureSetup = AS_ENVIRONMENT
+) -> tuple[str, ...]:
     """The features to hear where nobody chose: all usual ones that are ready and not superseded.
 
     Args:
         among: what there is to choose from, such as the features of a population; None for all.
+        setup: from where they are made.
 
     Example:
         >>> "f0" in defaults(), defaults(["voice", "f0"])
         (True, ('voice', 'f0'))
     """
-    usual = (name for name, entry in FEATURES.items() if entry.usual)
-    able = tuple(filter(ready, usual if among is None else among))
+    usual = (name for name in setup.names() if FEATURES.get(name, _MODEL).usual)
+    able = tuple(name for name in (usual if among is None else among) if ready(name, setup))
     return tuple(name for name in able if not superseded(name, able))
 
 
@@ -214,15 +286,17 @@ def superseded(name: str, by: Iterable[str]) -> bool:
     return name == "voice" and any(o == "identity" or o.startswith(MODEL) for o in by)
 
 
-def _registered(name: str) -> Registered:
-    try:
+def _registered(name: str, setup: FeatureSetup) -> Registered:
+    if name in FEATURES:
         return FEATURES[name]
-    except KeyError:
-        if name.startswith(MODEL):
-            raise UsageError(
-                f"{name} needs the network that made its templates: --speaker-model FILE.onnx, the "
-                f"file whose sha256 begins with {name.removeprefix(MODEL)}"
-            ) from None
-        close = difflib.get_close_matches(name, FEATURES, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(FEATURES)}"
-        raise UsageError(f"unknown feature {name!r}: {hint}") from None
+    if name == setup.speaker:
+        return _MODEL
+    if name.startswith(MODEL):
+        raise UsageError(
+            f"{name} needs the network that made its templates: --speaker-model FILE.onnx, the "
+            f"file whose sha256 begins with {name.removeprefix(MODEL)}"
+        )
+    known = setup.names()
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}"
+    raise UsageError(f"unknown feature {name!r}: {hint}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.kinds import FeatureSpec
 from monitor.phrases import CAVEAT, clock_time, plural
 from monitor.population.population import Population
@@ -184,6 +185,7 @@ def measure(
     protect: str | Protection | None = None,
     allow_overlap: bool = False,
     jobs: int | None = 1,
+    setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> Measurement:
     """Hear one recording to its end, as ``monitor replay`` does.
 
@@ -201,6 +203,7 @@ def measure(
         protect: as of `Run`.
         allow_overlap: as of `Run`.
         jobs: as of `Run`.
+        setup: as of `Monitor`.
 
     Returns:
         the figures of the last reading, the table of all, the picture, and what to know of them.
@@ -239,6 +242,7 @@ def measure(
             step_seconds=step_seconds,
             channel=channel,
             on_change=on_change,
+            setup=setup,
         )
 
     with Run(recording, made, protect=protect, allow_overlap=allow_overlap, jobs=jobs) as run:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.features.registry import make
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, make
 from monitor.jobs import GeneratorProcesses, worthwhile
 from monitor.protocols import Feature, LiveSource, Source
 from monitor.sources.base import BaseSource, WrappedLiveSource, WrappedSource
@@ -37,6 +37,7 @@ class _Task:
     levels: bool
     conditions: bool
     landmarks: bool
+    setup: FeatureSetup
 
 
 class HeardAhead(WrappedSource):
@@ -58,6 +59,7 @@ class HeardAhead(WrappedSource):
         levels: bool = False,
         skip: int = 0,
         jobs: int = 2,
+        setup: FeatureSetup = AS_ENVIRONMENT,
         placed: Callable[[int, Source], Source] = lambda _, recording: recording,
     ) -> None:
         groups = max(1, min(jobs // len(files), len(features)))
@@ -71,6 +73,7 @@ class HeardAhead(WrappedSource):
                 levels=levels and group == groups - 1,
                 conditions=group == 0,
                 landmarks=group == 0,
+                setup=setup,
             )
             for number, file in enumerate(files)
             for group in range(groups)
@@ -121,7 +124,7 @@ class _Recording(BaseSource[Frames | Gap]):
 def _frames(task: _Task) -> Iterator[Frames | Gap]:
     """What the features make of a recording; a loss at its end lies where `Monitor` puts it."""
     hearing = BlocksToTicks(
-        make(task.features),
+        make(task.features, task.setup),
         task.channel,
         task.skip,
         levels=task.levels,
@@ -286,9 +289,9 @@ class LoadShedding(WrappedLiveSource):
         )
 
 
-def timed(names: Iterable[str]) -> list[Timed]:
+def timed(names: Iterable[str], setup: FeatureSetup = AS_ENVIRONMENT) -> list[Timed]:
     """The features of these names, for live use."""
-    return [Timed(feature) for feature in make(names)]
+    return [Timed(feature) for feature in make(names, setup)]
 
 
 WORTHWHILE_SECONDS = 300.0
@@ -335,6 +338,7 @@ def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhea
         files,
         monitor.front_end.by_ear,
         jobs=jobs,
+        setup=monitor.front_end.setup,
         channel=monitor.settings.channel,
         levels=monitor.on_change != "ignore",
         skip=monitor.ticks,

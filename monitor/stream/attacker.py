@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.features.registry import ready, superseded, takes
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, ready, superseded, takes
 from monitor.kinds import unlike_networks
 from monitor.maths.evidence import enrolled_share, held_to, levelled, log2_ratios, with_misses
 from monitor.maths.posterior import (
@@ -457,7 +457,11 @@ def _with_limits(values: FloatArray, replicates: FloatArray) -> list[Bits]:
 
 
 def choose_features(
-    rank_models: RankModels, there: Collection[str] | None = None, *, words: bool = False
+    rank_models: RankModels,
+    there: Collection[str] | None = None,
+    *,
+    words: bool = False,
+    setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> tuple[str, ...]:
     """The largest set of features that there is a rank model for and that can be had.
 
@@ -467,6 +471,7 @@ def choose_features(
         rank_models: what a rank means.
         there: what ready-made frames bring; None for audio, of which all is computed here.
         words: whether timed words lie beside the audio; what is made of them is left out otherwise.
+        setup: from where features are made.
 
     Raises:
         StoreError: there is no rank model, or none for features that are there.
@@ -489,7 +494,8 @@ def choose_features(
 
     if there is None:
         heard = [names for names in sets if words or "words" not in map(takes, names)] or sets
-        return max([names for names in heard if all(map(ready, names))] or heard, key=worth)
+        able = [names for names in heard if all(ready(name, setup) for name in names)]
+        return max(able or heard, key=worth)
     had = [names for names in sets if set(names) <= set(there)]
     if not had:
         raise _no_rank_model(there)

@@ -9,7 +9,7 @@ import numpy as np
 
 from monitor.errors import Argument, Message, UsageError
 from monitor.features.framing import columns_of
-from monitor.features.registry import followed, make, takes
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, followed, make, takes
 from monitor.kinds import FeatureSpec, Sensitivity, unlike_networks
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
@@ -32,8 +32,9 @@ class FrontEnd:
         population: Population,
         names: Sequence[str],
         own: Iterable[Feature | FeatureSpec] = (),
+        setup: FeatureSetup = AS_ENVIRONMENT,
     ) -> None:
-        self._population, self._names = population, tuple(names)
+        self._population, self._names, self.setup = population, tuple(names), setup
         self._made: dict[str, Feature] = {}
         self._own: set[str] = set()
         self._stated: set[str] = set()  # they come ready-made, whatever the source
@@ -52,7 +53,7 @@ class FrontEnd:
 
     @property
     def by_name(self) -> bool:
-        """Whether another process, knowing the names alone, would compute the same."""
+        """Whether another process, knowing names and setup alone, would compute the same."""
         return not self._own
 
     def use(self, features: Iterable[Feature]) -> None:
@@ -110,7 +111,7 @@ class FrontEnd:
         names = [n for n in self._names if n not in self._given and self._takes(n) == what]
         for name in names:
             if name not in self._made:
-                (made,) = make([name])
+                (made,) = make([name], self.setup)
                 self._compare_networks("this program", made.spec)
                 self._made[name] = made
         return [self._made[name] for name in names]

@@ -14,7 +14,7 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.features.channel import CONDITION
-from monitor.features.registry import superseded, takes
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded, takes
 from monitor.kinds import FeatureSpec
 from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.population import Population
@@ -233,6 +233,7 @@ class Monitor:
         enrolled_prior: probability, before anything is heard, that one of the N speaks.
         bystanders: name everybody enrolled, but who is watched, whose probability in the largest of
             these crowds lies above this level; None names nobody.
+        setup: from where features are made.
 
     Attributes:
         settings: what was asked for.
@@ -271,6 +272,7 @@ class Monitor:
         among: Sequence[float] | None = None,
         enrolled_prior: float = 0.5,
         bystanders: float | None = None,
+        setup: FeatureSetup = AS_ENVIRONMENT,
     ) -> None:
         settings = MonitorSettings(
             step_seconds, channel, on_change, top, among, enrolled_prior, bystanders
@@ -283,7 +285,7 @@ class Monitor:
         self._labels: tuple[str, ...] = ("the stream",)
         if features is None:
             features = choose_features(
-                population.rank_models if rank_models is None else rank_models
+                population.rank_models if rank_models is None else rank_models, setup=setup
             )
             rest = [name for name in population.features if name not in features]
             self.skipped_features = tuple(name for name in rest if not superseded(name, features))
@@ -307,7 +309,7 @@ class Monitor:
         self._by_source = session is None
         self._weigh_in(session or "cross")
         own = [each for each in features if not isinstance(each, str)]
-        self.front_end = FrontEnd(population, self.features, own)
+        self.front_end = FrontEnd(population, self.features, own, setup)
         self._words_come = False
         self._every = settings.step_ticks
         self.step_seconds = self._every / TICKS_PER_SECOND
@@ -341,7 +343,9 @@ class Monitor:
         if there:
             features = choose_features(used, there)
         elif stream_info.words and features is None:
-            features = choose_features(used, words=True)
+            features = choose_features(
+                used, words=True, setup=settings.get("setup", AS_ENVIRONMENT)
+            )
         made = cls(population, features, watch, **settings)
         if there or stream_info.words:
             rest = [name for name in there or population.features if name not in made.features]
@@ -469,6 +473,7 @@ class Monitor:
             session=self.session,
             rank_models=self._own_rank_models if own else None,
             template_seconds=self._template_seconds,
+            setup=self.front_end.setup,
             **settings,
         )
         made._told = told = CopiedTurns(self.on_change)

@@ -15,6 +15,7 @@ import numpy as np
 from monitor.alerts.rules import figure
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CalibrationError, StoreError, UsageError
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import cores, each_in_order
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.maths.likelihood_ratios import PriorCoefficients
@@ -341,6 +342,7 @@ def calibrate(
     cohort: Cohort | Literal["shipped"] | None = "shipped",
     alarms: Population | None = None,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
+    setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> Calibration:
     """Fit a rank model for every feature, and for features together, on the grid of lengths.
 
@@ -375,6 +377,7 @@ def calibrate(
             among them, which `Monitor.false_alarms` goes by: each of at most 100 of the voices is
             heard as somebody else (docs/alarms.md). None: those of an enrolment, else they do not.
         progress: called with cells done and cells in all.
+        setup: from where features of a corpus are made; of an enrolment it is as it was.
 
     Returns:
         what `Population.calibrated` takes.
@@ -388,11 +391,11 @@ def calibrate(
     lengths, template_lengths = _grid(lengths), _grid(template_lengths)
     if isinstance(voices, Enrolment):
         alarms, features = alarms or voices.population, features or voices.features
-        voices = voices.corpus
+        setup, voices = voices.setup, voices.corpus
     if isinstance(voices, Corpus):
         if specs is not None:
             raise UsageError("specs are those of voices: calibrate a corpus without, by features=")
-        voices, specs, _ = collect(voices, features=features)
+        voices, specs, _ = collect(voices, features=features, setup=setup)
     elif specs is None or features is not None:
         raise UsageError("voices come with their specs: calibrate(voices, specs), from collect")
     if len(voices) < FEWEST_SPEAKERS:

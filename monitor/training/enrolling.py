@@ -20,6 +20,7 @@ from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
 from monitor.maths.condition import ROW, condition_of
@@ -169,7 +170,7 @@ class Enrolment:
         population: the speakers, without rank models.
         problems: a line for each file that could not be used.
         sessions: names and slices of each speaker's sessions, in the order of the slices.
-        corpus: what was enrolled.
+        corpus, features, setup: what was enrolled, by which features, made from where.
     """
 
     population: Population
@@ -177,6 +178,7 @@ class Enrolment:
     sessions: Mapping[str, Sessions] = field(default_factory=dict)
     corpus: Corpus = field(default=Corpus((), ()), kw_only=True)
     features: tuple[str | Feature, ...] | None = field(default=None, kw_only=True)
+    setup: FeatureSetup = field(default=AS_ENVIRONMENT, kw_only=True)
 
 
 MOST_SECONDS = 1e9  # thirty years: what is longer is no length of a template
@@ -191,6 +193,7 @@ def enrol(
     progress: Callable[[Recording], None] = lambda _: None,
     jobs: Jobs = 1,
     told: Callable[[str], object] = lambda _: None,
+    setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> Enrolment:
     """Make a template of at most ``seconds`` speech seconds for every speaker of a corpus.
 
@@ -206,6 +209,7 @@ def enrol(
         progress: called after each recording.
         jobs: processes that listen, or a cluster; the result does not depend on it.
         told: called with a line for people: a transcript seems to be of another recording, say.
+        setup: from where features are made.
 
     Raises:
         CorpusError: nobody could be enrolled.
@@ -214,7 +218,7 @@ def enrol(
     if not SLICE_SECONDS <= seconds <= MOST_SECONDS:
         raise UsageError(f"{seconds:g} s are no length of a template; at least {SLICE_SECONDS:g} s")
     wanted = int(seconds // SLICE_SECONDS)
-    listener = Listener(features, channel)
+    listener = Listener(features, channel, setup)
     problems = list(corpus.problems)
     speakers: list[Speaker] = []
     offsets = [0]
@@ -250,7 +254,9 @@ def enrol(
     }
     population = Population(speakers, np.asarray(offsets), templates)
     chosen = None if features is None else tuple(features)
-    return Enrolment(population, tuple(problems), sessions, corpus=corpus, features=chosen)
+    return Enrolment(
+        population, tuple(problems), sessions, corpus=corpus, features=chosen, setup=setup
+    )
 
 
 def _summed(

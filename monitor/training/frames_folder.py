@@ -17,7 +17,7 @@ import numpy as np
 from monitor.corpus.recordings import Corpus
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.framing import join_runs
-from monitor.features.registry import FEATURES, make, marks_of, takes
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, make, marks_of, takes
 from monitor.files import atomic_write, not_written, sweep
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.protocols import Feature
@@ -42,11 +42,17 @@ class HearingOptions:
     Attributes:
         seconds: of each recording from its beginning, at most; None for all of it.
         channel: which one, from 1; None for the mean of all.
+        setup: from where features are made.
     """
 
     features: tuple[str, ...]
     seconds: float | None = None
     channel: int | None = None
+    setup: FeatureSetup = AS_ENVIRONMENT
+
+    def make(self, names: Iterable[str]) -> list[Feature]:
+        """Fresh features."""
+        return make(names, self.setup)
 
     def noted(self, made: Sequence[Feature]) -> dict[str, Any]:
         """What a file of frames notes of it; another note, and it has to be made again."""
@@ -152,7 +158,8 @@ def keep(
         StoreError: a file cannot be written.
         MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
-    made_here = make(manner.features)
+    manner = replace(manner, setup=manner.setup.elsewhere())
+    made_here = manner.make(manner.features)
     note = manner.noted(made_here)
     words = bool(of_words(made_here))
     beside = () if folder is None else (absolute(folder / MANIFEST),)
@@ -174,7 +181,7 @@ def keep(
         tasks,
         jobs,
         reads=read,
-        alike=partial(marks_of, manner.features),
+        alike=partial(marks_of, manner.features, manner.setup),
     )
     with closing(made) as results:
         for order, outcome in zip(wanted, results, strict=True):
@@ -224,19 +231,19 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
         if is_frames(order.source):
             raise SourceError(f"{file_name(order.source)}: holds frames already, no audio")
         if held is not None and goes_on:
-            names = _in_order({*manner.features, *there})
+            names = _in_order({*manner.features, *there}, manner.setup)
             shapes = {**there, **note["features"]}
             lacking = [n for n in names if n in anew or there.get(n) != shapes[n]]
             if not lacking:
                 return OrderOutcome(order, 0.0, True, str(held.header.heard.get("lost", "")))
         else:
             kept = (name for name in there if takes(name) == "audio")
-            held, lacking = None, _in_order({*manner.features, *kept})
-            names, shapes = lacking, manner.noted(make(lacking))["features"]
+            held, lacking = None, _in_order({*manner.features, *kept}, manner.setup)
+            names, shapes = lacking, manner.noted(manner.make(lacking))["features"]
         hashes = recording_hashes(order.source)
 
         def heard_by(some: Sequence[str]) -> Frames:
-            return hear(order.source, make(some), manner, order.words, order.speaker)
+            return hear(order.source, manner.make(some), manner, order.words, order.speaker)
 
         frames = heard_by(lacking)
         if held is not None:
@@ -245,7 +252,7 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
                 frames = replace(frames, tracks={**before.tracks, **frames.tracks})
             else:  # another voice activity: nothing that was there belongs to it
                 frames = heard_by(names)
-                shapes = manner.noted(make(names))["features"]
+                shapes = manner.noted(manner.make(names))["features"]
     except SourceError as error:
         order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
         return OrderOutcome(order, 0.0, False, str(error))
@@ -292,9 +299,9 @@ def _held(path: Path) -> FramesFile | None:
     return held if ours else None
 
 
-def _in_order(names: Iterable[str]) -> list[str]:
+def _in_order(names: Iterable[str], setup: FeatureSetup) -> list[str]:
     """The same order, whichever was heard first."""
-    return sorted(names, key=lambda name: ([*FEATURES, name].index(name), name))
+    return sorted(names, key=lambda name: ([*setup.names(), name].index(name), name))
 
 
 def _goes_on(held: FramesFile, note: Mapping[str, Any], order: HearingOrder) -> bool:

@@ -17,7 +17,15 @@ from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
-from monitor.features.registry import FEATURES, defaults, make, marks_of, takes
+from monitor.features.registry import (
+    AS_ENVIRONMENT,
+    FEATURES,
+    FeatureSetup,
+    defaults,
+    make,
+    marks_of,
+    takes,
+)
 from monitor.jobs import Jobs, absolute, each_in_order, here
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.condition import ROW
@@ -182,15 +190,19 @@ class Listener:
         features: names, or features; None takes the defaults for audio, and whatever a frames file
             holds.
         channel: of audio, counted from 1; None mixes all of them.
+        setup: from where features are made.
 
     Attributes:
         specs: what the frames of each feature look like, once a recording was heard.
     """
 
     def __init__(
-        self, features: Sequence[str | Feature] | None = None, channel: int | None = None
+        self,
+        features: Sequence[str | Feature] | None = None,
+        channel: int | None = None,
+        setup: FeatureSetup = AS_ENVIRONMENT,
     ) -> None:
-        self.channel = channel
+        self.channel, self.setup = channel, setup
         self._wanted = tuple(features) if features is not None else None
         self._made: list[Feature] | None = None
         self.specs: dict[str, FeatureSpec] = {}
@@ -198,7 +210,7 @@ class Listener:
     @property
     def names(self) -> tuple[str, ...] | None:
         """What is heard of audio, by name; None where it is objects that cannot be made anew."""
-        own: tuple[str, ...] = tuple(self.specs) or defaults()
+        own: tuple[str, ...] = tuple(self.specs) or defaults(setup=self.setup)
         chosen: tuple[str | Feature, ...] = self._wanted or own
         named = tuple(each for each in chosen if isinstance(each, str))
         return named if len(named) == len(chosen) else None
@@ -221,7 +233,8 @@ class Listener:
         features: list[Feature] = []
         if isinstance(source, FramesFile):
             specs = {
-                name: _completed(source, spec) for name, spec in source.stream_info.tracks.items()
+                name: _completed(source, spec, self.setup)
+                for name, spec in source.stream_info.tracks.items()
             }
         else:
             features = self._features()
@@ -257,8 +270,8 @@ class Listener:
         """Those for audio, made for the first of it and reset for each."""
         if self._made is None:
             try:
-                chosen = self._wanted or self.specs or defaults()
-                self._made = make(chosen)
+                chosen = self._wanted or self.specs or defaults(setup=self.setup)
+                self._made = make(chosen, self.setup)
             except MonitorError as error:  # the call cannot be met, whatever the recording
                 raise UsageError(str(error)) from None
         return self._made
@@ -333,11 +346,11 @@ def _noted_sound(source: FramesFile) -> AnyArray | None:
 _MOST_COUNT = 1 << 48
 
 
-def _completed(source: FramesFile, spec: FeatureSpec) -> FeatureSpec:
+def _completed(source: FramesFile, spec: FeatureSpec, setup: FeatureSetup) -> FeatureSpec:
     """Ready-made frames; what the file leaves open is as our own feature has it."""
     if spec.name not in FEATURES or not spec.kind.open_size:
         return spec
-    own = make((spec.name,))[0].spec
+    own = make((spec.name,), setup)[0].spec
     seconds = source.header.frame_seconds.get(spec.name, own.frame_seconds)
     return replace(spec, size=max(own.size, spec.size), frame_seconds=seconds)
 
@@ -418,13 +431,13 @@ def _each(
         for outcomes in each_in_order(partial(_extract, listener, slices), tasks):
             yield summed(outcomes, listener.specs)
         return
-    words = "words" in map(takes, names)
+    words, setup = "words" in map(takes, names), listener.setup.elsewhere()
     made = each_in_order(
-        partial(_hear_apart, names, listener.channel, slices, summed),
+        partial(_hear_apart, names, listener.channel, setup, slices, summed),
         tasks,
         jobs,
         reads=lambda group: [f for r in group for f in r.words.files(r.path, words=words)],
-        alike=partial(marks_of, names),
+        alike=partial(marks_of, names, setup),
     )
     with closing(made) as results:
         for specs, result in results:
@@ -441,12 +454,13 @@ def _all_of_it(
 def _hear_apart(
     names: tuple[str, ...],
     channel: int | None,
+    setup: FeatureSetup,
     slices: int | None,
     summed: _Summary[_Result],
     recordings: Sequence[Recording],
 ) -> tuple[dict[str, FeatureSpec], _Result]:
     """As `_extract`, in another process, with what the frames look like."""
-    listener = Listener(names, channel)
+    listener = Listener(names, channel, setup)
     outcomes = _extract(listener, slices, recordings)
     return listener.specs, summed(outcomes, listener.specs)
 

@@ -15,7 +15,7 @@ from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.evaluation.input.files import Attribute, fields, read_attribute, separator_of
 from monitor.evaluation.input.score_file import ScoreCell
 from monitor.evaluation.scores.comparisons import ScoreMatrix
-from monitor.features.registry import superseded
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded
 from monitor.kinds import FeatureSpec
 from monitor.maths.posterior import weighted_evidence
 from monitor.maths.scores import Similarity
@@ -163,6 +163,7 @@ def score(
     rank_models: RankModels | None = None,
     allow_overlap: bool = False,
     jobs: int = 1,
+    setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> CorpusScores:
     """Score every stretch of speech of a corpus against every enrolled speaker, as `Monitor` does.
 
@@ -179,6 +180,7 @@ def score(
         rank_models: to use instead of the population's own.
         allow_overlap: score recordings that were enrolled, too.
         jobs: processes that listen; the result does not depend on it.
+        setup: from where features are made.
 
     Raises:
         UsageError: a length or a feature that makes no sense.
@@ -195,7 +197,7 @@ def score(
     units_of(seconds)
     parts = (provenance_of(recording.path) for recording in corpus)
     session = session_of(population, parts, allow_overlap=allow_overlap)
-    voices, specs, missing = collect(corpus, features=features, jobs=jobs)
+    voices, specs, missing = collect(corpus, features=features, jobs=jobs, setup=setup)
     chosen = tuple(
         features or largest(population.rank_models if rank_models is None else rank_models, specs)
     )

@@ -13,6 +13,7 @@ import numpy as np
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import UsageError
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.population.cohort import Cohort, FeatureTemplates
@@ -128,6 +129,7 @@ def collect(
     progress: Callable[[Recording], None] = lambda _: None,
     jobs: Jobs = 1,
     told: Callable[[str], object] = lambda _: None,
+    setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
     """Listen to a whole corpus; the result does not depend on ``jobs``.
 
@@ -137,6 +139,7 @@ def collect(
         progress: called after each recording.
         jobs: processes that listen, or a cluster.
         told: called with a line for people: a transcript seems to be of another recording, say.
+        setup: from where features are made.
 
     Returns:
         the voices, the spec of each feature, and a line for each file that was skipped or has
@@ -145,7 +148,7 @@ def collect(
     Raises:
         UsageError: there is no such feature.
     """
-    listener = Listener(features)
+    listener = Listener(features, setup=setup)
     problems = list(corpus.problems)
     voices = []
     with closing(hear_in_order(corpus.recordings, listener, jobs=jobs)) as outcomes:
@@ -221,7 +224,11 @@ FEWEST = 10  # people of a cohort
 
 
 def cohort_from(
-    path: Path, specs: Mapping[str, FeatureSpec], known: Collection[str], jobs: Jobs = 1
+    path: Path,
+    specs: Mapping[str, FeatureSpec],
+    known: Collection[str],
+    jobs: Jobs = 1,
+    setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> tuple[Cohort, tuple[str, ...], tuple[str, ...]]:
     """A population's cohort, or one made of a corpus.
 
@@ -244,7 +251,7 @@ def cohort_from(
                 "name a corpus of others"
             )
         corpus = replace(corpus, recordings=others)
-        found, problems = cohort_of(corpus, features=list(specs), jobs=jobs)
+        found, problems = cohort_of(corpus, features=list(specs), jobs=jobs, setup=setup)
     if lacking := sorted(specs.keys() - comparable_features(specs, found.specs)):
         raise UsageError(
             f"--cohort {path}: its {', '.join(lacking)} is missing or not made as that of the "
@@ -254,7 +261,12 @@ def cohort_from(
 
 
 def cohort_of(
-    corpus: Corpus, *, features: Sequence[str] | None = None, about: str = "", jobs: Jobs = 1
+    corpus: Corpus,
+    *,
+    features: Sequence[str] | None = None,
+    about: str = "",
+    jobs: Jobs = 1,
+    setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> tuple[Cohort, tuple[str, ...]]:
     """All that each speaker of a corpus said in one sketch, in the order of the speakers.
 
@@ -267,7 +279,7 @@ def cohort_of(
         UsageError: there is no such feature.
         StoreError: nobody could be heard.
     """
-    listener = Listener(features)
+    listener = Listener(features, setup=setup)
     problems = list(corpus.problems)
     seconds, rows, names = [], [], []
     with closing(speakers_in_order(corpus.recordings, listener, _summed, jobs=jobs)) as results:

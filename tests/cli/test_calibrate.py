@@ -9,6 +9,7 @@ import pytest
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.cli.inputs import calibration_minutes
 from monitor.corpus.finding import find
+from monitor.features.registry import FeatureSetup
 from monitor.population.population import Calibration, Population, load_rank_models
 from monitor.population.rank_model import RankModels
 from monitor.training import fitted
@@ -128,10 +129,14 @@ def test_how_long_it_takes_is_told_before_it_begins(run, people):
     corpus = find(people)
 
     def most(lengths: tuple[float, ...]) -> int:
-        said = calibration_minutes(corpus, None, lengths, (10.0,), 1, streams=True)
+        said = calibration_minutes(
+            corpus, None, lengths, (10.0,), 1, streams=True, setup=FeatureSetup()
+        )
         return max(map(int, re.findall(r"(\d+) min", said)), default=0)
 
-    assert "somebody else" in calibration_minutes(corpus, None, (1.0,), (10.0,), 1, streams=True)
+    assert "somebody else" in calibration_minutes(
+        corpus, None, (1.0,), (10.0,), 1, streams=True, setup=FeatureSetup()
+    )
     assert most(tuple((np.arange(1, 300) / 10).tolist())) > most((1.0,))
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from monitor.errors import StoreError
-from monitor.features.ecapa import SpeakerModel, offered_model
+from monitor.errors import StoreError, UsageError
+from monitor.features.ecapa import SpeakerModel
 from monitor.features.embeddings import Kaldi, Network
-from monitor.features.registry import FEATURES, make, ready
+from monitor.features.registry import FEATURES, FeatureSetup, defaults, make, ready
 from tests.contracts import voice
 from tests.features.networks import SIZE, endless, of_energies, of_sound
 from tests.weights import onnx_extra
@@ -140,16 +140,22 @@ def test_neither_a_pipe_nor_a_file_without_end_is_read(tmp_path):
         SpeakerModel(tmp_path / "gone.onnx")
 
 
-def test_its_name_is_its_digest_and_it_is_offered_for_a_while(tmp_path: Path):
+def test_its_name_is_its_digest_and_it_is_made_of_a_setup_alone(tmp_path: Path, monkeypatch):
     path = tmp_path / "net.onnx"
     path.write_bytes(of_sound())
     name = "speaker_" + hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     assert not ready(name)
-    with offered_model(path) as offered:
-        assert offered == name
-        assert ready(name)
-        first, second = make([name, name])
-        assert first is not second
-        assert (first.spec.name, str(first.spec)) == (name, f"embedding of size {SIZE}")
+    monkeypatch.chdir(tmp_path)
+    setup = FeatureSetup(speaker_model=Path(path.name))
+    monkeypatch.chdir("/")
+    assert setup.speaker == name
+    assert ready(name, setup)
+    assert name in defaults(setup=setup)
+    assert "voice" not in defaults(setup=setup)
+    first, second = make([name, name], setup)
+    assert first is not second
+    assert (first.spec.name, str(first.spec)) == (name, f"embedding of size {SIZE}")
     assert name not in FEATURES
     assert not ready(name)
+    with pytest.raises(UsageError, match="needs the network that made its templates"):
+        make([name])

@@ -109,7 +109,7 @@ def test_a_damaged_network_is_refused(monkeypatch):
 
 def test_the_stronger_network_takes_its_place(monkeypatch):
     ready = {"f0", "phones", "voice", "identity", "speaker_ab", "codes"}
-    monkeypatch.setattr("monitor.features.registry.ready", lambda name: name in ready)
+    monkeypatch.setattr("monitor.features.registry.ready", lambda name, _: name in ready)
     assert defaults() == ("f0", "phones", "identity")
     assert defaults(["voice", "f0", "codes"]) == ("voice", "f0", "codes")
     assert defaults(["voice", "speaker_ab"]) == ("speaker_ab",)

@@ -683,7 +683,7 @@ def test_what_is_heard_where_nobody_chose(monkeypatch):
     """Of voice and a stronger network the stronger one, where it is there and has a rank model."""
     ready = {"f0", "voice", "identity"}
     for module in ("monitor.features.registry", "monitor.stream.attacker"):
-        monkeypatch.setattr(f"{module}.ready", lambda name: name in ready)
+        monkeypatch.setattr(f"{module}.ready", lambda name, _: name in ready)
     names = ("f0", "voice", "identity")
     sets = [("f0",), ("voice",), ("identity",), ("f0", "voice"), ("f0", "identity"), names]
 
