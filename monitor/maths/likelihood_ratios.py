@@ -713,23 +713,31 @@ def effective_pairs(of: TemplateComparisons, bits: FloatArray, steps: FloatArray
         of.pair, return_index=True, return_inverse=True, return_counts=True
     )
     pairs = counts.size
-    people = np.concatenate([of.tester[first], of.owner[first]])
-    with_others = np.bincount(people)
+    one, other = of.tester[first], of.owner[first]
+    with_others = np.bincount(one, minlength=1 + int(max(one.max(), other.max())))
+    with_others = with_others + np.bincount(other, minlength=with_others.size)
     order = np.argsort(-bits, kind="stable")
     ends = np.searchsorted(-bits[order], -steps, side="right")
     found = np.full(steps.size, float(pairs))
-    share, end = np.zeros(pairs), 0
+    # of each pair the share that shows so many bits; their sum, that of their squares, and people's
+    share, total, squares, sums = np.zeros(pairs), 0.0, 0.0, np.zeros(with_others.size)
+    end = 0
     for k in range(steps.size - 1, -1, -1):  # from the most bits down
         if ends[k] == end:
             found[k] = found[min(k + 1, steps.size - 1)]
             continue
-        some = place[order[end : ends[k]]]
-        np.add.at(share, some, 1.0 / counts[some])
+        some, times = np.unique(place[order[end : ends[k]]], return_counts=True)
         end = int(ends[k])
-        p = share.mean()
-        sums = np.bincount(people, np.tile(share, 2)) - p * with_others
-        each = share @ share - pairs * p * p
-        variance = max((sums @ sums - each) / pairs**2, p * (1.0 - p) / pairs)
+        more = times / counts[some]
+        squares += float((more * (2.0 * share[some] + more)).sum())
+        total += float(more.sum())
+        share[some] += more
+        np.add.at(sums, one[some], more)
+        np.add.at(sums, other[some], more)
+        p = total / pairs
+        away = sums - p * with_others
+        variance = (away @ away - (squares - pairs * p * p)) / pairs**2
+        variance = max(variance, p * (1.0 - p) / pairs)
         found[k] = np.clip(p * (1.0 - p) / variance, 1.0, pairs) if variance > 0 else pairs
     highest = found[np.searchsorted(steps, bits.max(), side="right") - 1]
     return np.where(steps > bits.max(), min(highest, pairs), found)

@@ -373,10 +373,13 @@ def _others(
     """Other people's mean ratio with limits, and how many of them show k bits."""
     pair, place, counts = np.unique(comparisons.pair, return_inverse=True, return_counts=True)
     first = np.unique(place, return_index=True)[1]
-    weights = drawn[:, comparisons.tester[first]] * drawn[:, comparisons.owner[first]]
     each = np.bincount(place, np.exp2(bits)) / counts
-    total = weights.sum(axis=1)
-    means = (weights @ each)[total > 0] / total[total > 0]
+    who = comparisons.tester[first], comparisons.owner[first]
+    ratios, there = np.zeros((2, drawn.shape[1], drawn.shape[1]))
+    ratios[who], there[who] = each, 1.0
+    # a pair counts as often as the product of its two
+    total = ((drawn @ there) * drawn).sum(axis=1)
+    means = ((drawn @ ratios) * drawn).sum(axis=1)[total > 0] / total[total > 0]
     low, high = limits(means if means.size else each)
     steps = np.arange(1, int(np.log2(1.0 + pair.size)) + 1)
     shares = calibrated.exceeding(bits, (1.0 / counts)[place], steps.astype(float))
