@@ -19,7 +19,7 @@ from monitor.types import FloatArray
 
 MISSES = 0.01
 """Share of mated comparisons that look like other people's: another microphone, noise, a label
-that is wrong. Chosen on people who calibrate (benchmarks/results/evidence.md)."""
+that is wrong. Chosen on people who calibrate (benchmarks/results/world.md)."""
 
 
 def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray) -> FloatArray:

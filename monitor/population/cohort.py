@@ -218,7 +218,10 @@ class CohortScoring:
 
 
 def normalised(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
-    """``(s - mean) / spread`` of scores, shape (..., N); 0 without spread: nothing was heard."""
+    """``(s - mean) / spread`` of scores, shape (..., N); 0 without spread: nothing was heard.
+
+    `monitor.stream.attacker.Ratios` writes it out, in one product with the slopes.
+    """
     away = scores - mean[..., None]
     wide = spread[..., None]
     return np.divide(away, wide, out=np.zeros_like(away), where=wide > 0)
