@@ -17,6 +17,7 @@ import csv
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from monitor.corpus.finding import find
 from monitor.jobs import cores
 from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths.evidence import log2_ratios
+from monitor.maths.posterior import weighted_evidence
 from monitor.networks.layers import RATE
 from monitor.population.cohort import CohortScoring
 from monitor.population.population import Population
@@ -48,7 +50,8 @@ Heard = dict[str, Frames]
 Change = Callable[[FloatArray, int], FloatArray]
 HEAD = (
     "| templates, streams | N, tested | features | first | mean bits | at least "
-    "| Cllr, least | mean LR of impostors |\n| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |"
+    "| Cllr, least | Cllr without misses | mean LR of impostors |\n"
+    "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
 )
 
 
@@ -179,20 +182,17 @@ def report(
         point = rank_model.evidence.at_template(lengths[0]).at(np.array([lengths[1]]))
         rows = made.heard.all(axis=1)
         a, b = point.intercept[0, :1], point.slopes[0, :1]
-        bits = log2_ratios(made.z[rows].astype(float), a, b)
-        judged = Judged(
-            title,
-            bits,
-            made.mated[rows],
-            made.tester[rows],
-            np.full(bits.shape, point.support[0]),
-            made.owner,
-        )
-        print(row(judged, "+".join(features)), flush=True)
+        z = made.z[rows].astype(float)
+        own, tester = made.mated[rows], made.tester[rows]
+        support = np.full(z[:, 0].shape, point.support[0])
+        bits = log2_ratios(z, a, b)
+        judged = Judged(title, bits, own, tester, support, made.owner)
+        bare = replace(judged, bits=(a[:, None] + weighted_evidence(z, b)) / np.log(2.0))
+        print(row(judged, bare, "+".join(features)), flush=True)
 
 
-def row(judged: Judged, features: str) -> str:
-    """One line of the table."""
+def row(judged: Judged, bare: Judged, features: str) -> str:
+    """One line of the table; ``bare`` is the same without a share of misses."""
     others, weight, _, _ = others_of(judged)
     mated, own = judged.mated, (1.0 / np.bincount(judged.speaker))[judged.speaker]
     own = own / own.sum()
@@ -201,12 +201,13 @@ def row(judged: Judged, features: str) -> str:
         cost(mated, others, own, weight)
         for cost in (calibrated.cost_bits, calibrated.least_cost_bits)
     ]
+    without = calibrated.cost_bits(bare.mated, others_of(bare)[0], own, weight)
     ratio = weight @ np.exp2(others) / weight.sum()
     return (
         f"| {judged.title} | {judged.owner.size}, {np.unique(judged.speaker).size} | {features} "
         f"| {100 * own @ first:.0f} % | {own @ mated:.1f} | "
         f"{100 * own @ (mated >= judged.support[0, 0] - 1e-9):.0f} % "
-        f"| {costs[0]:.2f}, {costs[1]:.2f} | {ratio:.2f} |"
+        f"| {costs[0]:.2f}, {costs[1]:.2f} | {without:.2f} | {ratio:.2f} |"
     )
 
 

@@ -71,6 +71,7 @@ NOTICE_KINDS: Mapping[str, str] = {
     "enrolled too": "another part of this recording was enrolled: what that means for its model",
     "shipped rank model": "the rank model is that of the shipped readers",
     "mismatched rank model": "the rank model was learnt without some of these speakers",
+    "calibration contradicted": "those enrolled are more alike than the evidence allows for",
     "prior": "so much of the rank model is the shipped readers'",
     "one feature alone": "one feature gives away more than all of them weighed together",
     "forgotten": "people whom the rank model was learnt from have been forgotten since",

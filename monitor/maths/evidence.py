@@ -47,6 +47,25 @@ def with_misses(bits: FloatArray) -> FloatArray:
     return np.asarray(np.logaddexp2(bits + np.log2(1.0 - MISSES), np.log2(MISSES)))
 
 
+_BETS = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
+
+
+def e_value(ratios: FloatArray) -> float:
+    """How strongly other people's ratios, (n,), contradict that their mean is at most 1.
+
+    ``M = prod (1 + lambda (LR_i - 1))``, the mean of it over several lambda: an e-process, which
+    exceeds 20 with probability 1 in 20 at most, at any time, if each ratio is 1 on average given
+    those before it (V. Vovk and R. Wang, Annals of Statistics 49, 2021).
+
+    Example:
+        >>> round(e_value(np.full(10, 0.5)), 2), e_value(np.full(10, 4.0)) > 20
+        (0.45, True)
+    """
+    with np.errstate(divide="ignore"):
+        logs = np.log1p(_BETS[:, None] * (np.asarray(ratios) - 1.0)).sum(axis=1)
+    return float(np.exp(np.minimum(logs, 700.0)).mean())
+
+
 def held_to(bits: FloatArray, most: FloatArray | float) -> FloatArray:
     """All ratios of a stream lowered alike until the best is at most so many bits.
 

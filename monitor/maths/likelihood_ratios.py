@@ -736,7 +736,7 @@ def effective_pairs(of: TemplateComparisons, bits: FloatArray, steps: FloatArray
         np.add.at(sums, other[some], more)
         p = total / pairs
         away = sums - p * with_others
-        variance = (away @ away - (squares - pairs * p * p)) / pairs**2
+        variance = float(away @ away - (squares - pairs * p * p)) / pairs**2
         variance = max(variance, p * (1.0 - p) / pairs)
         found[k] = np.clip(p * (1.0 - p) / variance, 1.0, pairs) if variance > 0 else pairs
     highest = found[np.searchsorted(steps, bits.max(), side="right") - 1]

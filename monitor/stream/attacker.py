@@ -18,7 +18,14 @@ import numpy as np
 from monitor.errors import StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, ready, superseded, takes
 from monitor.kinds import unlike_networks
-from monitor.maths.evidence import enrolled_share, held_to, levelled, log2_ratios, with_misses
+from monitor.maths.evidence import (
+    e_value,
+    enrolled_share,
+    held_to,
+    levelled,
+    log2_ratios,
+    with_misses,
+)
 from monitor.maths.posterior import (
     confidence_bits,
     local_bits,
@@ -274,14 +281,8 @@ class Ratios:
         self, seconds: FloatArray, totals: Mapping[str, AnyArray], scores: FloatArray
     ) -> RatioBits:
         """What R moments say, by T, (R,), totals, (R, M) each, and raw scores (R, F, N)."""
-        levels = [self._against[name].levels(totals[name]) for name in self.features]
-        mean, spread = (np.stack(each, axis=1) for each in zip(*levels, strict=True))
         point = self.rank_model.at(seconds)
-        # a + sum_f b_f (s_fj - mean_f) / spread_f, in one product over the candidates
-        scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
-        slopes = point.slopes[:, 0] * scale
-        level = point.intercept[:, 0] - (slopes * mean).sum(axis=1)
-        full = log2_ratios(scores, level, slopes)
+        full, mean, spread = self._bits(point, totals, scores)
         raw = levelled(full)
         watched: list[Bits | None] = [None] * len(seconds)
         best = raw.max(axis=1)
@@ -297,6 +298,39 @@ class Ratios:
             np.asarray(best > point.support),
             point.area,
         )
+
+    def _bits(
+        self, point: EvidencePoint, totals: Mapping[str, AnyArray], scores: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Bits of everybody, (R, N); and mean and spread of the cohort's scores, (R, F) each."""
+        levels = [self._against[name].levels(totals[name]) for name in self.features]
+        mean, spread = (np.stack(each, axis=1) for each in zip(*levels, strict=True))
+        # a + sum_f b_f (s_fj - mean_f) / spread_f, in one product over the candidates
+        scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+        slopes = point.slopes[:, 0] * scale
+        level = point.intercept[:, 0] - (slopes * mean).sum(axis=1)
+        return log2_ratios(scores, level, slopes), mean, spread
+
+    def of_the_enrolled(
+        self, population: Population, rank_model: RankModel, scoring: Scoring
+    ) -> FloatArray:
+        """Mean ratio that each of the enrolled has with those after, as their streams: (N - 1,).
+
+        What is enrolled of each is the stream. If the ratios are calibrated for these people none
+        of them exceeds 1 on average, whatever the ones before showed: `e_value` says whether.
+        """
+        scorers = population.scorers(rank_model)
+        totals = {name: population.templates(name, scoring) for name in self.features}
+        scores = np.stack(
+            [
+                scorers[name].score(population.prepared(name, scoring, scorers[name]), totals[name])
+                for name in self.features
+            ],
+            axis=1,
+        )
+        point = self.rank_model.at(np.full(len(scores), scoring.seconds))
+        bits = np.minimum(self._bits(point, totals, scores)[0], point.support[:, None])
+        return np.array([np.exp2(bits[i, i + 1 :]).mean() for i in range(len(bits) - 1)])
 
     @staticmethod
     def _limits(
@@ -688,6 +722,18 @@ class Attacker:
         """The most bits of evidence that calibration can support; None where there is none."""
         ratios = self.joint.ratios
         return None if ratios is None else float(ratios.rank_model.support.max())
+
+    def contradiction(self, population: Population, most: int = 300) -> tuple[float, float]:
+        """Whether those enrolled contradict the ratios: an e-value, and their mean ratio.
+
+        Above 20 the calibration is rejected at 5 % (docs/method.md section 10). 1 and 1 where there
+        are no ratios, or more are enrolled than ``most``.
+        """
+        ratios, model = self.joint.ratios, self.evidence_model
+        if ratios is None or model is None or self.speakers > most:
+            return 1.0, 1.0
+        found = ratios.of_the_enrolled(population, model, self.scoring)
+        return e_value(found), float(found.mean())
 
     @property
     def watched(self) -> bool:

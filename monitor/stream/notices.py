@@ -170,6 +170,7 @@ def _refuse_overlap(part: Provenance, enrolled: Iterable[tuple[Speaker, SourceNo
 LOGGER = logging.getLogger("monitor")
 LOGGER.addHandler(logging.NullHandler())
 
+_CONTRADICTED = 20.0  # an e-value: rejected at 5 %
 _WORTH_SAYING = 0.05
 _WORTH_BITS = 0.05
 _EXAMPLE_SECONDS = 30.0
@@ -308,6 +309,15 @@ def rank_model_notices(monitor: Monitor) -> Iterator[Notice]:
             "microphone makes a voice easier to tell from the rest, and of people who share it "
             "some show a bit or two of evidence too much",
         )
+        against, ratio = attacker.contradiction(monitor.population)
+        if against > _CONTRADICTED:
+            yield Notice(
+                "calibration contradicted",
+                f"those enrolled contradict this rank model: on average they show {ratio:.3g} "
+                "times as much evidence of each other as chance allows (1); calibrate on 10 of "
+                "them or more",
+                fields={"e_value": against, "mean_ratio": ratio},
+            )
     elif rank_model.prior_share >= _WORTH_SAYING:
         yield Notice(
             "prior",

@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.population.cohort import Cohort, FeatureTemplates
+from monitor.maths.evidence import MISSES
+from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.stream.attacker import Attacker, Ratios, ratios_lack
@@ -72,7 +73,7 @@ def test_by_definition():
             sketches = against.features[name].slices.astype(int)
             level = how.score(how.prepare(sketches[sketches.any(axis=1)]), totals[name][r])
             nats += b[:, f, None] * (scores[r, f] - level.mean()) / level.std()
-        bits = nats / np.log(2)
+        bits = np.log2((1 - MISSES) * np.exp(nats) + MISSES)
         # what the others show on this stream, the best counting a bit above the second
         others = np.sort(bits[0])[:-1]
         level = np.log2(np.exp2(np.append(others, others[-1] + 1)).mean())
@@ -227,3 +228,50 @@ def test_where_words_have_evidence_it_counts():
         "evidence" in line
         for line in map(str, rank_model_notices(Monitor(people, ["f0", "style"])))
     )
+
+
+def alike(share: float) -> Population:
+    """Somebody else's people: the shipped readers' voices, so much of each the same voice."""
+    reference = Population.reference()
+    voice = reference.features["voice"]
+    own = voice.slices.astype(float)
+    common = np.linalg.norm(own, axis=1).mean() * np.eye(own.shape[1])[0]
+    slices = ((1 - share) * own + share * common).astype(np.float16)
+    return Population(
+        reference.speakers,
+        reference.offsets,
+        {"voice": replace(voice, slices=slices)},
+        reference.rank_models,
+        mismatched=True,
+        cohort=reference.cohort,
+    )
+
+
+@pytest.mark.parametrize(("share", "contradicted"), [(0.0, False), (0.7, True)])
+def test_people_who_sound_alike_contradict_a_calibration(share, contradicted):
+    found = Monitor(alike(share), ("voice",))
+    notices = {each.kind: each for each in rank_model_notices(found)}
+    assert "mismatched rank model" in notices
+    assert ("calibration contradicted" in notices) == contradicted
+    if contradicted:
+        assert notices["calibration contradicted"].fields["e_value"] > 20
+
+
+def test_the_enrolled_as_streams_by_definition():
+    population = alike(0.3)
+    attacker = Monitor(population, ("voice",)).attacker
+    ratios, model = attacker.joint.ratios, attacker.evidence_model
+    assert ratios is not None
+    assert model is not None
+    found = ratios.of_the_enrolled(population, model, attacker.scoring)
+    assert found.shape == (49,)
+    templates = population.templates("voice", attacker.scoring)
+    how = population.scorers(model)["voice"]
+    scores = how.score(how.prepare(templates), templates[7:8])[0]
+    assert population.cohort is not None
+    mean, spread = CohortScoring(population.cohort, "voice", how).levels(templates[7:8])
+    point = ratios.rank_model.at(np.array([attacker.scoring.seconds]))
+    z = (scores - mean) / spread
+    ratio = (1 - MISSES) * np.exp(point.intercept[0, 0] + point.slopes[0, 0, 0] * z) + MISSES
+    shown = np.minimum(ratio, np.exp2(point.support[0]))
+    assert found[7] == pytest.approx(shown[8:].mean(), rel=1e-6)
