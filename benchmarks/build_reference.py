@@ -273,13 +273,13 @@ def _small(templates: FeatureTemplates) -> FeatureTemplates:
 
 
 def _short(rank_model: RankModel) -> RankModel:
-    """What a load has to read: not how other losses would have fitted, and fewer resamples."""
+    """What a load has to read: not how other losses would have fitted, nor who taught it."""
     rows = ({key: row[key] for key in row if key not in _LONG} for row in rank_model.rows)
     evidence = rank_model.evidence
     if evidence is not None:
         intercept, slopes = evidence.intercept[: 1 + DRAWS], evidence.slopes[: 1 + DRAWS]
         evidence = replace(evidence, intercept=intercept, slopes=slopes)
-    return replace(rank_model, rows=tuple(rows), evidence=evidence)
+    return replace(rank_model, rows=tuple(rows), evidence=evidence, learnt_from=())
 
 
 def _demo(path: Path) -> None:

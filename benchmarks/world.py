@@ -194,7 +194,7 @@ def report(
 def row(judged: Judged, bare: Judged, features: str) -> str:
     """One line of the table; ``bare`` is the same without a share of misses."""
     others, weight, _, _ = others_of(judged)
-    mated, own = judged.mated, (1.0 / np.bincount(judged.speaker))[judged.speaker]
+    mated, own = judged.mated, 1.0 / np.bincount(judged.speaker)[judged.speaker]
     own = own / own.sum()
     first = judged.bits.argmax(axis=1) == judged.own
     costs = [

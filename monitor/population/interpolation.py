@@ -308,7 +308,10 @@ class EvidenceSpread:
         left, right, w = neighbours(columns, np.ones(columns.size, np.bool_), template_seconds)
         nearest = columns[right if w > 0.5 else left]
         cells = sorted((t, found) for t, d, found in told if d == nearest)
-        return cls(np.array([t for t, _ in cells]), np.array([found for _, found in cells]))
+        bits = np.array([found for _, found in cells])
+        # cut to what few people support at long lengths: what shorter speech reads, longer does
+        bits[:, 1] = np.maximum.accumulate(bits[:, 1])
+        return cls(np.array([t for t, _ in cells]), bits)
 
     def at(self, seconds: float) -> Spread | None:
         """The spread at T speech seconds; None below the shortest that was calibrated.

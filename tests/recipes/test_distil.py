@@ -23,7 +23,7 @@ from recipes.voice.conditions import Conditions, telephone
 from recipes.voice.distil import calibrated, student, train
 from recipes.voice.views import BANDS, Ring
 
-WEIGHTS = Path(__file__).parents[2] / "monitor" / "networks" / "voice.npz"
+WEIGHTS = Path(__file__).parents[2] / "recipes" / "voice" / "begun.npz"
 
 
 @pytest.fixture(scope="module")
