@@ -38,8 +38,8 @@ from recipes.voice.views import BANDS, Ring
 CHANNELS, WIDE, BLOCKS = 512, 1024, 6
 _HIGHEST, _LOWEST, _DECAY = 1e-3, 1e-5, 1e-4
 _ANCHORS, _SCALE = 4096, 15.0
-_SHORTEST, _LONGEST = 98, 398
-"""Frames of a crop: one to four seconds."""
+_FRAMES = (98, 198, 298, 398)
+"""Of a crop: one to four seconds; a step is of one length, for each of which it is compiled."""
 _WARM = 100
 
 
@@ -56,6 +56,9 @@ def main() -> None:
     parser.add_argument("--clips", type=int, default=32, help="a step, two views of each")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--begin", type=Path, help="weights to begin with")
+    parser.add_argument(
+        "--compile", action="store_true", help="half the time a step; wants a C++ compiler"
+    )
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     given.out.mkdir(parents=True, exist_ok=True)
@@ -66,6 +69,7 @@ def main() -> None:
         length_given(given),
         given.clips,
         given.begin,
+        given.compile,
     )
 
 
@@ -90,7 +94,13 @@ class Targets:
 
 
 def train(
-    clips: Clips, ring: Ring, out: Path, length: Length, together: int, begin: Path | None
+    clips: Clips,
+    ring: Ring,
+    out: Path,
+    length: Length,
+    together: int,
+    begin: Path | None,
+    compiled: bool = False,
 ) -> list[float]:
     """Train, or go on training, until the length is reached; the loss of every step made now."""
     torch.manual_seed(1)
@@ -110,6 +120,7 @@ def train(
     shown: list[tuple[float, float]] = []
     now = written = time.monotonic()
     network.train()
+    run = torch.compile(network) if compiled else network
     while (done := length.done(step, spent)) < 1:
         if time.monotonic() - refreshed > 300 and len(targets.known) < len(clips.order):
             targets, refreshed = Targets(clips), time.monotonic()
@@ -118,10 +129,10 @@ def train(
         slots = pairs(ring, together, rng)
         clip = ring.about[slots, 0] - 1
         meant = torch.from_numpy(targets.of[clip])
-        frames = int(rng.integers(_SHORTEST, _LONGEST + 1))
+        frames = int(rng.choice(_FRAMES))
         drawn = masked(crops(ring, slots, frames, rng), rng)
         with torch.autocast("cpu", torch.bfloat16):
-            found = network(torch.from_numpy(drawn))
+            found = run(torch.from_numpy(drawn))
         some = rng.choice(targets.known, min(_ANCHORS, len(targets.known)), replace=False)
         total, alike = loss(
             nn.functional.normalize(found.float()), meant, torch.from_numpy(targets.of[some])
