@@ -11,16 +11,20 @@ if TYPE_CHECKING:
     from monitor.transcripts.formats import TranscriptChoice, read_transcript, transcript_beside
     from monitor.transcripts.live import WordPipe, lines_from
     from monitor.transcripts.transcript import SaidWord, Transcript
+    from monitor.transcripts.turns import Turn, Turns, read_turns
 
 __all__ = [
     "Coverage",
     "SaidWord",
     "Transcript",
     "TranscriptChoice",
+    "Turn",
+    "Turns",
     "WordPipe",
     "coverage_of",
     "lines_from",
     "read_transcript",
+    "read_turns",
     "transcript_beside",
 ]
 
@@ -29,6 +33,7 @@ _HOMES = {
     "formats": "TranscriptChoice read_transcript transcript_beside",
     "live": "WordPipe lines_from",
     "transcript": "SaidWord Transcript",
+    "turns": "Turn Turns read_turns",
 }
 
 

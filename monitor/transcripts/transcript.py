@@ -72,8 +72,12 @@ _MARKS = {
 }
 
 
-def read_text(path: Path, *, most: int = MOST_BYTES, mends: bool = False) -> str:
+def read_text(
+    path: Path, *, most: int = MOST_BYTES, mends: bool = False, holds: str = "words"
+) -> str:
     r"""The text of a file: UTF-8, or UTF-16 that says so by its first bytes.
+
+    ``most`` bytes of it; ``mends`` keeps bytes that are no text; ``holds`` is what it should hold.
 
     Example:
         >>> import tempfile
@@ -88,9 +92,9 @@ def read_text(path: Path, *, most: int = MOST_BYTES, mends: bool = False) -> str
         with open(0, "rb", closefd=False) if piped else path.open("rb") as file:
             data = file.read(most + 1)
     except OSError as error:
-        raise SourceError(f"cannot read the words of {label}: {error.strerror}") from None
+        raise SourceError(f"cannot read the {holds} of {label}: {error.strerror}") from None
     if len(data) > most:
-        raise SourceError(f"{label} is too large for a transcript: {most // 10**6} MB at most")
+        raise SourceError(f"{label} is too large to hold {holds}: {most // 10**6} MB at most")
     encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
     if encoding == "utf-8" and b"\0" in data:
         order = "BE" if data.startswith(b"\0") else "LE"
@@ -105,7 +109,7 @@ def read_text(path: Path, *, most: int = MOST_BYTES, mends: bool = False) -> str
     if "\0" in text:
         raise SourceError(f"{label} is no text")
     if not text.strip():
-        raise SourceError(f"{label} is empty: it holds no words")
+        raise SourceError(f"{label} is empty: it holds no {holds}")
     return text
 
 

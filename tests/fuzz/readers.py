@@ -42,6 +42,7 @@ from monitor.stream.front_end import check_words
 from monitor.stream.records import RunTotals, start_record
 from monitor.training import enrol
 from monitor.transcripts.formats import SUFFIXES, read_transcript
+from monitor.transcripts.turns import read_turns
 from tests.fuzz.mutations import bytes_of, json_of, npz_of, sqlite_of, text_of
 from tests.ledger.test_ledger import listen
 from tests.sounds import RATE, synthetic
@@ -406,6 +407,22 @@ def _use_head(path: Path) -> None:
         entry.fits(line)
 
 
+TURNS = {
+    "rttm": "".join(
+        f"SPEAKER call 1 {begin} {lasts} <NA> <NA> {label} <NA> <NA>\n"
+        for begin, lasts, label in [(0.5, 2, "ann"), (2, 1.5, "bob"), (4, 3, "ann")]
+    ),
+    "txt": "0.5\t2.5\tann\n\\\t100\t3000\n2\t3.5\tbob\n",
+    "json": json.dumps([{"start": 0.5, "end": 2.5, "speaker": "ann"}] * 2),
+    "vtt": "WEBVTT\n\n00:00.500 --> 00:02.500\n<v ann>so it\n\n",
+}
+
+
+def _use_turns(path: Path) -> None:
+    turns = read_turns(path)
+    sum(turn.seconds for turn in turns.cut(3600.0).alone)
+
+
 def _use_transcript(path: Path) -> None:
     check_words(read_transcript(path).words())
 
@@ -434,6 +451,8 @@ READERS = (
     Reader("wav-file", "a.wav", _make_wav, _BYTES, lambda p: _heard(File(p))),
     *(Reader(f"transcript-{suffix[1:]}", f"talk{suffix}", _text(written(suffix[1:])), _TEXT,
              _use_transcript, 0.5) for suffix in SUFFIXES),
+    *(Reader(f"turns-{kind}", f"talk.{kind}", _text(text), _TEXT, _use_turns, 0.5)
+      for kind, text in TURNS.items()),
     Reader("manifest", "manifest.csv", _make_manifest, _TEXT, lambda p: find(p.parent)),
     Reader("kaldi", "wav.scp", _make_kaldi, _TEXT, lambda p: find(p.parent)),
     Reader("trials", "trials_f", _make_lists, _TEXT, _use_lists),

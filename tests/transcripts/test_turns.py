@@ -1,0 +1,192 @@
+"""Turns: who speaks when, from every kind of file, swept into stretches of one voice alone."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.errors import SourceError
+from monitor.transcripts import Turn, Turns, read_turns
+from monitor.transcripts.turns import MOST_LABELS
+
+RTTM = """;; a comment
+SPKR-INFO call 1 <NA> <NA> <NA> unknown ann <NA> <NA>
+SPEAKER call 1 0.50 2.00 <NA> <NA> ann <NA> <NA>
+SPEAKER call 1 2.00 1.50 <NA> <NA> bob <NA> <NA>
+LEXEME call 1 0.50 0.10 so lex ann <NA> <NA>
+"""
+BOTH = (Turn(0.5, 2.5, "ann"), Turn(2.0, 3.5, "bob"))
+
+
+def of_file(folder, name, text, **how):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_turns(path, **how)
+
+
+FILES = {
+    "call.rttm": RTTM,
+    "call.txt": "0.5\t2.5\tann\n\\\t100\t3000\n2\t3.5\tbob\n",
+    "labels": "0.5\t2.5\tann\r\n2\t3.5\tbob\r\n",
+    "pyannote.txt": RTTM,
+    "call.json": json.dumps(
+        {"diarization": [{"start": 0.5, "end": 2.5, "speaker": "ann"},
+                         {"start": 2, "end": 3.5, "speaker": "bob"}]}
+    ),
+    "whisperx.json": json.dumps(
+        {"segments": [
+            {"start": 0.5, "end": 2.5, "text": "so it", "speaker": "ann",
+             "words": [{"word": "so", "start": 0.5, "end": 1, "speaker": "ann"},
+                       {"word": "it", "start": 1.2, "end": 2.5, "speaker": "ann"}]},
+            {"start": 2, "end": 3.5, "text": "goes", "speaker": "bob",
+             "words": [{"word": "goes", "start": 2, "end": 3.5, "speaker": "bob"}]}]}
+    ),
+    "call.vtt": "WEBVTT\n\n00:00.500 --> 00:02.500\n<v ann>so it\n\n"
+                "00:02.000 --> 00:03.500\n<v bob>goes\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_says_the_same(tmp_path, name):
+    found = of_file(tmp_path, name, FILES[name])
+    rounded = [
+        Turn(round(t.start_seconds, 6), round(t.end_seconds, 6), t.label) for t in found.turns
+    ]
+    assert tuple(rounded) == BOTH
+    assert found.labels == ("ann", "bob")
+    assert found.overlap_seconds == pytest.approx(0.5)
+
+
+def test_words_with_a_pause_between_them_are_turns_of_their_own(tmp_path):
+    words = [("ann", 0, 1), ("ann", 1.4, 2), ("ann", 3, 4), ("", 4, 5), ("ann", 5, 6)]
+    rows = [{"word": "so", "start": b, "end": e, "speaker": who} for who, b, e in words]
+    found = of_file(tmp_path, "a.json", json.dumps({"words": rows}))
+    assert [(t.start_seconds, t.end_seconds) for t in found.turns] == [(0, 2), (3, 4), (5, 6)]
+    assert any("1 word of nobody" in line for line in found.notices)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("a.rttm", "SPEAKER a 1 x 2 <NA> <NA> A\n", "line 1: 'x' is no number of seconds"),
+        ("a.rttm", "SPEAKER a 1 1 nan <NA> <NA> A\n", "line 1: 'nan' is no number"),
+        ("a.rttm", "SPEAKER a 1 1 2\n", "line 1 must be SPEAKER, recording"),
+        ("a.rttm", "SPEAKER a 1 3 -2 <NA> <NA> A\n", "line 1: a turn that starts at 3 s ends at 1"),
+        ("a.rttm", "SPEAKER a 1 -3 2 <NA> <NA> A\n", "outside of any recording"),
+        ("a.rttm", "SPEAKER a 1 0 0 <NA> <NA> A\n", "holds no turns"),
+        ("a.rttm", RTTM + "hello there\n", "line 6 is no RTTM"),
+        ("a.rttm", b"SPEAKER a 1 0 2 <NA> <NA> J\xfcrgen\n", "line 1 is no UTF-8"),
+        ("a.rttm", "", "is empty: it holds no turns"),
+        ("a.txt", "1\t2\tann\n5\t4\tbob\n", "line 2: a turn that starts at 5 s ends at 4"),
+        ("a.txt", "1 2 ann\n", "line 1 must be start, end and label with tabs"),
+        ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nso\n", "does not say who speaks"),
+        ("a.json", json.dumps([{"start": 4, "end": 2, "speaker": "A"}]), "turn 1: a turn"),
+        (
+            "a.txt",
+            "".join(f"{i}\t{i + 1}\tS{i}\n" for i in range(MOST_LABELS + 1)),
+            f"names {MOST_LABELS + 1} labels",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_line(tmp_path, name, text, what):
+    with pytest.raises(SourceError, match=r"^[^\n]*$") as said:
+        of_file(tmp_path, name, text)
+    assert what in str(said.value)
+
+
+def test_a_file_that_is_not_there_and_a_folder(tmp_path):
+    with pytest.raises(SourceError, match="cannot read the turns of no"):
+        read_turns(tmp_path / "no.rttm")
+    with pytest.raises(SourceError, match="is a folder"):
+        read_turns(tmp_path)
+
+
+def test_of_an_rttm_of_several_recordings_that_of_the_name_is_taken(tmp_path):
+    text = RTTM + "SPEAKER other 1 0 9 <NA> <NA> eve <NA> <NA>\n"
+    assert of_file(tmp_path, "all.rttm", text, recording="other.wav").labels == ("eve",)
+    assert of_file(tmp_path, "call.rttm", text).labels == ("ann", "bob")
+    with pytest.raises(SourceError, match="of 2 recordings, call, other; none is third"):
+        of_file(tmp_path, "all.rttm", text, recording="third.wav")
+
+
+def test_lines_that_name_nobody_are_left_out_and_said(tmp_path):
+    found = of_file(tmp_path, "a.txt", "0\t1\tann\n1\t2\t\n3\t3\tpoint\n")
+    assert found.turns == (Turn(0, 1, "ann"),)
+    assert found.notices == ("a.txt: 2 lines name nobody or last no time, and are left out",)
+
+
+def test_turns_beyond_the_recording_are_cut_and_said():
+    turns = Turns.of([Turn(0, 4, "ann"), Turn(5, 9, "bob"), Turn(12, 13, "eve")], "a.rttm")
+    cut = turns.cut(6.0)
+    assert cut.turns == (Turn(0, 4, "ann"), Turn(5, 6, "bob"))
+    assert cut.notices == (
+        "a.rttm: 2 turns lie beyond the end of the recording (0:06); 4.0 s are cut off",
+    )
+    assert turns.cut(12.9).notices == ()  # a diariser's windows end a little later
+    part = turns.cut(4.0, 3.0, told=False)
+    assert part.turns == (Turn(0, 1, "ann"), Turn(2, 4, "bob"))
+    assert part.notices == ()
+    with pytest.raises(SourceError, match="no turn lies in the recording"):
+        turns.cut(2.0, 20.0)
+
+
+def test_control_characters_of_a_label_are_replaced(tmp_path):
+    found = of_file(tmp_path, "a.txt", "0\t1\ta\x1b[2Jb\n")
+    assert found.labels == ("a?[2Jb",)
+
+
+TURNS = st.lists(
+    st.builds(
+        lambda start, lasts, label: Turn(start / 10, (start + lasts) / 10, label),
+        st.integers(0, 200),
+        st.integers(1, 60),
+        st.sampled_from("abc"),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@given(TURNS)
+def test_the_sweep_is_what_counting_tenths_of_a_second_gives(found):
+    turns = Turns.of(found)
+    speaking = {label: np.zeros(300, bool) for label in turns.labels}
+    for turn in found:
+        first, last = round(turn.start_seconds * 10), round(turn.end_seconds * 10)
+        speaking[turn.label][first:last] = True
+    count = sum(each.astype(int) for each in speaking.values())
+    alone = {label: np.zeros(300, int) for label in turns.labels}
+    for turn in turns.alone:
+        first, last = round(turn.start_seconds * 10), round(turn.end_seconds * 10)
+        alone[turn.label][first:last] += 1
+    for label, each in speaking.items():
+        assert np.array_equal(alone[label], (each & (count == 1)).astype(int))
+        assert turns.overlap_of[label] == pytest.approx(np.sum(each & (count > 1)) / 10)
+    assert turns.overlap_seconds == pytest.approx(np.sum(count > 1) / 10)
+    neighbours = zip(turns.alone, turns.alone[1:], strict=False)
+    for a, b in neighbours:
+        assert a.end_seconds <= b.start_seconds
+        assert a.label != b.label or a.end_seconds < b.start_seconds
+
+
+@given(TURNS, st.integers(1, 260), st.integers(0, 100))
+def test_cutting_first_or_sweeping_first_is_the_same(found, seconds, start):
+    turns = Turns.of(found)
+    try:
+        cut = turns.cut(seconds / 10, start / 10)
+    except SourceError:
+        assert all(
+            turn.end_seconds <= start / 10 or turn.start_seconds >= (start + seconds) / 10
+            for turn in found
+        )
+        return
+    shorter = sum(turn.seconds for turn in cut.alone)
+    low, high = start / 10, (start + seconds) / 10
+    whole = sum(
+        max(min(turn.end_seconds, high) - max(turn.start_seconds, low), 0) for turn in turns.alone
+    )
+    assert shorter == pytest.approx(whole)
