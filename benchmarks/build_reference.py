@@ -1,11 +1,12 @@
 """Build the population that ships with the package from real readers.
 
     export MONITOR_ECAPA=DIR
-    python -m benchmarks.build_reference ../shared/speech FRAMES VOICES MICROPHONES
+    python -m benchmarks.build_reference ../shared/speech FRAMES VOICES MICROPHONES WORLD
     python -m benchmarks.build_reference ../shared/speech        # its landmarks alone, anew
 
 Hears the readers (`benchmarks.hear`) as far as FRAMES lacks them, and people at their own
 microphones (`benchmarks.microphones`) as far as MICROPHONES does, a quarter of an hour each, and
+both under conditions as far as WORLD does (`benchmarks.world`), and
 writes monitor/population/reference/population.npz and demo.npz: templates, rank models and a
 cohort, and the frames of the demo; no audio. Every reader of the three LibriSpeech sets is enrolled
 from one chapter; where there are several, calibration draws test and template from different ones.
@@ -29,8 +30,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.hear import chapters, hear_all, trainers
+from benchmarks.hear import BACKGROUND, chapters, hear_all, trainers
 from benchmarks.microphones import hear_people
+from benchmarks.world import hear_world, with_effects
 from monitor.corpus.finding import find
 from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
@@ -61,7 +63,6 @@ SETS = tuple(
         for features in combinations(together, size)
     )
 )
-BACKGROUND = "background"
 TEMPLATE_LENGTHS = (10.0, 30.0, 60.0)
 TEMPLATE_SPEECH_SECONDS = 100.0
 """About two minutes of audio."""
@@ -91,6 +92,7 @@ def main() -> None:
     parser.add_argument("frames", type=Path, nargs="?")
     parser.add_argument("voices", type=Path, nargs="?", help="people at their own microphones")
     parser.add_argument("microphones", type=Path, nargs="?", help="their frames")
+    parser.add_argument("world", type=Path, nargs="?", help="frames under conditions")
     parser.add_argument("--jobs", type=int, default=cores())
     parser.add_argument(
         "--conditions", action="store_true", help="what templates sound like, alone"
@@ -102,11 +104,12 @@ def main() -> None:
     if given.frames is None:
         _with_landmarks(given.speech)
         return
-    if given.microphones is None:
-        parser.error("VOICES and MICROPHONES are missing")
+    if given.world is None:
+        parser.error("VOICES, MICROPHONES and WORLD are missing")
     rows, background = chapters(given.speech), chapters(given.speech, (BACKGROUND,))
     hear_all([*rows, *background], given.speech, given.frames, FEATURES, given.jobs)
     hear_people(given.voices, given.microphones, FEATURES, given.jobs)
+    hear_world(given.speech, given.voices, given.world, FEATURES, given.jobs)
     readers = sorted({row["speaker"] for row in rows}, key=int)
     enrolment = [_chapter([r for r in rows if r["speaker"] == name]) for name in readers]
     with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +160,7 @@ def main() -> None:
             f"\rstream {done} of {people}", end="", file=sys.stderr
         ),
     )
-    _save(_with_conditions(population, given.speech))
+    _save(with_effects(_with_conditions(population, given.speech), given.world))
     for rank_model in population.rank_models:
         print(
             f"  {rank_model.session}-session rank model of {'+'.join(rank_model.features)}: "

@@ -31,12 +31,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.build_reference import (
-    BACKGROUND,
     TEMPLATE_SPEECH_SECONDS,
     _chapter,
     _manifest,
 )
-from benchmarks.hear import trainers
+from benchmarks.hear import BACKGROUND, trainers
 from monitor import Monitor, Population
 from monitor.alerts.rules import figure
 from monitor.corpus.finding import find

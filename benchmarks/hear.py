@@ -23,6 +23,8 @@ from monitor.jobs import cores
 from monitor.training.frames_folder import HearingOptions, HearingOrder, keep
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
+BACKGROUND = "background"
+"""Readers of the cohort."""
 TRAINED = {"phones": "train-clean-5"}
 """Whose readers trained the network of a feature; those of voice and identity none of them did."""
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.build_reference import BACKGROUND, FEATURES
+from benchmarks.build_reference import FEATURES
+from benchmarks.hear import BACKGROUND
 from benchmarks.template_length import collected
 from monitor.corpus.finding import find
 from monitor.maths.likelihood_ratios import least_cost_bits, told_apart

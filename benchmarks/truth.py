@@ -28,8 +28,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from benchmarks.build_reference import BACKGROUND
-from benchmarks.hear import trainers
+from benchmarks.hear import BACKGROUND, trainers
 from benchmarks.template_length import collected
 from monitor.corpus.finding import find
 from monitor.maths import likelihood_ratios as calibrated

@@ -1,57 +1,79 @@
 """What a voice discloses in the world: telephones, rooms, noise, and people's own microphones.
 
-    MONITOR_ECAPA=DIR python -m benchmarks.world ../shared/speech VOICES
+    MONITOR_ECAPA=DIR python -m benchmarks.world ../shared/speech VOICES FRAMES
 
 Every row: templates under one condition, streams of another session under another, ranked and
 weighed by the shipped population's rank models of the default features and of those with ECAPA.
 Templates of 30 s and streams of 10 s of speech; of people at their own microphones 5 s and 5 s.
-Readers are those of the shipped population: none trained a network, but their clean speech is part
-of its calibration. People at their own microphones are those who judge (`recipes.voice.clips`):
-neither trained nor calibrated anything. Conditions are simulated (`recipes.voice.world`).
+Readers are those of the shipped population: none trained a network, but they are part of its
+calibration, and of what it knows of conditions. People at their own microphones are those who judge
+(`recipes.voice.clips`): neither trained nor calibrated anything. Conditions are simulated
+(`recipes.voice.world`). FRAMES keeps what was heard; `benchmarks.build_reference` learns from it
+what conditions do (`with_effects`).
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+import orjson
 import soundfile
 
 from benchmarks.hear import chapters
 from benchmarks.truth import Judged, others_of
 from monitor.corpus.finding import find
+from monitor.features.channel import CONDITION
+from monitor.features.extractor import Extractor
 from monitor.jobs import cores
 from monitor.maths import likelihood_ratios as calibrated
-from monitor.maths.evidence import log2_ratios
+from monitor.maths.condition import ROW, Condition, condition_of, degradation, unlike
+from monitor.maths.evidence import ConditionEffect, with_misses
+from monitor.maths.likelihood_ratios import ConditionComparisons, fit_condition_effect
 from monitor.maths.posterior import weighted_evidence
 from monitor.networks.layers import RATE
 from monitor.population.cohort import CohortScoring
 from monitor.population.population import Population
+from monitor.population.rank_model import RankModel, RankModels
+from monitor.sources.file import File
 from monitor.training.cells import Plan
+from monitor.training.frames_folder import HearingOptions, HearingOrder, keep, write_manifest
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, collect
-from monitor.types import FloatArray
+from monitor.types import Block, FloatArray, IntArray
 from recipes.voice.clips import people
 from recipes.voice.world import ROWS, conditions
 
 SETS = (("f0", "phones", "voice"), ("f0", "phones", "identity"))
 TEMPLATE_SECONDS, TEST_SECONDS, OWN_SECONDS = 30.0, 10.0, 5.0
-_TEMPLATE_AUDIO, _TEST_AUDIO = 50.0, 60.0
+_READER_AUDIO, _OWN_AUDIO, _CONDITION_SECONDS = 48.0, 12.0, 15.0
+_MOST_OWN = 150
+_MOST_OTHERS = 6000
+"""Comparisons of two people that are fitted on, of each pair of conditions."""
+_CONDITIONS = "conditions.json"
+GROUPS = {
+    "readers-0": ("clean", "telephone", "room 0.6 s"),
+    "readers-1": ("clean", "telephone", "room 0.6 s", "babble 10 dB", "Opus 12 kb/s"),
+    "judge-0": ("clean", "telephone", "room 0.6 s"),
+    "judge-1": ("clean", "telephone", "room 0.6 s", "babble 10 dB"),
+    "calibrate-0": ("clean", "telephone", "room 0.6 s"),
+    "calibrate-1": ("clean", "telephone", "room 0.6 s", "babble 10 dB"),
+}
+"""Who is heard under what: first what is enrolled, then what is tested."""
 SHIFTS = 4
 
 Frames = dict[str, SessionFrames]
 Heard = dict[str, Frames]
 Change = Callable[[FloatArray, int], FloatArray]
 HEAD = (
-    "| templates, streams | N, tested | features | first | mean bits | at least "
-    "| Cllr, least | Cllr without misses | mean LR of impostors |\n"
-    "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    "| templates, streams | N, tested | features | first | as if clean | mean bits | at least "
+    "| Cllr as if clean | Cllr, least | mean LR of impostors |\n"
+    "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 )
 
 
@@ -78,29 +100,101 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Disclosure in the world, row by row.")
     parser.add_argument("speech", type=Path)
     parser.add_argument("voices", type=Path)
+    parser.add_argument("frames", type=Path)
     parser.add_argument("--default", action="store_true", help="without ECAPA")
     parser.add_argument("--jobs", type=int, default=cores())
     given = parser.parse_args()
     sets = SETS[: 1 if given.default else 2]
     features = tuple(dict.fromkeys(name for each in sets for name in each))
     population = Population.reference()
-    hear = partial(heard, features=features, jobs=given.jobs)
+    hear_world(given.speech, given.voices, given.frames, features, given.jobs)
     print(HEAD, flush=True)
-    changes = conditions(given.speech)
-    templates, tests = {}, {}
-    for first, second in ROWS:
-        if first not in templates:
-            templates[first] = hear(_readers(given.speech, 0), changes[first])
-        if second not in tests:
-            tests[second] = hear(_readers(given.speech, 1), changes[second])
-        lengths = TEMPLATE_SECONDS, TEST_SECONDS
-        report(f"{first}, {second}", population, templates[first], tests[second], sets, lengths)
-    for second in ("clean", "telephone"):
-        one, two = (
-            hear(_own(given.voices, part), changes[c]) for part, c in ((0, "clean"), (1, second))
-        )
-        lengths = OWN_SECONDS, OWN_SECONDS
-        report(f"own microphone, another session, {second}", population, one, two, sets, lengths)
+    reader, own = (TEMPLATE_SECONDS, TEST_SECONDS), (OWN_SECONDS, OWN_SECONDS)
+    rows = [("readers", *pair, reader, "") for pair in ROWS]
+    rows += [("judge", *pair, own, "own microphones, ") for pair in pairs("judge")]
+    for group, first, second, lengths, before in rows:
+        for names in sets:
+            enrolled = HeardGroup.read(given.frames, f"{group}-0", first, names)
+            streams = HeardGroup.read(given.frames, f"{group}-1", second, names)
+            title = f"{before}{first}, {second}"
+            made = compare(title, population, enrolled, streams, names, lengths)
+            print(row(made, effect_in(population, names), "+".join(names)), flush=True)
+
+
+def pairs(group: str) -> list[tuple[str, str]]:
+    """Conditions of templates and of streams of a group."""
+    return list(product(GROUPS[f"{group}-0"], GROUPS[f"{group}-1"]))
+
+
+def effect_in(population: Population, features: tuple[str, ...]) -> ConditionEffect | None:
+    """What conditions do, as the population has it."""
+    rank_model = population.rank_models.find(features, "cross")
+    assert rank_model is not None
+    assert rank_model.evidence is not None
+    return rank_model.evidence.conditions
+
+
+def with_effects(population: Population, frames: Path) -> Population:
+    """The same population, its rank models with what conditions do to them.
+
+    Learnt of what `hear_world` kept of readers and of those who calibrate.
+    """
+    rank_models = []
+    for rank_model in population.rank_models:
+        evidence = rank_model.evidence
+        if rank_model.session == "cross" and evidence is not None:
+            effect = fit_condition_effect(list(_learnt_from(population, frames, rank_model)))
+            rank_model = replace(rank_model, evidence=replace(evidence, conditions=effect))
+        rank_models.append(rank_model)
+    return Population(
+        population.speakers,
+        population.offsets,
+        population.features,
+        RankModels(rank_models),
+        mismatched=population.mismatched,
+        about=population.about,
+        cohort=population.cohort,
+    )
+
+
+def _learnt_from(
+    population: Population, frames: Path, rank_model: RankModel
+) -> Iterator[ConditionComparisons]:
+    """Comparisons under every pair of conditions, at several lengths."""
+    names = rank_model.features
+    for group, template, tests in (
+        ("readers", TEMPLATE_SECONDS, (5.0, 10.0, 20.0)),
+        ("calibrate", OWN_SECONDS, (3.0, 5.0)),
+    ):
+        for first, second in pairs(group):
+            enrolled = HeardGroup.read(frames, f"{group}-0", first, names)
+            streams = HeardGroup.read(frames, f"{group}-1", second, names)
+            for test in tests:
+                made = compare(group, population, enrolled, streams, names, (template, test))
+                yield made.flat()
+
+
+def hear_world(
+    speech: Path, voices: Path, frames: Path, features: Sequence[str], jobs: int
+) -> None:
+    """Hear what is not there yet of every group under every condition.
+
+    FRAMES/GROUP/CONDITION/NAME.npz, and what each sounds like in conditions.json beside them.
+    """
+    changes = conditions(speech)
+    for group, named in GROUPS.items():
+        for name in named:
+            folder = frames / group / name.replace(" ", "-")
+            sounds = list(_sounds(group, speech, voices))
+            _heard(sounds, changes[name], folder, features, jobs)
+            print(f"{group}, {name}: {len(sounds)} recordings", file=sys.stderr, flush=True)
+
+
+def _sounds(group: str, speech: Path, voices: Path) -> Iterator[tuple[str, FloatArray]]:
+    who, _, part = group.rpartition("-")
+    if who == "readers":
+        return _readers(speech, int(part))
+    return _own(voices, who, int(part))
 
 
 def _readers(speech: Path, chapter: int) -> Iterator[tuple[str, FloatArray]]:
@@ -108,45 +202,74 @@ def _readers(speech: Path, chapter: int) -> Iterator[tuple[str, FloatArray]]:
     by_reader: dict[str, list[dict[str, str]]] = {}
     for row in sorted(chapters(speech), key=lambda row: -float(row["seconds"])):
         by_reader.setdefault(row["speaker"], []).append(row)
-    most = (_TEMPLATE_AUDIO, _TEST_AUDIO)[chapter]
+    most = round(_READER_AUDIO * RATE)
     for name, rows in sorted(by_reader.items()):
         for row in rows[chapter : chapter + 1]:
-            sound, _ = soundfile.read(
-                speech / row["path"], frames=round(most * RATE), dtype="float32"
-            )
-            yield name, sound
+            yield name, soundfile.read(speech / row["path"], frames=most, dtype="float32")[0]
 
 
-def _own(voices: Path, session: int) -> Iterator[tuple[str, FloatArray]]:
-    """The longest session of everybody who judges, or all the others together."""
-    for each in people(voices):
-        if each.role == "judge":
-            order = sorted(each.clips, key=lambda name: -len(each.clips[name]))
-            names = order[:1] if session == 0 else order[1:]
-            clips = [clip for name in names for clip in sorted(each.clips[name])]
-            yield each.name, np.concatenate([soundfile.read(c, dtype="float32")[0] for c in clips])
+def _own(voices: Path, role: str, session: int) -> Iterator[tuple[str, FloatArray]]:
+    """The longest session of people at their own microphones, or all the others together."""
+    chosen = [each for each in people(voices) if each.role == role and len(each.clips) > 1]
+    for each in chosen[:_MOST_OWN]:
+        order = sorted(each.clips, key=lambda name: -len(each.clips[name]))
+        names = order[:1] if session == 0 else order[1:]
+        clips = [clip for name in names for clip in sorted(each.clips[name])]
+        sound = np.concatenate([soundfile.read(c, dtype="float32")[0] for c in clips])
+        yield each.name, sound[: round(_OWN_AUDIO * RATE)]
 
 
-def heard(
-    sounds: Iterator[tuple[str, FloatArray]],
+def _heard(
+    sounds: Sequence[tuple[str, FloatArray]],
     change: Change,
+    target: Path,
     features: Sequence[str],
     jobs: int,
-) -> Heard:
-    """Frames of everybody under a condition, by name."""
+) -> None:
+    """Keep the frames of everybody under a condition, and what they sound like."""
+    found: dict[str, dict[str, float | None]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        rows = []
+        orders = []
         for number, (name, sound) in enumerate(sounds):
-            path = Path(folder) / f"{number}.wav"
+            path = Path(folder) / f"{name}.wav"
             changed = np.asarray(change(sound, number), np.float32)
             soundfile.write(path, changed, RATE, subtype="FLOAT")
-            rows.append([path.name, name, "1"])
-        with (Path(folder) / "manifest.csv").open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([["path", "speaker", "session"], *rows])
-        voices, _, problems = collect(find(Path(folder)), features=features, jobs=jobs)
+            orders.append(HearingOrder(path, target / f"{name}.npz", name, "1"))
+            found[name] = _condition(path).record()
+        for kept in keep(orders, HearingOptions(tuple(features)), jobs):
+            if kept.problem:
+                print(f"{kept.order.target}: {kept.problem}", file=sys.stderr)
+    write_manifest(target, [each for each in orders if each.target.exists()])
+    (target / _CONDITIONS).write_bytes(orjson.dumps(found))
+
+
+def _condition(path: Path) -> Condition:
+    """What the first seconds sound like: as much as a stream has when it is weighed."""
+    extractor, total = Extractor([], conditions=True), np.zeros(ROW, np.int64)
+    with File(path, end_seconds=_CONDITION_SECONDS) as file:
+        for block in file:
+            if isinstance(block, Block):
+                total += extractor.process(block).tracks[CONDITION].values.sum(axis=0)
+    return condition_of(total)
+
+
+@dataclass(frozen=True, slots=True)
+class HeardGroup:
+    """Frames of everybody of a group under a condition, and what each sounds like, by name."""
+
+    frames: Heard
+    conditions: dict[str, Condition]
+
+    @classmethod
+    def read(cls, frames: Path, group: str, name: str, features: Sequence[str]) -> HeardGroup:
+        """What `hear_world` kept."""
+        folder = frames / group / name.replace(" ", "-")
+        voices, _, problems = collect(find(folder), features=features)
         for problem in problems:
             print(problem, file=sys.stderr)
-    return {voice.name: _whole(voice) for voice in voices}
+        told = orjson.loads((folder / _CONDITIONS).read_bytes())
+        made = {each: Condition.of(record) or Condition() for each, record in told.items()}
+        return cls({voice.name: _whole(voice) for voice in voices}, made)
 
 
 def _whole(voice: SpeakerSpeech) -> Frames:
@@ -158,45 +281,109 @@ def _length(frames: Frames | None) -> int:
     return 0 if frames is None else next(iter(frames.values())).length
 
 
-def report(
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """Streams against templates, weighed by rank models of clean speech.
+
+    Attributes:
+        title: which condition of the templates, and which of the streams.
+        bits: log2 of the likelihood ratios, before any share of misses, shape (n, N).
+        intercept: of these, bits.
+        own: place of each stream's own template, shape (n,).
+        tester, owner: whose stream, shape (n,); whose template, shape (N,).
+        support: bits.
+        unlike: how their conditions differ, shape (n, N, 9).
+    """
+
+    title: str
+    bits: FloatArray
+    intercept: float
+    own: IntArray
+    tester: IntArray
+    owner: IntArray
+    support: float
+    unlike: FloatArray
+
+    def judged(self, effect: ConditionEffect | None) -> Judged:
+        """The bits that are told, and what supports them."""
+        bits, support = self.bits, np.full(self.bits.shape, self.support)
+        if effect is not None:
+            shift, slope, most = effect.at(self.unlike)
+            bits = bits * slope + max(-self.intercept, 0.0) * shift
+            support = np.minimum(support, most)
+        bits = with_misses(bits)
+        return Judged(self.title, bits, self.own, self.tester, support, self.owner)
+
+    def flat(self) -> ConditionComparisons:
+        """All comparisons of two people, and those of one; every speaker and every pair alike."""
+        people = np.broadcast_arrays(self.tester[:, None], self.owner[None])
+        tester, owner = (np.char.add(self.title, each.astype(str)) for each in people)
+        mated = np.zeros(self.bits.shape, np.bool_)
+        there = np.flatnonzero(self.own >= 0)
+        mated[there, self.own[there]] = True
+        some = np.flatnonzero(mated | (people[0] != people[1]))
+        others = some[~mated.ravel()[some]]
+        step = -(-others.size // _MOST_OTHERS)
+        some = np.sort(np.concatenate([some[mated.ravel()[some]], others[::step]]))
+        mated, tester, owner = mated.ravel()[some], tester.ravel()[some], owner.ravel()[some]
+        keys = np.where(mated, tester, np.char.add(np.char.add(tester, " "), owner))
+        _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        weight = 1.0 / counts[place]
+        for each in (mated, ~mated):
+            weight[each] /= 2.0 * weight[each].sum()
+        unlike_each = self.unlike.reshape(-1, self.unlike.shape[-1])[some]
+        return ConditionComparisons(
+            *(self.bits.ravel()[some], self.intercept, mated, weight, unlike_each),
+            *(tester, owner),
+        )
+
+
+def compare(
     title: str,
     population: Population,
-    enrolled: Heard,
-    streams: Heard,
-    sets: Sequence[tuple[str, ...]],
+    enrolled: HeardGroup,
+    streams: HeardGroup,
+    features: tuple[str, ...],
     lengths: tuple[float, float],
-) -> None:
-    """Print a row for each set of features."""
+) -> Comparisons:
+    """Templates and streams of these lengths, speech seconds."""
     template, test = (round(each * UNITS_PER_SECOND) for each in lengths)
-    names = sorted(name for name, each in enrolled.items() if _length(each) >= template)
-    plan = Across([enrolled[name] for name in names], [streams.get(name) for name in names], test)
-    for features in sets:
-        rank_model = population.rank_models.find(features, "cross")
-        assert rank_model is not None
-        assert rank_model.evidence is not None
-        assert population.cohort is not None
-        scorers = {name: population.scorers(rank_model)[name] for name in features}
-        against = {n: CohortScoring(population.cohort, n, each) for n, each in scorers.items()}
-        made = plan.run(scorers, test, template, cohort=against).compared
-        assert made is not None
-        point = rank_model.evidence.at_template(lengths[0]).at(np.array([lengths[1]]))
-        rows = made.heard.all(axis=1)
-        a, b = point.intercept[0, :1], point.slopes[0, :1]
-        z = made.z[rows].astype(float)
-        own, tester = made.mated[rows], made.tester[rows]
-        support = np.full(z[:, 0].shape, point.support[0])
-        bits = log2_ratios(z, a, b)
-        judged = Judged(title, bits, own, tester, support, made.owner)
-        bare = replace(judged, bits=(a[:, None] + weighted_evidence(z, b)) / np.log(2.0))
-        print(row(judged, bare, "+".join(features)), flush=True)
+    names = sorted(name for name, each in enrolled.frames.items() if _length(each) >= template)
+    tests = [streams.frames.get(name) for name in names]
+    plan = Across([enrolled.frames[name] for name in names], tests, test)
+    rank_model = population.rank_models.find(features, "cross")
+    assert rank_model is not None
+    assert rank_model.evidence is not None
+    assert population.cohort is not None
+    scorers = {name: population.scorers(rank_model)[name] for name in features}
+    against = {n: CohortScoring(population.cohort, n, each) for n, each in scorers.items()}
+    made = plan.run(scorers, test, template, cohort=against).compared
+    assert made is not None
+    point = rank_model.evidence.at_template(lengths[0]).at(np.array([lengths[1]]))
+    rows = made.heard.all(axis=1)
+    z, tester = made.z[rows].astype(float), made.tester[rows]
+    intercept = float(point.intercept[0, 0] / np.log(2.0))
+    bits = intercept + weighted_evidence(z, point.slopes[0, :1]) / np.log(2.0)
+    sound = [
+        np.stack([degradation(group.conditions[names[each]]) for each in whose])
+        for group, whose in ((streams, tester), (enrolled, made.owner))
+    ]
+    own = made.mated[rows]
+    return Comparisons(
+        *(title, bits, intercept, own, tester, made.owner),
+        *(float(point.support[0]), unlike(*sound)),
+    )
 
 
-def row(judged: Judged, bare: Judged, features: str) -> str:
-    """One line of the table; ``bare`` is the same without a share of misses."""
+def row(made: Comparisons, effect: ConditionEffect | None, features: str) -> str:
+    """One line of the table."""
+    judged, bare = made.judged(effect), made.judged(None)
     others, weight, _, _ = others_of(judged)
     mated, own = judged.mated, 1.0 / np.bincount(judged.speaker)[judged.speaker]
     own = own / own.sum()
+    rows = np.arange(len(judged.own))
     first = judged.bits.argmax(axis=1) == judged.own
+    cut = mated >= judged.support[rows, judged.own] - 1e-9
     costs = [
         cost(mated, others, own, weight)
         for cost in (calibrated.cost_bits, calibrated.least_cost_bits)
@@ -205,9 +392,9 @@ def row(judged: Judged, bare: Judged, features: str) -> str:
     ratio = weight @ np.exp2(others) / weight.sum()
     return (
         f"| {judged.title} | {judged.owner.size}, {np.unique(judged.speaker).size} | {features} "
-        f"| {100 * own @ first:.0f} % | {own @ mated:.1f} | "
-        f"{100 * own @ (mated >= judged.support[0, 0] - 1e-9):.0f} % "
-        f"| {costs[0]:.2f}, {costs[1]:.2f} | {without:.2f} | {ratio:.2f} |"
+        f"| {100 * own @ first:.0f} % | {own @ bare.mated:.1f} | {own @ mated:.1f} "
+        f"| {100 * own @ cut:.0f} % "
+        f"| {without:.2f} | {costs[0]:.2f}, {costs[1]:.2f} | {ratio:.2f} |"
     )
 
 

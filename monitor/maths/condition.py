@@ -333,3 +333,53 @@ def in_common(conditions: Sequence[Condition | None]) -> Condition | None:
         figures = [value for one in known if (value := getattr(one, each.name)) is not None]
         made[each.name] = float(np.median(figures)) if 2 * len(figures) > len(conditions) else None
     return Condition(**made) if any(value is not None for value in made.values()) else None
+
+
+_DEGRADED: Mapping[str, Callable[[float], float]] = {
+    "bandwidth_hz": lambda hertz: math.log2(5500.0 / hertz) / math.log2(5500.0 / 3430.0),
+    "reverberation_seconds": lambda seconds: (seconds - 0.25) / 0.35,
+    "snr_db": lambda db: (25.0 - db) / 15.0,
+}
+_MOST_DEGRADED = 1.2
+"""Beyond what was simulated nothing more is concluded."""
+
+
+def degradation(condition: Condition | None) -> FloatArray:
+    """How far a sound is from a studio's by its band, its echo and its noise: shape (3,).
+
+    0 is none, 1 a telephone's band, an RT60 of 0.6 s, noise 10 dB below the speech; at most 1.2;
+    NaN where it is not known.
+
+    Example:
+        >>> degradation(Condition(bandwidth_hz=3430.0, snr_db=40.0))
+        array([ 1., nan,  0.])
+    """
+    told = [None if condition is None else getattr(condition, name) for name in _DEGRADED]
+    made = [
+        np.nan if figure is None else degraded(figure)
+        for figure, degraded in zip(told, _DEGRADED.values(), strict=True)
+    ]
+    return np.clip(made, 0.0, _MOST_DEGRADED)
+
+
+UNLIKE = 9
+"""Figures of `unlike`."""
+
+
+def unlike(streams: FloatArray, templates: FloatArray) -> FloatArray:
+    """How much worse streams sound than templates, templates than streams, and both: q.
+
+    Of degradations (R, 3) and (N, 3), by band, echo and noise: ``max(stream - template, 0)``, then
+    ``max(template - stream, 0)``, then ``min(stream, template)``: shape (R, N, 9), 0 to 1.2. What
+    is not known of either counts as nothing.
+
+    Example:
+        >>> telephone, studio = np.array([[1.0, 0.0, np.nan]]), np.zeros((1, 3))
+        >>> unlike(telephone, np.concatenate([telephone, studio]))
+        array([[[0., 0., 0., 0., 0., 0., 1., 0., 0.],
+                [1., 0., 0., 0., 0., 0., 0., 0., 0.]]])
+    """
+    stream = streams[:, None]
+    worse = np.maximum(stream - templates, 0.0), np.maximum(templates - stream, 0.0)
+    both = np.concatenate([*worse, np.minimum(stream, templates)], axis=-1)
+    return np.asarray(np.nan_to_num(both))

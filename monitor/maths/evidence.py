@@ -11,6 +11,8 @@ people.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from monitor.errors import UsageError
@@ -20,6 +22,41 @@ from monitor.types import FloatArray
 MISSES = 0.01
 """Share of mated comparisons that look like other people's: another microphone, noise, a label
 that is wrong. Chosen on people who calibrate (benchmarks/results/world.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionEffect:
+    """What conditions do to ratios learnt on clean speech (docs/method.md section 14).
+
+    ``a + b z`` becomes ``(a + b z) (1 + q . slope) - a q . shift``, q being how a stream and a
+    template sound (`monitor.maths.condition.unlike`), and is supported up to the least of
+    ``support / q``. The intercept a <= 0 says how much z means at this length.
+
+    Attributes:
+        shift: share of the intercept, shape (9,).
+        slope: shape (9,).
+        support: bits, at least 0, shape (9,).
+
+    Example:
+        >>> effect = ConditionEffect(*np.zeros((2, 9)), np.full(9, 7.0))
+        >>> shift, slope, support = effect.at(0.5 * np.eye(9)[:1])
+        >>> shift, slope, support
+        (array([0.]), array([1.]), array([14.]))
+    """
+
+    shift: FloatArray
+    slope: FloatArray
+    support: FloatArray
+
+    def at(self, unlike: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Shift, slope and support of each q (..., 9): no slope below a tenth keeps the order."""
+        held = np.full(unlike.shape, np.inf)
+        np.divide(self.support, np.minimum(unlike, 1.0), out=held, where=unlike > 0)
+        support = held.min(axis=-1)
+        return unlike @ self.shift, np.maximum(1.0 + unlike @ self.slope, _LEAST_SLOPE), support
+
+
+_LEAST_SLOPE = 0.1
 
 
 def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray) -> FloatArray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -10,10 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from monitor.errors import CalibrationError, UsageError
+from monitor.maths.condition import UNLIKE
+from monitor.maths.evidence import ConditionEffect, with_misses
 from monitor.maths.lid import softmax_bits
 from monitor.maths.newton import descend, logistic
 from monitor.maths.roc import pool
-from monitor.types import BoolArray, FloatArray, IntArray
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 # ------------------------------------------------------------------------------------------- ridge
 # Logistic regression of several numbers, with a ridge, by Newton's method.
@@ -588,6 +591,114 @@ def told_apart(
         float(weight[impostors < 0].sum() / total),
         float((weight * 0.5 * (below + upto)).sum() / total**2),
     )
+
+
+# -------------------------------------------------------------------------------------- conditions
+# What conditions do to likelihood ratios that were learnt on clean speech (docs/method.md section
+# 14): the same people under every pair of conditions, so that they cancel in the differences.
+
+_CONDITION_RIDGE = 1e-3
+_TOO_LARGE = 0.05
+"""What it costs, in bits of Cllr, that other people's mean ratio is twice as large as it may be."""
+_SCALE = 8.0
+"""Bits of a usual ratio, of either sign: by it the ridge is measured."""
+_UNSUPPORTED = 1e3
+"""Bits, where no comparisons say what is supported."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionComparisons:
+    """Comparisons under one pair of conditions.
+
+    Attributes:
+        bits: log2 of the likelihood ratios as learnt on clean speech, shape (n,).
+        intercept: of these ratios, bits.
+        mated: shape (n,).
+        weight: shape (n,); mated and other comparisons sum to 1/2 each.
+        unlike: how stream and template sound (`monitor.maths.condition.unlike`), shape (n, 9).
+        tester, owner: whose stream and whose template, shape (n,); a name is one person's in all
+            comparisons.
+    """
+
+    bits: FloatArray
+    intercept: float
+    mated: BoolArray
+    weight: FloatArray
+    unlike: FloatArray
+    tester: AnyArray
+    owner: AnyArray
+
+
+def fit_condition_effect(rows: Sequence[ConditionComparisons]) -> ConditionEffect:
+    """The effect of conditions that makes Cllr least, and what each of them supports.
+
+    Cllr of each pair of conditions counts the same; with a ridge towards no effect, and a penalty
+    where other people's mean ratio exceeds 1. The support is the ELUB of all comparisons with so
+    much of a condition, or the most bits where there are none.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> mated = np.arange(4000) < 2000
+        >>> bits = np.where(mated, 4.0, -4.0) + 3.4 * rng.standard_normal(4000)
+        >>> telephone = np.tile(np.eye(9)[0], (4000, 1))
+        >>> who = np.arange(4000) % 100, np.arange(4000) % 99
+        >>> even = np.full(4000, 1 / 4000)
+        >>> rows = [ConditionComparisons(bits - 3, -10.0, mated, even, telephone, *who)]
+        >>> effect = fit_condition_effect(rows)
+        >>> bool(abs(effect.shift[0] - 0.3) < 0.1), bool(effect.shift[1] == 0)
+        (True, True)
+    """
+    from scipy.optimize import minimize
+
+    tables = [
+        np.hstack([max(-row.intercept, 0.0) * row.unlike, row.unlike * row.bits[:, None]]) / _SCALE
+        for row in rows
+    ]
+
+    def objective(parameters: FloatArray) -> tuple[float, FloatArray]:
+        total = _CONDITION_RIDGE * float(parameters @ parameters)
+        slope = 2.0 * _CONDITION_RIDGE * parameters
+        for row, table in zip(rows, tables, strict=True):
+            bits = row.bits + table @ parameters
+            sign = np.where(row.mated, -1.0, 1.0)
+            cost = row.weight @ np.logaddexp2(0.0, sign * bits)
+            pull = row.weight * sign * expit(sign * bits * np.log(2.0))
+            others = 2.0 * row.weight[~row.mated] * np.exp2(np.minimum(bits[~row.mated], 30.0))
+            beyond = max(float(np.log2(others.sum())), 0.0)
+            total += (float(cost) + _TOO_LARGE * beyond**2) / len(rows)
+            slope = slope + table.T @ pull / len(rows)
+            if beyond:
+                share = table[~row.mated].T @ (others / others.sum())
+                slope = slope + 2.0 * _TOO_LARGE * beyond * share / len(rows)
+        return total, slope
+
+    found = minimize(objective, np.zeros(2 * UNLIKE), jac=True, method="L-BFGS-B").x
+    shift, slope = found.reshape(2, -1) / _SCALE
+    effect = ConditionEffect(shift, slope, np.full(UNLIKE, _UNSUPPORTED))
+    return replace(effect, support=np.array([_supported(rows, effect, k) for k in range(UNLIKE)]))
+
+
+def _supported(rows: Sequence[ConditionComparisons], effect: ConditionEffect, k: int) -> float:
+    """Bits that comparisons support with half or more of one figure of q."""
+    parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
+    people: set[str] = set()
+    pairs: set[frozenset[str]] = set()
+    for row in rows:
+        some = row.unlike[:, k] >= 0.5
+        if not (some & row.mated).any() or not (some & ~row.mated).any():
+            continue
+        shift, slope, _ = effect.at(row.unlike[some])
+        bits = with_misses(row.bits[some] * slope + max(-row.intercept, 0.0) * shift)
+        is_mated, weight = row.mated[some], row.weight[some]
+        own, theirs = weight[is_mated], weight[~is_mated]
+        parts.append((bits[is_mated], bits[~is_mated], own / own.sum(), theirs / theirs.sum()))
+        people.update(row.tester[some][is_mated].tolist())
+        both = row.tester[some][~is_mated].tolist(), row.owner[some][~is_mated].tolist()
+        pairs.update(frozenset(pair) for pair in zip(*both, strict=True))
+    if not parts:
+        return _UNSUPPORTED
+    mated, others, own, theirs = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return upper_bound_bits(mated, others, own, theirs, len(people), len(pairs))
 
 
 # -------------------------------------------------------------------------------------- calibrated

@@ -10,6 +10,8 @@ import numpy as np
 
 from monitor.errors import StoreError
 from monitor.kinds import KINDS, FeatureSpec, is_mark, within
+from monitor.maths.condition import UNLIKE
+from monitor.maths.evidence import ConditionEffect
 from monitor.safe_text import is_name
 from monitor.types import AnyArray, BoolArray, FloatArray
 
@@ -373,6 +375,7 @@ class EvidenceModel:
             ROC curve on speakers left out of the fit, shape (nT, nD).
         cohort: marks of each feature of the cohort that scores were set against (``Cohort.mark``):
             with another one it means nothing. Shape (F,).
+        conditions: what telephones, rooms and noise do to it; None where nobody measured.
     """
 
     lengths: FloatArray
@@ -382,6 +385,7 @@ class EvidenceModel:
     support: FloatArray
     area: FloatArray
     cohort: tuple[str, ...]
+    conditions: ConditionEffect | None = None
 
     def __post_init__(self) -> None:
         cells = self.lengths.size, self.template_lengths.size
@@ -408,6 +412,11 @@ class EvidenceModel:
             raise StoreError(
                 "an evidence rank model has negative slopes or support, or areas beyond 1"
             )
+        if (effect := self.conditions) is not None:
+            parts = effect.shift, effect.slope, effect.support
+            good = all(each.shape == (UNLIKE,) and (np.abs(each) <= _MOST).all() for each in parts)
+            if not good or (effect.support < 0).any():
+                raise StoreError("an evidence rank model says what no condition does")
         marks = self.cohort if isinstance(self.cohort, tuple) else ()
         if len(marks) != self.slopes.shape[-1] or not all(each and is_mark(each) for each in marks):
             raise StoreError(
@@ -416,7 +425,10 @@ class EvidenceModel:
 
     def pack(self, start: str) -> dict[str, AnyArray]:
         """Arrays for a store, their names beginning so; resamples in half precision."""
+        effect = self.conditions
+        told = () if effect is None else (effect.shift, effect.slope, effect.support)
         return {
+            **({f"{start}conditions": np.stack(told).astype(np.float32)} if told else {}),
             f"{start}intercept": self.intercept[0].astype(np.float32),
             f"{start}slopes": self.slopes[0].astype(np.float32),
             # they are spread, not precision
@@ -459,6 +471,7 @@ class EvidenceModel:
             part("support"),
             part("area"),
             cohort,
+            ConditionEffect(*part("conditions")) if f"{start}conditions" in arrays else None,
         )
 
     def at_template(self, seconds: float) -> LengthEvidence:
@@ -486,7 +499,7 @@ class EvidenceModel:
         intercept, slopes, support, area = (np.stack(each) for each in zip(*parts, strict=True))
         # fewer people are long enough heard to calibrate more speech, which tells no less for that
         support = np.maximum.accumulate(support)
-        return LengthEvidence(self.lengths[rows], intercept, slopes, support, area)
+        return LengthEvidence(self.lengths[rows], intercept, slopes, support, area, self.conditions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,6 +533,7 @@ class LengthEvidence:
         slopes: shape (nT, 1 + B, F).
         support: shape (nT,), never falling.
         area: shape (nT,).
+        conditions: of the model, at every length.
     """
 
     lengths: FloatArray
@@ -527,6 +541,7 @@ class LengthEvidence:
     slopes: FloatArray
     support: FloatArray
     area: FloatArray
+    conditions: ConditionEffect | None = None
 
     _table: FloatArray = field(init=False, repr=False)
     _bounds: FloatArray = field(init=False, repr=False)

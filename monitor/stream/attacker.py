@@ -18,6 +18,7 @@ import numpy as np
 from monitor.errors import StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, ready, superseded, takes
 from monitor.kinds import unlike_networks
+from monitor.maths.condition import Condition, degradation, unlike
 from monitor.maths.evidence import (
     e_value,
     enrolled_share,
@@ -260,7 +261,8 @@ def evidence_model_of(
 class Ratios:
     """Turns scores into likelihood ratios, by one more product with the population's cohort.
 
-    Ask ``ratios_lack`` first; ``watched`` is a place among the scoring's members, or None.
+    Ask ``ratios_lack`` first; ``watched`` is a place among the scoring's members, or None. Where it
+    is known what stream and template sound like, a ratio counts as these conditions have it.
     """
 
     def __init__(
@@ -276,31 +278,65 @@ class Ratios:
             name: CohortScoring(cohort, name, scorer)
             for name, scorer in population.scorers(rank_model).items()
         }
+        sounds = [population.speakers[i].condition for i in np.flatnonzero(scoring.members)]
+        self._sounds = np.stack([degradation(each) for each in sounds])
+        self._effects: tuple[Condition | None, FloatArray | None] = (None, None)
 
     def at(
-        self, seconds: FloatArray, totals: Mapping[str, AnyArray], scores: FloatArray
+        self,
+        seconds: FloatArray,
+        totals: Mapping[str, AnyArray],
+        scores: FloatArray,
+        conditions: Sequence[Condition | None] = (),
     ) -> RatioBits:
-        """What R moments say, by T, (R,), totals, (R, M) each, and raw scores (R, F, N)."""
+        """What R moments say, by T, (R,), totals, (R, M) each, and raw scores (R, F, N).
+
+        And by what the stream sounds like at each of them, where that is known.
+        """
         point = self.rank_model.at(seconds)
-        full, mean, spread = self._bits(point, totals, scores)
+        effect = self._effect(point, conditions)
+        full, mean, spread = self._bits(point, totals, scores, effect)
         raw = levelled(full)
         watched: list[Bits | None] = [None] * len(seconds)
-        best = raw.max(axis=1)
+        rows, best = np.arange(len(seconds)), raw.argmax(axis=1)
+        most = point.support
+        if effect is not None:
+            most = np.minimum(most, effect[2, rows, best])
+        ratios, place = held_to(raw, most), best
         if self._watched is not None:
-            best = raw[:, self._watched]
+            place = np.full(rows.size, self._watched)
+            most = point.support
+            if effect is not None:
+                most = np.minimum(most, effect[2, rows, place])
             own = normalised(scores[..., self._watched, None], mean, spread)
-            lowered = full[:, self._watched] - best
-            watched = self._limits(point, best, own, lowered)
-        return RatioBits(
-            held_to(raw, point.support),
-            watched,
-            point.support,
-            np.asarray(best > point.support),
-            point.area,
-        )
+            told = raw[rows, place]
+            of_own = None if effect is None else effect[:2, rows, place, None]
+            watched = self._limits(point, told, own, full[rows, place] - told, most, of_own)
+        return RatioBits(ratios, watched, most, np.asarray(raw[rows, place] > most), point.area)
+
+    def _effect(
+        self, point: EvidencePoint, conditions: Sequence[Condition | None]
+    ) -> FloatArray | None:
+        """Bits more, slope and support of everybody at each moment, (3, R, N); None: no effect."""
+        effect = self.rank_model.conditions
+        if effect is None or all(each is None for each in conditions):
+            return None
+        made = np.empty((3, len(conditions), len(self._sounds)))
+        for r, condition in enumerate(conditions):
+            before, found = self._effects
+            if found is None or condition != before:  # it is estimated anew ever more seldom
+                found = np.stack(effect.at(unlike(degradation(condition)[None], self._sounds)[0]))
+                self._effects = condition, found
+            made[:, r] = found
+        made[0] *= np.maximum(-point.intercept[:, :1], 0.0) / np.log(2.0)
+        return made
 
     def _bits(
-        self, point: EvidencePoint, totals: Mapping[str, AnyArray], scores: FloatArray
+        self,
+        point: EvidencePoint,
+        totals: Mapping[str, AnyArray],
+        scores: FloatArray,
+        effect: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Bits of everybody, (R, N); and mean and spread of the cohort's scores, (R, F) each."""
         levels = [self._against[name].levels(totals[name]) for name in self.features]
@@ -309,7 +345,10 @@ class Ratios:
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         slopes = point.slopes[:, 0] * scale
         level = point.intercept[:, 0] - (slopes * mean).sum(axis=1)
-        return log2_ratios(scores, level, slopes), mean, spread
+        if effect is None:
+            return log2_ratios(scores, level, slopes), mean, spread
+        bits = (weighted_evidence(scores, slopes) + level[:, None]) / np.log(2.0)
+        return with_misses(bits * effect[1] + effect[0]), mean, spread
 
     def of_the_enrolled(
         self, population: Population, rank_model: RankModel, scoring: Scoring
@@ -329,18 +368,32 @@ class Ratios:
             axis=1,
         )
         point = self.rank_model.at(np.full(len(scores), scoring.seconds))
-        bits = np.minimum(self._bits(point, totals, scores)[0], point.support[:, None])
+        sounds = [
+            population.speakers[i].condition for i in np.flatnonzero(scoring.members).tolist()
+        ]
+        effect = self._effect(point, sounds)
+        most = np.repeat(point.support[:, None], len(sounds), axis=1)
+        if effect is not None:
+            most = np.minimum(most, effect[2])
+        bits = np.minimum(self._bits(point, totals, scores, effect)[0], most)
         return np.array([np.exp2(bits[i, i + 1 :]).mean() for i in range(len(bits) - 1)])
 
     @staticmethod
     def _limits(
-        point: EvidencePoint, value: FloatArray, z: FloatArray, lowered: FloatArray
+        point: EvidencePoint,
+        value: FloatArray,
+        z: FloatArray,
+        lowered: FloatArray,
+        support: FloatArray,
+        effect: FloatArray | None,
     ) -> list[Bits | None]:
         """Of the watched speaker alone, under every resample; z has shape (R, F, 1)."""
         replicates = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / np.log(2.0)
+        if effect is not None:
+            replicates = replicates * effect[1] + effect[0]
         both = limits_of_each(with_misses(replicates)) - lowered[:, None]  # others have none
-        both = np.minimum(both, point.support[:, None])
-        values = np.minimum(value, point.support)
+        both = np.minimum(both, support[:, None])
+        values = np.minimum(value, support)
         # the rank model itself need not lie within the percentiles of its resamples
         low, high = np.minimum(both[:, 0], values), np.maximum(both[:, 1], values)
         return [Bits(*each) for each in np.column_stack([values, low, high]).tolist()]
@@ -753,25 +806,37 @@ class Attacker:
         return self.assess_each(heard, np.array([speech_seconds]))[0]
 
     def assess_each(
-        self, heard: Mapping[str, RunningTotals], speech_seconds: FloatArray
+        self,
+        heard: Mapping[str, RunningTotals],
+        speech_seconds: FloatArray,
+        conditions: Sequence[Condition | None] | None = None,
     ) -> list[Assessment]:
-        """As ``assess``, at each of R moments, T of shape (R,); no moment depends on the others."""
+        """As ``assess``, at each of R moments, T of shape (R,); no moment depends on the others.
+
+        Of each moment what the stream sounds like, as far as that is known.
+        """
         each = [heard[name] for name in self.features]
+        sounds = [None] * speech_seconds.size if conditions is None else list(conditions)
         steps = [np.diff(row) != 0 for one in each for row in (one.frames, one.usable_seconds)]
+        steps.append(np.array([a != b for a, b in pairwise(sounds)], np.bool_))
         more = np.any([np.diff(speech_seconds) != 0, *steps], axis=0)
         if more.all():
-            return self._assess_each(heard, speech_seconds)
+            return self._assess_each(heard, speech_seconds, sounds)
         # a pause says nothing new
         new = np.concatenate(([True], more))
         few = {
             name: RunningTotals(one.totals[new], one.frames[new], one.usable_seconds[new])
             for name, one in zip(self.features, each, strict=True)
         }
-        found = self._assess_each(few, speech_seconds[new])
+        few_sounds = [sounds[i] for i in np.flatnonzero(new).tolist()]
+        found = self._assess_each(few, speech_seconds[new], few_sounds)
         return [found[i] for i in (np.cumsum(new) - 1).tolist()]
 
     def _assess_each(
-        self, heard: Mapping[str, RunningTotals], speech_seconds: FloatArray
+        self,
+        heard: Mapping[str, RunningTotals],
+        speech_seconds: FloatArray,
+        sounds: Sequence[Condition | None],
     ) -> list[Assessment]:
         moments = speech_seconds.size
         scores = np.empty((moments, len(self.features), self.speakers))
@@ -799,7 +864,9 @@ class Attacker:
                 told_by = posterior_model.ratios.features
                 totals = {name: heard[name].totals[some] for name in told_by}
                 own = [posterior_model.features.index(name) for name in told_by]
-                found = posterior_model.ratios.at(seconds, totals, mine[:, own])
+                found = posterior_model.ratios.at(
+                    seconds, totals, mine[:, own], [sounds[i] for i in some.tolist()]
+                )
             if found is None:
                 odds = posterior_model.enrolled(seconds, mine, behind, weighed.posterior)
                 odds = _from_even(odds, self.enrolled_prior)

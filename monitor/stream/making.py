@@ -49,6 +49,7 @@ class StreamConditions:
         self.now: Condition | None = None
         self.differs: tuple[str, ...] = ()
         self._waiting: list[tuple[int, AnyArray]] = []
+        self._estimates: dict[int, Condition] = {}
         self._tick = 0
         self.begin_afresh()
         self._noticed: set[str] = set()
@@ -58,6 +59,7 @@ class StreamConditions:
         self._total = np.zeros(ROW, np.int64)
         self._seconds = self._due = 0
         self._times: dict[str, int] = {}
+        self._estimates = {}
         self.now, self.differs = None, ()
 
     def add(self, track: Track | None) -> None:
@@ -66,6 +68,25 @@ class StreamConditions:
             rows = zip(track.ticks.tolist(), track.values, strict=True)
             self._waiting += [(tick, row) for tick, row in rows if tick > self._tick]
 
+    def ahead(self, ticks: Sequence[int]) -> list[Condition | None]:
+        """What the stream will sound like at each of these ticks, increasing; nothing is counted.
+
+        The rows up to the last of them have arrived.
+        """
+        found, now = [], self.now
+        total, seconds, due, place = self._total.copy(), self._seconds, self._due, 0
+        for tick in ticks:
+            while place < len(self._waiting) and self._waiting[place][0] <= tick:
+                total += self._waiting[place][1]
+                place, seconds = place + 1, seconds + 1
+                if seconds >= due:
+                    due = _next_due(seconds)
+                    if seconds not in self._estimates:
+                        self._estimates[seconds] = condition_of(total)
+                    now = self._estimates[seconds]
+            found.append(now)
+        return found
+
     def advance(self, tick: int) -> Iterator[Notice]:
         """Count the seconds complete by a tick: what they bring up for the first time."""
         self._tick = tick
@@ -73,11 +94,12 @@ class StreamConditions:
             self._total += self._waiting.pop(0)[1]
             self._seconds += 1
             if self._seconds >= self._due:
-                self._due = max(self._seconds + 1, math.ceil(_SLOWLY * self._seconds))
+                self._due = _next_due(self._seconds)
                 yield from self._estimate()
 
     def _estimate(self) -> Iterator[Notice]:
-        self.now = condition_of(self._total)
+        known = self._estimates.pop(self._seconds, None)
+        self.now = condition_of(self._total) if known is None else known
         unlike = () if self.templates is None else mismatch(self.now, self.templates)
         bad = tuple(name for name in poor(self.now) if name not in unlike)
         self._times = {name: self._times.get(name, 0) + 1 for name in (*unlike, *bad)}
@@ -116,6 +138,10 @@ class StreamConditions:
         self._noticed = set(plain["noticed"])
 
 
+def _next_due(seconds: int) -> int:
+    return max(seconds + 1, math.ceil(_SLOWLY * seconds))
+
+
 _SPACING = TICKS_PER_SECOND
 """Ticks between marks, at least."""
 _MOST_MARKS = 48
@@ -139,14 +165,12 @@ class Mark:
 class Part:
     """A choice of stretches at each of R moments, with ticks of speech in them, shape (R,).
 
-    ``enough``, shape (R,): whether that is enough for it to be chosen; ``constant``: it is the same
-    at all of them.
+    ``enough``, shape (R,): whether that is enough for it to be chosen.
     """
 
     heard: Mapping[str, RunningTotals]
     speech: IntArray
     enough: BoolArray
-    constant: bool = False
 
     @classmethod
     def whole(cls, moments: Moments) -> Part:
@@ -204,7 +228,7 @@ class VoiceStretches:
             made.append(self._since(moments, begun.heard, kept.heard))
         made.append(self._since(moments, begun.heard, self.before))
         heard, speech = as_moments([kept.heard] * len(moments.ticks))
-        made.append(Part(heard, speech, self._enough(speech), constant=True))
+        made.append(Part(heard, speech, self._enough(speech)))
         return made
 
     def _since(self, moments: Moments, begun: HeardTotals, beside: HeardTotals) -> Part:
@@ -387,13 +411,21 @@ class ReadingMaker:
         """What follows is of another voice, with a peak of its own."""
         self.stream, self.peak = self.stream + 1, 0.0
 
-    def assess(self, moments: Moments, stretches: VoiceStretches | None = None) -> list[Assessed]:
+    def assess(
+        self,
+        moments: Moments,
+        stretches: VoiceStretches | None = None,
+        conditions: Sequence[Condition | None] | None = None,
+    ) -> list[Assessed]:
         """Work out these moments together, by the stretches that say most of the watched."""
         attacker = self._attacker
         speech = moments.speech / TICKS_PER_SECOND
         parts = [Part.whole(moments)] if stretches is None else stretches.parts(moments)
         with one_thread():
-            each = [self._weigh(part) for part in parts]
+            each = [
+                attacker.assess_each(part.heard, part.speech / TICKS_PER_SECOND, conditions)
+                for part in parts
+            ]
         made, chosen = [], []
         for r in range(speech.size):
             able = [k for k, part in enumerate(parts) if part.enough[r]]
@@ -435,22 +467,12 @@ class ReadingMaker:
         among = {name: getattr(choices[closed], name) for name in _CLOSED_SET}
         return (told if evident == closed else replace(told, **among)), first
 
-    def _weigh(self, part: Part) -> list[Assessment]:
-        """By the attacker; what is the same at all moments once."""
-        speech = part.speech / TICKS_PER_SECOND
-        if not part.constant:
-            return self._attacker.assess_each(part.heard, speech)
-        first = {
-            name: RunningTotals(one.totals[:1], one.frames[:1], one.usable_seconds[:1])
-            for name, one in part.heard.items()
-        }
-        return self._attacker.assess_each(first, speech[:1]) * speech.size
-
-    def best(self, sums: Sequence[HeardTotals]) -> int:
+    def best(self, sums: Sequence[HeardTotals], condition: Condition | None = None) -> int:
         """Which of these sums the headline is the largest of; of equal ones the first."""
         heard, speech = as_moments(sums)
+        sounds = [condition] * len(sums)
         with one_thread():
-            made = self._attacker.assess_each(heard, speech / TICKS_PER_SECOND)
+            made = self._attacker.assess_each(heard, speech / TICKS_PER_SECOND, sounds)
         return self._strongest(made)[1]
 
     def reading(

@@ -496,7 +496,8 @@ class Monitor:
 
     def standing(self) -> Reading:
         """What was heard so far comes to, before the next reading: of earlier streams at first."""
-        (assessed,) = self._maker.assess(self._accumulator.moments([self._accumulator.tick]))
+        moments = self._accumulator.moments([self._accumulator.tick])
+        (assessed,) = self._maker.assess(moments, conditions=[self.conditions.now])
         peak = self._maker.peak
         reading = self._maker.reading(
             self._accumulator.tick,
@@ -806,7 +807,8 @@ class Monitor:
     def _readings(self, moments: Moments) -> Iterator[Event]:
         """Work out these readings together, then give and learn them one by one."""
         stretches = self._stretches
-        for r, assessed in enumerate(self._maker.assess(moments, stretches)):
+        sounds = self.conditions.ahead(moments.ticks)
+        for r, assessed in enumerate(self._maker.assess(moments, stretches, sounds)):
             self._turns.follow(moments, r)
             self._accumulator.learn(moments, r)
             self._learn_conditions()
@@ -817,8 +819,8 @@ class Monitor:
                 yield change
                 if stretches is not None:
                     since = round(change.since_seconds * TICKS_PER_SECOND)
-                    stretches.change(since, self._maker.best)
-                    (assessed,) = self._maker.assess(moments.only(r), stretches)
+                    stretches.change(since, partial(self._maker.best, condition=sounds[r]))
+                    (assessed,) = self._maker.assess(moments.only(r), stretches, [sounds[r]])
             self._read = self._accumulator.tick
             if stretches is not None:
                 stretches.mark(self._read, lambda: self._accumulator.heard)

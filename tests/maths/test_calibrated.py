@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.evaluation.verification import cllr, min_cllr
+from monitor.maths.condition import UNLIKE
+from monitor.maths.evidence import ConditionEffect
 from monitor.maths.likelihood_ratios import (
+    ConditionComparisons,
     TemplateComparisons,
     cost_bits,
     effective_pairs,
     exceeding,
+    fit_condition_effect,
     least_cost_bits,
     mean_ratio,
     upper_bound_bits,
@@ -109,3 +115,54 @@ def test_pairs_that_share_people_support_less():
     mated, ones = np.full(60, 12.0), np.ones(one.size)
     apart = upper_bound_bits(mated, lambs, ones[:60], ones, 60, one.size)
     assert upper_bound_bits(mated, lambs, ones[:60], ones, 60, one.size, of) < apart
+
+
+def comparisons(generator, lost, people=40, spread=2.0):
+    """Everybody's stream with everybody's template, all of them worth so many bits less."""
+    tester, owner = (each.ravel() for each in np.mgrid[:people, :people])
+    mated = tester == owner
+    bits = np.where(mated, 6.0, -6.0) + spread * generator.standard_normal(mated.size)
+    weight = np.where(mated, 0.5 / mated.sum(), 0.5 / (~mated).sum())
+    q = np.zeros((mated.size, UNLIKE))
+    q[:, 0] = lost > 0
+    return ConditionComparisons(
+        bits - lost, -12.0, mated, weight, q, tester.astype(str), owner.astype(str)
+    )
+
+
+def told(row, effect):
+    shift, slope, _ = effect.at(row.unlike)
+    bits = row.bits * slope - row.intercept * shift
+    return (bits[row.mated], bits[~row.mated], row.weight[row.mated], row.weight[~row.mated])
+
+
+def test_what_a_condition_takes_is_given_back_and_others_are_spared():
+    rows = [comparisons(np.random.default_rng(k), lost) for k, lost in enumerate((0.0, 5.0))]
+    effect = fit_condition_effect(rows)
+    assert effect.shift[0] * 12 == pytest.approx(5, abs=1)
+    assert not effect.shift[1:].any()
+    assert not effect.slope[1:].any()
+    fresh = comparisons(np.random.default_rng(9), 5.0)
+    plain = ConditionEffect(np.zeros(UNLIKE), np.zeros(UNLIKE), np.full(UNLIKE, 99.0))
+    assert cost_bits(*told(fresh, effect)) < cost_bits(*told(fresh, plain)) - 0.1
+    assert cost_bits(*told(fresh, effect)) < least_cost_bits(*told(fresh, effect)) + 0.05
+    clean = comparisons(np.random.default_rng(8), 0.0)
+    assert cost_bits(*told(clean, effect)) == cost_bits(*told(clean, plain))
+
+
+def test_a_shared_condition_that_looks_like_a_shared_voice_is_taken_back():
+    generator = np.random.default_rng(3)
+    row = comparisons(generator, -6.0)
+    row = replace(row, unlike=np.tile(np.eye(UNLIKE)[6], (row.bits.size, 1)))
+    assert mean_ratio(*told(row, ConditionEffect(*np.zeros((3, UNLIKE))))[1::2]) > 1.5
+    effect = fit_condition_effect([row])
+    fresh = comparisons(np.random.default_rng(4), -6.0)
+    fresh = replace(fresh, unlike=row.unlike)
+    assert mean_ratio(*told(fresh, effect)[1::2]) < 1.2
+
+
+def test_a_condition_supports_what_its_people_support():
+    generator = np.random.default_rng(5)
+    few, many = (fit_condition_effect([comparisons(generator, 4.0, n)]) for n in (12, 60))
+    assert few.support[0] < many.support[0] < np.log2(1 + 60 * 59 / 2)
+    assert few.support[1] > 100  # of which nothing was heard

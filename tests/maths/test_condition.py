@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from benchmarks.conditions import (
     RATE,
@@ -18,13 +21,16 @@ from benchmarks.conditions import (
 )
 from monitor.maths.condition import (
     ROW,
+    UNLIKE,
     WIDEST_HZ,
     Condition,
     condition_of,
+    degradation,
     describe_second,
     in_common,
     mismatch,
     poor,
+    unlike,
 )
 
 WIDE = "speech/train-clean-5/1898/145715.opus"
@@ -133,3 +139,33 @@ def test_what_templates_have_in_common_is_what_most_have():
     assert in_common([wide, wide, narrow]) == Condition(bandwidth_hz=8000.0, snr_db=40.0)
     assert in_common([wide, None, None]) is None
     assert in_common([]) is None
+
+
+SOUNDS = st.builds(
+    Condition,
+    bandwidth_hz=st.none() | st.floats(1000, 8000),
+    snr_db=st.none() | st.floats(-5, 60),
+    reverberation_seconds=st.none() | st.floats(0.05, 3),
+    clipping=st.just(0.0),
+)
+
+
+@given(SOUNDS, SOUNDS)
+def test_how_stream_and_template_differ(stream, template):
+    one, other = degradation(stream)[None], degradation(template)[None]
+    (there,), (back,) = unlike(one, other)[0], unlike(other, one)[0]
+    assert there.shape == (UNLIKE,)
+    assert (there >= 0).all()
+    assert (there <= 1.2).all()
+    # what a stream lacks that a template has is what the template lacks the other way round
+    assert_array_equal(there[:3], back[3:6])
+    assert_array_equal(there[6:], back[6:])
+    known = ~np.isnan(one[0]) & ~np.isnan(other[0])
+    assert_array_equal((there[:3] + there[6:])[known], one[0][known])
+    assert not there.reshape(3, 3)[:, ~known].any()
+
+
+def test_a_studio_and_what_nobody_described_are_no_degradation():
+    studio = Condition(bandwidth_hz=8000.0, snr_db=45.0, reverberation_seconds=0.15)
+    assert not unlike(degradation(studio)[None], degradation(studio)[None]).any()
+    assert not unlike(degradation(None)[None], degradation(studio)[None]).any()

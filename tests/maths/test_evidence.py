@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 from monitor.errors import UsageError
 from monitor.maths.evidence import (
     MISSES,
+    ConditionEffect,
     bits_among,
     crowd_bits,
     enrolled_share,
@@ -185,3 +186,18 @@ def test_fewer_people_than_are_enrolled(people):
 def test_a_prior_is_a_probability(prior):
     with pytest.raises(UsageError, match="between 0 and 1"):
         enrolled_share(np.zeros(2), prior)
+
+
+@given(st.lists(st.just(0.0) | st.floats(0.01, 1.2), min_size=9, max_size=9), st.integers(0, 99))
+def test_conditions_keep_the_order_of_ratios(q, seed):
+    generator = np.random.default_rng(seed)
+    effect = ConditionEffect(
+        generator.normal(0, 1, 9), generator.normal(0, 1, 9), generator.uniform(0, 12, 9)
+    )
+    shift, slope, support = effect.at(np.array(q))
+    bits = np.sort(generator.normal(0, 9, 20))
+    assert (np.diff(bits * slope + shift) >= 0).all()
+    there = np.array(q) > 0
+    least = (effect.support[there] / np.minimum(np.array(q)[there], 1)).min(initial=np.inf)
+    assert support == pytest.approx(least)
+    assert_allclose(effect.at(np.zeros(9)), [0.0, 1.0, np.inf])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import StoreError
+from monitor.maths.evidence import ConditionEffect
 from monitor.population.population import Population, load_rank_models, save_rank_models
 from monitor.population.rank_model import EvidenceModel, RankModels
 from tests.population.rank_models import evidence_model, some_rank_model
@@ -162,3 +163,22 @@ def test_no_parts_missing():
         with pytest.raises(StoreError):
             RankModels.unpack(header, arrays | {name: arrays[name].astype(int)})
     assert isinstance(next(iter(RankModels.unpack(header, arrays))).evidence, EvidenceModel)
+
+
+def test_what_conditions_do_is_kept_and_refused_where_it_is_none(tmp_path):
+    effect = ConditionEffect(np.linspace(-1, 1, 9), np.linspace(-0.5, 0, 9), np.arange(9.0))
+    plain = with_evidence()
+    rank_model = replace(plain, evidence=replace(plain.evidence, conditions=effect))
+    save_rank_models(tmp_path / "rank_model.npz", RankModels([rank_model]))
+    (again,) = load_rank_models(tmp_path / "rank_model.npz")[0]
+    assert again.evidence is not None
+    found = again.evidence.at_template(20.0).conditions
+    for name in ("shift", "slope", "support"):
+        assert_allclose(getattr(found, name), getattr(effect, name), rtol=1e-6)
+    for bad in (
+        replace(effect, shift=np.full(9, np.nan)),
+        replace(effect, slope=np.zeros(6)),
+        replace(effect, support=np.full(9, -1.0)),
+    ):
+        with pytest.raises(StoreError, match="condition"):
+            replace(plain.evidence, conditions=bad)

@@ -9,9 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.maths.evidence import MISSES
+from monitor.maths.condition import Condition
+from monitor.maths.evidence import MISSES, ConditionEffect
 from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates
-from monitor.population.population import Population
+from monitor.population.population import Population, sound_of
 from monitor.population.rank_model import RankModels
 from monitor.stream.attacker import Attacker, Ratios, ratios_lack
 from monitor.stream.monitor import Monitor
@@ -275,3 +276,54 @@ def test_the_enrolled_as_streams_by_definition():
     ratio = (1 - MISSES) * np.exp(point.intercept[0, 0] + point.slopes[0, 0, 0] * z) + MISSES
     shown = np.minimum(ratio, np.exp2(point.support[0]))
     assert found[7] == pytest.approx(shown[8:].mean(), rel=1e-6)
+
+
+TELEPHONE = Condition(bandwidth_hz=3430.0, snr_db=40.0, reverberation_seconds=0.1)
+STUDIO = Condition(bandwidth_hz=8000.0, snr_db=40.0, reverberation_seconds=0.1)
+
+
+def sounding(whole, own, condition, effect, watched=2):
+    """The ratios of the same people, whose templates sound so."""
+    evidence = replace(own.evidence, conditions=effect)
+    own = replace(own, evidence=evidence)
+    people = [replace(each, sound=sound_of(condition, 20.0)) for each in whole.speakers]
+    heard = type(whole)(people, whole.offsets, whole.features, RankModels([own]),
+                        cohort=whole.cohort)  # fmt: skip
+    return Ratios(heard, own, heard.scoring(), watched)
+
+
+def test_a_telephone_counts_as_telephones_were_seen_to():
+    loosely = {"support": np.full((4, 2), 99.0), "intercept": np.full((41, 4, 2), -6.0)}
+    whole, own, _, plain, totals, scores = made(**loosely)
+    effect = ConditionEffect(np.zeros(9), np.zeros(9), np.full(9, 1e3))
+    effect.shift[[0, 6]] = 0.5, -0.25
+    effect.slope[0] = -0.5
+    seconds, calls = np.full(5, 10.0), [TELEPHONE] * 5
+    before = plain.at(seconds, totals, scores)
+    by_studio = sounding(whole, own, STUDIO, effect)
+    raw, _, _ = by_studio._bits(by_studio.rank_model.at(seconds), totals, scores)
+    raw = np.log2((np.exp2(raw) - MISSES) / (1 - MISSES))
+    point = by_studio._effect(by_studio.rank_model.at(seconds), calls)
+    found = by_studio._bits(by_studio.rank_model.at(seconds), totals, scores, point)[0]
+    wanted = 0.5 * raw + 0.5 * 6.0 / np.log(2)
+    assert_allclose(found, np.log2((1 - MISSES) * np.exp2(wanted) + MISSES), rtol=1e-6)
+    # where nothing is known, or both are a studio's, nothing changes
+    for sounds in ([], [None] * 5, [STUDIO] * 5):
+        assert_array_equal(by_studio.at(seconds, totals, scores, sounds).bits, before.bits)
+    shared = sounding(whole, own, TELEPHONE, effect).at(seconds, totals, scores, calls)
+    for lowered, was in zip(shared.watched, before.watched, strict=True):
+        assert lowered.value <= was.value
+        assert lowered.low <= lowered.value <= lowered.high
+
+
+def test_no_more_than_what_the_conditions_support():
+    loosely = {"support": np.full((4, 2), 99.0)}
+    whole, own, _, _, totals, scores = made(**loosely)
+    effect = ConditionEffect(np.zeros(9), np.zeros(9), np.full(9, 1.5))
+    ratios, seconds = sounding(whole, own, STUDIO, effect), np.full(5, 10.0)
+    free = ratios.at(seconds, totals, scores, [STUDIO] * 5)
+    held = ratios.at(seconds, totals, scores, [TELEPHONE] * 5)
+    assert free.bits.max() > 1.5
+    assert (held.bits.max(axis=1) <= 1.5 + 1e-12).all()
+    assert_allclose(held.support, 1.5, rtol=0.02)
+    assert_array_equal(held.at_least, free.bits[:, 2] > held.support)
