@@ -146,6 +146,21 @@ class AttackResults:
         found = (r for r in self.rows if r.method == method and attacker in (None, r.attacker))
         return max(found, key=lambda row: row.bits, default=None)
 
+    def undertrained(self) -> dict[str, tuple[AttackRow, AttackRow]]:
+        """Attackers who learn less of unprotected speech than another one does, beyond its limits.
+
+        By name: what they learn there, and what is learnt there. Such an attacker knows too little
+        for its figure on a method to be a measure of that method.
+        """
+        best = self.strongest(CLEAR)
+        least = None if best is None else best.figures[BITS].low
+        if best is None or least is None:
+            return {}
+        found = {name: self.strongest(CLEAR, name) for name in self.settings.attackers}
+        return {
+            name: (row, best) for name, row in found.items() if row is not None and row.bits < least
+        }
+
     def ranking(self) -> list[AttackRow]:
         """The strongest attack on each method, the method that discloses most first."""
         found = [self.strongest(method) for method in self.settings.methods]
@@ -269,6 +284,11 @@ def caveats(results: AttackResults) -> list[str]:
             "model of "
             "clear speech: an attacker with a background of protected speech weighs them better."
         )
+    said += [
+        f"{name} is undertrained: {said_bits(row)} of unprotected speech, where {said_bits(best)} "
+        f"are there ({way_of(best)}); of what is protected it says too little as well."
+        for name, (row, best) in results.undertrained().items()
+    ]
     said += _weaker_joints(results)
     denied = [row for row in rows if _denied(row)]
     if denied:
@@ -625,6 +645,7 @@ def results_json(results: AttackResults) -> str:
         ],
         "measured": {m: _figures({f.key: f for f in fs}) for m, fs in results.measured.items()},
         "attributes": {name: list(rows) for name, rows in results.attributes.items()},
+        "undertrained": [*results.undertrained()],
         "notes": [*results.notes, *caveats(results)],
         "problems": list(results.problems),
     }

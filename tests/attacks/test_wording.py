@@ -112,3 +112,15 @@ def test_a_calibration_that_contradicts_the_ranks_is_told():
     assert "none, ignorant, voice" in told
     assert "16 readers" in told
     assert not any("ALID" in line for line in caveats(results([read(2.6)])))
+
+
+def test_an_attacker_who_does_not_even_know_clear_voices_is_undertrained():
+    rows = [row("none", "ignorant", 3.5), row("none", "semi-informed", 2.0),
+            row("mcadams:0.8", "semi-informed", 1.5)]  # fmt: skip
+    found = results(rows, attackers=("ignorant", "semi-informed"))
+    assert list(found.undertrained()) == ["semi-informed"]
+    assert any("semi-informed is undertrained: 2.00 bits" in line for line in caveats(found))
+    rows[1] = row("none", "semi-informed", 3.2)  # within the limits of what is there
+    found = results(rows, attackers=("ignorant", "semi-informed"))
+    assert not found.undertrained()
+    assert not any("undertrained" in line for line in caveats(found))
