@@ -498,7 +498,10 @@ _WORDS: Mapping[str, Callable[[float], str]] = {
 
 
 def mismatch_in_words(
-    which: Sequence[str], stream: Mapping[str, Any], templates: Mapping[str, Any]
+    which: Sequence[str],
+    stream: Mapping[str, Any],
+    templates: Mapping[str, Any],
+    matching: float | None = None,
 ) -> str:
     """That a stream does not sound as the templates do, and what follows.
 
@@ -506,6 +509,7 @@ def mismatch_in_words(
         which: keys of the figures that differ.
         stream: its ``conditions``.
         templates: theirs.
+        matching: bits that templates of the stream's sound read of 10 s of speech on average.
 
     Example:
         >>> print(mismatch_in_words(["bandwidth_hz"], {"bandwidth_hz": 3600.0, "snr_db": 40.0},
@@ -517,7 +521,10 @@ more than these bits: low bits are no safety here
         condition_in_words({name: each[name] for name in which}) or "not clipped"
         for each in (stream, templates)
     )
-    return f"{mine}, the templates: {theirs}; {_INFORMED}: {CAVEAT}"
+    informed = _INFORMED
+    if matching is not None:
+        informed = f"templates of such sound read {matching:.1f} bits of 10 s on average"
+    return f"{mine}, the templates: {theirs}; {informed}: {CAVEAT}"
 
 
 def poor_in_words(which: Sequence[str], stream: Mapping[str, Any]) -> str:

@@ -60,6 +60,8 @@ from monitor.stream.reading import (
 )
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
+MATCHING_SECONDS = 10.0
+"""Of speech, at which a notice tells what templates of the stream's own sound would say."""
 _EXAMPLE_SECONDS = 30.0
 """Length of the test, of speech, by which a notice tells what longer templates would say."""
 
@@ -775,6 +777,30 @@ class Attacker:
         """The most bits of evidence that calibration can support; None where there is none."""
         ratios = self.joint.ratios
         return None if ratios is None else float(ratios.rank_model.support.max())
+
+    def matching_bits(self, condition: Condition) -> float | None:
+        """Mean evidence of a voice's first 10 s where the templates sound as the stream does.
+
+        Bits; None where calibration says nothing of that length.
+        """
+        ratios, model = self.joint.ratios, self.evidence_model
+        cells = [] if model is None else [r for r in model.rows if "evidence_bits" in r]
+        if ratios is None or not cells:
+            return None
+        cell = min(
+            cells,
+            key=lambda row: (
+                abs(np.log(row["T"] / MATCHING_SECONDS)),
+                abs(np.log(row["D"] / self.scoring.seconds)),
+            ),
+        )
+        bits, effect = float(cell["evidence_bits"]), ratios.rank_model.conditions
+        if effect is None:
+            return bits
+        sound = degradation(condition)[None]
+        shift, slope, support = (float(each[0, 0]) for each in effect.at(unlike(sound, sound)))
+        intercept = ratios.rank_model.at(np.array([cell["T"]])).intercept[0, 0] / np.log(2.0)
+        return min(bits * slope + max(-float(intercept), 0.0) * shift, support)
 
     def contradiction(self, population: Population, most: int = 300) -> tuple[float, float]:
         """Whether those enrolled contradict the ratios: an e-value, and their mean ratio.

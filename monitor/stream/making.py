@@ -38,14 +38,19 @@ class StreamConditions:
 
     Args:
         templates: what they sound like; None where nobody knows.
+        matching: what templates that sound so would say on average, bits, as far as it is known.
 
     Attributes:
         now: of all seconds so far; None until one was described.
         differs: figures in which the stream is unlike the templates, or bad in itself.
     """
 
-    def __init__(self, templates: Condition | None) -> None:
-        self.templates = templates
+    def __init__(
+        self,
+        templates: Condition | None,
+        matching: Callable[[Condition], float | None] = lambda _: None,
+    ) -> None:
+        self.templates, self._matching = templates, matching
         self.now: Condition | None = None
         self.differs: tuple[str, ...] = ()
         self._waiting: list[tuple[int, AnyArray]] = []
@@ -108,9 +113,11 @@ class StreamConditions:
         self._noticed.update(fresh)
         told = [name for name in fresh if name in unlike]
         if told and self.templates is not None:
-            text = mismatch_in_words(told, self.now.record(), self.templates.record())
+            matching = self._matching(self.now)
+            text = mismatch_in_words(told, self.now.record(), self.templates.record(), matching)
             both = {"stream": self.now.record(), "templates": self.templates.record()}
-            yield Notice("conditions differ", text, fields={"figures": told, **both})
+            fields = {"figures": told, **both, "matching_bits": matching}
+            yield Notice("conditions differ", text, fields=fields)
         if rest := [name for name in fresh if name in bad]:
             now = self.now.record()
             yield Notice("poor sound", poor_in_words(rest, now), fields={"figures": rest, **now})

@@ -448,7 +448,9 @@ class Monitor:
             self._stretches = VoiceStretches(self._accumulator.heard)
         # where the evidence begins afresh nothing adds up over recordings
         self.recordings = Recordings(None if self._turns.afresh else partial(unlike, specs))
-        self.conditions = StreamConditions(self.population.condition(self.watch))
+        self.conditions = StreamConditions(
+            self.population.condition(self.watch), lambda now: self.attacker.matching_bits(now)
+        )
 
     def _begin_again(self) -> None:
         """Begin with what the stream was to begin with."""

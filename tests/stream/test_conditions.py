@@ -78,6 +78,8 @@ def test_another_sound_than_the_templates_is_noticed_in_the_run(
     assert notices[0].kind == "conditions differ"
     assert 3 < notices[0].seconds < 15
     assert notices[0].fields["stream"][figure] is not None
+    assert 0 < notices[0].fields["matching_bits"] < 10  # of pitch
+    assert f"{notices[0].fields['matching_bits']:.1f} bits" in notices[0].text
     before = [r for r in readings if r.seconds < notices[0].seconds]
     after = [r for r in readings if r.seconds >= notices[0].seconds]
     assert not any(r.differs for r in before)
