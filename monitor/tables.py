@@ -264,6 +264,8 @@ def columns_of(
     found: list[Column] = []
     for key in READING.keys:
         schema = next(iter(key.properties.values()))
+        if key.name in ("label", "watch") and not any(key.name in each for each in readings):
+            continue
         if key.name == "features":
             parts = schema["additionalProperties"]["properties"]
             found += [c for name in features for c in _columns(key, parts, f"{name}.")]
@@ -368,7 +370,10 @@ class Readings(Sequence[Mapping[str, Any]]):
             posterior: with those of everybody whom a reading names (``posterior.NAME``).
         """
         own = columns_of(self._records, posterior=posterior)
-        return (*OF_THE_RUN, *own) if any("run" in each for each in self._records) else own
+        if not any("run" in each for each in self._records):
+            return own
+        said = {column.name for column in OF_THE_RUN}
+        return (*OF_THE_RUN, *(column for column in own if column.name not in said))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Cells by the name of their column; what a reading does not have is missing."""

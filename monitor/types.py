@@ -92,6 +92,7 @@ NOTICE_KINDS: Mapping[str, str] = {
     "repeated": "what is heard was heard before in this stream, and tells nothing new",
     "channels differ": "the channels that are mixed hold different speech",
     "channels cancel": "the mean of the channels is far weaker than each of them",
+    "turns": "what is not as it should be in who speaks when",
     "no speech": "nobody speaks in a recording",
     "another person": "a recording sounds like another person than those before it",
 }
@@ -192,6 +193,8 @@ class Alert:
     false_alarms: Mapping[str, Any] | None = None
     change: Mapping[str, Any] | None = None
     recording: str | None = None
+    label: str | None = None
+    watch: str | None = None
 
     @property
     def code(self) -> str:
@@ -206,7 +209,7 @@ class Alert:
             found["least_speech_seconds"] = self.least_speech_seconds
         if self.kind == "forecast":
             found["seconds_left"] = self.seconds_left
-        for name in ("false_alarms", "change", "recording"):
+        for name in ("false_alarms", "change", "recording", "label", "watch"):
             if (value := getattr(self, name)) is not None:
                 found[name] = value
         return found

@@ -193,6 +193,7 @@ _ALERTS = list_of(
     )
 )
 _BYSTANDERS = object_of(above=_SHARE, people=COUNT)
+_PEOPLE = list_of(object_of(label=TEXT, seconds=MAYBE_SECONDS))
 
 START = Record(
     "start",
@@ -359,6 +360,14 @@ START = Record(
             required=False,
         ),
         Key(
+            "people",
+            _PEOPLE,
+            "only of several [people](people.md): the `label` of each, and its `seconds` alone "
+            "by the turns, or null",
+            required=False,
+        ),
+        Key("watched", TEXTS, "only where several are watched", required=False),
+        Key(
             "transcripts",
             TRANSCRIPTS_START,
             "only with words (`--transcript`): of each `recording` the `transcript` beside it, how "
@@ -374,6 +383,8 @@ START = Record(
 
 _CERTAIN = {**PROBABILITY, "type": "number"}
 _ONE_IN = {"type": ["number", "null"], "minimum": 0, "maximum": MOST}
+LABEL = Key("label", TEXT, "only of several people side by side: whose", sparse=True)
+WATCH = Key("watch", TEXT, "only where several are watched: whom", sparse=True)
 BYSTANDERS = list_of(object_of(name=TEXT, probability=_CERTAIN, people=COUNT))
 OPEN_CHANGE = object_of(since_seconds=SECONDS, features=TEXTS)
 _AMONG = {
@@ -656,5 +667,7 @@ READING = Record(
             "figures are measured, with the attackers that were tried",
             sparse=True,
         ),
+        LABEL,
+        WATCH,
     ),
 )

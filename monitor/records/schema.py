@@ -17,9 +17,11 @@ from monitor.records.keys import (
     DIFFERS,
     FIGURE,
     FLAG,
+    HEADLINES,
     MAYBE_SECONDS,
     MAYBE_TEXT,
     NUMBER,
+    PROBABILITY,
     SECONDS,
     TEXT,
     TEXTS,
@@ -27,17 +29,21 @@ from monitor.records.keys import (
     VALUE,
     Key,
     Record,
+    limits,
     misfit,
+    object_of,
 )
 from monitor.records.reading import (
     BYSTANDERS,
     DISCLOSURE_DELAY,
     FALSE_ALARMS,
+    LABEL,
     OPEN_CHANGE,
     READING,
     SCHEMA_VERSION,
     START,
     TRANSCRIPTS_END,
+    WATCH,
 )
 from monitor.safe_text import file_name, printable
 from monitor.types import GAP_REASONS, NOTICE_KINDS
@@ -62,6 +68,7 @@ GAP = Record(
         ),
         Key("recording", TEXT, "which recording"),
         Key("detail", TEXT, "one line for a person"),
+        LABEL,
     ),
 )
 
@@ -82,6 +89,7 @@ NOTICE = Record(
             '`"warning"` where figures may mislead, else `"info"`',
         ),
         Key("fields", {"type": "object"}, "the figures behind it, by name"),
+        LABEL,
     ),
 )
 
@@ -117,6 +125,7 @@ CHANGE = Record(
             "are those under it: the level that says so, and since then",
             required=False,
         ),
+        LABEL,
     ),
 )
 
@@ -173,6 +182,8 @@ ALERT = Record(
             "is none any more",
             required=False,
         ),
+        LABEL,
+        WATCH,
     ),
 )
 
@@ -195,6 +206,26 @@ CROSSING = Record(
     ),
 )
 
+
+_PERSON = object_of(
+    label=TEXT,
+    person=MAYBE_TEXT,
+    probability=PROBABILITY,
+    enrolled=PROBABILITY,
+    seconds=MAYBE_SECONDS,
+    overlap_seconds=MAYBE_SECONDS,
+    speech=SECONDS,
+    watch=MAYBE_TEXT,
+    **limits("bits"),
+    headline={"enum": [*HEADLINES, None]},
+    at_least={"type": ["boolean", "null"]},
+    peak_bits=FIGURE,
+    purity=PROBABILITY,
+    changes=COUNT,
+    alerts=COUNT,
+    first_alert_seconds=MAYBE_SECONDS,
+    differs=DIFFERS,
+)
 
 # --- The last record of a run: what it came to, and whether anything was lost.
 
@@ -246,6 +277,20 @@ END = Record(
             "bystanders",
             BYSTANDERS,
             "only with `--bystanders`: each of them with the largest `probability` of the run",
+            required=False,
+        ),
+        Key(
+            "people",
+            {"type": "array", "items": _PERSON},
+            "only of several [people](people.md), a row each: who it most probably is (`person`, "
+            "null: nobody enrolled) and how probable that is, `seconds` alone by the turns, and "
+            "the figures of the last reading. The run's own `bits` are then the largest",
+            required=False,
+        ),
+        Key(
+            "overlap_seconds",
+            MAYBE_SECONDS,
+            "only of several people: seconds in which more than one speaks, which count for nobody",
             required=False,
         ),
         Key(

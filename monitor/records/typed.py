@@ -170,3 +170,5 @@ class ReadingRecord(TypedDict):
     differs: NotRequired[list[str]]
     lag: NotRequired[float]
     declared: NotRequired[DeclaredRecord]
+    label: NotRequired[str]
+    watch: NotRequired[str]

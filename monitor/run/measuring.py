@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,11 @@ from monitor.run.run import Run
 from monitor.safe_text import printable
 from monitor.sinks.summary import bits_now, limits_in_words
 from monitor.sources.base import Samples
+from monitor.sources.people import Diarised, PerChannel
+from monitor.sources.registry import open_source
 from monitor.stream.monitor import Monitor
 from monitor.tables import Readings
+from monitor.transcripts.turns import Turn, Turns
 from monitor.types import AnyArray, Notice
 
 if TYPE_CHECKING:
@@ -49,6 +53,14 @@ class Measurement:
         lost: gaps of the recording that could not be heard.
         notices: what a person should know beside the figures.
         records: the run, as docs/records.md has it; its JSON lines hold the same.
+        people: of a recording of several people, each one's own; the figures of the whole are then
+            left out.
+        label: of one of several people, what the turns call the voice.
+        person, probability: whom of the enrolled it is matched to, None for nobody of them, and how
+            probable that is; ``enrolled``: that it is anybody of them, None where nobody can tell.
+        overlap_seconds: in which somebody else speaks too, which are left out.
+        purity: the share of the speech that is more like the rest of this label than like any other
+            (`monitor.stream.people.Person`).
     """
 
     recording: str
@@ -82,14 +94,35 @@ class Measurement:
     lost: int = 0
     notices: tuple[Notice, ...] = ()
     records: Sequence[Mapping[str, Any]] = field(default=(), compare=False)
+    people: tuple[Measurement, ...] = ()
+    label: str | None = None
+    person: str | None = None
+    probability: float | None = None
+    enrolled: float | None = None
+    overlap_seconds: float | None = None
+    purity: float | None = None
 
     @classmethod
     def of(cls, records: Sequence[Mapping[str, Any]], notices: Sequence[Notice]) -> Measurement:
         """Of a run that is over, by all its records, from ``start`` to ``end``, and its notices."""
-        start = records[0]
+        start, end = records[0], records[-1]
+        if "people" in end:
+            return cls(
+                recording=", ".join(start["recordings"]),
+                watch=start["watch"],
+                speakers=start["speakers"],
+                seconds=end["seconds"],
+                speech=end["speech"],
+                ceiling=start["ceiling"],
+                overlap_seconds=end["overlap_seconds"],
+                lost=end["gaps"],
+                notices=tuple(notices),
+                records=tuple(records),
+                people=tuple(cls._of_person(row, records, notices) for row in end["people"]),
+            )
         readings = [record for record in records if record["type"] == "reading"]
         last = readings[-1] if readings else {}
-        own = {each.name for each in fields(cls)} - {"recording", "notices", "records"}
+        own = {each.name for each in fields(cls)} - {"recording", "watch", "notices", "records"}
         figures = {"ceiling": start["ceiling"]} | {n: last[n] for n in own & last.keys()}
         return cls(
             recording=", ".join(start["recordings"]),
@@ -100,6 +133,28 @@ class Measurement:
             records=tuple(records),
             **figures,
         )
+
+    @classmethod
+    def _of_person(
+        cls,
+        row: Mapping[str, Any],
+        records: Sequence[Mapping[str, Any]],
+        notices: Sequence[Notice],
+    ) -> Measurement:
+        """Of one row of the ``end`` record, by what was said of this person alone."""
+        start, label = records[0], row["label"]
+        several = "watched" in start
+        own = [
+            record
+            for record in records
+            if record.get("label") == label
+            and (not several or record.get("watch") in (None, row["watch"]))
+        ]
+        begun = {**start, "watch": row["watch"]} if several else start
+        told = [notice for notice in notices if str(notice).startswith(f"{printable(label)}: ")]
+        found = cls.of([begun, *own], told)
+        names = ("person", "probability", "enrolled", "overlap_seconds", "purity")
+        return replace(found, label=label, **{name: row[name] for name in names})
 
     @property
     def readings(self) -> Readings:
@@ -123,7 +178,11 @@ class Measurement:
         return plot_run(self.records, Path(path), title=title)
 
     def __str__(self) -> str:
-        name = printable(self.recording)
+        if self.people:
+            return "\n".join(map(str, self.people))
+        name = printable(self.recording if self.label is None else self.label)
+        if self.person is not None and self.probability is not None:
+            name += f", {printable(self.person)} by {self.probability:.0%}"
         if not self.speech:
             return f"{name}: no speech in {clock_time(self.seconds)} of audio, and so no figure."
         last = self.readings[-1]
@@ -176,8 +235,10 @@ def measure(
     *,
     rate: int | None = None,
     population: Population | str | os.PathLike[str] | None = None,
-    watch: str | None = None,
+    watch: str | Sequence[str] | None = None,
     features: Sequence[str | Feature | FeatureSpec] | None = None,
+    turns: Turns | Iterable[Turn] | str | os.PathLike[str] | None = None,
+    per_channel: bool = False,
     among: Sequence[float] | None = None,
     step_seconds: float = 1.0,
     channel: int | None = None,
@@ -195,7 +256,10 @@ def measure(
         rate: samples per second, of an array of samples.
         population: the people to tell the voice from, or their file; None: the shipped readers.
         watch: the enrolled speaker to follow; None asks how sure an attacker would be of anybody.
+            Several where the recording is of several people.
         features: as of `Monitor`; None takes what ready-made frames hold.
+        turns: who speaks when, in a recording of several people (`monitor.sources.Diarised`).
+        per_channel: whether there is a person on each channel (`monitor.sources.PerChannel`).
         among: as of `Monitor`.
         step_seconds: as of `Monitor`.
         channel: as of `Monitor`.
@@ -232,12 +296,17 @@ def measure(
     elif not isinstance(people, Population):
         people = Population.load(Path(people))
 
-    def made(source: Source) -> Monitor:
+    if turns is not None and per_channel:
+        raise UsageError("people are told apart by turns or by channel: give one")
+    if turns is not None or per_channel:
+        recording = _split(recording, turns)
+
+    def made(source: Source, watched: str | None) -> Monitor:
         return Monitor.for_source(
             source,
             people,
             features,
-            watch,
+            watched,
             among=among,
             step_seconds=step_seconds,
             channel=channel,
@@ -245,6 +314,17 @@ def measure(
             setup=setup,
         )
 
-    with Run(recording, made, protect=protect, allow_overlap=allow_overlap, jobs=jobs) as run:
+    names: Sequence[str | None] = [watch] if watch is None or isinstance(watch, str) else watch
+    each = [partial(made, watched=name) for name in names or [None]]
+    with Run(recording, each, protect=protect, allow_overlap=allow_overlap, jobs=jobs) as run:
         records = [event.record() for event in run]
         return Measurement.of(records, run.notices)
+
+
+def _split(
+    recording: Source | str | os.PathLike[str],
+    turns: Turns | Iterable[Turn] | str | os.PathLike[str] | None,
+) -> Source:
+    """The recording, split by turns or, without any, by channel."""
+    source = open_source(recording) if isinstance(recording, str | os.PathLike) else recording
+    return PerChannel(source) if turns is None else Diarised(source, turns)

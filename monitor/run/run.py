@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,11 +34,14 @@ from monitor.protocols import (
 )
 from monitor.records.reading import declared_record
 from monitor.run.protection import ProtectedSide, Protection
+from monitor.safe_text import printable
 from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
+from monitor.sources.people import SplitSource
 from monitor.sources.registry import missing_members, open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.notices import NoticeEvent, log_notices, recording_notices, setup_notices
+from monitor.stream.people import Person, SideBySide
 from monitor.stream.reading import Reading
 from monitor.stream.records import (
     RunTotals,
@@ -276,6 +280,7 @@ CHECKPOINT_SECONDS = 1.0
 _NOT_OPENED = "a Run is opened by a with statement: with Run(...) as run"
 _CLOSED = "this Run is closed: make another one; its log, if it has one, holds its records"
 Name: TypeAlias = "str | os.PathLike[str]"
+Made: TypeAlias = "Monitor | Callable[[Source], Monitor]"
 RunEvent: TypeAlias = "RunStart | Event | Alert | LevelReached | RunEnd"
 Until: TypeAlias = Callable[[Alert], bool]
 
@@ -295,6 +300,11 @@ class Run(Managed):
     A live source is stopped by `stop`, its readings say how late they came (``lag``), and its
     slowest feature hears less where the machine cannot keep up.
 
+    A source that is split by person (`monitor.sources.Diarised`, `monitor.sources.PerChannel`) is
+    heard by a monitor a person, side by side; every event then has a ``label``, rules are asked
+    about each person by themselves, and the ``end`` record has a row for each. Such a run goes with
+    no ledger and no anonymiser, and is not resumed.
+
     With an anonymiser the voice is heard twice, as it is and protected, on one clock. Everything in
     a reading is of the clear voice but for what stands under ``protected``; rules name that side,
     as ``protected.bits``. ``crossing`` records tell when either side has reached round numbers of
@@ -303,7 +313,8 @@ class Run(Managed):
     Args:
         source: what to hear: a source, the name of one (`monitor.sources.open_source`), or a
             function that opens one. The run closes it.
-        monitor: fresh; or a function that makes one for the opened source.
+        monitor: fresh; or a function that makes one for the opened source. Where the source is
+            split by person, several that differ in whom they watch are heard side by side.
         rules: alert rules; or a function that makes them for the monitor.
         actions: what alerts do. What they fail at is told in the ``end`` record, and stops nothing.
         sinks: get every record. An iterator of actions or sinks is asked for them on entering.
@@ -327,6 +338,7 @@ class Run(Managed):
         start: the ``start`` record.
         notices: what a person should know beside the figures, so far.
         totals: counts so far, and in the end what a person should know.
+        people: where the source is split by person, everybody in it, at the end.
 
     Raises:
         MonitorError: on entering: something does not fit, or cannot be opened.
@@ -348,7 +360,7 @@ class Run(Managed):
     def __init__(
         self,
         source: Source | Name | Callable[[], Source],
-        monitor: Monitor | Callable[[Source], Monitor],
+        monitor: Made | Sequence[Made],
         *,
         rules: Iterable[AlertRule] | Callable[[Monitor], Iterable[AlertRule]] = (),
         actions: Iterable[AlertAction] = (),
@@ -378,6 +390,10 @@ class Run(Managed):
         self._side: ProtectedSide | None = None
         self._crossings: Crossings | None = None
         self._promised: Promised | None = None
+        self._split: SideBySide | None = None
+        self._rules_of: dict[tuple[str, str | None], list[ExplainedRule]] = {}
+        self._raised: dict[str, list[float]] = {}  # by label, seconds of alerts
+        self.people: list[Person] = []
         self.phase = "made"
         self._stopped = self._goes_on = False
         self._events: Generator[RunEvent] | None = None
@@ -416,10 +432,14 @@ class Run(Managed):
         for sink in sinks:
             self.sinks.append(sink)
         self.source = _opened(source)
-        self.monitor = monitor(self.source) if callable(monitor) else monitor
-        if self.monitor.phase != "opened":
-            raise UsageError("this Monitor has heard another stream: give the Run a fresh one")
-        self.monitor.fit_to(self.source, allow_overlap=self._allow_overlap)
+        each = monitor if isinstance(monitor, Sequence) else [monitor]
+        monitors = [one(self.source) if callable(one) else one for one in each]
+        self.monitor = monitors[0]
+        for one in monitors:
+            if one.phase != "opened":
+                raise UsageError("this Monitor has heard another stream: give the Run a fresh one")
+            one.fit_to(self.source, allow_overlap=self._allow_overlap)
+        self._open_people(monitors)
         if self._protect is not None:
             self._side = self._protect.side(
                 self.monitor, self.source, allow_overlap=self._allow_overlap
@@ -434,6 +454,9 @@ class Run(Managed):
         start = start_record(self.monitor, self._labels)
         start |= transcripts_record(self.source, self._labels)
         self.notices = [*setup_notices(self.monitor), *self._of_words()]
+        if self._split is not None:
+            start |= self._split.start_record()
+            self.notices += self._split.notices()
         if self._side is not None:
             start["protected"] = self._side.record()
             self.notices += self._side.notices()
@@ -450,7 +473,9 @@ class Run(Managed):
             self._session = self._ledger_file.session(self.monitor, known, resume=self._resumed)
             self._stack.callback(self._session.close)
             self.actions.append(self._session)
-        if self._log is not None and self._log.plain:
+        if self._split is not None:
+            pass  # it is heard in one go
+        elif self._log is not None and self._log.plain:
             self._open_checkpoint(start)
         elif self._unfinished is not None:
             self._open_unfinished(self._unfinished, start)
@@ -459,6 +484,24 @@ class Run(Managed):
             self.notices += self._session.notices
         self.start = {**start, "notices": [str(notice) for notice in self.notices]}
         self.notices += self.monitor.noticed  # before it was stopped
+
+    def _open_people(self, monitors: Sequence[Monitor]) -> None:
+        """Set up a monitor a person, where the source is split."""
+        if not isinstance(self.source, SplitSource):
+            if len(monitors) > 1:
+                raise UsageError(
+                    "several are watched where a recording is split by person (sources.Diarised, "
+                    "sources.PerChannel); give one Monitor"
+                )
+            return
+        if self._ledger_file is not None or self._protect is not None:
+            what = "a ledger" if self._protect is None else "an anonymiser"
+            raise UsageError(f"{what} goes with one voice, not with a recording split by person")
+        if self._resumed:
+            raise UsageError(
+                Message("a run of several people is heard in one go: leave out ", _RESUME)
+            )
+        self._split = SideBySide(self.source, monitors)
 
     def _open_checkpoint(self, start: Mapping[str, Any]) -> None:
         assert self._log is not None
@@ -622,10 +665,12 @@ class Run(Managed):
         saved, every = -math.inf, CHECKPOINT_SECONDS  # the first reading can be resumed from
         if self._unfinished is not None:
             saved, every = self._clock(), self._unfinished.every_seconds
-        for event in self._hearing.listen(self._prepared()):
+        for event in self._heard():
             if isinstance(event, NoticeEvent):
                 self._note(event.notice)
-            given = placed(event, self._labels, self.monitor.on_change)
+            given = event
+            if self._split is None:
+                given = placed(event, self._labels, self.monitor.on_change)
             if isinstance(given, Reading):
                 if live is not None:
                     given = replace(given, lag=live.behind_seconds(given.seconds))
@@ -642,6 +687,11 @@ class Run(Managed):
                 saved = self._clock()
         yield from self._end(ended_by)
         self.phase = "ended"
+
+    def _heard(self) -> Iterator[Event]:
+        if self._split is not None and isinstance(self.source, SplitSource):
+            return self._split.listen(self.source)
+        return self._hearing.listen(self._prepared())
 
     def _prepared(self) -> Source:
         from monitor.run.pace import heard_ahead, shedding_load  # libraries of audio
@@ -670,13 +720,27 @@ class Run(Managed):
         record = event.record()
         where = self._labels[recording] if recording < len(self._labels) else ""
         happened: list[RunEvent] = [event]
-        for rule in self.rules:
-            happened += [replace(alert, recording=where) for alert in rule.update(record)]
+        label, watch = getattr(event, "label", None), getattr(event, "watch", None)
+        for rule in self._asked(label, watch):
+            alerts = [
+                replace(alert, recording=where, label=label, watch=watch)
+                for alert in rule.update(record)
+            ]
+            happened += alerts
+            if label is not None:
+                raised = [alert.seconds for alert in alerts if alert.code == "alert.raised"]
+                self._raised.setdefault(label, []).extend(raised)
         if self._crossings is not None:
             happened += self._crossings.update(record)
         for each in happened:
             self._write(record if each is event else each.record())
             yield each
+
+    def _asked(self, label: str | None, watch: str | None) -> list[ExplainedRule]:
+        """The rules of one stream; each person has their own, which begin where all others do."""
+        if label is None:
+            return self.rules
+        return self._rules_of.setdefault((label, watch), deepcopy(self.rules))
 
     def _write(self, record: Mapping[str, Any]) -> None:
         self.totals.count(record)
@@ -708,9 +772,13 @@ class Run(Managed):
     def _end(self, ended_by: str | None) -> Iterator[RunEvent]:
         totals = self.totals
         totals.failures = [line for action in self.actions for line in action.drain()]
-        totals.undecided = [line for rule in self.rules if (line := rule.undecided)]
+        totals.undecided = self._undecided()
         heard = self.totals.readings or ended_by is None  # else it was over at second 0
-        ended = recording_notices(self.monitor, self._labels) if heard else []
+        if self._split is not None:
+            self.people = self._split.found()
+            ended = self._split.ended()
+        else:
+            ended = recording_notices(self.monitor, self._labels) if heard else []
         transcripts = {}
         if self.monitor.coverage is not None:
             found = self.monitor.coverage.found()
@@ -722,6 +790,8 @@ class Run(Managed):
             self.monitor, self._labels, complete=totals.gaps == 0, stopped=ended_by, notices=ended
         )
         end |= transcripts
+        if self._split is not None:
+            end |= self._split.end_record(self.people, self._raised)
         if self._crossings is not None:
             end["disclosure_delay"] = self._crossings.table
         yield from self._give(RunEnd(end))
@@ -729,6 +799,16 @@ class Run(Managed):
             if self._log is not None:
                 self._log.flush()
             self._saves.remove()
+
+    def _undecided(self) -> list[str]:
+        if self._split is None:
+            return [line for rule in self.rules if (line := rule.undecided)]
+        return [
+            f"{printable(label)}: {line}"
+            for (label, _), rules in self._rules_of.items()
+            for rule in rules
+            if (line := rule.undecided)
+        ]
 
     def close(self) -> None:
         """Close everything: sinks, ledger, source, actions, log; may be called twice."""

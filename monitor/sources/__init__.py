@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from monitor.sources.file import File
     from monitor.sources.frames import FramesFile, read_frames, write_frames
     from monitor.sources.microphone import AudioQueue, Microphone
+    from monitor.sources.people import Diarised, PerChannel, SplitSource
     from monitor.sources.pipe import Pipe
     from monitor.sources.registry import open_live_source, open_source, register
 
@@ -21,12 +22,15 @@ __all__ = [
     "BaseSource",
     "Beside",
     "Chain",
+    "Diarised",
     "File",
     "FramesFile",
     "Microphone",
     "Paced",
+    "PerChannel",
     "Pipe",
     "Samples",
+    "SplitSource",
     "open_live_source",
     "open_source",
     "read_frames",
@@ -41,6 +45,7 @@ _HOMES = {
     "file": "File",
     "frames": "FramesFile read_frames write_frames",
     "microphone": "AudioQueue Microphone",
+    "people": "Diarised PerChannel SplitSource",
     "pipe": "Pipe",
     "registry": "open_live_source open_source register",
 }

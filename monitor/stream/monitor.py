@@ -310,6 +310,7 @@ class Monitor:
         self._weigh_in(session or "cross")
         own = [each for each in features if not isinstance(each, str)]
         self.front_end = FrontEnd(population, self.features, own, setup)
+        self._own_features = own
         self._words_come = False
         self._every = settings.step_ticks
         self.step_seconds = self._every / TICKS_PER_SECOND
@@ -481,6 +482,22 @@ class Monitor:
         made._told = told = CopiedTurns(self.on_change)
         made._begin()
         return made, told
+
+    def another(self) -> Monitor:
+        """A fresh monitor of another voice in the same recording, with all that was prepared.
+
+        Raises:
+            UsageError: features are objects of one's own, which cannot hear two voices.
+        """
+        if not self.front_end.by_name:
+            raise UsageError("features of one's own hear one voice: name features that are known")
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made.front_end = FrontEnd(
+            self.population, self.features, self._own_features, self.front_end.setup
+        )
+        made._begin()
+        return made
 
     def begin_with(self, heard: HeardTotals, peak_bits: float = 0.0) -> None:
         """Start from the sums of earlier streams of the same voice: T and the bits go on there.
@@ -678,6 +695,10 @@ class Monitor:
         finally:  # one that is left in the middle may be gone on with by `push`
             self._of_source = False
 
+    def take(self, item: Item | None) -> Iterator[Event]:
+        """As `listen`, of one more item; None ends the stream."""
+        return self._end() if item is None else self._push(item)
+
     def push(self, block: Block | Frames | Words | Tracks) -> list[Reading]:
         """Hear one more block, of any length, or what lies beside it: in time, before it.
 
@@ -748,15 +769,19 @@ class Monitor:
         if self._hearing is None:
             if self._accumulator.arrived:
                 raise UsageError(_TWO_CLOCKS)
-            self._hearing = BlocksToTicks(
-                self.front_end.make(),
-                self.settings.channel,
-                self._accumulator.tick,
-                levels=self._turns.looks,
-                conditions=True,
-                landmarks=True,
-            )
+            self._hearing = self.ears()
         return self._hearing
+
+    def ears(self) -> BlocksToTicks:
+        """What makes the frames of audio that it learns, fresh."""
+        return BlocksToTicks(
+            self.front_end.make(),
+            self.settings.channel,
+            self._accumulator.tick,
+            levels=self._turns.looks,
+            conditions=True,
+            landmarks=True,
+        )
 
     def _end(self) -> Iterator[Event]:
         if self._hearing is not None:

@@ -34,6 +34,7 @@ class GapEvent:
     seconds: float
     gap: Gap
     recording: str = ""
+    label: str | None = None
 
     @property
     def code(self) -> str:
@@ -49,6 +50,7 @@ class GapEvent:
             "lost_seconds": self.gap.lost_seconds,
             "recording": self.recording,
             "detail": self.gap.detail,
+            **({} if self.label is None else {"label": self.label}),
         }
 
 
@@ -60,6 +62,7 @@ class NoticeEvent:
     seconds: float
     notice: Notice
     recording: str = ""
+    label: str | None = None
 
     @property
     def code(self) -> str:
@@ -76,6 +79,7 @@ class NoticeEvent:
             "recording": self.recording,
             "level": self.notice.level,
             "fields": dict(self.notice.fields),
+            **({} if self.label is None else {"label": self.label}),
         }
 
 

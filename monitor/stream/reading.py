@@ -113,6 +113,7 @@ class Change:
         margin_before, margin_after: mean margin of the first of them up to there, and since: nats a
             frame (histograms), a difference of cosines (embeddings) or bels (levels).
         back: the voice that was left speaks again; the margins are then those under it.
+        label: in whose voice, of several people side by side.
     """
 
     type: ClassVar[Literal["change"]] = "change"
@@ -123,6 +124,7 @@ class Change:
     margin_after: float
     back: bool = False
     action: str = "note"
+    label: str | None = None
 
     @property
     def code(self) -> str:
@@ -132,9 +134,11 @@ class Change:
     def record(self) -> dict[str, Any]:
         """As it is written."""
         found = {"type": self.type, **asdict(self), "features": list(self.features)}
-        if not found.pop("back"):
-            return found
-        return {**found, "back": True}
+        if not self.back:
+            del found["back"]
+        if self.label is None:
+            del found["label"]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +217,8 @@ class Reading:
             (N,), or None.
         recording: which recording of the stream it ends in.
         protected: what the same voice discloses through an anonymiser; None where there is none.
+        label: whose voice it is, of several people side by side; None of one stream.
+        watch: the watched speaker, where several are watched.
     """
 
     type: ClassVar[Literal["reading"]] = "reading"
@@ -267,6 +273,8 @@ class Reading:
     differs: Sequence[str] = ()
     lag: float | None = None
     declared: Mapping[str, Any] | None = None
+    label: str | None = None
+    watch: str | None = None
 
     def record(self) -> ReadingRecord:
         """The reading as a JSON-able record, key by key as `monitor.records.reading` declares."""

@@ -110,8 +110,8 @@ class Turns:
         names = {turn.label for turn in found}
         if len(names) > MOST_LABELS:
             raise SourceError(
-                f"{label} names {len(names)} labels, and at most {MOST_LABELS} can be heard side "
-                "by side: does each turn have a label of its own?"
+                f"{label} names {plural(len(names), 'label')}, and at most {MOST_LABELS} can be "
+                "heard side by side: does each turn have a label of its own?"
             )
         return cls(found, label, tuple(notices))
 
@@ -159,9 +159,9 @@ class Turns:
             if last > first:
                 inside.append(Turn(first - start_seconds, last - start_seconds, turn.label))
         if not inside:
+            ends = "" if math.isinf(end) else f", which ends at {clock_time(end)}"
             raise SourceError(
-                f"{self.label}: no turn lies in the recording, which ends at {clock_time(end)}: is "
-                "it another's?"
+                f"{self.label}: no turn lies in the recording{ends}: is it another's?"
             )
         notices = self.notices
         if told and beyond:
@@ -327,11 +327,9 @@ def read_labels(name: str, text: str) -> Turns:
 
 
 def _left_out(name: str, count: int) -> list[str]:
-    if not count:
-        return []
-    which = "1 line names nobody or lasts no time, and is"
-    many = f"{count} lines name nobody or last no time, and are"
-    return [f"{name}: {which if count == 1 else many} left out"]
+    return (
+        [f"{name}: {plural(count, 'line')} without a name or a length, left out"] if count else []
+    )
 
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)

@@ -88,7 +88,7 @@ def test_words_with_a_pause_between_them_are_turns_of_their_own(tmp_path):
         (
             "a.txt",
             "".join(f"{i}\t{i + 1}\tS{i}\n" for i in range(MOST_LABELS + 1)),
-            f"names {MOST_LABELS + 1} labels",
+            f"names {MOST_LABELS + 1:,} labels",
         ),
     ],
 )
@@ -116,7 +116,7 @@ def test_of_an_rttm_of_several_recordings_that_of_the_name_is_taken(tmp_path):
 def test_lines_that_name_nobody_are_left_out_and_said(tmp_path):
     found = of_file(tmp_path, "a.txt", "0\t1\tann\n1\t2\t\n3\t3\tpoint\n")
     assert found.turns == (Turn(0, 1, "ann"),)
-    assert found.notices == ("a.txt: 2 lines name nobody or last no time, and are left out",)
+    assert found.notices == ("a.txt: 2 lines without a name or a length, left out",)
 
 
 def test_turns_beyond_the_recording_are_cut_and_said():

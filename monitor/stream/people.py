@@ -1,0 +1,453 @@
+"""Several people in one recording: a monitor each, side by side on the recording's clock."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.maths.matching import one_to_one
+from monitor.phrases import plural
+from monitor.safe_text import printable
+from monitor.sources.people import SplitSource, Stretch
+from monitor.stream.accumulator import HeardTotals
+from monitor.stream.monitor import Event, Monitor
+from monitor.stream.notices import GapEvent, NoticeEvent
+from monitor.stream.reading import Change, Open, Reading
+from monitor.stream.speaker_changes import unlike
+from monitor.types import TICKS_PER_SECOND, AnyArray, Gap, Notice
+
+LEAST_SECONDS = 1.0
+"""Of a person alone: with less nothing can be said, and no monitor is made."""
+STRETCH_SECONDS = 5.0
+"""Of speech: by stretches as long it is judged how pure a label is."""
+_MOST_STRETCHES = 256
+_MOST_PIECES = 4096
+_HALF_SECONDS = 25.0
+"""Of speech in each half of a label: with less, nothing is said of whether they are one voice."""
+_MOST_COMPARED = 32
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What one person in a recording disclosed.
+
+    Attributes:
+        label: what the turns call the voice.
+        person: whom of the enrolled it is matched to, one to one; None for nobody of them.
+        probability: that it is so, given that the others are matched rightly; None where nothing
+            was heard.
+        enrolled: probability that it is one of the enrolled at all; None where nobody can tell.
+        seconds: that are theirs alone by the turns; None where nobody knows (channels).
+        overlap_seconds: of their turns, in which somebody else speaks too, and which were left out.
+        watch: of whom the figures of ``reading`` are, where somebody is watched.
+        reading: the last one; None where nothing was heard.
+        purity: the share of the speech, by stretches of `STRETCH_SECONDS`, that is more like the
+            rest of this label than like any other; None where nobody can tell.
+        changes: how often the voice seemed to change.
+    """
+
+    label: str
+    person: str | None
+    probability: float | None
+    enrolled: float | None
+    seconds: float | None
+    overlap_seconds: float | None
+    watch: str | None
+    reading: Reading | None
+    purity: float | None
+    changes: int
+
+    def record(self) -> dict[str, Any]:
+        """As JSON-able values; every figure is of the last reading."""
+        last = self.reading
+        figures = ("bits", "bits_low", "bits_high", "headline", "at_least", "peak_bits")
+        return {
+            "label": self.label,
+            "person": self.person,
+            "probability": self.probability,
+            "enrolled": self.enrolled,
+            "seconds": self.seconds,
+            "overlap_seconds": self.overlap_seconds,
+            "speech": 0.0 if last is None else last.speech,
+            "watch": self.watch,
+            **{name: None if last is None else getattr(last, name) for name in figures},
+            "purity": self.purity,
+            "changes": self.changes,
+            "differs": [] if last is None else list(last.differs),
+        }
+
+
+class SideBySide:
+    """The voices of a recording, each heard by monitors of its own as if it were alone.
+
+    What one says of its voice is what a `Monitor` says of a recording of that voice alone, in which
+    its stretches are joined; its times are those of the whole recording. A voice has a monitor for
+    each of the ``monitors``, which differ in whom they watch. Features are computed once for each
+    second of a voice, and what is prepared of the population is shared.
+
+    Args:
+        source: the recording, split.
+        monitors: fresh, and asked about the source (`Monitor.fit_to`); templates for those of each
+            voice.
+
+    Attributes:
+        seconds: of the recording, heard so far.
+
+    Raises:
+        UsageError: the monitors watch the same person, or nobody beside others.
+
+    Example:
+        >>> from monitor import Population
+        >>> from monitor.sources import PerChannel, Samples
+        >>> call = PerChannel(Samples(np.zeros((32_000, 2)), 16_000))
+        >>> people = SideBySide(call, [Monitor(Population.reference(), ["f0"])])
+        >>> [(event.label, event.seconds) for event in people.listen(call)]
+        [('channel 1', 1.0), ('channel 2', 1.0), ('channel 1', 2.0), ('channel 2', 2.0)]
+        >>> [(each.label, each.person) for each in people.found()]
+        [('channel 1', None), ('channel 2', None)]
+    """
+
+    def __init__(self, source: SplitSource, monitors: Sequence[Monitor]) -> None:
+        watched = [monitor.watch for monitor in monitors]
+        if len(monitors) > 1 and (None in watched or len({*watched}) < len(watched)):
+            raise UsageError("watch each person once")
+        for monitor in monitors:
+            monitor.another()  # refuses what cannot hear several
+        self._source, self._monitors = source, tuple(monitors)
+        self._voices: dict[int, _Voice] = {}
+        self.seconds = 0.0
+        self._told = source.notices
+        self._silent: list[int] = []  # places with too little to be heard
+        alone = source.alone_seconds()
+        for place, seconds in enumerate(alone):
+            if seconds is not None and seconds < LEAST_SECONDS:
+                self._silent.append(place)
+
+    def notices(self) -> list[Notice]:
+        """What a person should know of the turns, before anything is heard."""
+        source, made = self._source, [Notice("turns", line) for line in self._source.notices]
+        if overlap := source.overlap_seconds:
+            made.append(
+                Notice(
+                    "turns",
+                    f"{overlap:.1f} s in which several speak count for nobody",
+                    level="info",
+                    fields={"overlap_seconds": overlap},
+                )
+            )
+        if self._silent:
+            names = [printable(source.people[place]) for place in self._silent]
+            some = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+            made.append(
+                Notice(
+                    "turns",
+                    f"{plural(len(names), 'label')} with less than {LEAST_SECONDS:g} s alone, of "
+                    f"which nothing is said: {some}",
+                    fields={"labels": names},
+                )
+            )
+        return made
+
+    def listen(self, source: SplitSource) -> Iterator[Event]:
+        """What happens, in order within each block of the recording."""
+        for given in source.split():
+            if isinstance(given, Gap):
+                yield GapEvent(self.seconds, given, source.label)
+                continue
+            events: list[Event] = []
+            for stretch in given:
+                if stretch.person not in self._silent:
+                    events += self._voice(stretch.person).take(stretch)
+                end = stretch.seconds + len(stretch.block.samples) / stretch.block.rate
+                self.seconds = max(self.seconds, end)
+            yield from sorted(events, key=_when)
+        yield from sorted(
+            (event for voice in self._voices.values() for event in voice.end()), key=_when
+        )
+
+    def _voice(self, place: int) -> _Voice:
+        if place not in self._voices:
+            views = [monitor.another() for monitor in self._monitors]
+            self._voices[place] = _Voice(self._source.people[place], self._source.label, views)
+        return self._voices[place]
+
+    def found(self) -> list[Person]:
+        """Everybody, in the order of the source's labels, with who it most probably is."""
+        voices, source = self._voices, self._source
+        heard = [place for place, voice in sorted(voices.items()) if voice.last[0] is not None]
+        matched = dict(zip(heard, self._matched(heard), strict=True))
+        purities = self._purities()
+        alone, overlap = source.alone_seconds(), source.overlap_of()
+        people = []
+        for place, label in enumerate(source.people):
+            name, probability = matched.get(place, (None, None))
+            watch, last, changes = None, None, 0
+            if place in voices:
+                watch, last = voices[place].shown(name)
+                changes = voices[place].changes
+            people.append(
+                Person(
+                    label,
+                    name,
+                    probability,
+                    None if last is None else last.enrolled,
+                    alone[place],
+                    overlap[place],
+                    watch,
+                    last,
+                    purities.get(place),
+                    changes,
+                )
+            )
+        return people
+
+    def _matched(self, places: Sequence[int]) -> list[tuple[str | None, float]]:
+        """Whom these voices most probably are, one to one."""
+        readings = [self._voices[place].last[0] for place in places]
+        lasts = [reading for reading in readings if reading is not None]
+        if not lasts:
+            return []
+        prior = self._monitors[0].attacker.enrolled_prior
+        shares = np.stack(
+            [each.posterior * (prior if each.enrolled is None else each.enrolled) for each in lasts]
+        )
+        names = lasts[0].names
+        return [
+            (None if person is None else names[person], probability)
+            for person, probability in one_to_one(shares)
+        ]
+
+    def _purities(self) -> dict[int, float]:
+        """By place, the share of each voice's stretches that are nearest to its own others."""
+        monitor = self._monitors[0]
+        specs = monitor.population.specs
+        name = next((each for each in monitor.features if specs[each].kind.discerning), None)
+        if name is None:
+            return {}
+        kept = {place: voice.stretches.totals(name) for place, voice in self._voices.items()}
+        some = sorted(
+            (place for place, rows in kept.items() if len(rows) > 1),
+            key=lambda place: (-len(kept[place]), place),
+        )[:_MOST_COMPARED]
+        if len(some) < 2:
+            return {}
+        sums = {place: kept[place].sum(axis=0) for place in some}
+        how = specs[name].kind.similarity()
+        found = {}
+        for place in some:
+            others = [sums[each] for each in some if each != place]
+            own = [
+                int(np.argmax(how.score(how.prepare(np.stack([sums[place] - row, *others])), row)))
+                == 0
+                for row in kept[place]
+            ]
+            found[place] = float(np.mean(own))
+        return found
+
+    def start_record(self) -> dict[str, Any]:
+        """For the ``start`` record: whose voices will be told apart, and who is watched."""
+        source = self._source
+        found: dict[str, Any] = {
+            "people": [
+                {"label": label, "seconds": seconds}
+                for label, seconds in zip(source.people, source.alone_seconds(), strict=True)
+            ]
+        }
+        if len(self._monitors) > 1:
+            found |= {"watch": None, "watched": [monitor.watch for monitor in self._monitors]}
+        return found
+
+    def end_record(
+        self, people: Sequence[Person], raised: Mapping[str, Sequence[float]]
+    ) -> dict[str, Any]:
+        """For the ``end`` record: a row a person; ``raised`` has the seconds of alerts by label."""
+        rows = []
+        for person in people:
+            alerts = raised.get(person.label, ())
+            first = alerts[0] if alerts else None
+            rows.append({**person.record(), "alerts": len(alerts), "first_alert_seconds": first})
+        most = max(people, key=lambda person: _bits(person.reading))
+        last = most.reading
+        return {
+            "seconds": self.seconds,
+            "speech": sum(row["speech"] for row in rows),
+            "bits": None if last is None else last.bits,
+            "peak_bits": None if last is None else last.peak_bits,
+            "top": [],
+            "people": rows,
+            "overlap_seconds": self._source.overlap_seconds,
+            **({"watch": None} if len(self._monitors) > 1 else {}),
+        }
+
+    def ended(self) -> list[Notice]:
+        """What is to be said of the voices when all is over."""
+        source = self._source
+        made = [Notice("turns", line) for line in source.notices if line not in self._told]
+        silent = [voice.label for voice in self._voices.values() if not voice.speech]
+        if len(silent) == len(self._voices):
+            return [*made, Notice("no speech", f"{source.label}: no speech in it")]
+        made += [Notice("turns", f"{printable(label)}: no speech in its turns") for label in silent]
+        made += [
+            Notice(
+                "turns",
+                f"{printable(voice.label)}: its first half and its second sound like two people",
+                fields={"label": voice.label},
+            )
+            for voice in self._voices.values()
+            if voice.two_voices
+        ]
+        return made
+
+
+def _when(event: Event) -> float:
+    return event.seconds
+
+
+class _Voice:
+    """One voice: the features of its sound, the monitors that learn them, and its clock."""
+
+    def __init__(self, label: str, recording: str, views: Sequence[Monitor]) -> None:
+        self.label, self._recording, self._views = label, recording, views
+        self._hearing = views[0].ears()
+        self._samples = 0
+        self._pieces: deque[tuple[float, float]] = deque(maxlen=_MOST_PIECES)
+        self.last: list[Reading | None] = [None] * len(views)
+        self.stretches = _Stretches(views[0].all_heard)
+        self.changes = 0
+
+    def take(self, stretch: Stretch) -> list[Event]:
+        """Hear a further stretch of it."""
+        block = stretch.block
+        begin = self._samples / block.rate
+        if not self._pieces or abs(self._clock(begin) - stretch.seconds) > 1e-3:
+            self._pieces.append((begin, stretch.seconds))
+        self._samples += len(block.samples)
+        return [
+            event
+            for frames in self._hearing.process(replace(block, recording=0))
+            for place, view in enumerate(self._views)
+            for event in self._placed(place, view.take(frames))
+        ]
+
+    def end(self) -> list[Event]:
+        """It speaks no more."""
+        last = self._hearing.flush() if self._hearing.ticks else None
+        return [
+            event
+            for place, view in enumerate(self._views)
+            for item in (last, None)
+            if item is not None or last is not None
+            for event in self._placed(place, view.take(item))
+        ]
+
+    def shown(self, person: str | None) -> tuple[str | None, Reading | None]:
+        """The last reading by whom it is matched to, else the one that says most of a watched."""
+        by_name = {
+            view.watch: last for view, last in zip(self._views, self.last, strict=True) if last
+        }
+        if not by_name:
+            return None, None
+        if person not in by_name:
+            person = max(by_name, key=lambda name: _bits(by_name[name]))
+        return person, by_name[person]
+
+    @property
+    def speech(self) -> float:
+        """Seconds of speech heard."""
+        return self.stretches.heard.speech_seconds if self.last[0] is None else self.last[0].speech
+
+    @property
+    def two_voices(self) -> bool:
+        """Whether its first half and its second sound like two people."""
+        halves = self.stretches.halves()
+        if min(half.speech_seconds for half in halves) < _HALF_SECONDS:
+            return False
+        view = self._views[0]
+        return unlike({name: view.population.specs[name] for name in view.features}, *halves)
+
+    def _clock(self, seconds: float) -> float:
+        """Where in the recording that second of this voice lies."""
+        begin, at = self._pieces[0]
+        for piece in reversed(self._pieces):
+            if piece[0] < seconds:
+                begin, at = piece
+                break
+        return max(at + seconds - begin, 0.0)
+
+    def _at(self, seconds: float) -> float:
+        return round(self._clock(seconds) * TICKS_PER_SECOND) / TICKS_PER_SECOND
+
+    def _placed(self, place: int, events: Iterator[Event]) -> Iterator[Event]:
+        """The same on the clock of the recording, with the label."""
+        several = len(self._views) > 1
+        for event in events:
+            at = self._at(event.seconds)
+            if isinstance(event, Reading):
+                opened = event.change
+                if opened is not None:
+                    opened = Open(self._at(opened.since_seconds), opened.features)
+                watch = self._views[place].watch if several else None
+                read = replace(event, seconds=at, change=opened, label=self.label, watch=watch)
+                self.last[place] = read
+                if not place:
+                    self.stretches.advance(self._views[0])
+                yield read
+            elif place:  # the first view says what happens to the voice
+                continue
+            elif isinstance(event, Change):
+                self.changes += not event.back
+                since = self._at(event.since_seconds)
+                action = self._views[0].on_change
+                yield replace(
+                    event, seconds=at, since_seconds=since, action=action, label=self.label
+                )
+            elif isinstance(event, NoticeEvent):
+                text = f"{printable(self.label)}: {event.notice.text}"
+                notice = replace(event.notice, text=text, seconds=at)
+                yield NoticeEvent(at, notice, self._recording, self.label)
+            else:
+                yield GapEvent(at, event.gap, self._recording, self.label)
+
+
+def _bits(reading: Reading | None) -> float:
+    return -np.inf if reading is None or reading.bits is None else reading.bits
+
+
+class _Stretches:
+    """The sums of a voice in stretches of speech; when there are many, two become one."""
+
+    def __init__(self, nothing: HeardTotals) -> None:
+        self.heard = nothing
+        self._kept: list[HeardTotals] = []
+        self._seconds = STRETCH_SECONDS
+
+    def advance(self, monitor: Monitor) -> None:
+        """Take note of what was heard by now."""
+        now = monitor.all_heard
+        if now.speech < self.heard.speech:  # it began afresh at a change
+            self.heard, self._kept = now, []
+        if (now.speech - self.heard.speech) / TICKS_PER_SECOND < self._seconds:
+            return
+        self._kept.append(now - self.heard)
+        self.heard = now
+        if len(self._kept) >= _MOST_STRETCHES:
+            pairs = zip(self._kept[::2], self._kept[1::2], strict=False)
+            self._kept = [one + other for one, other in pairs]
+            self._seconds *= 2
+
+    def totals(self, name: str) -> AnyArray:
+        """What each stretch holds of a feature, shape (k, M)."""
+        return np.array([each.totals[name] for each in self._kept if each.frames[name]])
+
+    def halves(self) -> tuple[HeardTotals, HeardTotals]:
+        """All that was heard, in two."""
+        half = len(self._kept) // 2
+        nothing = self.heard - self.heard
+        first = sum(self._kept[:half], start=nothing)
+        return first, sum(self._kept[half:], start=nothing)
