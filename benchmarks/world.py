@@ -28,6 +28,7 @@ import soundfile
 
 from benchmarks.hear import chapters
 from benchmarks.truth import Judged, others_of
+from monitor import Monitor
 from monitor.corpus.finding import find
 from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
@@ -39,6 +40,7 @@ from monitor.maths.likelihood_ratios import ConditionComparisons, fit_condition_
 from monitor.maths.posterior import weighted_evidence
 from monitor.networks.layers import RATE
 from monitor.population.cohort import CohortScoring
+from monitor.population.false_alarms import false_alarms
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
 from monitor.sources.file import File
@@ -66,6 +68,13 @@ GROUPS = {
 }
 """Who is heard under what: first what is enrolled, then what is tested."""
 SHIFTS = 4
+SHARE, HORIZON, _LEAST_SPEECH = 0.05, 60.0, 3.0
+"""Of false alarms, over so many seconds of audio; readings of less speech are not looked at."""
+ALARMS_HEAD = (
+    "| templates, streams | features | streams | others above the threshold for 5 % "
+    "| speaker enrolled: said so | not enrolled: said to be |\n"
+    "| --- | --- | ---: | ---: | ---: | ---: |"
+)
 
 Frames = dict[str, SessionFrames]
 Heard = dict[str, Frames]
@@ -119,6 +128,38 @@ def main() -> None:
             title = f"{before}{first}, {second}"
             made = compare(title, population, enrolled, streams, names, lengths)
             print(row(made, effect_in(population, names), "+".join(names)), flush=True)
+    print(f"\n{ALARMS_HEAD}", flush=True)
+    for names in sets:
+        for name in GROUPS["readers-1"]:
+            print(alarms(given.speech, population, name, names), flush=True)
+
+
+def alarms(speech: Path, population: Population, name: str, features: tuple[str, ...]) -> str:
+    """A line: whole streams under a condition, clean templates, the speaker enrolled and not."""
+    limit = false_alarms(
+        population.rank_models, features, "cross", "evidence_bits", SHARE, HORIZON,
+        headline="evidence",
+    )  # fmt: skip
+    change, streams = conditions(speech)[name], 0
+    crossed, strangers, own = list[FloatArray](), list[bool](), list[bool]()
+    for number, (reader, sound) in enumerate(_readers(speech, 1)):
+        heard = np.asarray(change(sound, number), np.float32)
+        streams += 1
+        for there in (population.without(reader), population):
+            readings = list(Monitor(there, features).stream(heard, rate=RATE))
+            told = [
+                r.ratios for r in readings if r.speech >= _LEAST_SPEECH and r.ratios is not None
+            ]
+            enrolled = (readings[-1].enrolled or 0.0) >= 0.5
+            if there is population:
+                own.append(enrolled)
+            else:
+                strangers.append(enrolled)
+                crossed.append(np.max(told, axis=0) > limit.bits)
+    return (
+        f"| clean, {name} | {'+'.join(features)} | {streams} | {100 * np.mean(crossed):.1f} % "
+        f"| {100 * np.mean(own):.0f} % | {100 * np.mean(strangers):.0f} % |"
+    )
 
 
 def pairs(group: str) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ that is wrong. Chosen on people who calibrate (benchmarks/results/world.md)."""
 
 @dataclass(frozen=True, slots=True)
 class ConditionEffect:
-    """What conditions do to ratios learnt on clean speech (docs/method.md section 14).
+    """What conditions do to ratios learnt on clean speech (docs/method.md section 10).
 
     ``a + b z`` becomes ``(a + b z) (1 + q . slope) - a q . shift``, q being how a stream and a
     template sound (`monitor.maths.condition.unlike`), and is supported up to the least of

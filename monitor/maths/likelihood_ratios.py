@@ -595,7 +595,7 @@ def told_apart(
 
 # -------------------------------------------------------------------------------------- conditions
 # What conditions do to likelihood ratios that were learnt on clean speech (docs/method.md section
-# 14): the same people under every pair of conditions, so that they cancel in the differences.
+# 10): the same people under every pair of conditions, so that they cancel in the differences.
 
 _CONDITION_RIDGE = 1e-3
 _TOO_LARGE = 0.05
