@@ -37,7 +37,6 @@ from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths.condition import ROW, Condition, condition_of, degradation, unlike
 from monitor.maths.evidence import ConditionEffect, with_misses
 from monitor.maths.likelihood_ratios import ConditionComparisons, fit_condition_effect
-from monitor.maths.posterior import weighted_evidence
 from monitor.networks.layers import RATE
 from monitor.population.cohort import CohortScoring
 from monitor.population.false_alarms import false_alarms
@@ -328,8 +327,8 @@ class Comparisons:
 
     Attributes:
         title: which condition of the templates, and which of the streams.
-        bits: log2 of the likelihood ratios, before any share of misses, shape (n, N).
-        intercept: of these, bits.
+        parts: what each feature adds to the log2 of a likelihood ratio, shape (n, F, N).
+        intercept: of these ratios, bits.
         own: place of each stream's own template, shape (n,).
         tester, owner: whose stream, shape (n,); whose template, shape (N,).
         support: bits.
@@ -337,7 +336,7 @@ class Comparisons:
     """
 
     title: str
-    bits: FloatArray
+    parts: FloatArray
     intercept: float
     own: IntArray
     tester: IntArray
@@ -347,19 +346,20 @@ class Comparisons:
 
     def judged(self, effect: ConditionEffect | None) -> Judged:
         """The bits that are told, and what supports them."""
-        bits, support = self.bits, np.full(self.bits.shape, self.support)
+        bits, support = self.intercept + self.parts.sum(axis=1), np.array(self.support)
         if effect is not None:
             shift, slope, most = effect.at(self.unlike)
-            bits = bits * slope + max(-self.intercept, 0.0) * shift
+            bits = self.intercept + (self.parts * np.moveaxis(slope, -1, 1)).sum(axis=1)
+            bits = bits + max(-self.intercept, 0.0) * shift
             support = np.minimum(support, most)
-        bits = with_misses(bits)
+        bits, support = with_misses(bits), np.broadcast_to(support, bits.shape)
         return Judged(self.title, bits, self.own, self.tester, support, self.owner)
 
     def flat(self) -> ConditionComparisons:
         """All comparisons of two people, and those of one; every speaker and every pair alike."""
         people = np.broadcast_arrays(self.tester[:, None], self.owner[None])
         tester, owner = (np.char.add(self.title, each.astype(str)) for each in people)
-        mated = np.zeros(self.bits.shape, np.bool_)
+        mated = np.zeros(people[0].shape, np.bool_)
         there = np.flatnonzero(self.own >= 0)
         mated[there, self.own[there]] = True
         some = np.flatnonzero(mated | (people[0] != people[1]))
@@ -374,8 +374,8 @@ class Comparisons:
             weight[each] /= 2.0 * weight[each].sum()
         unlike_each = self.unlike.reshape(-1, self.unlike.shape[-1])[some]
         return ConditionComparisons(
-            *(self.bits.ravel()[some], self.intercept, mated, weight, unlike_each),
-            *(tester, owner),
+            np.moveaxis(self.parts, 1, -1).reshape(-1, self.parts.shape[1])[some],
+            *(self.intercept, mated, weight, unlike_each, tester, owner),
         )
 
 
@@ -404,14 +404,14 @@ def compare(
     rows = made.heard.all(axis=1)
     z, tester = made.z[rows].astype(float), made.tester[rows]
     intercept = float(point.intercept[0, 0] / np.log(2.0))
-    bits = intercept + weighted_evidence(z, point.slopes[0, :1]) / np.log(2.0)
+    parts = z * point.slopes[0, 0, :, None] / np.log(2.0)
     sound = [
         np.stack([degradation(group.conditions[names[each]]) for each in whose])
         for group, whose in ((streams, tester), (enrolled, made.owner))
     ]
     own = made.mated[rows]
     return Comparisons(
-        *(title, bits, intercept, own, tester, made.owner),
+        *(title, parts, intercept, own, tester, made.owner),
         *(float(point.support[0]), unlike(*sound)),
     )
 

@@ -28,20 +28,20 @@ that is wrong. Chosen on people who calibrate (benchmarks/results/world.md)."""
 class ConditionEffect:
     """What conditions do to ratios learnt on clean speech (docs/method.md section 10).
 
-    ``a + b z`` becomes ``(a + b z) (1 + q . slope) - a q . shift``, q being how a stream and a
-    template sound (`monitor.maths.condition.unlike`), and is supported up to the least of
-    ``support / q``. The intercept a <= 0 says how much z means at this length.
+    ``a + sum_f b_f z_f`` becomes ``a (1 - q . shift) + sum_f b_f z_f (1 + q . slope_f)``, q being
+    how a stream and a template sound (`monitor.maths.condition.unlike`), and is supported up to the
+    least of ``support / q``. The intercept a <= 0 says how much z means at this length.
 
     Attributes:
         shift: share of the intercept, shape (9,).
-        slope: shape (9,).
+        slope: of each feature, shape (F, 9).
         support: bits, at least 0, shape (9,).
 
     Example:
-        >>> effect = ConditionEffect(*np.zeros((2, 9)), np.full(9, 7.0))
+        >>> effect = ConditionEffect(np.zeros(9), np.zeros((1, 9)), np.full(9, 7.0))
         >>> shift, slope, support = effect.at(0.5 * np.eye(9)[:1])
         >>> shift, slope, support
-        (array([0.]), array([1.]), array([14.]))
+        (array([0.]), array([[1.]]), array([14.]))
     """
 
     shift: FloatArray
@@ -49,14 +49,11 @@ class ConditionEffect:
     support: FloatArray
 
     def at(self, unlike: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Shift, slope and support of each q (..., 9): no slope below a tenth keeps the order."""
+        """Shift (...), slopes (..., F) of at least 0, and support (...) of each q (..., 9)."""
         held = np.full(unlike.shape, np.inf)
         np.divide(self.support, np.minimum(unlike, 1.0), out=held, where=unlike > 0)
-        support = held.min(axis=-1)
-        return unlike @ self.shift, np.maximum(1.0 + unlike @ self.slope, _LEAST_SLOPE), support
-
-
-_LEAST_SLOPE = 0.1
+        slope = np.maximum(1.0 + unlike @ self.slope.T, 0.0)
+        return unlike @ self.shift, slope, held.min(axis=-1)
 
 
 def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray) -> FloatArray:

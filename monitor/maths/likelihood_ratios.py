@@ -611,7 +611,8 @@ class ConditionComparisons:
     """Comparisons under one pair of conditions.
 
     Attributes:
-        bits: log2 of the likelihood ratios as learnt on clean speech, shape (n,).
+        parts: what each feature adds to the log2 of the ratio, ``b_f z_f`` as learnt on clean
+            speech, shape (n, F).
         intercept: of these ratios, bits.
         mated: shape (n,).
         weight: shape (n,); mated and other comparisons sum to 1/2 each.
@@ -620,13 +621,19 @@ class ConditionComparisons:
             comparisons.
     """
 
-    bits: FloatArray
+    parts: FloatArray
     intercept: float
     mated: BoolArray
     weight: FloatArray
     unlike: FloatArray
     tester: AnyArray
     owner: AnyArray
+
+    def bits(self, effect: ConditionEffect) -> FloatArray:
+        """As an effect has them count, shape (n,), before any share of misses."""
+        shift, slope, _ = effect.at(self.unlike)
+        bits = self.intercept + (self.parts * slope).sum(axis=1)
+        return np.asarray(bits + max(-self.intercept, 0.0) * shift)
 
 
 def fit_condition_effect(rows: Sequence[ConditionComparisons]) -> ConditionEffect:
@@ -639,27 +646,32 @@ def fit_condition_effect(rows: Sequence[ConditionComparisons]) -> ConditionEffec
     Example:
         >>> rng = np.random.default_rng(0)
         >>> mated = np.arange(4000) < 2000
-        >>> bits = np.where(mated, 4.0, -4.0) + 3.4 * rng.standard_normal(4000)
+        >>> z = 10 + np.where(mated, 4.0, -4.0) + 3.4 * rng.standard_normal(4000)
         >>> telephone = np.tile(np.eye(9)[0], (4000, 1))
         >>> who = np.arange(4000) % 100, np.arange(4000) % 99
         >>> even = np.full(4000, 1 / 4000)
-        >>> rows = [ConditionComparisons(bits - 3, -10.0, mated, even, telephone, *who)]
-        >>> effect = fit_condition_effect(rows)
-        >>> bool(abs(effect.shift[0] - 0.3) < 0.1), bool(effect.shift[1] == 0)
+        >>> row = ConditionComparisons(z[:, None] - 3, -10.0, mated, even, telephone, *who)
+        >>> effect = fit_condition_effect([row])
+        >>> found = row.bits(effect)
+        >>> bool(abs(found[mated].mean() - 4) < 1), bool(effect.shift[1] == 0)
         (True, True)
     """
     from scipy.optimize import minimize
 
+    features = rows[0].parts.shape[1]
     tables = [
-        np.hstack([max(-row.intercept, 0.0) * row.unlike, row.unlike * row.bits[:, None]]) / _SCALE
+        np.hstack([
+            max(-row.intercept, 0.0) * row.unlike,
+            *(row.unlike * row.parts[:, f, None] for f in range(features)),
+        ]) / _SCALE
         for row in rows
-    ]
+    ]  # fmt: skip
 
     def objective(parameters: FloatArray) -> tuple[float, FloatArray]:
         total = _CONDITION_RIDGE * float(parameters @ parameters)
         slope = 2.0 * _CONDITION_RIDGE * parameters
         for row, table in zip(rows, tables, strict=True):
-            bits = row.bits + table @ parameters
+            bits = row.intercept + row.parts.sum(axis=1) + table @ parameters
             sign = np.where(row.mated, -1.0, 1.0)
             cost = row.weight @ np.logaddexp2(0.0, sign * bits)
             pull = row.weight * sign * expit(sign * bits * np.log(2.0))
@@ -672,9 +684,9 @@ def fit_condition_effect(rows: Sequence[ConditionComparisons]) -> ConditionEffec
                 slope = slope + 2.0 * _TOO_LARGE * beyond * share / len(rows)
         return total, slope
 
-    found = minimize(objective, np.zeros(2 * UNLIKE), jac=True, method="L-BFGS-B").x
-    shift, slope = found.reshape(2, -1) / _SCALE
-    effect = ConditionEffect(shift, slope, np.full(UNLIKE, _UNSUPPORTED))
+    start = np.zeros((1 + features) * UNLIKE)
+    found = minimize(objective, start, jac=True, method="L-BFGS-B").x.reshape(-1, UNLIKE) / _SCALE
+    effect = ConditionEffect(found[0], found[1:], np.full(UNLIKE, _UNSUPPORTED))
     return replace(effect, support=np.array([_supported(rows, effect, k) for k in range(UNLIKE)]))
 
 
@@ -687,8 +699,7 @@ def _supported(rows: Sequence[ConditionComparisons], effect: ConditionEffect, k:
         some = row.unlike[:, k] >= 0.5
         if not (some & row.mated).any() or not (some & ~row.mated).any():
             continue
-        shift, slope, _ = effect.at(row.unlike[some])
-        bits = with_misses(row.bits[some] * slope + max(-row.intercept, 0.0) * shift)
+        bits = with_misses(row.bits(effect)[some])
         is_mated, weight = row.mated[some], row.weight[some]
         own, theirs = weight[is_mated], weight[~is_mated]
         parts.append((bits[is_mated], bits[~is_mated], own / own.sum(), theirs / theirs.sum()))

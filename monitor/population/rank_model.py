@@ -413,8 +413,10 @@ class EvidenceModel:
                 "an evidence rank model has negative slopes or support, or areas beyond 1"
             )
         if (effect := self.conditions) is not None:
-            parts = effect.shift, effect.slope, effect.support
-            good = all(each.shape == (UNLIKE,) and (np.abs(each) <= _MOST).all() for each in parts)
+            parts = effect.shift, effect.support, effect.slope
+            shapes = (UNLIKE,), (UNLIKE,), (self.slopes.shape[-1], UNLIKE)
+            good = tuple(each.shape for each in parts) == shapes
+            good = good and all((np.abs(each) <= _MOST).all() for each in parts)
             if not good or (effect.support < 0).any():
                 raise StoreError("an evidence rank model says what no condition does")
         marks = self.cohort if isinstance(self.cohort, tuple) else ()
@@ -426,9 +428,11 @@ class EvidenceModel:
     def pack(self, start: str) -> dict[str, AnyArray]:
         """Arrays for a store, their names beginning so; resamples in half precision."""
         effect = self.conditions
-        told = () if effect is None else (effect.shift, effect.slope, effect.support)
+        told = []
+        if effect is not None:
+            told = [np.vstack([effect.shift, effect.support, effect.slope]).astype(np.float32)]
         return {
-            **({f"{start}conditions": np.stack(told).astype(np.float32)} if told else {}),
+            **{f"{start}conditions": each for each in told},
             f"{start}intercept": self.intercept[0].astype(np.float32),
             f"{start}slopes": self.slopes[0].astype(np.float32),
             # they are spread, not precision
@@ -471,7 +475,7 @@ class EvidenceModel:
             part("support"),
             part("area"),
             cohort,
-            ConditionEffect(*part("conditions")) if f"{start}conditions" in arrays else None,
+            _effect_of(part("conditions")) if f"{start}conditions" in arrays else None,
         )
 
     def at_template(self, seconds: float) -> LengthEvidence:
@@ -500,6 +504,12 @@ class EvidenceModel:
         # fewer people are long enough heard to calibrate more speech, which tells no less for that
         support = np.maximum.accumulate(support)
         return LengthEvidence(self.lengths[rows], intercept, slopes, support, area, self.conditions)
+
+
+def _effect_of(table: FloatArray) -> ConditionEffect:
+    if table.ndim != 2 or len(table) < 2:
+        raise StoreError("an evidence rank model says what no condition does")
+    return ConditionEffect(table[0], table[2:], table[1])
 
 
 @dataclass(frozen=True, slots=True)

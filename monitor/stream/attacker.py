@@ -260,6 +260,22 @@ def evidence_model_of(
     return other if alike else None
 
 
+class _Effect(NamedTuple):
+    """What conditions do to the ratios of N people, at each of R moments.
+
+    Bits more, (R, N); factors of each feature's part, (R, F, N); most bits, (R, N).
+    """
+
+    shift: FloatArray
+    slope: FloatArray
+    support: FloatArray
+
+
+def _told_by_a(point: EvidencePoint) -> FloatArray:
+    """Bits of the intercept that a shift is a share of, shape (R,)."""
+    return np.asarray(np.maximum(-point.intercept[:, 0], 0.0) / np.log(2.0))
+
+
 class Ratios:
     """Turns scores into likelihood ratios, by one more product with the population's cohort.
 
@@ -282,7 +298,7 @@ class Ratios:
         }
         sounds = [population.speakers[i].condition for i in np.flatnonzero(scoring.members)]
         self._sounds = np.stack([degradation(each) for each in sounds])
-        self._effects: tuple[Condition | None, FloatArray | None] = (None, None)
+        self._latest: tuple[Condition | None, _Effect | None] = (None, None)
 
     def at(
         self,
@@ -303,42 +319,48 @@ class Ratios:
         rows, best = np.arange(len(seconds)), raw.argmax(axis=1)
         most = point.support
         if effect is not None:
-            most = np.minimum(most, effect[2, rows, best])
+            most = np.minimum(most, effect.support[rows, best])
         ratios, place = held_to(raw, most), best
         if self._watched is not None:
             place = np.full(rows.size, self._watched)
             most = point.support
             if effect is not None:
-                most = np.minimum(most, effect[2, rows, place])
+                most = np.minimum(most, effect.support[rows, place])
             own = normalised(scores[..., self._watched, None], mean, spread)
             told = raw[rows, place]
-            of_own = None if effect is None else effect[:2, rows, place, None]
-            watched = self._limits(point, told, own, full[rows, place] - told, most, of_own)
+            shift, lowered = np.zeros(rows.size), full[rows, place] - told
+            if effect is not None:
+                own = own * effect.slope[rows, :, place, None]
+                shift = effect.shift[rows, place]
+            watched = self._limits(point, told, own, lowered - shift, most)
         return RatioBits(ratios, watched, most, np.asarray(raw[rows, place] > most), point.area)
 
     def _effect(
         self, point: EvidencePoint, conditions: Sequence[Condition | None]
-    ) -> FloatArray | None:
-        """Bits more, slope and support of everybody at each moment, (3, R, N); None: no effect."""
+    ) -> _Effect | None:
+        """Of everybody at each moment; None: no effect."""
         effect = self.rank_model.conditions
         if effect is None or all(each is None for each in conditions):
             return None
-        made = np.empty((3, len(conditions), len(self._sounds)))
-        for r, condition in enumerate(conditions):
-            before, found = self._effects
+        each = []
+        for condition in conditions:
+            before, found = self._latest
             if found is None or condition != before:  # it is estimated anew ever more seldom
-                found = np.stack(effect.at(unlike(degradation(condition)[None], self._sounds)[0]))
-                self._effects = condition, found
-            made[:, r] = found
-        made[0] *= np.maximum(-point.intercept[:, :1], 0.0) / np.log(2.0)
-        return made
+                shift, slope, support = effect.at(
+                    unlike(degradation(condition)[None], self._sounds)[0]
+                )
+                found = _Effect(shift, slope.T, support)
+                self._latest = condition, found
+            each.append(found)
+        made = _Effect(*(np.stack(parts) for parts in zip(*each, strict=True)))
+        return made._replace(shift=made.shift * _told_by_a(point)[:, None])
 
     def _bits(
         self,
         point: EvidencePoint,
         totals: Mapping[str, AnyArray],
         scores: FloatArray,
-        effect: FloatArray | None = None,
+        effect: _Effect | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Bits of everybody, (R, N); and mean and spread of the cohort's scores, (R, F) each."""
         levels = [self._against[name].levels(totals[name]) for name in self.features]
@@ -346,11 +368,12 @@ class Ratios:
         # a + sum_f b_f (s_fj - mean_f) / spread_f, in one product over the candidates
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         slopes = point.slopes[:, 0] * scale
-        level = point.intercept[:, 0] - (slopes * mean).sum(axis=1)
         if effect is None:
+            level = point.intercept[:, 0] - (slopes * mean).sum(axis=1)
             return log2_ratios(scores, level, slopes), mean, spread
-        bits = (weighted_evidence(scores, slopes) + level[:, None]) / np.log(2.0)
-        return with_misses(bits * effect[1] + effect[0]), mean, spread
+        parts = slopes[..., None] * (scores - mean[..., None]) * effect.slope
+        bits = (point.intercept[:, :1] + parts.sum(axis=1)) / np.log(2.0)
+        return with_misses(bits + effect.shift), mean, spread
 
     def of_the_enrolled(
         self, population: Population, rank_model: RankModel, scoring: Scoring
@@ -376,7 +399,7 @@ class Ratios:
         effect = self._effect(point, sounds)
         most = np.repeat(point.support[:, None], len(sounds), axis=1)
         if effect is not None:
-            most = np.minimum(most, effect[2])
+            most = np.minimum(most, effect.support)
         bits = np.minimum(self._bits(point, totals, scores, effect)[0], most)
         return np.array([np.exp2(bits[i, i + 1 :]).mean() for i in range(len(bits) - 1)])
 
@@ -387,12 +410,9 @@ class Ratios:
         z: FloatArray,
         lowered: FloatArray,
         support: FloatArray,
-        effect: FloatArray | None,
     ) -> list[Bits | None]:
         """Of the watched speaker alone, under every resample; z has shape (R, F, 1)."""
         replicates = (point.intercept[:, 1:] + (point.slopes[:, 1:] @ z)[..., 0]) / np.log(2.0)
-        if effect is not None:
-            replicates = replicates * effect[1] + effect[0]
         both = limits_of_each(with_misses(replicates)) - lowered[:, None]  # others have none
         both = np.minimum(both, support[:, None])
         values = np.minimum(value, support)
@@ -798,9 +818,13 @@ class Attacker:
         if effect is None:
             return bits
         sound = degradation(condition)[None]
-        shift, slope, support = (float(each[0, 0]) for each in effect.at(unlike(sound, sound)))
-        intercept = ratios.rank_model.at(np.array([cell["T"]])).intercept[0, 0] / np.log(2.0)
-        return min(bits * slope + max(-float(intercept), 0.0) * shift, support)
+        shift, slope, support = (each[0, 0] for each in effect.at(unlike(sound, sound)))
+        point = ratios.rank_model.at(np.array([cell["T"]]))
+        told = float(_told_by_a(point)[0])
+        # features share what a mean ratio exceeds the intercept by as they share the slopes
+        share = point.slopes[0, 0] / max(float(point.slopes[0, 0].sum()), 1e-9)
+        bits = (bits + told) * float(share @ slope) - told * (1.0 - float(shift))
+        return min(bits, float(support))
 
     def contradiction(self, population: Population, most: int = 300) -> tuple[float, float]:
         """Whether those enrolled contradict the ratios: an e-value, and their mean ratio.

@@ -166,7 +166,8 @@ def test_no_parts_missing():
 
 
 def test_what_conditions_do_is_kept_and_refused_where_it_is_none(tmp_path):
-    effect = ConditionEffect(np.linspace(-1, 1, 9), np.linspace(-0.5, 0, 9), np.arange(9.0))
+    slopes = np.linspace(-0.5, 0, 18).reshape(2, 9)
+    effect = ConditionEffect(np.linspace(-1, 1, 9), slopes, np.arange(9.0))
     plain = with_evidence()
     rank_model = replace(plain, evidence=replace(plain.evidence, conditions=effect))
     save_rank_models(tmp_path / "rank_model.npz", RankModels([rank_model]))
