@@ -315,6 +315,41 @@ def _each(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+_OF_PERSON: Mapping[str, tuple[Kind, str]] = {
+    "recording": ("text", "its name"),
+    "label": ("text", "what the turns call the voice"),
+    "person": ("text", "whom of the enrolled it is matched to; missing: nobody of them"),
+    "probability": ("number", "that it is so, given that the others are matched rightly"),
+    "enrolled": ("number", "probability that it is anybody enrolled"),
+    "watch": ("text", "of whom the bits are, where somebody is watched"),
+    "seconds": ("number", "that are theirs alone by the turns"),
+    "overlap_seconds": ("number", "of their turns in which somebody else speaks too"),
+    "speech": ("number", "seconds of speech heard"),
+    "bits": ("number", "the headline of the last reading"),
+    "bits_low": ("number", "lower limit of a 95 % interval"),
+    "bits_high": ("number", "upper limit of a 95 % interval"),
+    "headline": ("text", "what the bits are, evidence or closed-set"),
+    "at_least": ("boolean", "the evidence was cut to what calibration supports"),
+    "peak_bits": ("number", "the largest headline"),
+    "purity": ("number", "share of the speech more like this label than like any other"),
+    "changes": ("integer", "how often the voice seemed to change"),
+    "alerts": ("integer", "how many were raised"),
+    "first_alert_seconds": ("number", "when the first was"),
+    "differs": ("text", "conditions unlike the templates', with spaces between"),
+}
+
+
+def write_people(path: Path, end: Mapping[str, Any]) -> None:
+    """Write a row for each person of a run, from its ``end`` record: CSV or Parquet, mode 0600."""
+    columns = [Column(name, *each) for name, each in _OF_PERSON.items()]
+    recording = ", ".join(end.get("recordings", ()))
+    rows = [
+        {**row, "recording": recording, "differs": " ".join(row["differs"])}
+        for row in end["people"]
+    ]
+    write(path, columns, rows)
+
+
 class Readings(Sequence[Mapping[str, Any]]):
     """Readings as a table: a row each, a column a figure, as docs/corpora.md lists them.
 

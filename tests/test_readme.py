@@ -15,6 +15,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import soundfile
 from markdown_it import MarkdownIt
@@ -197,7 +198,13 @@ def test_what_monitoring_shows(shared, place, shell):
     of = chapters(shared)
     piece(of[ME][0], place / "me" / "a.flac")
     piece(of[ME][1], place / "talk.flac")
-    piece(next(iter(of.values()))[0], place / "call.wav")
+    piece(next(iter(of.values()))[0], place / "b.wav")
+    (one, rate), (other, _) = (soundfile.read(place / name) for name in ("talk.flac", "b.wav"))
+    soundfile.write(place / "call.wav", np.stack([one, other], axis=1), rate)
+    soundfile.write(place / "meeting.wav", np.concatenate([one, other]), rate)
+    turns = enumerate((len(one) / rate, len(other) / rate))
+    said = (f"SPEAKER m 1 {k * len(one) / rate} {t} <NA> <NA> S{k} <NA> <NA>\n" for k, t in turns)
+    (place / "meeting.rttm").write_text("".join(said))
     piece(of[ME][1], place / "talks" / "one.flac")
     made = shell("monitor enroll me/ --speaker me --base reference -o us.npz")
     assert made.returncode == 0, made.stderr

@@ -455,8 +455,8 @@ OPTION = Toy(
             """    farewell: str | None = option("--farewell TEXT", "Say this when it is over.")
     each: Each = group(Each)
 """,
-            "        reporter.follow(run, ReplayProgress(run.source.seconds))\n",
-            """        reporter.follow(run, ReplayProgress(run.source.seconds))
+            "        reporter.follow(run, view(run.source.seconds))\n",
+            """        reporter.follow(run, view(run.source.seconds))
     if asked.farewell:
         say(asked.farewell)
 """,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -54,10 +54,12 @@ class MonitorOptions:
         "--rank-model FILE",
         "What a rank means, from `monitor calibrate -o rank_model.npz`. [default: what -p holds]",
     )
-    watch: str | None = option(
+    watch: tuple[str, ...] = option(
         "-w, --watch NAME",
-        "The enrolled speaker whose bits are shown. [default: how sure an attacker is of "
-        "somebody, right or wrong, if the speaker is enrolled]",
+        "The enrolled speaker whose bits are shown; several where people are told apart (replay "
+        "--turns). [default: how sure an attacker is of somebody, right or wrong, if the speaker "
+        "is enrolled]",
+        multiple=True,
     )
     features: tuple[str, ...] | None = option(
         "--features",
@@ -106,6 +108,27 @@ class MonitorOptions:
         """What is read."""
         return [name for name in (self.store, self.rank_model_file) if name]
 
+    @property
+    def watched(self) -> str | None:
+        """Whom one voice is watched for."""
+        if len(self.watch) > 1:
+            raise UsageError(
+                "--watch several where people are told apart: add --turns FILE or --per-channel"
+            )
+        return self.watch[0] if self.watch else None
+
+    def monitors(self, *, setup: FeatureSetup, top: int) -> list[Callable[[Source], Monitor]]:
+        """What makes the monitors of a source that is split by person, one a watched person."""
+        return [
+            partial(
+                replace(self, watch=(name,) if name else ()).monitor,
+                setup=setup,
+                top=top,
+                again=True,
+            )
+            for name in self.watch or ("",)
+        ]
+
     def monitor(
         self, source: Source, *, setup: FeatureSetup, top: int, again: bool = False
     ) -> Monitor:
@@ -123,7 +146,7 @@ class MonitorOptions:
             source,
             population,
             self.features,
-            self.watch,
+            self.watched,
             among=self.among,
             enrolled_prior=self.enrolled_prior,
             bystanders=self.bystanders,

@@ -54,6 +54,8 @@ def command(asked: PlotOptions) -> int:
     check_suffix(output)
     check_output(output)
     records = read_run(asked.run)
+    if asked.among is not None and "people" in records[0]:
+        raise UsageError(f"{asked.run} is of several people: --among draws one voice")
     if asked.among is None:
         plot_run(records, output, title=asked.title)
     else:

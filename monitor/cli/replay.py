@@ -186,6 +186,7 @@ class OneOfMany:
         from monitor.version import __version__
 
         options, alerting = asdict(self.options), self.alerting
+        options["watch"] = self.options.watched
         options["features"] = self._features()
         options |= asdict(self.protecting)
         for name in ("store", "rank_model_file", "protected_population"):
@@ -214,26 +215,31 @@ class Each:
     )
     summary: Path | None = option(
         "--summary FILE.csv|.parquet",
-        "The table that --each writes; Parquet needs the extra 'tables'.",
+        "The table that --each writes, or --turns: a row a recording, or a person. Parquet needs "
+        "the extra 'tables'.",
         type=click.Path(path_type=Path, dir_okay=False),
     )
 
-    def asked(self, of_one_run: Mapping[str, object]) -> bool:
-        """Whether every recording is a run of its own."""
+    def asked(self, of_one_run: Mapping[str, object], *, split: bool) -> bool:
+        """Whether every recording is a run of its own; ``split``: one is, by person."""
         if not self.wanted:
-            if self.summary is not None:
+            if self.summary is not None and not split:
                 raise UsageError("--summary has a line for each recording: add --each")
+            self._check_suffix()
             return False
         for name, value in of_one_run.items():
             if value:
                 raise UsageError(f"{name} is for one run: leave it out, or leave out --each")
         if self.summary is None:
             raise UsageError("--each writes a line for each recording: add --summary out.csv")
-        if self.summary.suffix.lower() not in SUFFIXES:
+        self._check_suffix()
+        return True
+
+    def _check_suffix(self) -> None:
+        if self.summary is not None and self.summary.suffix.lower() not in SUFFIXES:
             raise UsageError(
                 f"{self.summary}: a summary is a table: name it {' or '.join(SUFFIXES)}"
             )
-        return True
 
     def measure(
         self,
@@ -362,6 +368,50 @@ def _enrolled_too(every: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class TellingApart:
+    """What was asked for; a command gets it as ``apart``."""
+
+    turns: str | None = option(
+        "--turns, --rttm FILE",
+        "Who speaks when: follow each person as if alone. RTTM of a diariser, labels of Audacity, "
+        "or a transcript that names its speakers.",
+    )
+    per_channel: bool = option(
+        "--per-channel", "Follow each channel as if alone: a call with a person on each."
+    )
+
+    def __post_init__(self) -> None:
+        if self.turns is not None and self.per_channel:
+            raise UsageError("--turns and --per-channel both tell people apart: give one")
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a recording is split by person."""
+        return self.turns is not None or self.per_channel
+
+    @property
+    def name(self) -> str:
+        """The option that was given."""
+        return "--per-channel" if self.per_channel else "--turns"
+
+    def refuse(self, others: Mapping[str, object]) -> None:
+        """Refuse what goes with one voice alone."""
+        for name, value in others.items():
+            if value:
+                raise UsageError(f"{name} is for one voice: leave it out, or leave out {self.name}")
+
+    def split(self, source: Source, recording: str, start_seconds: float) -> Source:
+        """The recording, split."""
+        from monitor.sources.people import Diarised, PerChannel
+        from monitor.transcripts.turns import read_turns
+
+        if self.turns is None:
+            return PerChannel(source)
+        turns = read_turns(self.turns, recording=recording)
+        return Diarised(source, turns, start_seconds=start_seconds)
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayOptions:
     """What was asked for."""
 
@@ -380,6 +430,7 @@ class ReplayOptions:
         show_default=False,
     )
     end: float | None = option("--end", "Stop here in the (one) recording.", type=Seconds())
+    apart: TellingApart = group(TellingApart)
     raw: tuple[int, int, str] | None = option(
         "--raw", "Headerless PCM on standard input, such as 16000:1:s16le.", type=Raw()
     )
@@ -413,6 +464,8 @@ def command(asked: ReplayOptions) -> int:
     monitor replay talk.flac --plot talk.png
     monitor replay talk.flac -p us.npz --watch me --jsonl talk.jsonl
     monitor replay talk.flac -p us.npz --watch me --protect mcadams:0.8 --plot both.png
+    monitor replay meeting.wav -p us.npz --turns meeting.rttm --plot meeting.png
+    monitor replay call.wav -p us.npz --per-channel --watch me --watch you
     monitor replay talks/ --each --summary talks.csv --alert 'bits>3'
     ffmpeg -i film.mkv -f wav - | monitor replay - --alert 'bits>3'
 
@@ -420,10 +473,15 @@ def command(asked: ReplayOptions) -> int:
     """
     from monitor.cli.inputs import open_all
     from monitor.cli.run_reporter import RunReporter
+    from monitor.sinks.people import PeopleProgress
     from monitor.sinks.terminal import ReplayProgress
     from monitor.sources.chain import Chain, Paced
+    from monitor.tables import write_people
 
     words = asked.transcribing.wanted(asked.options.features)
+    split = asked.apart.wanted
+    if split:
+        _check_split(asked, words=words)
 
     def opened() -> Source:
         sources = open_all(asked.recordings, asked.raw, asked.start, asked.end)
@@ -431,6 +489,9 @@ def command(asked: ReplayOptions) -> int:
             asked.options.check_channel(source)
         if words:
             sources = asked.transcribing.beside(sources, asked.recordings, asked.start)
+        if split:
+            paced = sources[0] if math.isinf(asked.speed) else Paced(sources[0], asked.speed)
+            return asked.apart.split(paced, asked.recordings[0], asked.start)
         chain = Chain(sources)
         return chain if math.isinf(asked.speed) else Paced(chain, asked.speed)
 
@@ -443,7 +504,9 @@ def command(asked: ReplayOptions) -> int:
             "--raw": asked.raw,
             "--speed": math.isfinite(asked.speed),
             "--transcript": asked.transcribing.transcript,
-        }
+            asked.apart.name: split,
+        },
+        split=split,
     ):
         one = OneOfMany(
             asked.options,
@@ -460,12 +523,37 @@ def command(asked: ReplayOptions) -> int:
             asked.recordings, one, asked.workers, resume=asked.resume, replace=asked.log.replace
         )
     asked.workers.refuse_scheduler("add --each")
-    read = [*asked.recordings, *asked.transcribing.files]
-    reporter = RunReporter(asked, read, plot=asked.plot, resume=asked.resume)
+    read = [*asked.recordings, *asked.transcribing.files, asked.apart.turns]
+    reporter = RunReporter(asked, read, plot=asked.plot, resume=asked.resume, split=split)
     jobs = asked.workers.jobs
     with reporter.run(opened, allow_overlap=asked.allow_overlap, jobs=jobs) as run:
         say_unused_words(
             run.monitor.features, run.source.stream_info.tracks, asked.transcribing.transcript
         )
-        reporter.follow(run, ReplayProgress(run.source.seconds))
+        view = PeopleProgress if split else ReplayProgress
+        reporter.follow(run, view(run.source.seconds))
+    if split and asked.each.summary is not None:
+        write_people(asked.each.summary, run.end)
+        say(f"monitor: the summary is {asked.each.summary}")
     return reporter.status(run)
+
+
+def _check_split(asked: ReplayOptions, *, words: bool) -> None:
+    """See to it that the options go with several people in one recording."""
+    from monitor.cli.options import check_new
+
+    if len(asked.recordings) > 1:
+        raise UsageError(f"{asked.apart.name} is of one recording: give one")
+    asked.apart.refuse(
+        {
+            "--protect": asked.protecting.protect,
+            "--ledger": asked.of_ledger.ledger,
+            "--web": asked.shown.web,
+            "--resume": asked.resume,
+            "style" if asked.transcribing.transcript is None else "--transcript": words,
+            "--channel": asked.options.channel is not None and asked.apart.per_channel,
+            "--false-alarms": asked.alerting.share and asked.options.watch[1:],
+        }
+    )
+    if asked.each.summary is not None and not asked.each.wanted and not asked.log.replace:
+        check_new(asked.each.summary, "--summary")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,13 @@ from monitor.cli.options import check_output, feature_setup, say, unlocked
 from monitor.protocols import LiveSource, Sink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from monitor.cli.listen import ListenOptions
     from monitor.cli.replay import ReplayOptions
     from monitor.protocols import Source
     from monitor.run import Run
+    from monitor.stream.monitor import Monitor
 
 
 class RunReporter:
@@ -30,9 +32,11 @@ class RunReporter:
         *,
         plot: Path | None = None,
         resume: bool = False,
+        split: bool = False,
     ) -> None:
         from monitor.sinks.console import RunBuffer
 
+        self._split = split  # by person
         asked.alerting.check_ledger(asked.of_ledger.ledger)
         self._asked = asked
         self._protection = asked.protecting.protection(asked.of_ledger.ledger)
@@ -54,9 +58,15 @@ class RunReporter:
         from monitor.run import Run
 
         asked, setup = self._asked, feature_setup()
+        named = asked.shown.named
+        each: Sequence[Callable[[Source], Monitor]] = (
+            asked.options.monitors(setup=setup, top=named)
+            if self._split
+            else [partial(asked.options.monitor, setup=setup, top=named)]
+        )
         return Run(
             source,
-            lambda source: asked.options.monitor(source, setup=setup, top=asked.shown.named),
+            each,
             rules=lambda monitor: asked.alerting.rules_for(monitor, asked.of_ledger.rules()),
             actions=asked.alerting.actions(),
             sinks=asked.shown.pages(asked.alerting.thresholds),

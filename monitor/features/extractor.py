@@ -228,7 +228,7 @@ class Mixer:
                         "channels differ",
                         f"{'the two channels' if two else f'channels {a + 1} and {b + 1}'} hold "
                         "different speech, which is mixed: hear one of them "
-                        f"(--channel {a + 1} or --channel {b + 1})",
+                        f"(--channel {a + 1} or --channel {b + 1}), or each (--per-channel)",
                     )
                     break
 

@@ -519,6 +519,9 @@ _INCHES = (12, 7.5)
 def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | None = None) -> None:
     """Draw a run: its headline with limits, ceilings, guides, alerts, changes and gaps.
 
+    Of several people side by side it is a curve each, on the clock of the recording
+    (`monitor.plots.people`).
+
     Bits stand against speech seconds on a log axis (readings before the first speech cannot be
     shown on it); every line is labelled where it ends, and every bit is translated to
     "1 in k", k = N / 2^bits.
@@ -540,7 +543,7 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
         ...     (Path(folder) / "run.png").stat().st_size > 10_000
         True
     """
-    draw(path, _painter(records, title), _INCHES)
+    draw(path, _painter(records, title), _inches(records))
 
 
 def figure_of(records: Sequence[Mapping[str, Any]], *, title: str | None = None) -> Figure:
@@ -553,10 +556,27 @@ def figure_of(records: Sequence[Mapping[str, Any]], *, title: str | None = None)
     Raises:
         StoreError: matplotlib has no place for its cache.
     """
-    return painted(_painter(records, title), _INCHES)
+    return painted(_painter(records, title), _inches(records))
+
+
+def _inches(records: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    if not _of_people(records):
+        return _INCHES
+    from monitor.plots.people import INCHES
+
+    return INCHES
+
+
+def _of_people(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a run is of several people side by side."""
+    return any(record.get("type") == "start" and "people" in record for record in records)
 
 
 def _painter(records: Sequence[Mapping[str, Any]], title: str | None) -> Callable[[Figure], None]:
+    if _of_people(records):
+        from monitor.plots.people import painter
+
+        return painter(records, title)
     run = run_of(records)
     title_text = short_name(heading(run) if title is None else title, 2 * TITLE_COLUMNS)
     lines = textwrap.wrap(title_text, TITLE_COLUMNS) or [""]

@@ -150,7 +150,9 @@ class Measurement:
             if record.get("label") == label
             and (not several or record.get("watch") in (None, row["watch"]))
         ]
-        begun = {**start, "watch": row["watch"]} if several else start
+        begun = {key: value for key, value in start.items() if key not in ("people", "watched")}
+        if several:
+            begun["watch"] = row["watch"]
         told = [notice for notice in notices if str(notice).startswith(f"{printable(label)}: ")]
         found = cls.of([begun, *own], told)
         names = ("person", "probability", "enrolled", "overlap_seconds", "purity")

@@ -335,7 +335,7 @@ class Run(Managed):
             ``"closed"``.
         source, monitor, rules, actions, sinks: as opened; sinks may be added before the first
             record.
-        start: the ``start`` record.
+        start, end: the ``start`` record, and the ``end`` record once there is one.
         notices: what a person should know beside the figures, so far.
         totals: counts so far, and in the end what a person should know.
         people: where the source is split by person, everybody in it, at the end.
@@ -402,6 +402,7 @@ class Run(Managed):
         self.sinks: list[Sink] = []
         self.rules: list[ExplainedRule] = []
         self.start: dict[str, Any] = {}
+        self.end: dict[str, Any] = {}
         self.notices: list[Notice] = []
         self.totals = RunTotals()
 
@@ -455,7 +456,6 @@ class Run(Managed):
         start |= transcripts_record(self.source, self._labels)
         self.notices = [*setup_notices(self.monitor), *self._of_words()]
         if self._split is not None:
-            start |= self._split.start_record()
             self.notices += self._split.notices()
         if self._side is not None:
             start["protected"] = self._side.record()
@@ -467,6 +467,8 @@ class Run(Managed):
             self.notices.append(self._promised.notice)
         self.rules = [*map(explained, rules(self.monitor) if callable(rules) else rules)]
         self.notices += fit_rules(self.rules, self.actions, start, self.monitor)
+        if self._split is not None:  # when the rules have seen that somebody is watched
+            start |= self._split.start_record()
         if self._ledger_file is not None:
             each_once = dict.fromkeys(self.source.provenance() or ())
             known = [part for part in each_once if part.hashes]
@@ -794,6 +796,7 @@ class Run(Managed):
             end |= self._split.end_record(self.people, self._raised)
         if self._crossings is not None:
             end["disclosure_delay"] = self._crossings.table
+        self.end = end
         yield from self._give(RunEnd(end))
         if self._saves is not None:
             if self._log is not None:

@@ -42,6 +42,8 @@ class PlainConsole(Console):
 class RunBuffer:
     """A sink that thins the readings evenly on a log axis and keeps the other records.
 
+    Of several people side by side each one's readings are thinned by themselves.
+
     The first 600 readings are kept; after that one in every 0.3 % of added length, about 2 000 for
     ten hours at one a second. Of losses and alerts the first 1000 are kept.
     """
@@ -52,14 +54,15 @@ class RunBuffer:
 
     def __init__(self) -> None:
         self._records: list[dict[str, Any]] = []
-        self._readings = self._others = 0
-        self._length = 0.0
-        self._last: dict[str, Any] | None = None
+        self._others = 0
+        self._readings: dict[Any, int] = {}  # of each voice, as the two that follow
+        self._length: dict[Any, float] = {}
+        self._last: dict[Any, dict[str, Any]] = {}
 
     @property
     def records(self) -> list[dict[str, Any]]:
         """What was kept, in order; the last reading is always among them."""
-        return self._records + ([self._last] if self._last is not None else [])
+        return [*self._records, *self._last.values()]
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record."""
@@ -69,18 +72,18 @@ class RunBuffer:
                 self._others += 1
                 if self._others > self.MOST_OTHERS:
                     return
-            if self._last is not None:
-                self._records.append(self._last)
-                self._last = None
-            self._records.append(kept)
+            self._records += [*self._last.values(), kept]
+            self._last = {}
             return
-        self._readings += 1
-        if self._readings <= self.FIRST or record["seconds"] >= self._length * self.GROWTH:
+        whose = record.get("label"), record.get("watch")
+        self._readings[whose] = self._readings.get(whose, 0) + 1
+        first = self._readings[whose] <= self.FIRST
+        if first or record["seconds"] >= self._length[whose] * self.GROWTH:
             self._records.append(kept)
-            self._length = record["seconds"]
-            self._last = None
+            self._length[whose] = record["seconds"]
+            self._last.pop(whose, None)
         else:
-            self._last = kept
+            self._last[whose] = kept
 
     def close(self) -> None:
         """Nothing is left to do."""

@@ -62,6 +62,13 @@ def happened(record: Mapping[str, Any]) -> tuple[str, str]:
         >>> happened({"type": "change", "since_seconds": 107.0, "features": ["f0"], "back": True})
         ('the first voice is back since 1:47', 'alerts go on')
     """
+    title, words = _happened(record)
+    if record.get("label") is not None and record["type"] != "notice":  # which names it itself
+        title = f"{clean(record['label'], 20)}: {title}"
+    return title, words
+
+
+def _happened(record: Mapping[str, Any]) -> tuple[str, str]:
     kind = record["type"]
     if kind == "gap":
         reason = record.get("reason")
@@ -240,6 +247,11 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
 
     last = next((r for r in reversed(records) if r["type"] == "reading"), None)
     console = PlainConsole(highlight=False)
+    if any("people" in r for r in records if r["type"] == "end"):
+        from monitor.sinks.people import print_people
+
+        print_people(records, console)
+        return
     if last is None:
         console.print("nothing was heard: no bits disclosed")
         return

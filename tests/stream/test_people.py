@@ -250,6 +250,8 @@ def test_measure_gives_a_result_a_person(tmp_path):
     ann = found.people[0]
     assert (ann.bits, ann.speech) == (alone.bits, alone.speech)
     assert len(ann.readings) == len(alone.readings)
+    assert len(found.plot().axes) == 2  # curves, and who speaks when
+    assert len(ann.plot().axes) == len(alone.plot().axes)
     assert found.bits is None
     assert found.seconds == pytest.approx(27.75)
     first, second = str(found).splitlines()
