@@ -548,7 +548,6 @@ def _check_split(asked: ReplayOptions, *, words: bool) -> None:
         {
             "--protect": asked.protecting.protect,
             "--ledger": asked.of_ledger.ledger,
-            "--web": asked.shown.web,
             "--resume": asked.resume,
             "style" if asked.transcribing.transcript is None else "--transcript": words,
             "--channel": asked.options.channel is not None and asked.apart.per_channel,

@@ -37,13 +37,10 @@ def command(run: Path, web: tuple[str, int], web_token: str | None, no_browser: 
     import webbrowser
 
     from monitor.cli.monitor_options import open_page
-    from monitor.errors import UsageError
     from monitor.records.schema import follow_run
 
     records = follow_run(run)
     first = next(records)  # what is no run is refused before anything is opened
-    if "people" in first:
-        raise UsageError(f"{run} is of several people: monitor plot draws a curve each")
     with open_page(web, web_token, recorded=True) as page:
 
         def show() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -100,9 +102,16 @@ class CopyFinder:
     """
 
     def __init__(self, population: Population, watch: str | None = None) -> None:
-        self._population, self._watch = population, watch
-        self._index: LandmarkIndex | None = None
-        self._names: list[str] = []
+        self._enrolled = _Enrolled(population, watch)
+        self._begin()
+
+    def another(self) -> CopyFinder:
+        """One for another stream, fresh, which shares what is known of the enrolled."""
+        made = copy(self)
+        made._begin()
+        return made
+
+    def _begin(self) -> None:
         self._windows = LandmarkWindows()
         self._count = 0
         self._found: set[tuple[int, str]] = set()
@@ -120,28 +129,36 @@ class CopyFinder:
     def _look(
         self, tick: int, times: IntArray, pitches: IntArray, recording: int, *, every: bool = False
     ) -> Iterator[tuple[int, Notice]]:
-        if self._index is None:
-            self._index = self._make()
-        if not self._names:
+        index, names = self._enrolled.index, self._enrolled.names
+        if not names:
             return
         some = _OTHERS if every else _OTHERS[self._count % _TURNS :: _TURNS]
         self._count += 1
-        match = self._index.best(times, pitches, (1.0, *some))
+        match = index.best(times, pitches, (1.0, *some))
         if match is None or not is_same_audio(match):
             return
-        name = self._names[match.source]
+        name = names[match.source]
         if (recording, name) not in self._found:
             self._found.add((recording, name))
             yield tick, _notice(name, match.speed)
 
-    def _make(self) -> LandmarkIndex:
+
+class _Enrolled:
+    """The landmarks of the enrolled recordings, and whose each is; made when they are asked for."""
+
+    def __init__(self, population: Population, watch: str | None) -> None:
+        self._population, self._watch = population, watch
+        self.names: list[str] = []
+
+    @cached_property
+    def index(self) -> LandmarkIndex:
         speakers = sorted(self._population.speakers, key=lambda each: each.name != self._watch)
         made, left = [], MOST_LANDMARKS
         for speaker in speakers:
             for note in speaker.sources:
                 if note.landmarks.size and left > 0:
                     made.append(unpack(note.landmarks))
-                    self._names.append(speaker.name)
+                    self.names.append(speaker.name)
                     left -= note.landmarks.size
         return LandmarkIndex(made)
 

@@ -497,6 +497,7 @@ class Monitor:
             self.population, self.features, self._own_features, self.front_end.setup
         )
         made._begin()
+        made._copies = self._copies.another()
         return made
 
     def begin_with(self, heard: HeardTotals, peak_bits: float = 0.0) -> None:

@@ -26,7 +26,7 @@ from monitor.transcripts.transcript import (
     times_of,
 )
 
-MOST_LABELS = 1000
+MOST_LABELS = 256
 """People in one recording; each of them costs memory."""
 MOST_TURNS = 300_000  # a day and a half of words, each a turn of its own
 PAUSE_SECONDS = 0.5

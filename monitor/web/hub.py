@@ -181,6 +181,7 @@ class NumberedRecord(NamedTuple):
     seconds: float
     data: bytes
     said: bytes = b"{}"
+    whose: tuple[str, str] = ("", "")  # label, and who is watched, of several people
 
 
 class Hub:
@@ -219,6 +220,7 @@ class Hub:
         self._bells: list[Callable[[], None]] = []
         self._forecasts = _forecasts(thresholds)
         self._latest: dict[str, Mapping[str, Any]] = {}
+        self._people: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._counts: Counter[str] = Counter()
         self._peaks: dict[tuple[str, str], float] = {}
         self._lost_seconds = 0.0
@@ -236,7 +238,8 @@ class Hub:
             self._last += 1
             at = record.get("seconds")  # of a type of a later version anything
             seconds = float(at) if isinstance(at, Real) else 0.0
-            self._entries.append(NumberedRecord(self._last, kind, seconds, data, said))
+            whose = str(record.get("label") or ""), str(record.get("watch") or "")
+            self._entries.append(NumberedRecord(self._last, kind, seconds, data, said, whose))
             self._bytes += len(data) + len(said)
             if len(self._entries) > MOST:
                 self._entries = thinned(self._entries)
@@ -296,6 +299,7 @@ class Hub:
             if self._state is None:
                 self._state = {
                     "latest": dict(self._latest),
+                    "people": dict(self._people),
                     "counts": dict(self._counts),
                     "peaks": dict(self._peaks),
                     "lost_seconds": self._lost_seconds,
@@ -317,6 +321,9 @@ class Hub:
         self._state = None
         self._latest[kind] = record
         self._counts[kind] += 1
+        if "label" in record:
+            self._note_of_person(kind, record)
+            return
         for name, row in (record.get("features") or {}).items() if kind == "reading" else ():
             bits = row.get("local_bits")
             bits = row.get("gain_bits") if bits is None else bits
@@ -339,6 +346,19 @@ class Hub:
             self._forecasts = self._afresh(self._forecasts)
         for forecast in self._forecasts.values():
             forecast.update(record)
+
+    def _note_of_person(self, kind: str, record: Mapping[str, Any]) -> None:
+        """As `_note`, of one of several people: nothing is forecast of them together."""
+        label = str(record["label"])
+        if kind == "reading":
+            self.heard = time.monotonic()
+            self._people[label, str(record.get("watch") or "")] = record
+        elif kind == "gap":
+            self._lost_seconds += record.get("lost_seconds") or 0.0
+        elif kind == "alert":
+            self._raised[f"{label}: {record['rule']}"] = record["state"] == "raised"
+            if record["state"] == "raised":
+                self._counts["warned" if record.get("level") == "warning" else "raised"] += 1
 
     def _afresh(self, thresholds: Iterable[tuple[str, float]]) -> dict[tuple[str, float], Forecast]:
         """Forecasts that have heard nothing yet, of this run."""
@@ -363,12 +383,19 @@ def thinned(entries: Sequence[NumberedRecord]) -> list[NumberedRecord]:
     """
     old, recent = entries[:-RECENT], entries[-RECENT:]
     others = [entry for entry in old if entry.kind not in ("reading", "start")][-MOST_OTHERS:]
-    readings, reached = [], 0.0
+    readings: list[NumberedRecord] = []
+    reached: dict[tuple[str, str], float] = {}
+    newest: dict[tuple[str, str], NumberedRecord] = {}  # whoever has long been silent
     for entry in old:
-        if entry.kind == "reading" and not FIRST_SECONDS < entry.seconds < reached * GROWTH:
+        if entry.kind != "reading":
+            continue
+        newest[entry.whose] = entry
+        if not FIRST_SECONDS < entry.seconds < reached.get(entry.whose, 0.0) * GROWTH:
             readings.append(entry)
-            reached = entry.seconds
+            reached[entry.whose] = entry.seconds
     while len(readings) > MOST_READINGS:  # closer than a second, or a stream of days
         readings = readings[::2]
+    if len(newest) > 1:
+        readings = sorted({*readings, *newest.values()})
     starts = [entry for entry in old if entry.kind == "start"][:1]
     return [*sorted([*starts, *others, *readings]), *recent]

@@ -100,7 +100,10 @@ class _Collector:
         state = self._hub.state()
         reading: Mapping[str, Any] = state["latest"].get("reading", {})
         stream = str(reading.get("stream", 1))
-        for name, key, text in READING:
+        if state["people"]:  # what follows is of one voice
+            yield from self._of_people(state["people"])
+            reading = {}
+        for name, key, text in READING if not state["people"] else ():
             yield _gauge(name, text, ("stream",), {(stream,): reading.get(key)})
         crowds = {
             (stream, f"{each['people']:g}"): each.get("bits") for each in reading.get("among") or ()
@@ -134,6 +137,13 @@ class _Collector:
         yield _gauge("reading_age_seconds", "Since the newest reading", (), {(): self._age})
         yield _gauge("page_clients", "Pages that follow the run", (), {(): self._clients})
         yield _gauge("ended", "1 once the run is over", (), {(): float("end" in state["latest"])})
+
+    @staticmethod
+    def _of_people(people: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[Metric]:
+        """Of each person, and of each who is watched where several are, the newest reading."""
+        for name, key, text in READING:
+            values = {place: reading.get(key) for place, reading in people.items()}
+            yield _gauge(name, text, ("label", "watch"), values)
 
 
 def _gauge(
@@ -337,7 +347,9 @@ class _Pages:
     async def index(self, request: Request) -> Response:
         if not request.state.known:
             return FileResponse(STATIC / "login.html", 401)
-        return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+        several = "people" in self._hub.state()["latest"].get("start", {})
+        name = "people.html" if several else "index.html"
+        return FileResponse(STATIC / name, headers={"cache-control": "no-cache"})
 
     async def login(self, request: Request) -> Response:
         body = bytearray()

@@ -84,7 +84,6 @@ def test_turns_give_everybody_records_a_row_and_a_picture(run, meeting, tmp_path
     drawn = run("plot", log, "-o", tmp_path / "again.svg")
     assert drawn.code == 0
     text = (tmp_path / "again.svg").read_text()
-    assert "is of several people" in run("view", log, "--no-browser").complaint
     crowds = run("plot", log, "-o", tmp_path / "b.svg", "--among", "1e6")
     assert "--among draws one voice" in crowds.complaint
     exported = run("export", log, "-o", tmp_path / "readings.csv")
@@ -130,7 +129,6 @@ def test_a_part_of_a_meeting(run, meeting):
         (["--per-channel"], "both tell people apart"),
         (["--protect", "mcadams:0.8"], "--protect is for one voice"),
         (["--ledger", "l.db", "--watch", "19"], "--ledger is for one voice"),
-        (["--web", "0"], "--web is for one voice"),
         (["--jsonl", "a.jsonl", "--resume"], "--resume is for one voice"),
         (["--transcript", "a.vtt"], "--transcript is for one voice"),
         (["--each", "--summary", "a.csv"], "--turns is for one run"),

@@ -32,6 +32,7 @@ function connect() {
   source.addEventListener("record", (event) => {
     const record = JSON.parse(event.data);
     run.take(Number(event.lastEventId.split("-")[1]), record);
+    if (record.type === "start" && record.people) location.reload(); // it has a page of its own
     if (record.type === "alert") spokenAt = 0; // said at once
     if (run.end) {
       source.close();
