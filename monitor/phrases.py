@@ -269,6 +269,36 @@ def voice_since(change: Mapping[str, Any]) -> str:
     return f"{what} {since}"
 
 
+def overlap_in_words(seconds: float) -> str:
+    """What becomes of time in which several people speak.
+
+    Examples:
+        >>> overlap_in_words(2.54)
+        '2.5 s in which several speak count for nobody'
+    """
+    return f"{seconds:.1f} s in which several speak count for nobody"
+
+
+def people_in_words(start: Mapping[str, Any], *, evidence: bool) -> str:
+    """What the bits of several people are.
+
+    Examples:
+        >>> people_in_words({"watched": ["ann", "bob"]}, evidence=True)
+        'Evidence that a voice is ann or bob; below 0 it speaks against'
+        >>> people_in_words({"ceiling": 5.644, "speakers": 50}, evidence=False)
+        "Of at most 5.64 bits among the 50 enrolled: an attacker's confidence if it is one of them"
+    """
+    if evidence:
+        names = start.get("watched") or [start.get("watch")]
+        clean = (filter(str.isprintable, str(name)[:24]) for name in names)
+        whom = " or ".join(map("".join, clean))
+        return f"Evidence that a voice is {whom}; below 0 it speaks against"
+    return (
+        f"Of at most {start.get('ceiling') or 0.0:.2f} bits among the {start.get('speakers')} "
+        "enrolled: an attacker's confidence if it is one of them"
+    )
+
+
 def another_voice(reading: Mapping[str, Any], watch: str | None) -> str:
     """Whose bits these may not be, while a change is open in a reading; else empty.
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from monitor.phrases import clock_time, of_evidence, plural
+from monitor.phrases import (
+    clock_time,
+    of_evidence,
+    overlap_in_words,
+    people_in_words,
+    plural,
+)
 from monitor.plots.canvas import (
     BLACK,
     BLUE,
@@ -200,22 +206,13 @@ def _ends(axes: Axes, drawn: Sequence[PersonCurve]) -> None:
 def _summary(start: Mapping[str, Any], end: Mapping[str, Any], left: int) -> str:
     parts = [short_name(", ".join(start.get("recordings", ())), 60)]
     if end.get("overlap_seconds"):
-        parts.append(f"{end['overlap_seconds']:.0f} s in which several speak count for nobody")
+        parts.append(overlap_in_words(end["overlap_seconds"]))
     if left:
         parts.append(f"{left} with less, or nothing, are not drawn")
     return "  ·  ".join(filter(None, parts))
 
 
 def _caption(start: Mapping[str, Any], *, evidence: bool) -> str:
-    names = start.get("watched") or [start.get("watch")]
-    if evidence:
-        whom = " or ".join(short_name(name) for name in names)
-        return (
-            f"Evidence that a voice is {whom}; below 0 it speaks against. Circles: alerts.\n"
-            "No certainty: everybody whom a voice fits as well is counted."
-        )
-    return (
-        f"Of at most {start.get('ceiling') or 0.0:.2f} bits among the {start.get('speakers')} "
-        "enrolled: an attacker's confidence if the speaker is one of them.\nIt can be wrong. "
-        "Circles: alerts."
-    )
+    said = people_in_words(start, evidence=evidence)
+    care = "everybody whom a voice fits as well is counted" if evidence else "it can be wrong"
+    return f"{said}. Circles: alerts.\nNo certainty: {care}."

@@ -124,7 +124,7 @@ def print_people(records: Sequence[Mapping[str, Any]], console: Console) -> None
         table.add_row(*map(Text, person_cells(row, last)))
     console.print(table)
     if overlap := end.get("overlap_seconds"):
-        console.print(f"{overlap:.1f} s in which several speak count for nobody.")
+        console.print(f"{phrases.overlap_in_words(overlap)}.")
     console.print("In brackets: 95 % interval, by how far it depends on those it was learnt from.")
     if any(r.get("assumes_enrolled") for r in lasts.values()):
         console.print("This confidence assumes that each speaker is enrolled: it may be misplaced.")

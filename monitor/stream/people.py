@@ -11,7 +11,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.maths.matching import one_to_one
-from monitor.phrases import plural
+from monitor.phrases import overlap_in_words, plural
 from monitor.safe_text import printable
 from monitor.sources.people import SplitSource, Stretch
 from monitor.stream.accumulator import HeardTotals
@@ -136,7 +136,7 @@ class SideBySide:
             made.append(
                 Notice(
                     "turns",
-                    f"{overlap:.1f} s in which several speak count for nobody",
+                    overlap_in_words(overlap),
                     level="info",
                     fields={"overlap_seconds": overlap},
                 )

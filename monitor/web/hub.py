@@ -47,8 +47,10 @@ def words_of(record: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, A
         elif kind == "reading":
             said = _words_of_reading(record, start)
         elif kind == "end":
+            overlap = record.get("overlap_seconds")
             said = {
-                "delay": [phrases.delay_cells(row) for row in record.get("disclosure_delay") or ()]
+                "delay": [phrases.delay_cells(row) for row in record.get("disclosure_delay") or ()],
+                "overlap": phrases.overlap_in_words(overlap) if overlap else "",
             }
         elif kind in _EVENTS:
             title, words = happened(record)
@@ -85,7 +87,15 @@ def _words_of_start(start: Mapping[str, Any]) -> dict[str, Any]:
         "people": {str(count): people(count) for count in start.get("among") or ()},
         "features": phrases.FEATURE_NAMES,
         "asked": phrases.AT_ALL,
+        **_words_of_people(start),
     }
+
+
+def _words_of_people(start: Mapping[str, Any]) -> dict[str, str]:
+    """Of a run of several people, what their bits are."""
+    if "people" not in start:
+        return {}
+    return {"caption": phrases.people_in_words(start, evidence=phrases.of_evidence(start))}
 
 
 def _words_of_reading(reading: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:

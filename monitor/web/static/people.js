@@ -107,14 +107,12 @@ function draw() {
   text("clock", clock(now));
   const pill = $("status");
   [pill.dataset.state, pill.textContent] = status;
-  const evidence = start && start.headline === "evidence";
-  text("unit", evidence
-    ? `Bits of evidence for ${(start.watched || [start.watch]).join(" or ")}; below 0 it speaks against.`
-    : "An attacker's confidence, if the speaker is one of those enrolled; it can be wrong.");
+  const caption = start && (start.said || {}).caption;
+  text("unit", caption ? `${caption}.` : "");
   $("curves").replaceChildren(curves(drawn, Math.max(now, 1)));
   fill("people", everybody.map((each) => row(each, drawn.indexOf(each))));
-  const overlap = end && end.overlap_seconds;
-  text("notes", overlap ? `${overlap.toFixed(1)} s in which several speak count for nobody.` : "");
+  const overlap = end && (end.said || {}).overlap;
+  text("notes", overlap ? `${overlap}.` : "");
   fill("log", [...events].reverse().map((each) => make("li", {},
     `${clock(each.seconds)} ${(each.said || {}).title || each.type}: ${(each.said || {}).words || ""}`)));
   document.body.dataset.ready = everybody.some((each) => each.view) ? "yes" : "no";
