@@ -1,6 +1,6 @@
 """What meetings of real readers disclose of each, beside the same speech alone.
 
-    python -m benchmarks.meetings ../shared/speech [--seconds 60] [--plot errors.png]
+    python -m benchmarks.meetings ../shared/speech [--seconds 60] [--plot docs/meetings.svg]
     python -m benchmarks.meetings ../shared/speech --hour
 
 Makes meetings of readers of LibriSpeech by the chapters that the shipped templates were not made
@@ -230,16 +230,21 @@ def table(speech: Path, seconds: float, plot: Path | None) -> None:
 
 def draw(lost: dict[int, list[tuple[float, float]]], path: Path) -> None:
     """How evidence falls with wrong labels, a line for each number of people."""
-    from monitor.plots.canvas import BLUE, GREEN, RED
+    from monitor.plots.canvas import BLUE, GREEN, RED, spread_apart
     from monitor.plots.canvas import draw as written
 
     def paint(figure):  # type: ignore[no-untyped-def]
         axes = figure.add_axes((0.12, 0.14, 0.7, 0.8))
-        for (size, points), colour in zip(lost.items(), (BLUE, GREEN, RED), strict=False):
-            x, y = np.array([point for point in points if point[0] >= 0]).T
-            axes.plot(100 * x, -y, marker="o", color=colour)
-            axes.annotate(f"{size} people", (100 * x[-1], -y[-1]), xytext=(6, 0),
-                          textcoords="offset points", va="center", color=colour)  # fmt: skip
+        drawn = {
+            size: np.array([(100 * e, -bits) for e, bits in points if e >= 0])
+            for size, points in lost.items()
+        }
+        ends = sorted(drawn, key=lambda size: drawn[size][-1, 1])
+        low = min(points[:, 1].min() for points in drawn.values())
+        places = spread_apart([drawn[k][-1, 1] for k in ends], [0.07] * len(ends), low - 0.1, 0.1)
+        for (size, points), colour in zip(drawn.items(), (BLUE, GREEN, RED), strict=False):
+            axes.plot(*points.T, marker="o", color=colour)
+            axes.text(20.6, places[ends.index(size)], f"{size} people", va="center", color=colour)
         axes.set_xlabel("of the time with somebody else's label, %")
         axes.set_ylabel("bits of evidence beside the same turns alone")
 

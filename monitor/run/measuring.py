@@ -184,7 +184,7 @@ class Measurement:
             return "\n".join(map(str, self.people))
         name = printable(self.recording if self.label is None else self.label)
         if self.person is not None and self.probability is not None:
-            name += f", {printable(self.person)} by {self.probability:.0%}"
+            name += f", {printable(self.person)} by {100 * self.probability:.0f} %"
         if not self.speech:
             return f"{name}: no speech in {clock_time(self.seconds)} of audio, and so no figure."
         last = self.readings[-1]

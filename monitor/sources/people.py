@@ -155,17 +155,17 @@ class Diarised(SplitSource):
         found = dict.fromkeys(self.people, 0.0)
         for turn in self._alone:
             found[turn.label] += turn.seconds
-        return list(found.values())
+        return [round(seconds, 3) for seconds in found.values()]
 
     def overlap_of(self) -> Sequence[float | None]:
         """Of each person, the seconds in which somebody else speaks too."""
         overlap = self.turns.overlap_of
-        return [overlap[label] for label in self.people]
+        return [round(overlap[label], 3) for label in self.people]
 
     @property
     def overlap_seconds(self) -> float | None:
         """Seconds that count for nobody, as several speak."""
-        return self.turns.overlap_seconds
+        return round(self.turns.overlap_seconds, 3)
 
     def _parts(self, block: Block, begun: float) -> Iterator[Stretch]:
         first, size = round(begun * block.rate), len(block.samples)

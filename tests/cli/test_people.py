@@ -57,6 +57,7 @@ def test_each_channel_of_a_call_is_what_a_run_of_it_alone_says(run, call, tmp_pa
     assert [row["label"] for row in both.records[-1]["people"]] == ["channel 1", "channel 2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--turns", "--rttm"])
 def test_turns_give_everybody_records_a_row_and_a_picture(run, meeting, tmp_path, option):
     sound, turns = meeting
@@ -93,6 +94,7 @@ def test_turns_give_everybody_records_a_row_and_a_picture(run, meeting, tmp_path
     assert text.count('id="S0"') == text.count('id="S1"') == 1
 
 
+@pytest.mark.slow
 def test_on_a_terminal_everybody_has_a_line_and_then_a_row(terminal, meeting):
     sound, turns = meeting
     code, shown, _ = terminal("replay", sound, "--turns", turns, *QUICK)

@@ -65,6 +65,7 @@ def meeting(turns):
 TURNS = [("ann", 3.0), ("bob", 5.5), ("ann", 4.25), ("bob", 2.0), ("ann", 6.0), ("bob", 7.0)]
 
 
+@pytest.mark.slow
 def test_a_call_of_two_is_two_runs_of_one_to_the_last_bit():
     records, _ = heard(PerChannel(Samples(CALL, RATE)))
     for label, samples in (("channel 1", ANN), ("channel 2", BOB)):
@@ -226,6 +227,7 @@ def test_the_log_holds_everybody_and_nothing_to_resume_from(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_turns():
     """Ten thousand turns: what is kept of a voice has a bound."""
     made = _Voice("ann", "a.wav", [Monitor(reference())])
@@ -235,6 +237,7 @@ def test_memory_does_not_grow_with_the_turns():
     assert made._at(499.0) == pytest.approx(2.0 * 4989 + 0.1)
 
 
+@pytest.mark.slow
 def test_measure_gives_a_result_a_person(tmp_path):
     samples, turns, places = meeting(TURNS)
     soundfile.write(tmp_path / "m.wav", samples, RATE, subtype="FLOAT")
