@@ -551,8 +551,9 @@ def _check_split(asked: ReplayOptions, *, words: bool) -> None:
             "--resume": asked.resume,
             "style" if asked.transcribing.transcript is None else "--transcript": words,
             "--channel": asked.options.channel is not None and asked.apart.per_channel,
-            "--false-alarms": asked.alerting.share and asked.options.watch[1:],
         }
     )
+    if asked.alerting.share is not None and asked.options.watch[1:]:
+        raise UsageError("--false-alarms works out a threshold for one --watch: name one")
     if asked.each.summary is not None and not asked.each.wanted and not asked.log.replace:
         check_new(asked.each.summary, "--summary")

@@ -722,8 +722,8 @@ class Run(Managed):
         record = event.record()
         where = self._labels[recording] if recording < len(self._labels) else ""
         happened: list[RunEvent] = [event]
-        label, watch = getattr(event, "label", None), getattr(event, "watch", None)
-        for rule in self._asked(label, watch):
+        label, whom = getattr(event, "label", None), getattr(event, "watch", None)
+        for watch, rule in self._asked(label, whom):
             alerts = [
                 replace(alert, recording=where, label=label, watch=watch)
                 for alert in rule.update(record)
@@ -738,11 +738,25 @@ class Run(Managed):
             self._write(record if each is event else each.record())
             yield each
 
-    def _asked(self, label: str | None, watch: str | None) -> list[ExplainedRule]:
-        """The rules of one stream; each person has their own, which begin where all others do."""
-        if label is None:
-            return self.rules
-        return self._rules_of.setdefault((label, watch), deepcopy(self.rules))
+    def _asked(
+        self, label: str | None, watch: str | None
+    ) -> list[tuple[str | None, ExplainedRule]]:
+        """The rules of one stream; each person has their own, which begin where all others do.
+
+        Where several are watched each has rules for each of them, and what happens to the voice, a
+        change say, is told to all of these.
+        """
+        if self._split is None:
+            return [(None, rule) for rule in self.rules]
+        if label is None:  # start and end: nobody's
+            return []
+        several = self._split.watched
+        found = []
+        for name in several if several and watch is None else (watch,):
+            if (label, name) not in self._rules_of:
+                self._rules_of[label, name] = deepcopy(self.rules)
+            found += [(name, rule) for rule in self._rules_of[label, name]]
+        return found
 
     def _write(self, record: Mapping[str, Any]) -> None:
         self.totals.count(record)

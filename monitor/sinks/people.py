@@ -51,6 +51,11 @@ class PeopleProgress(ReplayProgress):
         self._people.setdefault(str(record.get("label")), {})[record.get("watch")] = record
 
     @property
+    def _others(self) -> str:
+        """Whom the last reading narrowed down says nothing of all."""
+        return ""
+
+    @property
     def _most(self) -> list[tuple[str, Mapping[str, Any]]]:
         """Everybody's last reading that says most, those with most bits first."""
         found = [(label, max(views.values(), key=_bits)) for label, views in self._people.items()]

@@ -59,12 +59,15 @@ def happened(record: Mapping[str, Any]) -> tuple[str, str]:
     Examples:
         >>> happened({"type": "gap", "seconds": 3.0, "reason": "dropped"})
         ('audio lost', 'dropped')
+        >>> happened({"type": "gap", "reason": "dropped", "label": "S0", "watch": "ann"})
+        ('S0 as ann: audio lost', 'dropped')
         >>> happened({"type": "change", "since_seconds": 107.0, "features": ["f0"], "back": True})
         ('the first voice is back since 1:47', 'alerts go on')
     """
     title, words = _happened(record)
     if record.get("label") is not None and record["type"] != "notice":  # which names it itself
-        title = f"{clean(record['label'], 20)}: {title}"
+        of = f" as {clean(record['watch'], 20)}" if record.get("watch") is not None else ""
+        title = f"{clean(record['label'], 20)}{of}: {title}"
     return title, words
 
 

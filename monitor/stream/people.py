@@ -98,6 +98,7 @@ class SideBySide:
 
     Attributes:
         seconds: of the recording, heard so far.
+        watched: who is watched, where several are.
 
     Raises:
         UsageError: the monitors watch the same person, or nobody beside others.
@@ -120,6 +121,7 @@ class SideBySide:
         for monitor in monitors:
             monitor.another()  # refuses what cannot hear several
         self._source, self._monitors = source, tuple(monitors)
+        self.watched = [name for name in watched if name is not None] if watched[1:] else []
         self._voices: dict[int, _Voice] = {}
         self.seconds = 0.0
         self._told = source.notices
@@ -259,8 +261,8 @@ class SideBySide:
                 for label, seconds in zip(source.people, source.alone_seconds(), strict=True)
             ]
         }
-        if len(self._monitors) > 1:
-            found |= {"watch": None, "watched": [monitor.watch for monitor in self._monitors]}
+        if self.watched:
+            found |= {"watch": None, "watched": self.watched}
         return found
 
     def end_record(
@@ -282,7 +284,7 @@ class SideBySide:
             "top": [],
             "people": rows,
             "overlap_seconds": self._source.overlap_seconds,
-            **({"watch": None} if len(self._monitors) > 1 else {}),
+            **({"watch": None} if self.watched else {}),
         }
 
     def ended(self) -> list[Notice]:

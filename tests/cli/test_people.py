@@ -136,6 +136,10 @@ def test_a_part_of_a_meeting(run, meeting):
         (["--each", "--summary", "a.csv"], "--turns is for one run"),
         (["--summary", "a.txt"], "a summary is a table"),
         (["--watch", "19", "--watch", "19"], "watch each person once"),
+        (
+            ["--watch", "19", "--watch", "84", "--alert", "bits", "--false-alarms", "10%"],
+            "a threshold for one --watch",
+        ),
         (["--watch", "nobody", "--watch", "19"], "nobody"),
     ],
 )

@@ -165,7 +165,11 @@ def test_several_are_watched_and_each_is_said_of_everybody():
     samples, turns, places = meeting(TURNS)
     names = reference().names[:2]
     monitors = [Monitor(reference(), watch=name) for name in names]
-    records, _ = heard(Diarised(Samples(samples, RATE), turns), monitors)
+    rule = Threshold("evidence_bits", -30.0, hold_seconds=0.0)
+    records, run = heard(Diarised(Samples(samples, RATE), turns), monitors, rules=[rule])
+    assert not run.totals.undecided
+    raised = {(r["label"], r["watch"]) for r in records if r["type"] == "alert"}
+    assert raised == {(label, name) for label in ("ann", "bob") for name in names}
     assert records[0]["watched"] == list(names)
     alone, _ = heard(Samples(ANN[: places["ann"]], RATE), Monitor(reference(), watch=names[1]))
     mine = [r for r in of(records, "ann") if r["watch"] == names[1]]
