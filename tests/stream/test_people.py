@@ -295,3 +295,21 @@ def test_real_readers_in_a_meeting_are_named_and_told_apart(shared, tmp_path):
     assert all((each.probability or 0.0) > 0.8 for each in pure.people)
     assert all(each.purity == 1.0 for each in pure.people)
     assert all((each.purity or 0.0) < 0.95 for each in impure.people)
+
+
+@pytest.mark.speech
+def test_a_label_of_two_readers_one_after_the_other_is_said(shared):
+    found = []
+    for reader in ("1272", "1462"):
+        path = next((shared / "speech" / "dev-clean" / reader).glob("*.opus"))
+        found.append(soundfile.read(path, frames=50 * RATE, dtype="float32")[0])
+    sound = np.concatenate(found)
+    how: dict[str, Any] = {"features": ["f0", "phones", "voice"], "allow_overlap": True}
+    one = measure(Samples(sound, RATE), turns=[Turn(0.0, 100.0, "S0")], **how)
+    two = measure(
+        Samples(sound, RATE), turns=[Turn(0.0, 50.0, "S0"), Turn(50.0, 100.0, "S1")], **how
+    )
+    said = "S0: its first half and its second sound like two people"
+    assert said in map(str, one.notices)
+    assert not any("two people" in str(notice) for notice in two.notices)
+    assert one.people[0].purity is None  # there is no other label
