@@ -1,11 +1,11 @@
-"""The voice network's speed on one thread: from samples to embeddings, features included.
+"""The voice networks' speed on one thread: from samples to embeddings, features included.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.voice [--minutes 2] [--runs 5]
 
 Windows of 3 s of noise (its speed does not depend on what is said), one at a time, by numpy. Prints
-one JSON object: times real time by processor time, of the whole and of its log mel bands alone; and
-of the teacher, ECAPA-TDNN by onnxruntime or torch, on a few of the same windows in the same run,
-where MONITOR_ECAPA says where it is.
+one JSON object: times real time by processor time, of both networks, of the larger one and of log
+mel bands alone; and of the teacher, ECAPA-TDNN by onnxruntime or torch, on a few of the same
+windows in the same run, where MONITOR_ECAPA says where it is.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import json
 import os
 import time
 from collections.abc import Callable
-from importlib.resources import files
-from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -24,9 +22,8 @@ from threadpoolctl import threadpool_limits
 
 from monitor.features.ecapa import ENVIRONMENT, exported_encoder, resolve
 from monitor.networks.layers import RATE, log_mel
-from monitor.networks.voice import VoiceNetwork
+from monitor.networks.voice import shipped, shipped_pair
 
-WEIGHTS = Path(str(files("monitor.networks"))) / "voice.npz"
 WINDOW_SECONDS = 3
 
 
@@ -38,14 +35,18 @@ def main() -> None:
     count = max(1, round(given.minutes * 60 / WINDOW_SECONDS))
     generator = np.random.default_rng(0)
     windows = generator.standard_normal((count, WINDOW_SECONDS * RATE)).astype(np.float32) / 10
-    network = VoiceNetwork.load(WEIGHTS)
+    both, larger = shipped_pair(), shipped()
 
     def bands() -> None:
         for window in windows:
             log_mel(window)
 
     audio = count * WINDOW_SECONDS
-    works = {"whole": (audio, lambda: network.embed(windows)), "bands": (audio, bands)}
+    works = {
+        "whole": (audio, lambda: both.embed(windows)),
+        "larger": (audio, lambda: larger.embed(windows)),
+        "bands": (audio, bands),
+    }
     if os.environ.get(ENVIRONMENT):
         teacher, few = exported_encoder(resolve(None)), windows[:4]
         works["teacher"] = (len(few) * WINDOW_SECONDS, lambda: teacher.embed(few))

@@ -32,6 +32,7 @@ def test_the_population_and_the_demo_travel_in_the_wheel(wheel):
     home = "monitor/population/reference"
     assert 100_000 < sizes[f"{home}/population.npz"] < 5_000_000
     assert 10_000 < sizes[f"{home}/demo.npz"] < 1_000_000
+    assert 500_000 < sizes["monitor/networks/voice_small.npz"] < 1 << 20
     assert 500_000 < sizes["monitor/networks/voice.npz"] < 4 << 20
     assert 1_000_000 < sizes["monitor/networks/phones.npz"] < 4 << 20
     assert 100_000 < sizes["monitor/networks/units.npz"] < 1 << 20

@@ -201,7 +201,7 @@ class SqueezedBlock(nn.Module):  # type: ignore[misc]  # torch is not looked at
 
 
 class Student(nn.Module):  # type: ignore[misc]
-    """Log mel bands, shape (b, t, 40), to embeddings, shape (b, 192), not yet of length 1.
+    """Log mel bands, shape (b, t, bands), to embeddings, shape (b, 192), not yet of length 1.
 
     Time is the second axis of a picture one row high, channels last: torch trains that half again
     as fast on a processor as it does sequences.
@@ -483,7 +483,7 @@ class Batches:
         self._of = [np.flatnonzero(speech.voices == voice) for voice in range(len(speech.names))]
 
     def at(self, step: int, size: int) -> tuple[FloatArray, IntArray]:
-        """The batch of a step: bands, shape (b, t, 40), and voices, shape (b,)."""
+        """The batch of a step: bands, shape (b, t, m), and voices, shape (b,)."""
         generator = np.random.default_rng([self._seed, step])
         frames = int(generator.integers(_SHORTEST, _LONGEST + 1))
         voices = generator.integers(len(self._of), size=size)

@@ -745,6 +745,8 @@ class Bench:
         training: how long an attacker trains a network.
         told: called with what an attacker is doing, for people.
         notes: what an attacker found out about itself, for people; added to.
+        clear_bits: by method, what the network of an attacker who trains tells of unprotected
+            speech of background speakers, and what the shipped one does, MeanD in bits; added to.
     """
 
     judged: Readers
@@ -758,6 +760,7 @@ class Bench:
     training: Length = field(default_factory=lambda: Length(steps=FINE_TUNING_STEPS))
     told: Callable[[str], object] = lambda _: None
     notes: list[str] = field(default_factory=list)
+    clear_bits: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def learns_from(self, attacker: ThreatModel) -> Readers | None:
         """The readers of the background that an attacker learns models on; None where nobody is.

@@ -18,6 +18,7 @@ from monitor.adapting.adapted import adapted, check_torch
 from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
 from monitor.attacks.attackers import (
+    CLEAR,
     Background,
     Bench,
     Readers,
@@ -124,6 +125,10 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
     )
     for problem in problems:
         bench.notes.append(f"{method}: not trained on: {problem}")
+    if picked != "shipped":
+        both = {name: found[name] for name in (picked, "shipped")}
+        clear, _ = _told(bench, CLEAR, held, both)
+        bench.clear_bits[method] = clear[picked], clear["shipped"]
     return found[picked]
 
 

@@ -221,7 +221,7 @@ def try_methods(
 
     notes: list[str] = []
     hearing = replace(prepared.bench.hearing, progress=heard)
-    bench = replace(prepared.bench, hearing=hearing, told=doing, notes=notes)
+    bench = replace(prepared.bench, hearing=hearing, told=doing, notes=notes, clear_bits={})
     rows: list[AttackRow] = []
     measured: dict[str, Sequence[Figure]] = {}
     quiet = replace(bench, hearing=replace(bench.hearing, progress=lambda _: None))
@@ -269,6 +269,7 @@ def try_methods(
         {method: tuple(figures) for method, figures in measured.items() if figures},
         told_of,
         notes=tuple(dict.fromkeys(notes)),
+        clear_bits=dict(bench.clear_bits),
         problems=tuple(problems),
     )
 

@@ -175,10 +175,10 @@ def _phones() -> tuple[str, str]:
 
 
 def _voice() -> tuple[str, str]:
-    from monitor.networks.voice import shipped
+    from monitor.networks.voice import shipped_pair
 
-    network = shipped()
-    return "ok", f"the network in the package, {network.size} numbers every 3 s"
+    network = shipped_pair()
+    return "ok", f"the networks in the package, {network.size} numbers every 3 s"
 
 
 def _population() -> tuple[str, str]:

@@ -20,7 +20,7 @@ from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import AudioFeature, join_tracks
 from monitor.kinds import EMBEDDING, FeatureSpec, Sensitivity
 from monitor.maths.spectra import fft
-from monitor.networks.voice import SHA256, BothNetworks, VoiceNetwork, shipped
+from monitor.networks.voice import MARK, BothNetworks, VoiceNetwork, shipped_pair
 from monitor.protocols import Embedder
 from monitor.types import TICKS_PER_SECOND, FloatArray, Track
 
@@ -341,15 +341,15 @@ def _brief(error: Exception) -> str:
 
 
 class Voice(SpeechWindows):
-    """Embeddings of the speech, three seconds at a time, by the package's own voice network.
+    """Embeddings of the speech, three seconds at a time, by the package's own voice networks.
 
-    A student of ECAPA-TDNN, run by numpy (`monitor.networks.voice`). It hears less than its teacher
-    (`monitor.features.ecapa`), and is in every install. The network is loaded once, and shared by
-    all.
+    Two students of ECAPA-TDNN side by side, run by numpy (`monitor.networks.voice`). They hear less
+    than their teacher (`monitor.features.ecapa`), and are in every install. They are loaded once,
+    and shared by all.
 
     Args:
         network: another one of the same make, such as one that `monitor.adapting` has fine-tuned;
-            its sha256 marks what it makes. None: the one that ships.
+            its sha256 marks what it makes. None: those that ship.
         name: of the feature, where it is heard beside the one that ships.
 
     Raises:
@@ -360,10 +360,10 @@ class Voice(SpeechWindows):
         >>> import numpy as np
         >>> voice = Voice()
         >>> voice.process(np.zeros(48000)).values.shape  # silence
-        (0, 192)
+        (0, 384)
     """
 
-    spec = window_spec("voice", 192, SHA256)
+    spec = window_spec("voice", 384, MARK)
     # benchmarks/change.py chose it
     follow = Sensitivity(1, 3, 20.0, 1e-2, back_units=3, level=0.25)
 
@@ -371,7 +371,7 @@ class Voice(SpeechWindows):
         self, network: VoiceNetwork | BothNetworks | None = None, name: str = "voice"
     ) -> None:
         self._given = network, name
-        network = shipped() if network is None else network
+        network = shipped_pair() if network is None else network
         if not network.sha256:
             raise UsageError("a network needs the sha256 of its weights, as a mark")
         self.spec = window_spec(name, network.size, network.sha256)

@@ -116,7 +116,7 @@ def test_a_step_draws_the_same_batch_whatever_came_before(few):
     first.at(0, 4)
     (one, voices), (other, _) = first.at(7, 4), Batches(few, 1).at(7, 4)
     assert np.array_equal(one, other)
-    assert one.shape[::2] == (4, 40)
+    assert one.shape[::2] == (4, shipped().bands)
     assert not np.array_equal(voices, Batches(few, 2).at(7, 4)[1])
 
 

@@ -27,7 +27,7 @@ def weights() -> dict[str, np.ndarray]:
 
 def said(student, windows: np.ndarray) -> np.ndarray:
     with torch.inference_mode():
-        made = student(torch.from_numpy(log_mel(windows)))
+        made = student(torch.from_numpy(log_mel(windows, shipped().bands)))
     return np.asarray(torch.nn.functional.normalize(made).numpy())
 
 

@@ -10,6 +10,7 @@ from monitor.adapting.adapted import SpeechDraws, decoded, draw_speech, speech
 from monitor.corpus.recordings import Recording
 from monitor.errors import SourceError
 from monitor.networks.layers import RATE
+from monitor.networks.voice import shipped
 from monitor.types import FloatArray
 from tests.adapting.conftest import played
 
@@ -28,7 +29,7 @@ def test_every_speaker_is_one_voice_at_each_speed(voices):
     found = draw_speech([voices[:3]], played, HOW)
     assert found.names == ("00", "00 x0.9", "01", "01 x0.9", "02", "02 x0.9")
     assert np.bincount(found.voices).tolist() == [2] * 6
-    assert {bands.shape[1] for bands in found.bands} == {40}
+    assert {bands.shape[1] for bands in found.bands} == {shipped().bands}
     assert {bands.dtype for bands in found.bands} == {np.dtype(np.float16)}
     assert found.problems == ()
 

@@ -115,12 +115,7 @@ def test_a_calibration_that_contradicts_the_ranks_is_told():
 
 
 def test_an_attacker_who_does_not_even_know_clear_voices_is_undertrained():
-    rows = [row("none", "ignorant", 3.5), row("none", "semi-informed", 2.0),
-            row("mcadams:0.8", "semi-informed", 1.5)]  # fmt: skip
-    found = results(rows, attackers=("ignorant", "semi-informed"))
-    assert list(found.undertrained()) == ["semi-informed"]
-    assert any("semi-informed is undertrained: 2.00 bits" in line for line in caveats(found))
-    rows[1] = row("none", "semi-informed", 3.2)  # within the limits of what is there
-    found = results(rows, attackers=("ignorant", "semi-informed"))
-    assert not found.undertrained()
-    assert not any("undertrained" in line for line in caveats(found))
+    found = replace(results(), clear_bits={"mcadams:0.8": (2.0, 3.5), METHODS[2]: (3.4, 3.5)})
+    assert found.undertrained == ("mcadams:0.8",)
+    (told,) = [line for line in caveats(found) if "undertrained" in line]
+    assert "2.00 bits where the shipped one tells 3.50" in told

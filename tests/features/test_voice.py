@@ -21,7 +21,7 @@ from monitor.features.embeddings import RATE, Voice
 from monitor.features.registry import defaults, make, superseded
 from monitor.networks import voice as network
 from monitor.networks.layers import read_weights
-from monitor.networks.voice import SHA256, VoiceNetwork, shipped
+from monitor.networks.voice import MARK, VoiceNetwork, shipped, shipped_pair
 from monitor.run.pace import Timed
 from monitor.types import FloatArray, Track
 from tests.sounds import synthetic
@@ -55,7 +55,7 @@ def golden_frames() -> dict[str, Any]:
     """The ticks of all windows, and the first numbers of each embedding."""
     track = heard(Voice(), golden_sound())
     first = track.values[:, :SHOWN].astype(float).round(5)
-    return {"network": SHA256, "ticks": track.ticks.tolist(), "values": first.tolist()}
+    return {"network": MARK, "ticks": track.ticks.tolist(), "values": first.tolist()}
 
 
 def test_the_frames_are_the_golden_ones():
@@ -94,8 +94,11 @@ def test_it_tells_real_readers_apart_across_sessions(shared):
 def test_it_is_marked_with_its_network_wherever_it_is_made():
     (made,) = make(["voice"])
     assert isinstance(made, Voice)
-    assert made.spec.network == Timed(made).spec.network == SHA256 == shipped().sha256
-    assert (str(made.spec), made.spec.frame_seconds) == (f"embedding of size {shipped().size}", 3.0)
+    assert made.spec.network == Timed(made).spec.network == MARK == shipped_pair().sha256
+    assert (str(made.spec), made.spec.frame_seconds) == (
+        f"embedding of size {shipped_pair().size}",
+        3.0,
+    )
 
 
 def test_a_damaged_network_is_refused(monkeypatch):
@@ -135,9 +138,10 @@ def test_another_network_has_another_mark():
     other = VoiceNetwork({**_weights(), "embed.bias": np.ones(192, np.float32)}, "ab" * 32)
     feature = Voice(other, "voice_adapted")
     assert (feature.spec.name, feature.spec.network) == ("voice_adapted", "ab" * 32)
-    assert Voice().spec.network == Voice.spec.network == SHA256  # that of the class stays
+    assert Voice().spec.network == Voice.spec.network == MARK  # that of the class stays
     sound = golden_sound()
-    assert np.abs(heard(feature, sound).values - heard(Voice(), sound).values).max() > 0.01
+    own = heard(Voice(shipped(), "voice_larger"), sound).values
+    assert np.abs(heard(feature, sound).values - own).max() > 0.01
     with pytest.raises(UsageError, match="sha256"):
         Voice(VoiceNetwork(_weights()))
 

@@ -12,9 +12,10 @@ import pytest
 import monitor.networks
 from monitor.errors import StoreError, UsageError
 from monitor.networks.layers import log_mel, read_weights
-from monitor.networks.voice import VoiceNetwork
+from monitor.networks.voice import MARK, VoiceNetwork, shipped_pair
 
-WEIGHTS = Path(monitor.networks.__file__).with_name("voice.npz")
+FOLDER = Path(monitor.networks.__file__).parent
+WEIGHTS, SMALL = FOLDER / "voice.npz", FOLDER / "voice_small.npz"
 WINDOWS = np.random.default_rng(1).standard_normal((3, 48_000)).astype(np.float32) / 10
 WINDOWS[1] = np.sin(np.cumsum(0.05 + 0.01 * np.sin(np.arange(48_000) / 3000)))
 WINDOWS[2] *= 0.01
@@ -26,13 +27,14 @@ def network() -> VoiceNetwork:
 
 
 @pytest.mark.slow
-def test_numpy_says_what_torch_says(network):
+@pytest.mark.parametrize("path", [WEIGHTS, SMALL])
+def test_numpy_says_what_torch_says(path):
     torch = pytest.importorskip("torch", reason="needs the extra identity")
     from monitor.adapting.fine_tuning import unfolded
 
-    student = unfolded(read_weights(WEIGHTS)[0])
+    network, student = VoiceNetwork.load(path), unfolded(read_weights(path)[0])
     with torch.inference_mode():
-        found = student(torch.from_numpy(log_mel(WINDOWS)))
+        found = student(torch.from_numpy(log_mel(WINDOWS, network.bands)))
         found = torch.nn.functional.normalize(found).numpy()
     np.testing.assert_allclose(network.embed(WINDOWS), found, atol=1e-4)
 
@@ -51,19 +53,31 @@ def test_the_level_changes_little(network):
     assert float(one[0] @ other[0]) > 0.9
 
 
-def test_the_card_is_that_of_the_weights(network):
-    card = json.loads(WEIGHTS.with_suffix(".json").read_text())
-    held = WEIGHTS.read_bytes()
+@pytest.mark.parametrize("path", [WEIGHTS, SMALL])
+def test_the_card_is_that_of_the_weights(path):
+    network, card = VoiceNetwork.load(path), json.loads(path.with_suffix(".json").read_text())
+    held = path.read_bytes()
     assert network.sha256 == card["sha256"] == hashlib.sha256(held).hexdigest()
     assert card["bytes"] == len(held) < 4 << 20
     assert network.size == card["embedding"]
-    assert sum(each.size for each in read_weights(WEIGHTS)[0].values()) == card["parameters"]
+    assert sum(each.size for each in read_weights(path)[0].values()) == card["parameters"]
 
 
 def test_nobody_of_the_shipped_population_trained_it():
-    card = json.loads(WEIGHTS.with_suffix(".json").read_text())
-    corpora = {each["corpus"]: sum(each["speakers"].values()) for each in card["training"]["data"]}
-    assert corpora == {"background": 219, "speechocean762": 200}
+    for path in (WEIGHTS, SMALL):
+        card = json.loads(path.with_suffix(".json").read_text())
+        told = json.dumps(card["training"]).lower()
+        assert "background" in told
+        assert not any(corpus in told for corpus in ("train-clean", "dev-clean", "test-clean"))
+
+
+def test_the_pair_is_both_side_by_side():
+    pair = shipped_pair()
+    one, other = VoiceNetwork.load(SMALL).embed(WINDOWS), VoiceNetwork.load(WEIGHTS).embed(WINDOWS)
+    found = pair.embed(WINDOWS)
+    np.testing.assert_allclose(found @ found.T, (one @ one.T + other @ other.T) / 2, atol=1e-6)
+    assert pair.sha256 == MARK
+    assert shipped_pair() is pair
 
 
 @pytest.mark.parametrize("shape", [(48_000,), (1, 799), (1, 1, 48_000)])

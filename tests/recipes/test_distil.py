@@ -13,6 +13,7 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 import soundfile
 import torch
 
+import monitor.networks
 from monitor.adapting.adapted import Length
 from monitor.adapting.fine_tuning import folded, unfolded
 from monitor.networks.layers import log_mel
@@ -23,7 +24,7 @@ from recipes.voice.conditions import Conditions, telephone
 from recipes.voice.distil import calibrated, student, train
 from recipes.voice.views import BANDS, Ring
 
-WEIGHTS = Path(__file__).parents[2] / "recipes" / "voice" / "begun.npz"
+WEIGHTS = Path(monitor.networks.__file__).with_name("voice.npz")
 
 
 @pytest.fixture(scope="module")
