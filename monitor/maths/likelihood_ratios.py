@@ -602,8 +602,8 @@ _TOO_LARGE = 0.05
 """What it costs, in bits of Cllr, that other people's mean ratio is twice as large as it may be."""
 _SCALE = 8.0
 """Bits of a usual ratio, of either sign: by it the ridge is measured."""
-_UNSUPPORTED = 1e3
-"""Bits, where no comparisons say what is supported."""
+_FEWEST_MATED = 20
+"""People who were heard under a condition: fewer say nothing of what it supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -640,8 +640,9 @@ def fit_condition_effect(rows: Sequence[ConditionComparisons]) -> ConditionEffec
     """The effect of conditions that makes Cllr least, and what each of them supports.
 
     Cllr of each pair of conditions counts the same; with a ridge towards no effect, and a penalty
-    where other people's mean ratio exceeds 1. The support is the ELUB of all comparisons with so
-    much of a condition, or the most bits where there are none.
+    where other people's mean ratio exceeds 1. The support is the ELUB of the comparisons with
+    much of one condition alone; of too few people it is the least of the others, since nothing
+    is known.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -686,17 +687,23 @@ def fit_condition_effect(rows: Sequence[ConditionComparisons]) -> ConditionEffec
 
     start = np.zeros((1 + features) * UNLIKE)
     found = minimize(objective, start, jac=True, method="L-BFGS-B").x.reshape(-1, UNLIKE) / _SCALE
-    effect = ConditionEffect(found[0], found[1:], np.full(UNLIKE, _UNSUPPORTED))
-    return replace(effect, support=np.array([_supported(rows, effect, k) for k in range(UNLIKE)]))
+    effect = ConditionEffect(found[0], found[1:], np.zeros(UNLIKE))
+    support = np.array([_supported(rows, effect, k) for k in range(UNLIKE)])
+    least = float(np.nanmin(support)) if np.isfinite(support).any() else 0.0
+    return replace(effect, support=np.where(np.isnan(support), least, support))
 
 
 def _supported(rows: Sequence[ConditionComparisons], effect: ConditionEffect, k: int) -> float:
-    """Bits that comparisons support with half or more of one figure of q."""
+    """Bits that comparisons support with half or more of one figure of q, and of no other.
+
+    NaN of too few people.
+    """
     parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
     people: set[str] = set()
     pairs: set[frozenset[str]] = set()
     for row in rows:
-        some = row.unlike[:, k] >= 0.5
+        large = row.unlike >= 0.5
+        some = large[:, k] & (large.sum(axis=1) == 1)
         if not (some & row.mated).any() or not (some & ~row.mated).any():
             continue
         bits = with_misses(row.bits(effect)[some])
@@ -706,8 +713,8 @@ def _supported(rows: Sequence[ConditionComparisons], effect: ConditionEffect, k:
         people.update(row.tester[some][is_mated].tolist())
         both = row.tester[some][~is_mated].tolist(), row.owner[some][~is_mated].tolist()
         pairs.update(frozenset(pair) for pair in zip(*both, strict=True))
-    if not parts:
-        return _UNSUPPORTED
+    if len(people) < _FEWEST_MATED:
+        return float("nan")
     mated, others, own, theirs = (np.concatenate(each) for each in zip(*parts, strict=True))
     return upper_bound_bits(mated, others, own, theirs, len(people), len(pairs))
 
