@@ -45,14 +45,17 @@ from monitor.sources import (
     AudioQueue,
     Beside,
     Chain,
+    Diarised,
     File,
     FramesFile,
     Microphone,
     Paced,
+    PerChannel,
     Pipe,
     Samples,
 )
 from monitor.sources.frames import write_frames
+from monitor.transcripts.turns import Turn
 from monitor.types import Block, FloatArray, Frames, Gap, Track, Tracks, Words
 from monitor.web.page import Page
 from tests.features.networks import SIZE, of_sound
@@ -413,6 +416,17 @@ def _audio_queue(block_seconds: float) -> Source:
     return queue
 
 
+def _diarised(folder: Path, block_seconds: float) -> Source:
+    turns = [Turn(0.0, SECONDS / 2, "ann"), Turn(SECONDS / 3, SECONDS, "bob")]
+    return Diarised(File(_recording(folder), block_seconds=block_seconds), turns)
+
+
+def _per_channel(folder: Path, block_seconds: float) -> Source:
+    path = folder / "call.flac"
+    soundfile.write(path, np.stack([voice(SECONDS), 0.5 * voice(SECONDS)], axis=1), RATE)
+    return PerChannel(File(path, block_seconds=block_seconds))
+
+
 SOURCES = {
     "AudioQueue": SourceCase(
         lambda _: [partial(_audio_queue, seconds) for seconds in (1.5, 0.02, 0.003)], again=False
@@ -445,6 +459,12 @@ SOURCES = {
         ],
         damaged=lambda folder: Chain([_damaged_npz(folder), _damaged_npz(folder)]),
         endless=lambda folder: _chain(_recording(folder, seconds=LONG_SECONDS / 2), 0.5),
+    ),
+    "Diarised": SourceCase(
+        lambda folder: [partial(_diarised, folder, seconds) for seconds in (10.0, 1.0, 0.037)],
+    ),
+    "PerChannel": SourceCase(
+        lambda folder: [partial(_per_channel, folder, seconds) for seconds in (10.0, 1.0, 0.037)],
     ),
     "Paced audio": SourceCase(
         lambda folder: [

@@ -92,7 +92,7 @@ def test_the_steps_pass_under_the_budget_and_fail_over_it(steps, product):
     spoken(product / "recordings" / "beep.npz", 200)
     status, log = run_step(measure, product)
     assert status == 4, log
-    assert re.search(r"beep\.npz: alert bits>7: not decided, \d\.\d s of speech of", log)
+    assert re.search(r"beep\.npz: alert bits>8: not decided, \d\.\d s of speech of", log)
     (product / "recordings" / "beep.npz").unlink()
     shutil.copy(demo_frames(), product / "recordings" / "talk.npz")
     status, log = run_step(measure, product)

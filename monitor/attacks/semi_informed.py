@@ -33,7 +33,7 @@ from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.features.embeddings import Voice
-from monitor.networks.voice import BothNetworks, shipped
+from monitor.networks.voice import BothNetworks, shipped_pair
 from monitor.phrases import clock_time
 from monitor.protocols import Feature
 from monitor.result_cache import ResultCache
@@ -113,7 +113,7 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
     found: dict[str, Feature] = {
         "shipped": Voice(),
         "adapted": Voice(network, "voice_adapted"),
-        "both": Voice(BothNetworks(shipped(), network), "voice_both"),
+        "both": Voice(BothNetworks(shipped_pair(), network), "voice_both"),
     }
     bits, apartness = _told(bench, method, held, found)
     picked = max(bits, key=lambda name: (round(bits[name], 2), round(apartness[name], 2)))

@@ -164,7 +164,7 @@ class BothNetworks:
     """Embeddings of two networks side by side: cosines are the mean of the two networks' cosines.
 
     Args:
-        one: a network.
+        one: a network, or two.
         other: another one.
 
     Attributes:
@@ -178,10 +178,10 @@ class BothNetworks:
         (1, 384)
     """
 
-    def __init__(self, one: VoiceNetwork, other: VoiceNetwork) -> None:
+    def __init__(self, one: VoiceNetwork | BothNetworks, other: VoiceNetwork) -> None:
         self._networks = one, other
-        self.size = one.size + other.size
-        self.sha256 = pair_mark(one.sha256, other.sha256)
+        self.size: int = one.size + other.size
+        self.sha256: str = pair_mark(one.sha256, other.sha256)
 
     def embed(self, windows: FloatArray) -> FloatArray:
         """Embed windows of one length, shape (b, n): shape (b, size), each of length 1."""

@@ -338,12 +338,13 @@ class Ratios:
     def _effect(
         self, point: EvidencePoint, conditions: Sequence[Condition | None]
     ) -> _Effect | None:
-        """Of everybody at each moment; None: no effect."""
+        """Of everybody at each moment; None: none is known of this rank model."""
         effect = self.rank_model.conditions
-        if effect is None or all(each is None for each in conditions):
+        if effect is None:
             return None
         each = []
-        for condition in conditions:
+        # one path, whatever is known: a moment must not depend on those worked out beside it
+        for condition in conditions or [None] * len(point.support):
             before, found = self._latest
             if found is None or condition != before:  # it is estimated anew ever more seldom
                 shift, slope, support = effect.at(

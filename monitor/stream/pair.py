@@ -138,6 +138,7 @@ class MonitorPair:
             None,  # what is protected is the channel that is heard
             next(iter(self.attackers.values())).ticks,
             levels=self.clear.on_change != "ignore",  # the same rates keep the same clock
+            conditions=True,  # an anonymiser may sound like a telephone: that is its own sound
         )
         recording = 0
         waiting: deque[Words] = deque()

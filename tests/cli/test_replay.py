@@ -508,10 +508,11 @@ def test_frames_with_both_networks_are_heard_by_the_stronger_one(run, tmp_path):
     """There is no model for two embeddings of one voice: the weaker is left out, as for audio."""
     path, draws = tmp_path / "all.npz", np.random.default_rng(1)
     ticks = np.arange(300, 1201, 300)
+    reference = Population.reference().specs
+    known = {name: reference[name] for name in ("f0", "voice", "identity")}
     tracks = {"f0": Track(np.arange(1, 1201), draws.integers(0, 104, 1200))}
     for name in ("voice", "identity"):
-        tracks[name] = Track(ticks, draws.standard_normal((len(ticks), 192)))
-    known = {name: Population.reference().specs[name] for name in tracks}
+        tracks[name] = Track(ticks, draws.standard_normal((len(ticks), known[name].size)))
     write_frames(
         path,
         np.ones(1200, bool),

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.maths.condition import Condition
+from monitor.maths.condition import Condition, degradation, unlike
 from monitor.maths.evidence import MISSES, ConditionEffect
 from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates
 from monitor.population.population import Population, sound_of
@@ -273,8 +273,14 @@ def test_the_enrolled_as_streams_by_definition():
     mean, spread = CohortScoring(population.cohort, "voice", how).levels(templates[7:8])
     point = ratios.rank_model.at(np.array([attacker.scoring.seconds]))
     z = (scores - mean) / spread
-    ratio = (1 - MISSES) * np.exp(point.intercept[0, 0] + point.slopes[0, 0, 0] * z) + MISSES
-    shown = np.minimum(ratio, np.exp2(point.support[0]))
+    effect = ratios.rank_model.conditions
+    assert effect is not None
+    sounds = np.stack([degradation(each.condition) for each in population.speakers])
+    shift, slope, support = effect.at(unlike(sounds[7:8], sounds)[0])
+    a, b = point.intercept[0, 0], point.slopes[0, 0, 0]
+    told = a - np.minimum(a, 0.0) * shift + b * z * slope[:, 0]
+    ratio = (1 - MISSES) * np.exp(told) + MISSES
+    shown = np.minimum(ratio, np.exp2(np.minimum(point.support[0], support)))
     assert found[7] == pytest.approx(shown[8:].mean(), rel=1e-6)
 
 
