@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from benchmarks.simulation import SIZE, Simulation
 from monitor import calibrate, collect, corpus, enrol, write_frames
 from monitor.cli import cli
 from monitor.records.schema import RECORDS, read_run
+from tests.experiment.made import score_file
 from tests.pages import fenced, unfenced
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,19 +94,23 @@ def test_the_live_source_is_heard_to_its_end(python_blocks, tmp_path):
 @pytest.mark.slow
 def test_the_command_that_evaluates_runs(tmp_path):
     page = (ROOT / "docs" / "evaluate.md").read_text(encoding="utf-8")
-    command, _ = fenced(page, "sh")
+    command, _, validation = fenced(page, "sh")
+    score_file(tmp_path / "scores.npz", {"voice": {(10.0, 30.0): (1.0, 30.0)}}, speakers=12)
     draw, names = np.random.default_rng(0), [f"s{i}" for i in range(10)]
     for name, lead in (("original", 3.0), ("anonymised", 0.5)):
         scores = draw.normal(size=(20, 10)) + lead * np.eye(10)[np.arange(20) % 10]
         np.save(tmp_path / f"{name}.npy", scores)
     (tmp_path / "speakers.txt").write_text("\n".join(names * 2) + "\n")
-    done = subprocess.run(
-        [sys.executable, "-m", *command.split()],
-        cwd=tmp_path, check=False, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "anonymised" in done.stdout
-    assert (tmp_path / "report.html").stat().st_size > 10_000
+    for each, said, made in (
+        (command, "anonymised", "report.html"), (validation, "Cllr cal", "voice.html")
+    ):  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", *shlex.split(each.replace("\\\n", " "))],
+            cwd=tmp_path, check=False, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert said in done.stdout
+        assert (tmp_path / made).stat().st_size > 10_000
 
 
 def anchors(text: str) -> set[str]:

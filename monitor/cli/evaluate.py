@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from monitor.cli.options import (
     check_new,
     check_output,
     given,
+    group,
     made_console,
     option,
     say,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from monitor.evaluation.input.scores import EvaluationInput
     from monitor.evaluation.report.comparing import Comparison, Grouped, Pair, Row
     from monitor.evaluation.report.report import Report
+    from monitor.evaluation.validation import Validation, ValidationStatement
 
 # --- The files of an evaluation, brought together system by system.
 
@@ -462,6 +464,51 @@ _VOICE = click.Choice(("original", "anonymised"))
 
 
 @dataclass(frozen=True, slots=True)
+class ValidationOptions:
+    """What a forensic validation is told."""
+
+    validation: Path | None = option(
+        "--validation FILE.html",
+        "Instead of the papers' metrics: a forensic validation of likelihood ratios, to print; CSV "
+        "and JSON beside it. Tippett, PAV, ECE and DET plots, Cllr and its parts, devPAV, ELUB and "
+        "invariance bounds; by length (--choose), --conditions and --groups.",
+    )
+    llr: str | None = option(
+        "--llr",
+        "SCORES are log-likelihood ratios to this base. [default: they are calibrated, on --dev, "
+        "or across speakers, and said so]",
+        type=click.Choice(("e", "2", "10")),
+    )
+    h1: str = option("--h1 TEXT", "Proposition 1, in words.", default="", show_default=False)
+    h2: str = option("--h2 TEXT", "Proposition 2, in words.", default="", show_default=False)
+    relevant_population: str = option(
+        "--relevant-population TEXT",
+        "Whom the propositions are about, in words.",
+        default="",
+        show_default=False,
+    )
+    case: str = option(
+        "--case TEXT",
+        "The conditions of the case, in words: recordings, channels, lengths.",
+        default="",
+        show_default=False,
+    )
+    criteria: tuple[str, ...] = option(
+        "--criteria",
+        "What has to hold, decided before: cllr<=0.3,devpav<=0.1; what is met is said. Measures: "
+        "cllr, min_cllr, cllr_cal, eer, devpav, elub_high ... as in the CSV.",
+        type=Names(),
+        default=(),
+        show_default=False,
+    )
+    conditions: tuple[Path, ...] = option(
+        "--conditions FILE",
+        "The condition of each trial: a trial and its condition a line, or a table of several; "
+        "seconds fall into ranges. Once for all systems, or once for each.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class EvaluateOptions:
     """What was asked for."""
 
@@ -591,6 +638,138 @@ class EvaluateOptions:
         "--html FILE.html",
         "Write one page with pictures, all figures and what they mean; it needs nothing else.",
     )
+    forensic: ValidationOptions = group(ValidationOptions)
+
+
+# --- A forensic validation: what examiners expect of likelihood ratios.
+
+_OF_FIGURES = {
+    "among": "--among", "as_json": "--json", "csv_to": "--csv", "epsilon": "--epsilon",
+    "every": "--all", "figures": "--figures", "html": "--html", "latex_to": "--latex",
+    "pairs": "--pairs", "query": "--query", "reference": "--reference",
+}  # fmt: skip
+"""Options that say something of the papers' metrics alone."""
+
+
+def validated(asked: EvaluateOptions, path: Path) -> int:
+    """Write the validation of all systems, and say the main measures."""
+    import hashlib
+
+    from monitor.cli.options import progress_over
+    from monitor.evaluation.input.files import read_attribute, read_conditions
+    from monitor.evaluation.report.validating import beside_of, save_validation
+    from monitor.evaluation.validation import Criterion, ValidationStatement, validate
+    from monitor.sinks.jsonl import refuse_overwrite
+
+    told = asked.forensic
+    for name, option_name in _OF_FIGURES.items():
+        if getattr(asked, name):
+            raise UsageError(
+                f"--validation makes a document of its own, CSV and JSON beside it: leave out "
+                f"{option_name}"
+            )
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"--validation {path.name}: let the name end in .html")
+    statement = ValidationStatement(
+        told.h1.strip(), told.h2.strip(), told.relevant_population.strip(), told.case.strip(),
+        tuple(map(Criterion.of, told.criteria)),
+    )  # fmt: skip
+    named = listed(asked.scores, asked.choose)
+    systems = systems_of(asked, named)
+    others = dev_of(asked, [each.choose for each in named] or [()] * len(systems))
+    conditions = _for_each("--conditions", told.conditions, len(systems))
+    groups = None
+    if asked.groups is not None:
+        groups = read_attribute(asked.groups, asked.group_by)
+    elif asked.group_by is not None:
+        groups = groups_within(asked.scores, asked.group_by)
+    files = dict.fromkeys((
+        *asked.scores, *asked.labels, *asked.trials, *asked.enrolment, *asked.enrolment_labels,
+        *asked.dev, *asked.dev_labels, *filter(None, (asked.groups,)), *told.conditions,
+    ))  # fmt: skip
+    for each in (path, *beside_of(path)):
+        if not path.exists():
+            check_new(each, "--validation writes beside it:")
+        check_output(each)
+        refuse_overwrite(each, [str(file) for file in files])
+    found = []
+    with progress_over(len(systems), "validating") as step:
+        for i, (read, read_dev, table) in enumerate(zip(systems, others, conditions, strict=True)):
+            system = read()
+            tuning = None if read_dev is None else read_dev()
+            step(system.comparisons.name, 1)
+            sorts = ("feature", "session", "T", "D")
+            words = zip(sorts, named[i].choose if named else (), strict=False)
+            known = {sort: word.removeprefix(f"{sort}=") for sort, word in words}
+            for sort in ("T", "D"):
+                if sort in known:
+                    known[sort] += " s"
+            found.append(
+                validate(
+                    system.comparisons,
+                    None if tuning is None else tuning.comparisons,
+                    llr=told.llr,
+                    conditions=() if table is None else read_conditions(table),
+                    groups=groups,
+                    replicates=asked.replicates,
+                    seed=asked.seed,
+                    notes=(*system.notes, *(() if tuning is None else tuning.notes)),
+                    facts=known,
+                )
+            )
+    digests = {}
+    for file in files:
+        with file.open("rb") as held:
+            digests[str(file)] = hashlib.file_digest(held, "sha256").hexdigest()
+    beside = save_validation(found, path, statement, digests)
+    print_validations(found, statement)
+    say(f"the document is {path}, its figures are in {beside[0].name} and {beside[1].name}")
+    return 0
+
+
+def print_validations(found: Sequence[Validation], statement: ValidationStatement) -> None:
+    """Print the measures of each system to stdout, and whether criteria are met."""
+    from monitor.evaluation.report.report import format_limits, format_value
+    from monitor.evaluation.validation import MEASURES
+
+    console = made_console(_WIDE)
+    for each in found:
+        console.print(f"{each.name}: {each.calibration}", style="bold")
+        for note in each.notes:
+            console.print(note)
+        table = _table("Measure", console.width - 50)
+        for name, width in (("value", 9), ("95 % interval", 17), ("criterion", 13)):
+            table.add_column(name, justify="right", min_width=width, header_style="dim")
+        table.add_column("unit", width=5, header_style="dim")
+        for key, (label, unit, _) in MEASURES.items():
+            figure = each.whole.figures[key]
+            asked = [own for own in statement.criteria if own.name == key]
+            met = [f"{own.sign}{own.bound:g} {_MET[own.met(figure.value)]}" for own in asked]
+            table.add_row(
+                label, format_value(figure.value, unit), format_limits(figure), "\n".join(met),
+                _unit(figure),
+            )  # fmt: skip
+        console.print()
+        console.print(table)
+        console.print()
+    stated = (statement.h1, statement.h2, statement.population, statement.case)
+    if not all(stated) or not statement.criteria:
+        console.print(
+            "Not stated, and the document says so: "
+            + ", ".join(
+                name
+                for name, text in zip(
+                    ("--h1", "--h2", "--relevant-population", "--case", "--criteria"),
+                    (*stated, statement.criteria),
+                    strict=True,
+                )
+                if not text
+            )
+            + "."
+        )
+
+
+_MET = {True: "met", False: "not met", None: "?"}
 
 
 @click.command(
@@ -610,6 +789,7 @@ def command(asked: EvaluateOptions) -> int:
     monitor evaluate scores.npy --labels speakers.txt --among 1e4,1e6
     monitor evaluate --trials anonymised.npz --enrolment original.npz --scoring max
     monitor evaluate a.npy b.npy c.npy --labels speakers.txt --names before,McAdams,ours
+    monitor evaluate scores.npz --choose voice --validation voice.html --criteria "cllr<=0.3"
 
     SCORES are .npy (as large as the disk), .npz, CSV or TSV, Kaldi scores with their trial list, or
     a score and key file as of VoicePrivacy and ZEBRA. What they are is seen in the files.
@@ -619,6 +799,7 @@ def command(asked: EvaluateOptions) -> int:
     (or why there are none), the most it could be, and a warning where it misleads. The dozen
     figures that matter come first, --all has the others. Of several systems each is compared with
     the first, or all with each other (--pairs); on the same speakers they are resampled together.
+    Forensic examiners get another document (--validation).
     """
     import json
     from functools import partial
@@ -638,6 +819,11 @@ def command(asked: EvaluateOptions) -> int:
     if asked.figures == ("help",):
         print_catalogue()
         return 0
+    if asked.forensic.validation is not None:
+        return validated(asked, asked.forensic.validation)
+    if any(getattr(asked.forensic, each.name) for each in fields(asked.forensic)):
+        raise UsageError("--llr, --h1, --h2, --relevant-population, --case, --criteria and "
+                         "--conditions go with --validation FILE.html")  # fmt: skip
     if asked.figures is not None and asked.every:
         raise UsageError("--figures chooses, --all shows all: give one of them")
     as_csv, as_latex = asked.csv_to == "-", asked.latex_to == "-"

@@ -19,13 +19,21 @@ if TYPE_CHECKING:
     from monitor.evaluation.report.comparing import compare
     from monitor.evaluation.report.page import save_page
     from monitor.evaluation.report.report import Report
+    from monitor.evaluation.report.validating import save_validation
     from monitor.evaluation.scores.comparisons import Comparisons, Roles, ScoreList, ScoreMatrix
     from monitor.evaluation.srd import fitted_rank_model, loss_fits
+    from monitor.evaluation.validation import (
+        Criterion,
+        Validation,
+        ValidationStatement,
+        validate,
+    )
     from monitor.evaluation.verification import cllr, det_curve, eer, min_cllr
     from monitor.evaluation.zebra import d_ece, ece_profile, log10_l, tag
 
 __all__ = [
     "Comparisons",
+    "Criterion",
     "Figure",
     "OnlineLID",
     "OnlineSRD",
@@ -33,6 +41,8 @@ __all__ = [
     "Roles",
     "ScoreList",
     "ScoreMatrix",
+    "Validation",
+    "ValidationStatement",
     "account",
     "cllr",
     "compare",
@@ -52,8 +62,10 @@ __all__ = [
     "read_embeddings",
     "read_scores",
     "save_page",
+    "save_validation",
     "speaker_mean_ranks",
     "tag",
+    "validate",
 ]
 
 _HOMES = {
@@ -69,8 +81,10 @@ _HOMES = {
     "report.comparing": "compare",
     "report.page": "save_page",
     "report.report": "Report",
+    "report.validating": "save_validation",
     "scores.comparisons": "Comparisons Roles ScoreList ScoreMatrix",
     "srd": "fitted_rank_model loss_fits",
+    "validation": "Criterion Validation ValidationStatement validate",
     "verification": "cllr det_curve eer min_cllr",
     "zebra": "d_ece ece_profile log10_l tag",
 }

@@ -13,6 +13,7 @@ of scores that are no log-likelihood ratios means nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -281,14 +282,17 @@ def _paint_roc(axes: Axes, systems: Systems) -> None:
 
 
 def _paint_det(axes: Axes, systems: Systems) -> None:
-    """Miss rate against false alarm rate, on normal deviates."""
+    paint_det(axes, [(colour, each.det) for colour, each in systems if each.det is not None])
+
+
+def paint_det(axes: Axes, lines: Iterable[tuple[str, Line]]) -> None:
+    """Miss rate against false alarm rate, on normal deviates; each line with its colour."""
     from scipy.special import ndtri
 
     ticks = np.array([0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])
     edge = 5e-4
-    for colour, each in systems:
-        assert each.det is not None
-        x, y = (np.clip(v, edge / 10, 1 - edge / 10) for v in (each.det.x, each.det.y))
+    for colour, line in lines:
+        x, y = (np.clip(v, edge / 10, 1 - edge / 10) for v in (line.x, line.y))
         axes.plot(ndtri(x), ndtri(y), color=colour)
     axes.plot(ndtri([edge, 1 - edge]), ndtri([1 - edge, edge]), color=MUTED, linestyle=":")
     axes.plot(ndtri([edge, 1 - edge]), ndtri([edge, 1 - edge]), color=MUTED, linewidth=0.6)

@@ -813,6 +813,110 @@ def upper_bound_bits(
     return float(steps[max(int(np.argmin(good)) - 1, 0)])
 
 
+def bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
+    """ELUB as published, lower and upper: every comparison counts as an observation.
+
+    See `upper_bound_bits`. With one misleading ratio more on either side, decisions by the ratios
+    cost no more than decisions without any, at every threshold within the bounds: exact, without
+    steps.
+
+    Example:
+        >>> low, high = bounds_bits(np.full(30, 9.0), np.full(200, -5.0))
+        >>> round(low, 2), round(high, 2)
+        (-4.95, 7.6)
+    """
+    low, high = (
+        _holds_up_to(own, theirs, 0.0, 1.0) for own, theirs in ((-others, -mated), (mated, others))
+    )
+    return 0.0 - low, high
+
+
+def invariance_bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
+    """Bounds within which ratios keep what they claim (invariance verification).
+
+    That a ratio is so large has a ratio itself, which must be no less:
+    ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` up to the upper bound, and
+    inverted down to the lower one. Shares are estimated with Jeffreys' prior (Alberink, Leegwater,
+    Malmborg, Nordgaard, Sjerps and van der Ham, 2025). Where nothing contradicts them the bounds
+    are the most that there is of either kind.
+
+    Example:
+        >>> low, high = invariance_bounds_bits(np.full(30, 9.0), np.full(200, -5.0))
+        >>> round(low, 2), round(high, 2)
+        (-5.0, 8.63)
+    """
+    low, high = (
+        _holds_up_to(own, theirs, 0.5, 0.5) for own, theirs in ((-others, -mated), (mated, others))
+    )
+    return 0.0 - low, high
+
+
+def _holds_up_to(mated: FloatArray, others: FloatArray, hit: float, alarm: float) -> float:
+    """First t > 0 beyond which ``(H(t) + hit) / (n + 1) >= 2^t (A(t) + alarm) / (m + 1)`` fails.
+
+    H and A are how many show t bits or more: they are the same from one ratio to the next.
+    """
+    ends = np.unique(np.concatenate([mated, others]))
+    ends = ends[ends > 0.0]
+    hits, alarms = (
+        each.size - np.searchsorted(np.sort(each), ends, side="left") for each in (mated, others)
+    )
+    with np.errstate(divide="ignore"):
+        allowed = np.log2((hits + hit) / (mated.size + 1)) - np.log2(
+            (alarms + alarm) / (others.size + 1)
+        )
+    fails = np.flatnonzero(allowed < ends)
+    if not fails.size:
+        return max(float(mated.max()), 0.0)
+    first = int(fails[0])
+    return float(max(ends[first - 1] if first else 0.0, allowed[first]))
+
+
+def calibrated_by_pav(mated: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The distinct ratios, ascending, and what the best monotone calibration makes of each (PAV).
+
+    Of bits, at even weight of both kinds; minus infinity where only others are, infinity where only
+    mated are. Shape (K,) each.
+
+    Example:
+        >>> calibrated_by_pav(np.array([1.0, 3.0]), np.array([1.0, -1.0]))
+        (array([-1.,  1.,  3.]), array([-inf,   0.,  inf]))
+    """
+    levels, place = np.unique(np.concatenate([mated, others]), return_inverse=True)
+    hits = np.bincount(place[: mated.size], minlength=levels.size).astype(np.float64)
+    misses = np.bincount(place[mated.size :], minlength=levels.size).astype(np.float64)
+    blocks = pool(hits, misses)
+    ends = np.cumsum(blocks.mated + blocks.non_mated)
+    block = np.searchsorted(ends, np.cumsum(hits + misses), side="left")
+    with np.errstate(divide="ignore"):
+        bits = np.log2(blocks.odds) - np.log2(mated.size / others.size)
+    return levels, np.asarray(bits[block])
+
+
+def deviation_from_pav(levels: FloatArray, calibrated: FloatArray) -> float:
+    """DevPAV: mean distance of ratios from what PAV makes of them, 0 where they are calibrated.
+
+    Of what `calibrated_by_pav` gives: the area between the lines that join finite points and the
+    diagonal, per bit (Vergeer, van Schaik and Sjerps, Forensic Science International 321, 2021). In
+    the unit of the ratios; NaN where they separate perfectly, so that no point is finite.
+
+    Example:
+        >>> levels = np.array([-2.0, 0.0, 2.0])
+        >>> deviation_from_pav(levels, levels), deviation_from_pav(levels, levels + 1)
+        (0.0, 1.0)
+    """
+    finite = np.isfinite(calibrated)
+    x, away = levels[finite], (calibrated - levels)[finite]
+    if x.size < 2:
+        return float(np.abs(away[0])) if x.size else float("nan")
+    one, two = away[:-1], away[1:]
+    size = np.abs(one) + np.abs(two)
+    # where the diagonal is crossed two triangles are left of a trapezium
+    crossed = np.divide(one**2 + two**2, size, out=np.zeros_like(size), where=size > 0)
+    area = np.where(one * two < 0, crossed, size) / 2
+    return float(area @ np.diff(x) / (x[-1] - x[0]))
+
+
 def effective_pairs(of: TemplateComparisons, bits: FloatArray, steps: FloatArray) -> FloatArray:
     """As how many independent pairs of people the share that shows so many bits is known.
 

@@ -585,3 +585,63 @@ def test_a_joint_below_its_best_part_is_told_wherever_both_stand(run, tmp_path):
     assert "go by voice, as an attacker would" in (tmp_path / "out" / "index.html").read_text()
     better = score_file(tmp_path / "better.npz", {**systems, "joint": {place: (0.4, 16.0)}})
     assert "go by" not in run("evaluate", better, "--replicates", 20).out
+
+
+def test_a_validation_is_a_document_with_its_figures_beside_it(evaluate, tmp_path):
+    path = tmp_path / "valid.html"
+    told = ("--h1", "the same", "--criteria", "cllr<=0.9,devpav<0.0001", "--replicates", 20)
+    result = evaluate("strong", options=("--validation", path, *told))
+    assert result.code == 0
+    assert "the document is" in result.err
+    lines = [line.split() for line in result.out.splitlines()]
+    (row,) = [line for line in lines if line[:1] == ["Cllr"] and line[1] != "cal"]
+    assert row[-3:] == ["<=0.9", "met", "bits"]
+    assert "--h2, --relevant-population, --case." in " ".join(result.out.split())
+    assert max(map(len, result.out.splitlines())) <= 80
+    made = strict((tmp_path / "valid.json").read_text())
+    (system,) = made["systems"]
+    assert made["statement"]["criteria"] == ["cllr <= 0.9", "devpav < 0.0001"]
+    assert len(made["sources"]) == 2
+    assert system["figures"]["cllr"]["criteria"] == {"cllr <= 0.9": True}
+    assert (tmp_path / "valid.csv").read_text().startswith("system,by,part,measure")
+    assert "<svg" in path.read_text()
+    again = evaluate("strong", options=("--validation", path, "--replicates", 0))
+    assert again.code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--validation", "v.txt"), "let the name end in .html"),
+        (("--validation", "v.html", "--json"), "leave out --json"),
+        (("--validation", "v.html", "--criteria", "x<1"), "give a measure"),
+        (("--validation", "no/v.html"), "there is no folder"),
+        (("--h1", "text"), "go with --validation"),
+        (("--validation", "v.html", "--conditions", "labels.txt"), "a trial and its condition"),
+        (("--validation", "taken.html"), "exists; name another file"),
+    ],
+)
+def test_a_validation_that_cannot_be_is_refused(
+    evaluate, folder, tmp_path, monkeypatch, options, words
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken.csv").write_text("mine")
+    (tmp_path / "labels.txt").write_bytes((folder / "labels.txt").read_bytes())
+    result = evaluate("strong", options=options)
+    assert words in result.complaint
+    assert (tmp_path / "taken.csv").read_text() == "mine"
+    assert not (tmp_path / "v.html").exists()
+
+
+def test_a_validation_by_length_of_a_score_file(run, tmp_path):
+    laws = {(3.0, 30.0): (2.0, 9.0), (10.0, 30.0): (1.0, 30.0)}
+    scores = score_file(tmp_path / "scores.npz", {"voice": laws}, speakers=20, trials=4)
+    result = run("evaluate", scores, "--validation", tmp_path / "v.html", "--replicates", 0)
+    assert result.code == 0, result.err
+    made = strict((tmp_path / "v.json").read_text())
+    short, long = made["systems"]
+    assert [each["facts"]["T"] for each in (short, long)] == ["3 s", "10 s"]
+    assert short["figures"]["cllr"]["value"] > long["figures"]["cllr"]["value"]
+    page = (tmp_path / "v.html").read_text()
+    assert page.index("By length") < page.index("Tippett plot")
+    assert page.count("<svg") == 11

@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from pathlib import Path
 from typing import TypeAlias
@@ -529,10 +529,13 @@ class Attribute:
         return tuple(sorted(set(self.of.values())))
 
 
-def read_attribute(path: Path, column: str | None = None) -> Attribute:
+def read_attribute(
+    path: Path, column: str | None = None, of: Callable[[str], str] = str
+) -> Attribute:
     r"""Read ``speaker attribute`` lines (Kaldi's spk2gender), or a table with a header.
 
-    Of a table one column; it need not be named where there is one beside the speaker's.
+    Of a table one column; it need not be named where there is one beside the speaker's. Groups are
+    `of` what stands there.
 
     Raises:
         UsageError: no such column, several to choose from, a speaker with two values, or more
@@ -564,10 +567,14 @@ def read_attribute(path: Path, column: str | None = None) -> Attribute:
             raise UsageError(
                 f"{path.name} line {number}: has {plural(len(row), 'column')}, not {len(head)}"
             )
-        if row[value] and found.setdefault(row[key], row[value]) != row[value]:
+        try:
+            said = of(row[value]) if row[value] else ""
+        except UsageError as error:
+            raise UsageError(f"{path.name} line {number}: {error}") from None
+        if said and found.setdefault(row[key], said) != said:
             raise UsageError(
-                f"{path.name}: {row[key]} is {found[row[key]]} on one line and {row[value]} on "
-                "another; keep one"
+                f"{path.name}: {row[key]} is {found[row[key]]} on one line and {said} on another; "
+                "keep one"
             )
     made = Attribute(path.name, head[value] if header else "", found)
     if len(made.values) > _ATTRIBUTES_MOST:
@@ -576,6 +583,60 @@ def read_attribute(path: Path, column: str | None = None) -> Attribute:
             "instead of numbers, or choose another column"
         )
     return made
+
+
+_LENGTHS = frozenset({"seconds", "length", "duration"})
+_EDGES = (1, 2, 5, 10, 20, 40)
+
+
+def read_conditions(path: Path) -> tuple[Attribute, ...]:
+    r"""Read the conditions of trials: a trial and its condition a line, or a table with a header.
+
+    Every column beside the trial's is a condition; one called seconds, length or duration falls
+    into ranges.
+
+    Raises:
+        UsageError, StoreError: as `read_attribute`, or a length that is no number.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "conditions.csv")
+        ...     _ = path.write_text("trial,line,seconds\nu1,mobile,4.2\nu2,landline,61\n")
+        ...     line, seconds = read_conditions(path)
+        >>> line.of, seconds.of
+        ({'u1': 'mobile', 'u2': 'landline'}, {'u1': '2 to 5 s', 'u2': '40 s and more'})
+    """
+    if kind_of(path) != "text":
+        raise UsageError(f"{path.name}: conditions are text, a trial and its condition a line")
+    head = fields(first_lines(path)[0], separator_of(first_lines(path)[0]))
+    if len(head) < 2:
+        raise UsageError(f"{path.name}: give a trial and its condition a line")
+    if len(head) == 2 and head[0].lower() not in _KEYS:
+        return (replace(read_attribute(path), name="condition"),)
+    key = role_of(head, frozenset(_KEYS)) or 0
+    names = [name for i, name in enumerate(head) if i != key]
+    if len(set(names)) < len(names):
+        raise UsageError(f"{path.name}: two columns have one name")
+    return tuple(
+        read_attribute(path, name, _length_range if name.lower() in _LENGTHS else str)
+        for name in names
+    )
+
+
+def _length_range(text: str) -> str:
+    try:
+        seconds = to_number(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no length in seconds") from None
+    if not 0 <= seconds < float("inf"):
+        raise UsageError(f"{text!r} is no length in seconds")
+    above = sum(seconds >= edge for edge in _EDGES)
+    if above == 0:
+        return f"below {_EDGES[0]} s"
+    if above == len(_EDGES):
+        return f"{_EDGES[-1]} s and more"
+    return f"{_EDGES[above - 1]} to {_EDGES[above]} s"
 
 
 def _columns(path: Path, head: list[str], column: str | None) -> tuple[int, int]:

@@ -526,6 +526,14 @@ class Comparisons:
             part = others[first : first + _BLOCK]
             yield self._whose[part], np.asarray(self.rest.scores[part], np.float64)[:, None]
 
+    def listed(self) -> ScoreList:
+        """All comparisons one by one, in memory."""
+        if self.matrix is None:
+            assert self.rest is not None
+            return self.rest
+        ranked = as_list(self.matrix)
+        return ranked if self.rest is None else _joined(ranked, self.rest)
+
     @cached_property
     def usage(self) -> Usage:
         """How many comparisons there are of each kind."""
