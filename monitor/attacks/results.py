@@ -27,6 +27,7 @@ from monitor.documents import (
 from monitor.errors import StoreError, UsageError
 from monitor.evaluation.family import Figure
 from monitor.evaluation.report.report import figure_json, format_limits, format_value
+from monitor.evaluation.srd import undertrained
 from monitor.features.registry import takes
 from monitor.files import atomic_write, not_written
 from monitor.maths.ranks import first_rank_bits
@@ -154,8 +155,8 @@ class AttackResults:
 
         Less than nine tenths of what the shipped one tells: its figure is no measure of the method.
         """
-        share = _TRAINED
-        return tuple(m for m, (own, shipped) in self.clear_bits.items() if own < share * shipped)
+        return tuple(m for m, (own, shipped) in self.clear_bits.items()
+                     if undertrained(own, shipped))  # fmt: skip
 
     def ranking(self) -> list[AttackRow]:
         """The strongest attack on each method, the method that discloses most first."""
@@ -165,7 +166,6 @@ class AttackResults:
 
 # ----------------------------------------------------------------------------------------- wording
 
-_TRAINED = 0.9  # of what the shipped network tells of clear speech
 _MANY_SILENT = 0.05
 _FULL = 0.95  # of log2 N; as the experiments' (monitor.experiment.findings)
 _ENOUGH = 10

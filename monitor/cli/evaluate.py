@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from monitor.evaluation.input.files import Attribute
     from monitor.evaluation.input.score_file import ScoreFile
     from monitor.evaluation.input.scores import EvaluationInput
+    from monitor.evaluation.input.voiceprivacy import VoicePrivacyEntry, VoicePrivacyResults
     from monitor.evaluation.report.comparing import Comparison, Grouped, Pair, Row
     from monitor.evaluation.report.report import Report
+    from monitor.evaluation.scores.comparisons import Roles
     from monitor.evaluation.validation import Validation, ValidationStatement
 
 # --- The files of an evaluation, brought together system by system.
@@ -54,33 +56,44 @@ class NamedScores:
     file: Path
     name: str
     choose: tuple[str, ...] = ()
+    folder: VoicePrivacyResults | None = None
+    entry: VoicePrivacyEntry | None = None
 
 
-def listed(files: Sequence[Path], choose: Sequence[str] | None) -> list[NamedScores]:
-    """The systems in SCORES: one a file, or as many as are chosen of a score file."""
+def listed(
+    files: Sequence[Path], choose: Sequence[str] | None, data: Path | None = None
+) -> list[NamedScores]:
+    """The systems in SCORES: one a file, or as many as are chosen of a score file or a folder."""
+    from monitor.evaluation.input.voiceprivacy import VoicePrivacyEntry, VoicePrivacyResults
+
     found: list[NamedScores] = []
     any_file = False
+    if data is not None and not any(file.is_dir() for file in files):
+        raise UsageError("--data goes with folders of VoicePrivacy's results as SCORES")
     for file, name in zip(files, _told_apart(files), strict=True):
-        held = _score_file(file)
+        held = VoicePrivacyResults.at(file, data) if file.is_dir() else _score_file(file)
         if held is None:
             found.append(NamedScores(file, name))
             continue
         any_file = True
         entries = held.chosen(choose or ())
+        folder = held if isinstance(held, VoicePrivacyResults) else None
         if len(entries) > MOST_SYSTEMS:
             raise UsageError(
                 f"{file.name} has {len(entries)} matrices, more than {MOST_SYSTEMS} side by side: "
                 f"--choose some of {held.listed()}"
             )
         words = [entry.words for entry in entries]
-        varied = [i for i in range(len(words[0])) if len({each[i] for each in words}) > 1]
-        for each in words:
-            own = [each[i] for i in varied]
-            found.append(
-                NamedScores(file, " ".join([name] * (len(files) > 1 or not own) + own), each)
-            )
+        varied = [i for i in range(len(words[0])) if len({each[i] for each in words} - {""}) > 1]
+        for each, entry in zip(words, entries, strict=True):
+            own = [each[i] for i in varied if each[i]]
+            told = " ".join([name] * (len(files) > 1 or not own) + own)
+            if isinstance(entry, VoicePrivacyEntry):
+                found.append(NamedScores(file, told, (), folder, entry))
+            else:
+                found.append(NamedScores(file, told, each))
     if choose is not None and not any_file:
-        raise UsageError("--choose goes with SCORES from monitor score")
+        raise UsageError("--choose goes with SCORES from monitor score, or VoicePrivacy's folders")
     return found
 
 
@@ -111,6 +124,17 @@ def _score_file(file: Path) -> ScoreFile | None:
     if not file.is_file() or not file.stat().st_size:
         return None
     return ScoreFile.at(file) if kind_of(file) == "npz" else None
+
+
+def _roles_of(named: NamedScores | None) -> Roles | None:
+    """What VoicePrivacy's scenarios say was anonymised: enrolment, then trials."""
+    from monitor.evaluation.scores.comparisons import Roles
+
+    if named is None or named.entry is None:
+        return None
+    voice = {"o": "original", "a": "anonymised"}
+    scenario = named.entry.scenario
+    return Roles(query=voice[scenario[1]], reference=voice[scenario[0]])
 
 
 def systems_of(
@@ -144,10 +168,15 @@ def systems_of(
         ]
     if asked.enrolment:
         raise UsageError("--enrolment goes with --trials")
+    if any(each.folder for each in scores) and (asked.labels or asked.enrolment_labels):
+        raise UsageError("VoicePrivacy's folders have their lists (--data): leave out the labels")
     labels = _for_each("--labels", asked.labels, len(files))
     models = _for_each("--enrolment-labels", asked.enrolment_labels, len(files))
     return [
-        partial(
+        partial(each.folder.read, each.entry, name, unmated=asked.unmated,
+                clear=asked.clear_results)
+        if each.folder and each.entry
+        else partial(
             read_scores, each.file, label, name=name, unmated=asked.unmated,
             enrolment_labels=model, scoring=asked.scoring, choose=each.choose,
         )
@@ -193,14 +222,19 @@ _LIMITS_FOR = 3  # systems side by side: more have no room for limits
 _CELL = 9
 
 
-def print_report(report: Report, shown: Sequence[str] | None = None, every: bool = False) -> None:
-    """Print figures of one system to stdout."""
+def print_report(
+    report: Report,
+    shown: Sequence[str] | None = None,
+    every: bool = False,
+    first: Sequence[str] = (),
+) -> None:
+    """Print figures of one system to stdout, `first` before those that matter."""
     from monitor.evaluation.report.report import facts, meaning
 
     console = made_console(_WIDE)
     console.print(f"{report.name}: {facts(report)}", style="bold")
     _warn(console, report)
-    for title, keys in _tables(report.figures, shown, every):
+    for title, keys in _tables(report.figures, shown, every, first):
         figures = [report.figures[key] for key in keys]
         _print_figures(console, title, figures)
         if title in (_FIRST, _CHOSEN):
@@ -238,9 +272,12 @@ def _print_figures(console: Console, title: str, figures: Sequence[Figure]) -> N
 
 
 def print_comparison(
-    comparison: Comparison, shown: Sequence[str] | None = None, every: bool = False
+    comparison: Comparison,
+    shown: Sequence[str] | None = None,
+    every: bool = False,
+    first: Sequence[str] = (),
 ) -> None:
-    """Print figures of several systems to stdout, a column for each."""
+    """Print figures of several systems to stdout, a column for each, as `print_report`."""
     from monitor.evaluation.report.report import facts, meaning
 
     console = made_console(_WIDE)
@@ -248,7 +285,7 @@ def print_comparison(
         console.print(f"{report.name}: {facts(report)}", style="bold")
         _warn(console, report)
     rows = {row.key: row for row in comparison.rows}
-    for title, keys in _tables(rows, shown, every):
+    for title, keys in _tables(rows, shown, every, first):
         _print_rows(console, title, comparison, [rows[key] for key in keys])
         if title not in (_FIRST, _CHOSEN):
             continue
@@ -417,7 +454,7 @@ _FIRST, _CHOSEN = "The figures that matter", "Figure"
 
 
 def _tables(
-    keys: Iterable[str], shown: Sequence[str] | None, every: bool
+    keys: Iterable[str], shown: Sequence[str] | None, every: bool, first: Sequence[str] = ()
 ) -> Iterable[tuple[str, list[str]]]:
     """Title and keys of each table."""
     from monitor.evaluation.families import family_of
@@ -427,7 +464,7 @@ def _tables(
     if shown is not None:
         yield _CHOSEN, [key for key in shown if key in have]
         return
-    yield _FIRST, main_keys(have)
+    yield _FIRST, [*(key for key in first if key in have), *main_keys(have)]
     for key, members in by_family(have).items():
         family = family_of(key)
         if every or (family is not None and family.option):
@@ -561,9 +598,21 @@ class EvaluateOptions:
     )
     choose: tuple[str, ...] | None = option(
         "--choose",
-        "Of SCORES from `monitor score`, which: features, same or cross, T=10, D=30; words of one "
-        "sort are alternatives. [default: all, side by side]",
+        "Of SCORES from `monitor score`, which: features, same or cross, T=10, D=30; of "
+        "VoicePrivacy's folders: libri_dev, f, aa ...; words of one sort are alternatives. "
+        "[default: all, side by side]",
         type=Names(),
+    )
+    data: Path | None = option(
+        "--data FOLDER",
+        "Of VoicePrivacy's folders: where SET_trials_f/trials and the other lists are. "
+        "[default: data/ beside exp/]",
+    )
+    clear_results: Path | None = option(
+        "--clear-results FOLDER",
+        "Of VoicePrivacy's folders: results of a network trained on clear speech; an attacker who "
+        "tells less than 0.9 of its bits of clear speech is marked undertrained. [default: "
+        "asv_orig or asv_ssl beside]",
     )
     query: str | None = option("--query", "What the trials are; needs --reference.", type=_VOICE)
     reference: str | None = option(
@@ -674,7 +723,7 @@ def validated(asked: EvaluateOptions, path: Path) -> int:
         told.h1.strip(), told.h2.strip(), told.relevant_population.strip(), told.case.strip(),
         tuple(map(Criterion.of, told.criteria)),
     )  # fmt: skip
-    named = listed(asked.scores, asked.choose)
+    named = listed(asked.scores, asked.choose, asked.data)
     systems = systems_of(asked, named)
     others = dev_of(asked, [each.choose for each in named] or [()] * len(systems))
     conditions = _for_each("--conditions", told.conditions, len(systems))
@@ -713,12 +762,16 @@ def validated(asked: EvaluateOptions, path: Path) -> int:
                     groups=groups,
                     replicates=asked.replicates,
                     seed=asked.seed,
-                    notes=(*system.notes, *(() if tuning is None else tuning.notes)),
+                    notes=(
+                        *system.warnings,
+                        *system.notes,
+                        *(() if tuning is None else tuning.notes),
+                    ),
                     facts=known,
                 )
             )
     digests = {}
-    for file in files:
+    for file in filter(Path.is_file, files):
         with file.open("rb") as held:
             digests[str(file)] = hashlib.file_digest(held, "sha256").hexdigest()
     beside = save_validation(found, path, statement, digests)
@@ -787,12 +840,14 @@ def command(asked: EvaluateOptions) -> int:
     monitor evaluate scores.npy --labels speakers.txt --dev d.npy --dev-labels d.txt
     monitor evaluate kaldi_scores --labels kaldi_trials --html report.html --latex table.tex
     monitor evaluate scores.npy --labels speakers.txt --among 1e4,1e6
+    monitor evaluate exp/asv_anon_mcadams --choose aa           VoicePrivacy 2024, 2026
     monitor evaluate --trials anonymised.npz --enrolment original.npz --scoring max
     monitor evaluate a.npy b.npy c.npy --labels speakers.txt --names before,McAdams,ours
     monitor evaluate scores.npz --choose voice --validation voice.html --criteria "cllr<=0.3"
 
-    SCORES are .npy (as large as the disk), .npz, CSV or TSV, Kaldi scores with their trial list, or
-    a score and key file as of VoicePrivacy and ZEBRA. What they are is seen in the files.
+    SCORES are .npy (as large as the disk), .npz, CSV or TSV, Kaldi scores with their trial list, a
+    score and key file as of VoicePrivacy and ZEBRA, or a folder of results of the VoicePrivacy
+    Challenges of 2024 and 2026 (exp/asv_anon_X). What they are is seen in the files.
 
     Similarity rank disclosure, local information disclosure, ZEBRA, verification, linkage, ranks as
     anonymity and true positives at few false ones: each with 95 % interval over resampled speakers
@@ -802,6 +857,7 @@ def command(asked: EvaluateOptions) -> int:
     Forensic examiners get another document (--validation).
     """
     import json
+    from dataclasses import replace
     from functools import partial
 
     from monitor.cli.options import progress_over
@@ -840,7 +896,7 @@ def command(asked: EvaluateOptions) -> int:
     ):
         raise UsageError("--figures among ... goes with --among, such as --among 1e4,1e6")
     shown = None if asked.figures is None else chosen(asked.figures, keys(asked.among))
-    named = listed(asked.scores, asked.choose)
+    named = listed(asked.scores, asked.choose, asked.data)
     if asked.pairs and len(named or asked.trials) < 2:
         raise UsageError("--pairs: give several systems")
     within_scores = None
@@ -872,7 +928,7 @@ def command(asked: EvaluateOptions) -> int:
     )
     reports, parts = [], []
     with progress_over(len(systems) * (steps() + 1), "evaluating") as step:
-        for read, read_dev in zip(systems, others, strict=True):
+        for i, (read, read_dev) in enumerate(zip(systems, others, strict=True)):
             system = read()
             tuning = None if read_dev is None else read_dev()
             step(system.comparisons.name, 1)
@@ -882,15 +938,14 @@ def command(asked: EvaluateOptions) -> int:
                 replicates=asked.replicates,
                 seed=asked.seed,
                 ties=asked.ties,
-                roles=roles,
+                roles=roles or _roles_of(named[i] if named else None),
                 epsilon=asked.epsilon,
                 delta=asked.delta,
                 among=asked.among,
             )
             notes = (*system.notes, *(() if tuning is None else tuning.notes))
-            reports.append(
-                measure(system.comparisons, notes=notes, progress=lambda label: step(label, 1))
-            )
+            made = measure(system.comparisons, notes=notes, progress=lambda label: step(label, 1))
+            reports.append(replace(made, warnings=(*made.warnings, *system.warnings)))
             if attribute is not None:
                 parts.append(by_group(system.comparisons, attribute.of, measure, attribute.label))
     comparison = compare(reports) if len(reports) > 1 else None
@@ -904,6 +959,8 @@ def command(asked: EvaluateOptions) -> int:
         save_page(reports, asked.html, comparison, parts, couples if asked.pairs else ())
         say(f"the page is {asked.html}")
     rows = tuple(reports[0].figures) if asked.every else shown
+    # as the challenges report it
+    first = ("verification.eer_nearest",) if any(each.folder for each in named) else ()
 
     def table() -> str:
         every_pair = couples if as_csv or not asked.pairs else all_pairs(reports, shown)
@@ -930,9 +987,9 @@ def command(asked: EvaluateOptions) -> int:
         click.echo(latex_table(reports, comparison, parts, rows), nl=False)
     else:
         if comparison is None:
-            print_report(reports[0], shown, asked.every)
+            print_report(reports[0], shown, asked.every, first)
         else:
-            print_comparison(comparison, shown, asked.every)
+            print_comparison(comparison, shown, asked.every, first)
         print_pairs(couples, reports)
         print_groups(parts, shown, asked.every)
     return 0

@@ -166,7 +166,8 @@ def said_of_speakers(corpus: Path) -> dict[str, dict[str, str]]:
 def from_kaldi(folder: Path) -> Corpus:
     """Read ``wav.scp`` and ``utt2spk``; every recording is a session of its own.
 
-    Paths are relative to the folder, or else to the current one, as Kaldi has it. Commands (lines
+    Paths are relative to the folder, else to the current one, as Kaldi has it, else to one of the
+    two folders above. Commands (lines
     that end in ``|``) are never run; of ``flac -c -d -s FILE |`` the FILE is read.
     """
     if (folder / "segments").exists():
@@ -192,9 +193,11 @@ def from_kaldi(folder: Path) -> Corpus:
         elif utterance not in speakers:
             gathering.problem(f"{where}has no speaker in utt2spk")
         else:
-            here = folder / file
-            elsewhere = not here.exists() and Path(file).exists()
-            gathering.add(speakers[utterance], utterance, Path(file) if elsewhere else here, where)
+            # VoicePrivacy's are relative to the kit, two folders up
+            roots = (folder, Path(), *folder.resolve().parents[:2])
+            found = (root / file for root in roots)
+            there = next((path for path in found if path.exists()), folder / file)
+            gathering.add(speakers[utterance], utterance, there, where)
     for utterance in speakers:
         if utterance not in listed:
             gathering.problem(f"utt2spk {utterance}: has no line in wav.scp")

@@ -599,6 +599,24 @@ def _paint_speakers(axes: Axes, systems: Systems) -> None:
     axes.set_ylabel("share of speakers")
 
 
+# --------------------------------------------------------------------------------------- attackers
+
+TRAINED_SHARE = 0.9
+"""Of what a network trained on clear speech tells of clear speech: less is undertrained."""
+
+
+def undertrained(own: float, clear: float) -> bool:
+    """Whether a network tells too little of clear speech for its figures to judge a protection.
+
+    Of the bits (MeanD) that it tells of clear speech, and those of a network trained on that.
+
+    Example:
+        >>> undertrained(2.0, 4.0), undertrained(3.9, 4.0)
+        (True, False)
+    """
+    return own < TRAINED_SHARE * clear
+
+
 # ------------------------------------------------------------------------------------------ family
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.evaluation import kits
 from tests.evaluation.lists import speechbrain_eer, voice_privacy
 from tests.experiment.made import RankModels, score_file
 
@@ -645,3 +646,49 @@ def test_a_validation_by_length_of_a_score_file(run, tmp_path):
     page = (tmp_path / "v.html").read_text()
     assert page.index("By length") < page.index("Tippett plot")
     assert page.count("<svg") == 11
+
+
+def test_voice_privacy_results_are_evaluated_as_they_lie(run, tmp_path):
+    path = kits.kit(tmp_path / "kit", 6.0)
+    result = run("evaluate", path, "--choose", "aa,f", "--replicates", 30)
+    assert result.code == 0, result.err
+    text = " ".join(result.out.split())
+    assert "WARNING: the attacker looks undertrained: of clear libri_dev f" in text
+    lines = result.out.splitlines()
+    (head,) = [i for i, line in enumerate(lines) if line.startswith("The figures that matter")]
+    assert lines[head + 1].startswith("EER (nearest threshold)")
+    assert " to " in lines[head + 1]
+    assert "Anonymised queries against anonymised references" in text
+    made = strict(run("evaluate", path, "--replicates", 0, "--json").out)
+    assert [each["name"] for each in made["systems"]] == [
+        "f oo", "f oa", "f aa", "m oo", "m oa", "m aa"
+    ]  # fmt: skip
+    assert [len(each["warnings"]) for each in made["systems"]] == [0, 1, 1, 0, 1, 1]
+    moved = (tmp_path / "kit" / "data").rename(tmp_path / "lists")
+    again = run("evaluate", path, "--choose", "oo,f", "--replicates", 0, "--json",
+                "--data", moved)  # fmt: skip
+    (system,) = strict(again.out)["systems"]
+    assert system["figures"] == made["systems"][0]["figures"]
+    valid = run("evaluate", path, "--choose", "oo,f", "--replicates", 0, "--data", moved,
+                "--validation", tmp_path / "v.html")  # fmt: skip
+    assert valid.code == 0, valid.err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((".",), "without cosine_out/emb_xvect"),
+        (("kit", "--choose", "zz"), "has no zz; it has libri_dev f oo oa mcadams aa m"),
+        (("kit", "--labels", "labels.txt"), "leave out the labels"),
+        (("strong.npy", "--data", "."), "--data goes with folders"),
+    ],
+)
+def test_voice_privacy_results_that_make_no_sense_are_one_line(
+    run, folder, tmp_path, options, words
+):
+    path = kits.kit(tmp_path)
+    where = {"kit": path, ".": tmp_path, "strong.npy": folder / "strong.npy",
+             "labels.txt": folder / "labels.txt"}  # fmt: skip
+    result = run("evaluate", *(where.get(each, each) for each in options))
+    assert result.code == 2
+    assert words in result.complaint

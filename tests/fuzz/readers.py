@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
 import wave
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -24,10 +25,11 @@ from monitor.corpus.finding import find, trial_lists
 from monitor.errors import UsageError
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.input.embeddings import read_embeddings
-from monitor.evaluation.input.files import Attribute, read_attribute
+from monitor.evaluation.input.files import Attribute, read_attribute, read_conditions
 from monitor.evaluation.input.labels import read_labels
 from monitor.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
 from monitor.evaluation.input.scores import read_scores
+from monitor.evaluation.input.voiceprivacy import SpeakerVectors, VoicePrivacyResults
 from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.ledger import Ledger, LedgerSession
 from monitor.population.population import load_rank_models, save_rank_models
@@ -43,6 +45,7 @@ from monitor.stream.records import RunTotals, start_record
 from monitor.training import enrol
 from monitor.transcripts.formats import SUFFIXES, read_transcript
 from monitor.transcripts.turns import read_turns
+from tests.evaluation import kits
 from tests.fuzz.mutations import bytes_of, json_of, npz_of, sqlite_of, text_of
 from tests.ledger.test_ledger import listen
 from tests.sounds import RATE, synthetic
@@ -427,6 +430,32 @@ def _use_transcript(path: Path) -> None:
     check_words(read_transcript(path).words())
 
 
+def _make_kit(path: Path) -> None:
+    """The embeddings of one data set in this folder, the rest of the kit below it."""
+    root = path.parent / "kit"
+    if not root.is_dir():
+        kits.kit(root)
+    own = root / "exp" / "asv_orig" / "cosine_out" / "emb_xvect" / "libri_dev_trials_f"
+    for name in ("id2idx", "idx2spk", "speaker_vectors.pt"):
+        (path.parent / name).write_bytes((own / "utt-level" / name).read_bytes())
+    listed = root / "data" / "libri_dev_trials_f" / "trials"
+    (path.parent / "trials").write_bytes(listed.read_bytes())
+
+
+def _use_kit(path: Path) -> None:
+    results = VoicePrivacyResults.at(path.parent / "kit" / "exp" / "asv_orig")
+    entry = replace(results.chosen(["f", "oo"])[0], listed=path.parent / "trials")
+    vectors = SpeakerVectors.at(path.parent)
+    assert all(vectors.of(name) is not None for name in vectors.row)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("id2idx", "idx2spk", "speaker_vectors.pt"):
+            own = Path(folder, "utt-level", name)
+            own.parent.mkdir(exist_ok=True)
+            own.write_bytes((path.parent / name).read_bytes())
+        read = results.read(replace(entry, trials=Path(folder)), "fuzzed")
+    evaluate(read.comparisons, replicates=0, only=("verification",))
+
+
 def _text(content: str) -> Callable[[Path], None]:
     def make(path: Path) -> None:
         path.write_text(content, encoding="utf-8")
@@ -474,6 +503,11 @@ READERS = (
            lambda p: _evaluated(read_embeddings(p, p)), 0.5),
     Reader("labels", "utt2spk", _text("u1 ann\nu2 bob\nu3 ann\n"), _TEXT, read_labels),
     Reader("groups", "spk2gender", _text("ann f\nbob m\ncyd m\n"), _TEXT, read_attribute),
+    Reader("conditions", "conditions.csv",
+           _text("trial,line,seconds\nu1,mobile,4.2\nu2,landline,31\n"), _TEXT, read_conditions),
+    *(Reader(f"kit-{name.partition('.')[0]}", name, _make_kit, mutate, _use_kit, 0.3)
+      for name, mutate in (("id2idx", _TEXT), ("idx2spk", _TEXT), ("trials", _TEXT),
+                           ("speaker_vectors.pt", _BYTES))),
     Reader("addresses", "hooks", _text("# mine\nhttps://a:b@example.org/x?y=1\n"), _TEXT,
            _use_addresses),
     Reader("request-head", "head", _text("localhost:80\nmonitor_page=abc; x=y\n[::1]:80\n"), _TEXT,

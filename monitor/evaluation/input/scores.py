@@ -50,10 +50,14 @@ _UNEVEN = 3
 
 @dataclass(frozen=True)
 class EvaluationInput:
-    """What was read: finite scores, and a sentence each on what is allowed and yet can mislead."""
+    """What was read: finite scores, and a sentence each on what is allowed and yet can mislead.
+
+    Warnings are what makes all figures doubtful.
+    """
 
     comparisons: Comparisons
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def matrix(self) -> ScoreMatrix:
