@@ -332,8 +332,8 @@ def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatA
             bounded |= fit.bounded
             made[mine] = scores[mine] * fit.weight + fit.bias
     return made, (
-        f"Scores were calibrated by logistic regression, cross-validated over speakers in {folds} "
-        "folds: each comparison by a fit without either of its two people."
+        f"Scores were calibrated by logistic regression, cross-validated over speakers in "
+        f"{plural(folds, 'fold')}: each comparison by a fit without either of its two people."
         + _held(Platt(0.0, 0.0, bounded))
     )
 
