@@ -54,6 +54,8 @@ GAP_REASONS: Mapping[str, str] = {
     "dropped": "live: nobody took it in time",
     "device lost": "live: the input was gone",
     "words ended": "live: the recogniser whose words are heard has ended; no audio is lost",
+    "turns ended": "live: the diariser has ended; what is said from then on counts for nobody",
+    "late turns": "live: who speaks came to be known too late; that speech counts for nobody",
     "thinned": "live: one feature left it out, see `detail`, since the machine could not keep up",
 }
 """Why the package's own parts miss audio: the `Gap.reason`, and what it means."""

@@ -15,9 +15,10 @@ from monitor.cli.monitor_options import (
     Protecting,
     Shown,
     alert_options,
+    refuse_beside,
 )
 from monitor.cli.options import Seconds, given, group, option, shared
-from monitor.cli.transcript_options import Transcribing
+from monitor.cli.transcript_options import LiveTurns, Transcribing
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class ListenOptions:
     options: MonitorOptions = group(MonitorOptions)
     protecting: Protecting = group(Protecting)
     transcribing: Transcribing = group(Transcribing)
+    apart: LiveTurns = group(LiveTurns)
     alerting: Alerting = group(alert_options(bell=True))
     of_ledger: LedgerOptions = group(LedgerOptions)
     log: JsonLog = group(JsonLog)
@@ -57,6 +59,7 @@ def command(asked: ListenOptions) -> int:
     monitor listen -p us.npz --watch me --protect mcadams:0.8
     monitor listen --web 8000 -p us.npz --watch me --ledger me.db --budget 8bits
     my-recogniser | monitor listen -p us.npz --watch me --transcript -
+    my-diariser | monitor listen -p us.npz --turns - --web 8000
 
     In the view: the ceiling is what naming one person is worth, the plateau what voices disclose
     on average however long they speak; the guides show how bits would add up if every second
@@ -71,13 +74,24 @@ def command(asked: ListenOptions) -> int:
     from monitor.errors import UsageError
     from monitor.protocols import LiveSource
     from monitor.sinks.live import LiveView
+    from monitor.sinks.people import PeopleProgress
     from monitor.sources.registry import open_live_source
 
     if asked.seconds == 0:
         raise UsageError("--for 0 hears nothing; leave it out to listen until Ctrl-C")
 
-    view: LiveView
+    view: LiveView | PeopleProgress
     words = asked.transcribing.wanted(asked.options.features)
+    split = asked.apart.turns is not None
+    if split:
+        refuse_beside(
+            "--turns",
+            {
+                "--protect": asked.protecting.protect,
+                "--ledger": asked.of_ledger.ledger,
+                "style" if asked.transcribing.transcript is None else "--transcript": words,
+            },
+        )
 
     def microphone() -> LiveSource:
         source = open_live_source(
@@ -87,12 +101,17 @@ def command(asked: ListenOptions) -> int:
             reconnect_seconds=asked.reconnect,
             told=lambda line: view.say(line),
         )
-        return asked.transcribing.live(source, lambda line: view.say(line)) if words else source
+        if words:
+            return asked.transcribing.live(source, lambda line: view.say(line))
+        return asked.apart.split(source, lambda line: view.say(line))
 
-    reporter = RunReporter(asked)
+    reporter = RunReporter(asked, split=split)
     with quiet_libraries(), reporter.run(microphone) as run:
-        view = LiveView(
-            forecasts=[Forecast(bits, name) for name, bits in asked.alerting.thresholds]
-        )
+        if split:
+            view = PeopleProgress(asked.seconds)
+        else:
+            view = LiveView(
+                forecasts=[Forecast(bits, name) for name, bits in asked.alerting.thresholds]
+            )
         reporter.follow(run, view)
     return reporter.status(run)

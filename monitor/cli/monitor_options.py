@@ -56,8 +56,8 @@ class MonitorOptions:
     )
     watch: tuple[str, ...] = option(
         "-w, --watch NAME",
-        "The enrolled speaker whose bits are shown; several where people are told apart (replay "
-        "--turns). [default: how sure an attacker is of somebody, right or wrong, if the speaker "
+        "The enrolled speaker whose bits are shown; several where people are told apart "
+        "(--turns). [default: how sure an attacker is of somebody, right or wrong, if the speaker "
         "is enrolled]",
         multiple=True,
     )
@@ -172,6 +172,13 @@ class MonitorOptions:
         if self.channel is not None and (has is None or self.channel > has):
             what = "frames, no audio" if has is None else plural(has, "channel")
             raise UsageError(f"--channel {self.channel}: {source.label} has {what}")
+
+
+def refuse_beside(telling_apart: str, others: Mapping[str, object]) -> None:
+    """Refuse what goes with one voice alone, where an option tells people apart."""
+    for name, value in others.items():
+        if value:
+            raise UsageError(f"{name} is for one voice: leave it out, or leave out {telling_apart}")
 
 
 def _read(store: str | None, rank_model_file: str | None) -> tuple[Population, RankModels | None]:

@@ -22,6 +22,7 @@ from monitor.cli.monitor_options import (
     Protecting,
     Shown,
     alert_options,
+    refuse_beside,
 )
 from monitor.cli.options import (
     JobOptions,
@@ -38,6 +39,7 @@ from monitor.cli.options import (
 )
 from monitor.cli.transcript_options import (
     Transcribing,
+    check_pipe,
     say_unused_words,
 )
 from monitor.errors import MonitorError, UsageError
@@ -372,7 +374,7 @@ class TellingApart:
     """What was asked for; a command gets it as ``apart``."""
 
     turns: str | None = option(
-        "--turns, --rttm FILE",
+        "--turns, --rttm FILE|-",
         "Who speaks when: follow each person as if alone. RTTM of a diariser, labels of Audacity, "
         "or a transcript that names its speakers.",
     )
@@ -393,12 +395,6 @@ class TellingApart:
     def name(self) -> str:
         """The option that was given."""
         return "--per-channel" if self.per_channel else "--turns"
-
-    def refuse(self, others: Mapping[str, object]) -> None:
-        """Refuse what goes with one voice alone."""
-        for name, value in others.items():
-            if value:
-                raise UsageError(f"{name} is for one voice: leave it out, or leave out {self.name}")
 
     def split(self, source: Source, recording: str, start_seconds: float) -> Source:
         """The recording, split."""
@@ -544,14 +540,17 @@ def _check_split(asked: ReplayOptions, *, words: bool) -> None:
 
     if len(asked.recordings) > 1:
         raise UsageError(f"{asked.apart.name} is of one recording: give one")
-    asked.apart.refuse(
+    if asked.apart.turns == "-":
+        check_pipe("--turns", "RTTM", asked.recordings)
+    refuse_beside(
+        asked.apart.name,
         {
             "--protect": asked.protecting.protect,
             "--ledger": asked.of_ledger.ledger,
             "--resume": asked.resume,
             "style" if asked.transcribing.transcript is None else "--transcript": words,
             "--channel": asked.options.channel is not None and asked.apart.per_channel,
-        }
+        },
     )
     if asked.alerting.share is not None and asked.options.watch[1:]:
         raise UsageError("--false-alarms works out a threshold for one --watch: name one")

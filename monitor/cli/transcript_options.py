@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from monitor.cli.options import (
+    Seconds,
     ecapa_option,
     feature_setup,
     in_options,
@@ -218,10 +219,54 @@ class Transcribing:
         return LiveWords(source, pipe, self.speaker_in_transcript)
 
     def _check_pipe(self, recordings: Sequence[str]) -> None:
-        if "-" in recordings:
-            raise UsageError("standard input (-) is the recording or its words: name a file of one")
-        if sys.stdin.isatty():
-            raise UsageError("--transcript - is standard input: pipe JSON lines of words into it")
+        check_pipe("--transcript", "JSON lines of words", recordings)
+
+
+def check_pipe(option: str, what: str, recordings: Sequence[str] = ()) -> None:
+    """Refuse standard input for an option where it is the recording, or a keyboard."""
+    if "-" in recordings:
+        raise UsageError(
+            f"standard input (-) is the recording or that of {option}: name a file of one"
+        )
+    if sys.stdin.isatty():
+        raise UsageError(f"{option} - is standard input: pipe {what} into it")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTurns:
+    """Who speaks when, of a live source; a command gets it as ``apart``."""
+
+    turns: str | None = option(
+        "--turns, --rttm -",
+        "Follow each person as if alone: lines of RTTM come on standard input while they speak, "
+        "from a live diariser.",
+    )
+    delay: float | None = option(
+        "--turns-delay SECONDS",
+        "How much later than the sound turns come, at most: readings are as late. [default: 5]",
+        type=Seconds(),
+    )
+
+    def __post_init__(self) -> None:
+        if self.turns not in (None, "-"):
+            raise UsageError(
+                "turns of a live source come while it is heard: --turns -, lines of RTTM on "
+                "standard input"
+            )
+        if self.delay is not None and self.turns is None:
+            raise UsageError("--turns-delay goes with --turns -")
+
+    def split(self, source: LiveSource, told: Callable[[str], object]) -> LiveSource:
+        """The source, split by the turns that come; the same where none are to come."""
+        if self.turns is None:
+            return source
+        from monitor.sources.people import LiveDiarised
+        from monitor.transcripts.live import TurnPipe, lines_from
+
+        check_pipe("--turns", "RTTM")
+        lines = lines_from(sys.stdin.fileno())
+        pipe = TurnPipe(lines, label="standard input", told=told)
+        return LiveDiarised(source, pipe, delay_seconds=5.0 if self.delay is None else self.delay)
 
 
 def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> Source:

@@ -74,8 +74,8 @@ def curves_of(records: Sequence[Mapping[str, Any]]) -> list[PersonCurve]:
         for row in record.get("people", ())
     }
     made = []
-    for each in start.get("people", ()):
-        label = each["label"]
+    begun = [each["label"] for each in start.get("people", ())]
+    for label in dict.fromkeys([*begun, *rows, *(r["label"] for r in records if "label" in r)]):
         own = [r for r in records if r.get("label") == label]
         readings = [r for r in own if r.get("type") == "reading"]
         row = rows.get(label, {})

@@ -46,6 +46,10 @@ class PeopleProgress(ReplayProgress):
         self._alerted: set[str] = set()
         super().__init__(total_seconds, console, clock)
 
+    def say(self, line: str) -> None:
+        """Tell a person something that is no record."""
+        self._say(clean(line, 200))
+
     def _show(self, record: Mapping[str, Any]) -> None:
         super()._show(record)
         self._people.setdefault(str(record.get("label")), {})[record.get("watch")] = record

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from monitor.sources.file import File
     from monitor.sources.frames import FramesFile, read_frames, write_frames
     from monitor.sources.microphone import AudioQueue, Microphone
-    from monitor.sources.people import Diarised, PerChannel, SplitSource
+    from monitor.sources.people import Diarised, LiveDiarised, PerChannel, SplitSource
     from monitor.sources.pipe import Pipe
     from monitor.sources.registry import open_live_source, open_source, register
 
@@ -25,6 +25,7 @@ __all__ = [
     "Diarised",
     "File",
     "FramesFile",
+    "LiveDiarised",
     "Microphone",
     "Paced",
     "PerChannel",
@@ -45,7 +46,7 @@ _HOMES = {
     "file": "File",
     "frames": "FramesFile read_frames write_frames",
     "microphone": "AudioQueue Microphone",
-    "people": "Diarised PerChannel SplitSource",
+    "people": "Diarised LiveDiarised PerChannel SplitSource",
     "pipe": "Pipe",
     "registry": "open_live_source open_source register",
 }

@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 import os
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.protocols import Source
-from monitor.sources.base import WrappedSource
+from monitor.phrases import clock_time
+from monitor.protocols import LiveSource, Source
+from monitor.safe_text import printable
+from monitor.sources.base import WrappedLiveSource, WrappedSource
+from monitor.transcripts.live import TurnPipe
 from monitor.transcripts.turns import Turn, Turns, read_turns
 from monitor.types import Block, Gap, Item
 
@@ -40,19 +45,24 @@ class SplitSource(WrappedSource):
         notices: what a person should know of how it is split, a line each; complete at its end.
 
     Raises:
-        UsageError: the source is live, not of audio alone, or of several recordings.
+        UsageError: the source is live and this splits recordings, not of audio alone, or of several
+            recordings.
     """
 
     people: tuple[str, ...]
     notices: tuple[str, ...] = ()
+    _hears_live: ClassVar[bool] = False
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         info = source.stream_info
         if not info.audio or info.tracks or info.words:
             raise UsageError(f"{source.label} is not of audio alone: only sound is split by person")
-        if info.live:
-            raise UsageError(f"{source.label} is live: only a recording is split by person")
+        if info.live and not self._hears_live:
+            raise UsageError(
+                f"{source.label} is live: it is split by turns that come while it is heard "
+                "(LiveDiarised)"
+            )
         if len(source.labels) != 1:
             raise UsageError(f"{source.label}: one recording at a time is split by person")
 
@@ -188,6 +198,185 @@ class Diarised(SplitSource):
             self.turns = self.turns.cut(seconds)
             self.notices, self._alone = self.turns.notices, self.turns.alone
             self._promised = True
+
+
+MOST_DELAY_SECONDS = 60.0
+"""So much sound is held in memory at most, and so long turns are remembered."""
+
+
+class LiveDiarised(SplitSource, WrappedLiveSource):
+    """A live source split by turns that come while it is heard, as a live diariser writes them.
+
+    Sound waits, in memory alone, until it is ``delay_seconds`` old; then it belongs to the one
+    label that had it by the turns that had come. What is said of it later is late: a gap, ``"late
+    turns"``, tells how much was lost. Where no more turns come, and the sound goes on for a second,
+    there is a gap ``"turns ended"``, once. At its end turns are waited for as long once more.
+
+    Times of turns are those of the sound that was heard, from its first sample on: what a device
+    that was gone did not hear is left out of them.
+
+    Args:
+        source: a live source of audio.
+        pipe: where the turns come from.
+        delay_seconds: how much later than the sound turns come, at most; 60 at most.
+
+    Raises:
+        UsageError: as `SplitSource`; or the delay is another.
+
+    Example:
+        >>> from monitor.sources import AudioQueue
+        >>> queue = AudioQueue(8000)
+        >>> pipe = TurnPipe(["SPEAKER - 1 0.0 0.5 <NA> <NA> ann <NA> <NA>"])
+        >>> with LiveDiarised(queue, pipe) as meeting:
+        ...     pipe.wait()
+        ...     queue.put(np.zeros(8000, np.float32))
+        ...     queue.stop()
+        ...     [(part.person, len(part.block.samples)) for part in next(meeting.split())]
+        [(0, 4000)]
+    """
+
+    source: LiveSource
+    repeatable = False
+    _hears_live = True
+
+    def __init__(self, source: LiveSource, pipe: TurnPipe, *, delay_seconds: float = 5.0) -> None:
+        if not 0 <= delay_seconds <= MOST_DELAY_SECONDS:
+            raise UsageError(
+                f"a delay of {delay_seconds:g} s must lie between 0 and {MOST_DELAY_SECONDS:g} s"
+            )
+        super().__init__(source)
+        self.people = ()
+        self._pipe, self._delay = pipe, delay_seconds
+        self._place: dict[str, int] = {}
+        self._turns: list[Turn] = []  # those that may still matter
+        self._passed = 0.0  # seconds that were given to whom they belong
+        self._alone: list[float] = []
+        self._overlap_of: list[float] = []
+        self._overlap = 0.0
+        self._late: float | None = None  # seconds that nobody was told of; None: nothing was late
+
+    def __enter__(self) -> Self:
+        entered = super().__enter__()
+        self._pipe.__enter__()
+        return entered
+
+    def close(self) -> None:
+        """Close both."""
+        self._pipe.close()
+        super().close()
+
+    def split(self) -> Iterator[Sequence[Stretch] | Gap]:
+        """What each block holds of each person, once it is old enough, and what was lost."""
+        held: deque[tuple[float, Block]] = deque()
+        heard, ended, told = 0.0, math.inf, False
+        for item in self:
+            if isinstance(item, Gap):
+                yield item
+                continue
+            if not isinstance(item, Block):
+                raise UsageError(f"{self.label} brings more than audio: only sound is split")
+            held.append((heard, item))
+            heard += len(item.samples) / item.rate
+            yield from self._take(heard)
+            if self._pipe.over and math.isinf(ended):
+                ended = max([heard, *(turn.end_seconds for turn in self._turns)])
+            if heard - ended >= 1.0 and not told:
+                told = True
+                since = clock_time(ended)
+                line = f"no more turns come: what is said from {since} on counts for nobody"
+                yield Gap("turns ended", None, detail=line)
+            while held and _end_of(*held[0]) <= heard - self._delay:
+                yield self._given(*held.popleft())
+        self._pipe.wait(self._delay)
+        yield from self._take(heard)
+        while held:
+            yield self._given(*held.popleft())
+        self._pipe.tell_lost()
+        if self._late:
+            yield Gap("late turns", self._late, detail=f"{self._late:.1f} s more came too late")
+
+    def alone_seconds(self) -> Sequence[float | None]:
+        """Of each person, the seconds so far that were theirs alone."""
+        return [round(seconds, 3) for seconds in self._alone]
+
+    def overlap_of(self) -> Sequence[float | None]:
+        """Of each person, the seconds so far in which somebody else spoke too."""
+        return [round(seconds, 3) for seconds in self._overlap_of]
+
+    @property
+    def overlap_seconds(self) -> float | None:
+        """Seconds so far that counted for nobody, as several spoke."""
+        return round(self._overlap, 3)
+
+    def _take(self, heard: float) -> Iterator[Gap]:
+        """Take the turns that came; the first that is late is told at once, the rest at the end."""
+        for turn in self._pipe.collect(heard + self.source.waiting_seconds):
+            if turn.label not in self._place:
+                self._place[turn.label] = len(self.people)
+                self.people += (turn.label,)
+                self._alone.append(0.0)
+                self._overlap_of.append(0.0)
+            late = self._uncovered(turn)
+            self._turns.append(turn)
+            if late < 0.01:
+                continue
+            if self._late is None:
+                self._late = 0.0
+                line = (
+                    f"a turn of {printable(turn.label)} came {heard - turn.start_seconds:.1f} s "
+                    f"after it began: its first {late:.1f} s count for nobody; wait longer for "
+                    f"turns than {self._delay:g} s"
+                )
+                yield Gap("late turns", late, detail=line)
+            else:
+                self._late += late
+
+    def _uncovered(self, turn: Turn) -> float:
+        """Seconds of a turn that were given to whom they belong without it."""
+        end = min(turn.end_seconds, self._passed)
+        if end <= turn.start_seconds:
+            return 0.0
+        own = [t for t in self._turns if t.label == turn.label]
+        known = Turns(tuple(sorted(own))).alone
+        return (end - turn.start_seconds) - sum(
+            max(min(each.end_seconds, end) - max(each.start_seconds, turn.start_seconds), 0.0)
+            for each in known
+        )
+
+    def _given(self, begin: float, block: Block) -> list[Stretch]:
+        """The stretches of a block, by the turns that are known now."""
+        end = self._passed = _end_of(begin, block)
+        inside = [
+            replace(turn, start_seconds=max(turn.start_seconds, begin),
+                    end_seconds=min(turn.end_seconds, end))
+            for turn in self._turns
+            if turn.start_seconds < end and turn.end_seconds > begin
+        ]  # fmt: skip
+        self._turns = [t for t in self._turns if t.end_seconds > end - MOST_DELAY_SECONDS]
+        now = Turns(tuple(sorted(inside)))
+        for label, seconds in now.overlap_of.items():
+            self._overlap_of[self._place[label]] += seconds
+        self._overlap += now.overlap_seconds
+        found = []
+        for turn in now.alone:
+            place = self._place[turn.label]
+            self._alone[place] += turn.seconds
+            low, high = (
+                min(max(round((t - begin) * block.rate), 0), len(block.samples))
+                for t in (turn.start_seconds, turn.end_seconds)
+            )
+            if high > low:
+                samples = np.ascontiguousarray(block.samples[low:high])
+                part = replace(block, samples=samples)
+                found.append(Stretch(place, begin + low / block.rate, part))
+        return found
+
+    def _parts(self, block: Block, begun: float) -> Iterator[Stretch]:
+        yield from self._given(begun, block)
+
+
+def _end_of(begin: float, block: Block) -> float:
+    return begin + len(block.samples) / block.rate
 
 
 class PerChannel(SplitSource):

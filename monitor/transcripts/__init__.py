@@ -9,7 +9,7 @@ from monitor.lazy import lazily
 if TYPE_CHECKING:
     from monitor.transcripts.coverage import Coverage, coverage_of
     from monitor.transcripts.formats import TranscriptChoice, read_transcript, transcript_beside
-    from monitor.transcripts.live import WordPipe, lines_from
+    from monitor.transcripts.live import TurnPipe, WordPipe, lines_from
     from monitor.transcripts.transcript import SaidWord, Transcript
     from monitor.transcripts.turns import Turn, Turns, read_turns
 
@@ -19,6 +19,7 @@ __all__ = [
     "Transcript",
     "TranscriptChoice",
     "Turn",
+    "TurnPipe",
     "Turns",
     "WordPipe",
     "coverage_of",
@@ -31,7 +32,7 @@ __all__ = [
 _HOMES = {
     "coverage": "Coverage coverage_of",
     "formats": "TranscriptChoice read_transcript transcript_beside",
-    "live": "WordPipe lines_from",
+    "live": "TurnPipe WordPipe lines_from",
     "transcript": "SaidWord Transcript",
     "turns": "Turn Turns read_turns",
 }

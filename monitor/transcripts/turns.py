@@ -14,7 +14,7 @@ from typing import Any
 from monitor.errors import SourceError
 from monitor.phrases import clock_time, plural
 from monitor.safe_text import file_name, printable
-from monitor.transcripts.formats import SUFFIXES, read_transcript
+from monitor.transcripts.formats import SUFFIXES, read_transcript, read_word_lines
 from monitor.transcripts.transcript import (
     LATEST_SECONDS,
     Transcript,
@@ -211,7 +211,8 @@ def read_turns(path: str | os.PathLike[str], *, recording: str | None = None) ->
     Args:
         path: RTTM (``.rttm``; pyannote, NeMo, Kaldi), labels of Audacity (``.txt``: start, end and
             label with tabs between), JSON rows of ``start``, ``end`` and ``speaker``, or a
-            transcript that names its speakers (`read_transcript`: WhisperX, ``<v NAME>``).
+            transcript that names its speakers (`read_transcript`: WhisperX, ``<v NAME>``). ``-`` is
+            standard input: RTTM, labels or JSON.
         recording: the name of the recording, which an RTTM of several is asked for; None for that
             of the file.
 
@@ -241,6 +242,10 @@ def read_turns(path: str | os.PathLike[str], *, recording: str | None = None) ->
     if suffix in SUFFIXES:
         return _of_transcript(read_transcript(path))
     text = read_text(path, holds="turns")
+    if str(path) == "-":
+        name = "standard input"
+        if text.lstrip()[0] in "[{":
+            return _of_json(name, text) or _of_transcript(read_word_lines(name, text))
     own = Path(name if recording is None else recording).stem
     return read_rttm(name, text, own) if _is_rttm(text) else read_labels(name, text)
 
@@ -276,23 +281,46 @@ def read_rttm(name: str, text: str, recording: str = "") -> Turns:
     empty = 0
     for number, line in enumerate(lines_of(text), 1):
         cells = line.split()
-        if not cells or cells[0] != "SPEAKER":
-            if cells and cells[0] not in _RTTM_TYPES and not cells[0].startswith(";"):
-                raise SourceError(f"{name} line {number} is no RTTM: {_SPEAKER_CELLS}")
-            continue
-        if len(cells) < 8:
-            raise SourceError(f"{name} line {number} must be {_SPEAKER_CELLS}")
-        start, lasts = (_seconds(name, number, cell) for cell in cells[3:5])
-        if lasts == 0:
+        if (turn := _speaker_line(f"{name} line {number}", cells)) is not None:
+            found.setdefault(cells[1], []).append(turn)
+        elif cells and cells[0] == "SPEAKER":
             empty += 1
-            continue
-        found.setdefault(cells[1], []).append(_turn(name, number, start, start + lasts, cells[7]))
     if len(found) > 1 and recording not in found:
         named = printable(", ".join(list(found)[:_NAMED]))
         which = f"none is {printable(recording)}" if recording else "say which"
         raise SourceError(f"{name} is of {len(found)} recordings, {named}; {which}")
     turns = found.get(recording) or next(iter(found.values()), [])
     return Turns.of(turns, name, _left_out(name, empty))
+
+
+def turn_of_line(where: str, line: bytes | str) -> Turn | None:
+    r"""The turn of one line of an RTTM as it comes through a pipe; None of a line that says none.
+
+    Raises:
+        SourceError: it is malformed, or no UTF-8 text.
+
+    Example:
+        >>> turn_of_line("-", b"SPEAKER call 1 0.5 2.0 <NA> <NA> ann <NA> <NA>\n")
+        Turn(start_seconds=0.5, end_seconds=2.5, label='ann')
+    """
+    if isinstance(line, bytes):
+        try:
+            line = line.decode()
+        except ValueError:
+            raise SourceError(f"{where} is no UTF-8 text") from None
+    return _speaker_line(where, line.split())
+
+
+def _speaker_line(where: str, cells: Sequence[str]) -> Turn | None:
+    """The turn of a SPEAKER line; None where it lasts no time, and of lines of other types."""
+    if not cells or cells[0] != "SPEAKER":
+        if cells and cells[0] not in _RTTM_TYPES and not cells[0].startswith(";"):
+            raise SourceError(f"{where} is no RTTM: {_SPEAKER_CELLS}")
+        return None
+    if len(cells) < 8:
+        raise SourceError(f"{where} must be {_SPEAKER_CELLS}")
+    start, lasts = (_seconds(where, cell) for cell in cells[3:5])
+    return None if lasts == 0 else _turn(where, start, start + lasts, cells[7])
 
 
 # ---------------------------------------------------------------------------------------- Audacity
@@ -317,12 +345,12 @@ def read_labels(name: str, text: str) -> Turns:
             raise SourceError(
                 f"{name} line {number} must be start, end and label with tabs between, or an RTTM"
             )
-        start, end = (_seconds(name, number, cell) for cell in cells[:2])
+        start, end = (_seconds(f"{name} line {number}", cell) for cell in cells[:2])
         said = " ".join(cells[2].split())
         if not said or start == end:
             points += 1
             continue
-        turns.append(_turn(name, number, start, end, said))
+        turns.append(_turn(f"{name} line {number}", start, end, said))
     return Turns.of(turns, name, _left_out(name, points))
 
 
@@ -335,18 +363,18 @@ def _left_out(name: str, count: int) -> list[str]:
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 
 
-def _seconds(name: str, number: int, cell: str) -> float:
+def _seconds(where: str, cell: str) -> float:
     found = float(cell) if len(cell) < 100 and _NUMBER.fullmatch(cell) else math.nan
     if not math.isfinite(found):
-        raise SourceError(f"{name} line {number}: {printable(cell)[:40]!r} is no number of seconds")
+        raise SourceError(f"{where}: {printable(cell)[:40]!r} is no number of seconds")
     return found
 
 
-def _turn(name: str, number: int, start: float, end: float, label: str) -> Turn:
+def _turn(where: str, start: float, end: float, label: str) -> Turn:
     try:
         return Turn(start, end, printable(label))
     except SourceError as error:
-        raise SourceError(f"{name} line {number}: {error}") from None
+        raise SourceError(f"{where}: {error}") from None
 
 
 # ------------------------------------------------------------------------------------- transcripts

@@ -37,8 +37,12 @@ def start(virtual_microphone, command):
         process = subprocess.Popen(
             [*command, *map(str, arguments)],
             env=virtual_microphone.environment,
-            stdin=subprocess.DEVNULL,
-            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+            **{
+                "stdin": subprocess.DEVNULL,
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.PIPE,
+                **options,
+            },
             text=True,
         )
         running.append(process)
@@ -92,6 +96,31 @@ def test_a_call_on_two_channels_is_noticed_live(start, virtual_microphone, share
     notices = [record["kind"] for record in records(out) if record["type"] == "notice"]
     assert notices.count("channels differ") == 1
     assert "--channel 1" in err
+
+
+def test_people_are_told_apart_by_a_diariser_that_writes_while_they_speak(
+    start, speaking, tmp_path
+):
+    log = tmp_path / "run.jsonl"
+    options = ("--turns", "-", "--turns-delay", "3", "--features", "f0", "--on-change", "ignore")
+    process = start("listen", "--for", "14", *options, "--jsonl", log, stdin=subprocess.PIPE)
+    began = time.monotonic()
+    for k in range(7):  # every other second somebody else, told when it is over
+        time.sleep(max(began + 2 * k + 2 - time.monotonic(), 0))
+        process.stdin.write(f"SPEAKER room 1 {2 * k} 2 <NA> <NA> S{k % 2} <NA> <NA>\n")
+        process.stdin.flush()
+    process.stdin.close()
+    process.stdin = None
+    _, err = process.communicate(timeout=120)
+    found = records(log.read_text())
+    assert found[0]["people"] == []
+    readings = [record for record in found if record["type"] == "reading"]
+    assert {reading["label"] for reading in readings} == {"S0", "S1"}, err
+    end = found[-1]
+    assert [row["label"] for row in end["people"]] == ["S0", "S1"]
+    assert end["people"][0]["seconds"] > 3
+    assert max(reading["lag"] for reading in readings) > 2  # sound waits for its turn
+    assert "2 people" in err
 
 
 def test_both_sides_of_a_voice_are_heard_live(start, speaking):
@@ -291,6 +320,9 @@ def test_no_input_is_one_line_with_the_cure(command, name):
     [
         (["listen", "--for", "0"], "--for 0 hears nothing"),
         (["listen", "--alert", "bit>3"], "did you mean bits?"),
+        (["listen", "--turns", "a.rttm"], "--turns -, lines of RTTM on standard input"),
+        (["listen", "--turns-delay", "3"], "--turns-delay goes with --turns -"),
+        (["listen", "--turns", "-", "--protect", "mcadams:0.8"], "--protect is for one voice"),
         (["enroll", "--microphone", "-o", "a.npz"], "give --speaker NAME"),
         (["enroll", "people", "--microphone", "--speaker", "me", "-o", "a.npz"], "no DIR"),
         (["enroll", "--speaker", "me", "-o", "a.npz"], "name a DIR, a MANIFEST or recordings"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import stat
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +104,29 @@ def test_on_a_terminal_everybody_has_a_line_and_then_a_row(terminal, meeting):
     assert "In brackets: 95 % interval" in shown
     assert "S0" in shown
     assert "S1" in shown
+
+
+@pytest.mark.slow
+def test_turns_come_through_a_pipe_as_from_a_file(run, command, meeting):
+    sound, turns = meeting
+    done = run("replay", sound, "--turns", turns, *QUICK)
+    arguments = [*command, "replay", str(sound), "--turns", "-", *QUICK]
+    with turns.open("rb") as lines:
+        piped = subprocess.run(arguments, stdin=lines, capture_output=True, check=True)
+    assert [r for r in map(json.loads, piped.stdout.splitlines()) if r["type"] == "reading"] == (
+        done.readings
+    )
+    rows = [{"start": 0.0, "end": 4.0, "speaker": "S0"}]
+    piped = subprocess.run(
+        arguments, input=json.dumps(rows).encode(), capture_output=True, check=True
+    )
+    assert json.loads(piped.stdout.splitlines()[-1])["people"][0]["seconds"] == 4.0
+    both = subprocess.run(
+        [*command, "replay", "-", "--turns", "-"], stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert both.returncode == 2
+    assert "standard input (-) is the recording or that of --turns" in both.stderr
 
 
 def test_several_are_watched(run, meeting):
