@@ -48,6 +48,7 @@ from monitor.sources import (
     Diarised,
     File,
     FramesFile,
+    LiveDiarised,
     Microphone,
     Paced,
     PerChannel,
@@ -55,6 +56,7 @@ from monitor.sources import (
     Samples,
 )
 from monitor.sources.frames import write_frames
+from monitor.transcripts.live import TurnPipe
 from monitor.transcripts.turns import Turn
 from monitor.types import Block, FloatArray, Frames, Gap, Track, Tracks, Words
 from monitor.web.page import Page
@@ -421,6 +423,16 @@ def _diarised(folder: Path, block_seconds: float) -> Source:
     return Diarised(File(_recording(folder), block_seconds=block_seconds), turns)
 
 
+def _live_diarised(block_seconds: float) -> Source:
+    lines = (
+        f"SPEAKER - 1 {start} 2 <NA> <NA> {label} <NA> <NA>"
+        for start, label in ((0, "ann"), (1, "bob"))
+    )
+    queue = _audio_queue(block_seconds)
+    assert isinstance(queue, AudioQueue)
+    return LiveDiarised(queue, TurnPipe(lines))
+
+
 def _per_channel(folder: Path, block_seconds: float) -> Source:
     path = folder / "call.flac"
     soundfile.write(path, np.stack([voice(SECONDS), 0.5 * voice(SECONDS)], axis=1), RATE)
@@ -462,6 +474,9 @@ SOURCES = {
     ),
     "Diarised": SourceCase(
         lambda folder: [partial(_diarised, folder, seconds) for seconds in (10.0, 1.0, 0.037)],
+    ),
+    "LiveDiarised": SourceCase(
+        lambda _: [partial(_live_diarised, seconds) for seconds in (1.5, 0.02, 0.003)], again=False
     ),
     "PerChannel": SourceCase(
         lambda folder: [partial(_per_channel, folder, seconds) for seconds in (10.0, 1.0, 0.037)],
