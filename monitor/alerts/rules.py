@@ -534,6 +534,42 @@ class Threshold(Holding):
         return f"{self.rule}: can never be raised: {why} {most:.2f} bits at most"
 
 
+class AdjustableThreshold(Threshold):
+    """A threshold that somebody moves while the stream goes on.
+
+    With the reading after `adjust` what was raised is cleared, under the old threshold, and the
+    hold begins anew under the new one.
+
+    Example:
+        >>> rule = AdjustableThreshold("bits", 3.0, hold_seconds=0.0)
+        >>> [alert.state for alert in rule.update({"seconds": 1.0, "bits": 3.4})]
+        ['raised']
+        >>> rule.adjust(3.2)
+        >>> [(a.state, a.threshold) for a in rule.update({"seconds": 2.0, "bits": 3.4})]
+        [('cleared', 3.0), ('raised', 3.2)]
+    """
+
+    _next: float | None = None
+
+    def adjust(self, bits: float) -> None:
+        """Stand on so many bits from the next reading on; may be called from anywhere."""
+        if not math.isfinite(bits):
+            raise UsageError(f"bits={bits} must be a finite number of bits")
+        self._next = float(bits)
+
+    def update(self, record: Mapping[str, Any] | Recordable) -> list[Alert]:
+        """As of any threshold."""
+        if not isinstance(record, Mapping):
+            record = record.record()
+        bits = self._next
+        if bits is None or record.get("type", "reading") != "reading":
+            return super().update(record)
+        self._next = None
+        over = [self._flip(record, figure(self.field, record))] if self.raised else []
+        self.bits, self._since = bits, None
+        return [*over, *super().update(record)]
+
+
 def _plain(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 

@@ -23,8 +23,8 @@ __all__ = ["cli", "main"]
 
 COMMANDS = (
     *("demo", "listen", "replay", "enroll", "calibrate", "hear", "score", "evaluate"),
-    *("forget", "experiment", "plot", "view", "export", "protect", "attack", "ledger", "devices"),
-    *("doctor", "completion"),
+    *("forget", "experiment", "plot", "serve", "view", "export", "protect", "attack", "ledger"),
+    *("devices", "doctor", "completion"),
 )
 
 

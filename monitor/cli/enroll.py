@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -143,13 +141,10 @@ def enrol_from_microphone(
     """Hear a speaker until there is speech enough, or Ctrl-C, and make a template."""
     from dataclasses import replace
 
-    from monitor.corpus.recordings import Corpus, Recording
-    from monitor.errors import CorpusError
     from monitor.features.registry import defaults
-    from monitor.population.population import SLICE_SECONDS
     from monitor.run.pace import timed
     from monitor.sources.registry import open_live_source
-    from monitor.training.enrolling import LiveEnrolment, enrol
+    from monitor.training.enrolling import LiveEnrolment
     from monitor.types import Block, Gap
 
     setup = feature_setup()
@@ -177,23 +172,9 @@ def enrol_from_microphone(
                     heard.stop()
     for line in take.noticed:
         say(f"monitor: note: {line}")
-    if take.speech_seconds < SLICE_SECONDS:
-        raise CorpusError(
-            f"{take.speech_seconds:.0f} s of speech were heard, a template needs {SLICE_SECONDS:g} "
-            "s at least; nobody was enrolled: try again, or another --device"
-        )
     if trouble := take.whole.trouble:
         say(f"monitor: note: the take was {trouble}; better take another one")
-    when = datetime.now().astimezone().strftime("%Y-%m-%dT%H%M%S")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"microphone-{when}.npz"
-        take.write(path)
-        made = enrol(
-            Corpus((Recording(speaker, f"microphone-{when}", path),), ()),
-            features=names,
-            seconds=seconds,
-            setup=setup,
-        )
+    made = take.enrolment(speaker, "microphone", seconds, setup)
     return replace(made, problems=(*made.problems, *problems))
 
 

@@ -110,7 +110,7 @@ class AudioQueue(BaseSource[Block | Gap]):
         self._most = round(queue_seconds * rate)
         self._queue: SimpleQueue[_Arrival | None] = SimpleQueue()
         self._put = self._taken = 0  # samples; each thread writes its own counter
-        self._dropped = 0  # samples, since the last arrival
+        self._dropped = self._missed = 0  # samples, since the last arrival
         self._over = False
         self._sounds = SoundClock()
         self.came = clock()
@@ -143,8 +143,13 @@ class AudioQueue(BaseSource[Block | Gap]):
             self._dropped += len(samples)
             return
         dropped, self._dropped = self._dropped, 0
+        missed, self._missed = self._missed, 0
         self._put += len(samples)
-        self._queue.put(_Arrival(np.array(samples), self._clock(), lost, dropped))
+        self._queue.put(_Arrival(np.array(samples), self._clock(), lost, dropped, missed))
+
+    def miss(self, samples: int) -> None:
+        """Say that so many samples after the last ones were lost on their way here."""
+        self._missed += samples
 
     def stop(self) -> None:
         """Nothing more comes: the stream ends after what waits. May be called from anywhere."""
@@ -172,7 +177,7 @@ class AudioQueue(BaseSource[Block | Gap]):
             taken = self._taken - sum(len(each.samples) for each in arrivals)
             for each in arrivals:
                 taken += len(each.samples)
-                if each.lost or each.dropped:
+                if each.lost or each.dropped or each.missed:
                     self._sounds.lost()
                 self._sounds.heard(taken / self.rate, each.came)
                 yield from reports.before(each)
@@ -183,7 +188,7 @@ class AudioQueue(BaseSource[Block | Gap]):
             yield Block(samples[:, 0] if alone else samples, self.rate, self._recording)
             if most is not None and taken >= most:
                 break
-        yield from reports.rest(self._dropped)
+        yield from reports.rest(self._dropped, self._missed)
 
     def _arrivals(self) -> list[_Arrival] | None:
         """What is there, up to a second of it; nothing after a short while; None at the end."""
@@ -216,6 +221,7 @@ class _Arrival:
     came: float
     lost: bool
     dropped: int
+    missed: int
 
 
 class _GapReports:
@@ -229,16 +235,20 @@ class _GapReports:
     def before(self, arrival: _Arrival) -> Iterator[Gap]:
         if arrival.dropped:
             yield self._of_dropped(arrival.dropped)
+        if arrival.missed:
+            yield self._of_missed(arrival.missed)
         self._overflows += arrival.lost
         if self._overflows and self._heard >= self._told:
             yield self._of_overflows()
         self._heard += len(arrival.samples) / self._rate
 
-    def rest(self, dropped: int) -> Iterator[Gap]:
+    def rest(self, dropped: int, missed: int) -> Iterator[Gap]:
         if self._overflows:
             yield self._of_overflows()
         if dropped:
             yield self._of_dropped(dropped)
+        if missed:
+            yield self._of_missed(missed)
 
     def _of_overflows(self) -> Gap:
         count, self._overflows = self._overflows, 0
@@ -249,6 +259,10 @@ class _GapReports:
     def _of_dropped(self, samples: int) -> Gap:
         seconds = samples / self._rate
         return Gap("dropped", seconds, detail=f"{seconds:.2f} s came faster than they were heard")
+
+    def _of_missed(self, samples: int) -> Gap:
+        seconds = samples / self._rate
+        return Gap("dropped", seconds, detail=f"{seconds:.2f} s were lost on their way here")
 
 
 LATENCY_SECONDS = 0.2

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+import tempfile
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -406,6 +408,30 @@ class LiveEnrolment:
     def whole(self) -> Quality:
         """Of everything."""
         return _joined(self._stretches).quality
+
+    def enrolment(
+        self, speaker: str, heard_by: str, seconds: float, setup: FeatureSetup = AS_ENVIRONMENT
+    ) -> Enrolment:
+        """End the take and make the template of a speaker, of at most so many speech seconds.
+
+        ``heard_by``, with the time, is what the session is called. The frames lie in a private
+        folder meanwhile.
+
+        Raises:
+            CorpusError: there is too little speech.
+        """
+        if self.speech_seconds < SLICE_SECONDS:
+            raise CorpusError(
+                f"{self.speech_seconds:.0f} s of speech were heard, a template needs "
+                f"{SLICE_SECONDS:g} s at least; nobody was enrolled: try again, or another input"
+            )
+        session = f"{heard_by}-{datetime.now().astimezone():%Y-%m-%dT%H%M%S}"
+        names = [each.spec.name for each in self._extractor.features]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"{session}.npz"
+            self.write(path)
+            corpus = Corpus((Recording(speaker, session, path),), ())
+            return enrol(corpus, features=names, seconds=seconds, setup=setup)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """End the take and write its frames as an ``.npz`` (mode 0600)."""

@@ -266,6 +266,23 @@ def may_ask_for(header: str, bound: str) -> bool:
     return True
 
 
+def same_origin(origin: str, host: str, scheme: str) -> bool:
+    """Whether an Origin header is that of a page which this server gave, by the Host header.
+
+    A proxy in front may speak https for us.
+
+    Examples:
+        >>> same_origin("http://localhost:8000", "localhost:8000", "ws")
+        True
+        >>> same_origin("http://evil.example", "localhost:8000", "http")
+        False
+        >>> same_origin("http://localhost:8000", "localhost:8000", "wss")
+        False
+    """
+    schemes = ("https",) if scheme in ("https", "wss") else ("https", "http")
+    return origin.lower() in {f"{each}://{host.strip().lower()}" for each in schemes}
+
+
 SOON_SECONDS = 10
 """Until somebody may try again where the line of those who try was full."""
 
@@ -274,22 +291,36 @@ class Guard:
     """Checks the Host header before anything else, and gives every answer its headers.
 
     An ASGI middleware; ``scope["state"]["known"]`` says whether the reader may see the run.
-    ``styles`` are sources of style elements that are allowed beside the page's own sheet.
+    ``styles`` are sources of style elements that are allowed beside the page's own sheet. A
+    ``microphone`` is what the page itself may ask for, embedded pages never. A page of another
+    origin opens no websocket; ``scope["state"]["ours"]`` says whether a request names this one.
     """
 
     def __init__(
-        self, app: ASGIApp, bound: str, access: Access | None, styles: Iterable[str] = ()
+        self,
+        app: ASGIApp,
+        bound: str,
+        access: Access | None,
+        styles: Iterable[str] = (),
+        *,
+        microphone: bool = False,
     ) -> None:
         self._app = app
         policy = "; ".join((*CSP, " ".join(("style-src 'self'", *styles))))
         self._headers = {
             **HEADERS, "content-security-policy": policy, "cache-control": "no-store"
         }  # fmt: skip
+        if microphone:
+            allowed = HEADERS["permissions-policy"].replace("microphone=()", "microphone=(self)")
+            self._headers["permissions-policy"] = allowed
         self._bound = bound
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request, or let one websocket in."""
+        if scope["type"] == "websocket":
+            await (await self._checked(scope))(scope, receive, send)
+            return
         if scope["type"] != "http":
             return
 
@@ -318,6 +349,9 @@ class Guard:
             headers[key] = "" if key in headers else value.decode("latin-1")
         if not may_ask_for(headers.get("host", ""), self._bound):
             return _refusal("this server does not answer to that name", 421)
+        ours = same_origin(headers.get("origin", ""), headers["host"], scope["scheme"])
+        if scope["type"] == "websocket" and not ours:
+            return _refusal("a page of another origin may not listen", 403)
         access, known = self._access, True
         if access is not None and not access.knows(headers.get("cookie", "")):
             kind, _, offered = headers.get("authorization", "").partition(" ")
@@ -328,7 +362,7 @@ class Guard:
                 if answer is Answer.WAIT:
                     return too_many_tries(access, address)
                 known = answer is Answer.RIGHT
-        scope.setdefault("state", {})["known"] = known
+        scope.setdefault("state", {}).update(known=known, ours=ours)
         return self._app
 
 

@@ -279,6 +279,19 @@ class Hub:
         with self._lock:
             self._bells.append(bell)
 
+    def stand_on(self, thresholds: Sequence[tuple[str, float]]) -> None:
+        """From now on say the time left for these thresholds alone; may be called from anywhere."""
+        with self._lock:
+            self._forecasts = self._afresh(thresholds)
+            for entry in self._entries[-RECENT // 10 :]:  # more than a forecast looks back
+                record = orjson.loads(entry.data)
+                for forecast in self._forecasts.values():
+                    forecast.update(record)
+            self._state = None
+            bells = tuple(self._bells)
+        for bell in bells:
+            bell()
+
     @property
     def last(self) -> int:
         """The newest id; 0 where there is none."""

@@ -1,16 +1,11 @@
-"""A sink that shows a run in browsers: a hub, and a server with limits of its own."""
+"""A sink that shows a run in browsers: a hub, and what a server answers of it."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
-import errno
 import hashlib
-import os
 import re
-import socket
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -19,7 +14,6 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import orjson
-import uvicorn
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -29,7 +23,6 @@ from starlette.responses import FileResponse, PlainTextResponse, Response, Strea
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from monitor.errors import UsageError
 from monitor.web.guard import (
@@ -43,6 +36,7 @@ from monitor.web.guard import (
     too_many_tries,
 )
 from monitor.web.hub import Hub, NumberedRecord, Wakeup
+from monitor.web.server import Server
 
 # --- The newest reading as Prometheus metrics.
 
@@ -312,7 +306,20 @@ MOST_FORM_BYTES = 4096
 
 def make_app(hub: Hub, bound: str, access: Access | None = None) -> ASGIApp:
     """The ASGI application of a page: its routes, behind a `Guard`."""
-    pages = _Pages(hub, access)
+    pages = Pages(hub, access)
+    routes: list[BaseRoute] = [
+        Route("/", pages.index),
+        Route("/events", pages.events),
+        Route("/readings", pages.readings),
+        Route("/metrics", pages.metrics),
+        *Entrance(access).routes,
+        *static_routes(),
+    ]
+    return Guard(Starlette(routes=routes), bound, access, plotly_styles())
+
+
+def static_routes() -> list[BaseRoute]:
+    """The page's own files, and plotly's script."""
     plotly = plotly_js()
 
     async def script(_: Request) -> Response:
@@ -320,38 +327,34 @@ def make_app(hub: Hub, bound: str, access: Access | None = None) -> ASGIApp:
             plotly, media_type="text/javascript", headers={"cache-control": "max-age=86400"}
         )
 
-    routes: list[BaseRoute] = [
-        Route("/", pages.index),
-        Route("/login", pages.login, methods=["POST"]),
-        Route("/logout", pages.logout, methods=["POST"]),
-        Route("/events", pages.events),
-        Route("/readings", pages.readings),
-        Route("/metrics", pages.metrics),
-        Route("/healthz", pages.healthz),
+    return [
         Route("/static/plotly.min.js", script),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    styles = styles_of(plotly.read_text(encoding="utf-8"))
-    return Guard(Starlette(routes=routes), bound, access, styles)
 
 
-class _Pages:
-    """The answers; those with data need the token."""
+def plotly_styles() -> list[str]:
+    """Sources for ``style-src`` of what plotly's script brings."""
+    return styles_of(plotly_js().read_text(encoding="utf-8"))
 
-    def __init__(self, hub: Hub, access: Access | None) -> None:
-        self._hub = hub
+
+class Entrance:
+    """Logging in and out, the same for every page; and that the server is there."""
+
+    def __init__(self, access: Access | None) -> None:
         self._access = access
-        self._wakeup: Wakeup | None = None
-        self._clients = 0
 
-    async def index(self, request: Request) -> Response:
-        if not request.state.known:
-            return FileResponse(STATIC / "login.html", 401)
-        several = "people" in self._hub.state()["latest"].get("start", {})
-        name = "people.html" if several else "index.html"
-        return FileResponse(STATIC / name, headers={"cache-control": "no-cache"})
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """What it answers."""
+        return [
+            Route("/login", self.login, methods=["POST"]),
+            Route("/logout", self.logout, methods=["POST"]),
+            Route("/healthz", self.healthz),
+        ]
 
     async def login(self, request: Request) -> Response:
+        """Begin a session for whoever has the token."""
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
@@ -381,23 +384,47 @@ class _Pages:
         return response
 
     async def logout(self, request: Request) -> Response:
+        """End one."""
         if self._access is not None:
             self._access.end(request.headers.get("cookie", ""))
         response = _see_page()
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return response
 
-    async def events(self, request: Request) -> Response:
+    async def healthz(self, _: Request) -> Response:
+        """That the server is there."""
+        return PlainTextResponse("ok\n")
+
+
+class Pages:
+    """The page of one run, and its records; those with data need the token."""
+
+    def __init__(self, hub: Hub, access: Access | None) -> None:
+        self.hub = hub
+        self._access = access
+        self._wakeup: Wakeup | None = None
+        self._clients = 0
+
+    async def index(self, request: Request) -> Response:
+        """The page."""
         if not request.state.known:
-            return _refused()
+            return FileResponse(STATIC / "login.html", 401)
+        several = "people" in self.hub.state()["latest"].get("start", {})
+        name = "people.html" if several else "index.html"
+        return FileResponse(STATIC / name, headers={"cache-control": "no-cache"})
+
+    async def events(self, request: Request) -> Response:
+        """The records as they come."""
+        if not request.state.known:
+            return refused()
         if self._wakeup is None:
             self._wakeup = Wakeup()
-            self._hub.listen(self._wakeup.wake)
+            self.hub.listen(self._wakeup.wake)
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
         asked = request.headers.get("last-event-id") or request.query_params.get("since")
         cookies = request.headers.get("cookie", "")
-        stream = self._follow(self._wakeup, since_of(self._hub, asked), cookies)
+        stream = self._follow(self._wakeup, since_of(self.hub, asked), cookies)
         return StreamingResponse(stream, media_type="text/event-stream")
 
     async def _follow(self, wakeup: Wakeup, since: int, cookies: str) -> AsyncIterator[bytes]:
@@ -405,7 +432,7 @@ class _Pages:
         by_session = access is not None and access.knows(cookies)
         self._clients += 1
         try:
-            async for chunk in events(self._hub, wakeup, since, guarded=access is not None):
+            async for chunk in events(self.hub, wakeup, since, guarded=access is not None):
                 if by_session and access is not None and not access.knows(cookies):
                     return  # it was ended
                 yield chunk
@@ -413,225 +440,39 @@ class _Pages:
             self._clients -= 1
 
     async def readings(self, request: Request) -> Response:
+        """The records so far, as JSON."""
         if not request.state.known:
-            return _refused()
-        since = since_of(self._hub, request.query_params.get("since"))
+            return refused()
+        since = since_of(self.hub, request.query_params.get("since"))
         return StreamingResponse(self._listed(since), media_type="application/json")
 
     async def _listed(self, since: int) -> AsyncIterator[bytes]:
-        last = self._hub.last
-        yield b'{"run":"%s","last":%d,"records":[' % (self._hub.run.encode(), last)
+        last = self.hub.last
+        yield b'{"run":"%s","last":%d,"records":[' % (self.hub.run.encode(), last)
         comma = b""
-        async for part in batches(self._hub, since, last):
+        async for part in batches(self.hub, since, last):
             yield comma + b",".join(b'{"id":%d,"record":%s}' % (e.id, e.data) for e in part)
             comma = b","
         yield b"]}"
 
     async def metrics(self, request: Request) -> Response:
+        """The newest figures, for Prometheus."""
         if not request.state.known:
-            return _refused()
-        return Response(
-            exposition(self._hub, self._clients), headers={"content-type": CONTENT_TYPE}
-        )
-
-    async def healthz(self, _: Request) -> Response:
-        return PlainTextResponse("ok\n")
+            return refused()
+        return Response(exposition(self.hub, self._clients), headers={"content-type": CONTENT_TYPE})
 
 
 def _see_page() -> Response:
     return Response(status_code=303, headers={"location": "/"})
 
 
-def _refused() -> Response:
+def refused() -> Response:
+    """To a reader without the token."""
     text = "the token is missing or wrong: send it as Authorization: Bearer TOKEN\n"
     return PlainTextResponse(text, 401, headers={"www-authenticate": "Bearer"})
 
 
-# --- Limits on the server's connections: how many, and how long one may do nothing.
-#
-# uvicorn limits requests, and a socket that never sends one uses up a descriptor all the same; its
-# one time limit ends with the first byte of the next request.
-
-MOST = 128
-LEAST = 8
-RESERVE = 64
-"""Descriptors that are left to alert actions, the ledger and files."""
-BACKLOG = 32
-"""Connections accepted at one go, before the first of them can be refused."""
-MOST_REQUEST_BYTES = 16 * 1024
-REQUEST_SECONDS = 10.0
-"""From the first moment of a connection, or the last answer, to a whole request."""
-STALLED_SECONDS = 60.0
-"""A client that takes nothing of its answer for so long is let go; a browser comes back."""
-
-
-def most_connections() -> int:
-    """So many that descriptors are left for everything else.
-
-    Example:
-        >>> LEAST <= most_connections() <= MOST
-        True
-    """
-    try:
-        import resource
-    except ImportError:  # a system without such limits
-        return MOST
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
-        return MOST
-    try:
-        used = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    except OSError:
-        used = RESERVE
-    return min(MOST, max(LEAST, limit - used - RESERVE - BACKLOG))
-
-
-def no_descriptor_left(context: dict[str, Any]) -> bool:
-    """Whether a loop tells its exception handler of that; it tries again by itself in a second."""
-    error = context.get("exception")
-    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
-
-
-_TOO_LONG = b"HTTP/1.1 413 Request Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-
-
-class Connections:
-    """All connections of one server; when there are too many, an idle one makes room.
-
-    So half a request, or none, never keeps anybody out: the one that has waited longest goes first,
-    then the one that has not read its answer for longest. Only where all are being answered the
-    newest is turned away.
-    """
-
-    def __init__(
-        self,
-        most: int,
-        request_seconds: float = REQUEST_SECONDS,
-        stalled_seconds: float = STALLED_SECONDS,
-    ) -> None:
-        self.most = most
-        self.request_seconds = request_seconds
-        self.stalled_seconds = stalled_seconds
-        self.turned_away = 0
-        self._all: set[_Connection] = set()
-        # in the order in which they began to wait
-        self._asked: dict[_Connection, asyncio.TimerHandle] = {}
-        self._stalled: dict[_Connection, asyncio.TimerHandle] = {}
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    @property
-    def protocol(self) -> type[asyncio.Protocol]:
-        """What uvicorn makes of every connection: ``Config(http=...)``."""
-        there = self
-
-        class Counted(_Connection):
-            connections_of = there
-
-        return Counted
-
-    def enter(self, one: _Connection) -> bool:
-        """Count a new connection; False where it must go."""
-        while len(self._all) >= self.most:
-            idle = next(iter(self._asked), None) or next(iter(self._stalled), None)
-            if idle is None:
-                self.turned_away += 1
-                return False
-            self._drop(idle)
-        self._all.add(one)
-        self.wait_for_request(one)
-        return True
-
-    def leave(self, one: _Connection) -> None:
-        """It is closed."""
-        self._all.discard(one)
-        self.has_request(one)
-        self.reads(one)
-
-    def wait_for_request(self, one: _Connection) -> None:
-        """Give it the time for one request; more bytes give no more time."""
-        if one in self._all and one not in self._asked:
-            self._asked[one] = one.loop.call_later(self.request_seconds, self._drop, one)
-
-    def is_waited_for(self, one: _Connection) -> bool:
-        """Whether its request has not come, or not all of it."""
-        return one in self._asked
-
-    def has_request(self, one: _Connection) -> None:
-        """It has sent a whole request."""
-        _cancel(self._asked.pop(one, None))
-
-    def stalls(self, one: _Connection) -> None:
-        """It does not read what it is sent."""
-        if one in self._all and one not in self._stalled:
-            self._stalled[one] = one.loop.call_later(self.stalled_seconds, self._drop, one)
-
-    def reads(self, one: _Connection) -> None:
-        """It reads."""
-        _cancel(self._stalled.pop(one, None))
-
-    def _drop(self, one: _Connection) -> None:
-        self.leave(one)
-        one.transport.abort()
-
-
-class _Connection(H11Protocol):
-    """One connection of uvicorn's, counted."""
-
-    connections_of: Connections
-    _heard = 0
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        if not self.connections_of.enter(self):
-            transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.connections_of.leave(self)
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        if self.connections_of.is_waited_for(self):
-            self._heard += len(data)
-            if self._heard > MOST_REQUEST_BYTES:  # not even looked at: nothing of it is kept
-                self.transport.write(_TOO_LONG)
-                self.transport.close()
-                return
-        super().data_received(data)
-        self._look()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._look()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self.connections_of.stalls(self)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self.connections_of.reads(self)
-
-    def _look(self) -> None:
-        """Whether there is a whole request that is being answered."""
-        cycle = self.cycle
-        if cycle is not None and not cycle.response_complete and not cycle.more_body:
-            self.connections_of.has_request(self)
-            self._heard = 0
-        else:
-            self.connections_of.wait_for_request(self)
-
-
-def _cancel(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
-
-
-# --- A sink that shows a run in browsers: a hub, and a server in a thread of its own.
-
-START_SECONDS = 10.0
-LAST_WORDS_SECONDS = 2.0
+# --- A sink that shows a run in browsers: a hub, and a server.
 
 
 class Page:
@@ -674,22 +515,9 @@ class Page:
             )
         self.hub = Hub(thresholds, recorded=recorded)
         app = make_app(self.hub, host, None if token is None else Access(token))
-        self._socket = _listening(host, port)
-        self.port: int = self._socket.getsockname()[1]
-        self.url = f"http://{_reachable(host)}:{self.port}/"
-        self.connections = Connections(most_connections())
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                app, access_log=False, log_config=None, log_level="critical", lifespan="off",
-                ws="none", http=self.connections.protocol, loop="asyncio", server_header=False,
-                proxy_headers=False, backlog=BACKLOG, timeout_graceful_shutdown=1,
-            )
-        )  # fmt: skip
-        self._thread = threading.Thread(target=self._serve, name="monitor page", daemon=True)
-        self._thread.start()
-        until = time.monotonic() + START_SECONDS
-        while not self._server.started and self._thread.is_alive() and time.monotonic() < until:
-            time.sleep(0.005)
+        self._server = Server(app, host, port)
+        self.port, self.url = self._server.port, self._server.url
+        self.connections = self._server.connections
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record."""
@@ -698,62 +526,10 @@ class Page:
     def close(self) -> None:
         """Let the clients have the last records, then stop."""
         self.hub.close()
-        until = time.monotonic() + LAST_WORDS_SECONDS
-        # streams end by themselves once they have given everything
-        while self._streaming() and time.monotonic() < until:
-            time.sleep(0.01)
-        self._server.should_exit = True
-        self._thread.join(START_SECONDS)
-        self._socket.close()
+        self._server.close()  # streams end by themselves once they have given everything
 
     def __enter__(self) -> Page:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _serve(self) -> None:
-        with contextlib.suppress(SystemExit):  # uvicorn leaves that way when it cannot start
-            asyncio.run(self._answer())
-
-    async def _answer(self) -> None:
-        asyncio.get_running_loop().set_exception_handler(_trouble)
-        await self._server.serve(sockets=[self._socket])
-
-    def _streaming(self) -> bool:
-        return self._thread.is_alive() and bool(self._server.server_state.tasks)
-
-
-def _trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Leave out what would fill a terminal while the page is under attack."""
-    if not no_descriptor_left(context):
-        loop.default_exception_handler(context)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there."""
-    name = "127.0.0.1" if host == "localhost" else host
-    family = socket.AF_INET6 if ":" in name else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((name, port))
-        made.listen(BACKLOG)
-    except (OSError, OverflowError) as error:
-        made.close()
-        code = getattr(error, "errno", None)
-        if code == errno.EADDRINUSE:
-            what = "something else listens there; choose another port, or 0 for any"
-        elif code == errno.EACCES:
-            what = "not permitted; choose a port from 1024 on"
-        else:
-            what = f"{getattr(error, 'strerror', None) or error}; choose an address of this machine"
-        raise UsageError(f"the page cannot be served on {host} port {port}: {what}") from None
-    return made
-
-
-def _reachable(host: str) -> str:
-    """How to write the host in an address that can be opened."""
-    if host in ("0.0.0.0", "::"):
-        return socket.gethostname()
-    return f"[{host}]" if ":" in host else host

@@ -307,12 +307,12 @@ def test_closing_ends_the_streams_and_the_thread():
     reader = threading.Thread(target=lambda: got.extend(whole(page)))
     page.write(records.start())
     reader.start()
-    while not page._streaming():
+    while not page._server.answering:
         pass
     page.write(records.end(1))
     page.close()
     reader.join(20)
     assert ids(got) == [1, 2]
-    assert not page._thread.is_alive()
+    assert not page._server._thread.is_alive()
     with pytest.raises(httpx.ConnectError):
         get(page.url)

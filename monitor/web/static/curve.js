@@ -49,7 +49,7 @@ export class Curve {
   }
 
   draw(run, moment) {
-    if (!window.Plotly) return;
+    if (!window.Plotly || !this.element.offsetWidth) return; // nowhere to be drawn
     this.redraw = () => this.draw(run, moment);
     this.history.hidden = !historyOf(run).length;
     const both = Boolean(run.start.protected);

@@ -25,6 +25,9 @@ export function header(run, reading, status) {
   }
 }
 
+// Whether this is the page that listens, whose reader has typed no command.
+const served = () => document.body.dataset.serve === "yes";
+
 const banner = (kind, title, words) =>
   make("p", { class: `banner ${kind}` }, make("strong", {}, title), ` ${words}`);
 
@@ -277,12 +280,13 @@ function whatToDo(run, reading, bits) {
   const higher = Math.floor(Math.max(bits, reading.bits)) + 1;
   return [...lines, protection(run, reading, bits), run.beyond(higher)
     ? `No higher threshold would help: no more than ${fixed(run.most)} bits can be told, and an alert at ${higher} would never be raised.`
-    : `If so much may be known, set a higher threshold (--alert 'bits>${higher}').`];
+    : `If so much may be known, set a higher threshold${served() ? "" : ` (--alert 'bits>${higher}')`}.`];
 }
 
 // Whether the protected voice is any better, as far as it was tried.
 function protection(run, reading, bits) {
   const side = run.start.protected;
+  if (!side && served()) return "A program that changes the voice before it is sent, an anonymiser, may help.";
   if (!side) {
     return "An anonymiser may help: --protect METHOD with --protected-population FILE shows how much less is told to an attacker who knows it.";
   }

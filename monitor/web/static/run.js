@@ -31,6 +31,12 @@ export class Run {
     if (Object.hasOwn(this.named, field)) this.named[field].add(bits);
   }
 
+  // What alerts stand on now, in the place of what they stood on.
+  standOn(all) {
+    Object.values(this.named).forEach((levels) => levels.clear());
+    all.forEach(([field, bits]) => this.stands(field, bits));
+  }
+
   // Whether the headline is evidence; else it is the closed-set figure.
   get evidence() {
     return ofEvidence(this.start) || Boolean(this.latest && ofEvidence(this.latest));

@@ -1,0 +1,118 @@
+"""monitor serve: a page at which somebody enrols, speaks and sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import click
+
+from monitor.cli.monitor_options import LOOPBACK, Address, token_option
+from monitor.cli.options import (
+    Seconds,
+    among_option,
+    ecapa_option,
+    feature_setup,
+    given,
+    option,
+    say,
+    shared,
+    speaker_model_option,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What was asked for."""
+
+    web: tuple[str, int] = option(
+        "--web", "Where to serve.", type=Address(), default=f"{LOOPBACK}:8000"
+    )
+    web_token: str | None = shared(token_option)
+    certificate: Path | None = option(
+        "--certificate FILE",
+        "Speak https with this certificate (PEM, with its chain): needed where other machines can "
+        "reach the page, since browsers give it no microphone otherwise.",
+    )
+    key: Path | None = option("--key FILE", "Its key. [default: in the same file]")
+    data: Path | None = option(
+        "--data DIR",
+        "Where templates are kept, a private file each (0600). [default: "
+        "$XDG_DATA_HOME/speaker-disclosure-monitor/people, else under ~/.local/share]",
+    )
+    store: str | None = option(
+        "-p, --population FILE",
+        "Beside whom people are enrolled. [default: the shipped readers]",
+    )
+    enrol_seconds: float = option(
+        "--enrol-seconds D", "Speech seconds of a template.", type=Seconds(), default="60"
+    )
+    longest: float = option(
+        "--for LENGTH", "Listen to nobody for longer than this.", type=Seconds(), default="2h"
+    )
+    ecapa: ClassVar[Any] = ecapa_option
+    speaker_model: ClassVar[Any] = speaker_model_option
+    among: tuple[int, ...] | None = shared(among_option)
+
+
+@click.command("serve", short_help="A page to enrol, speak and see at, in your browser.")
+@given(ServeOptions)
+def command(asked: ServeOptions) -> int:
+    """Serve a page at which people enrol, speak and see how much their voices give away.
+
+    \b
+    monitor serve                                  then open the address that it prints
+    monitor serve --web 8080 --data people/
+    monitor serve --web 0.0.0.0:8443 --certificate page.pem --key page.key
+
+    The sound goes from the browser's microphone to this program and nowhere else, and is never
+    stored. A template is: it is biometric data, in a file that only you can read, until "Forget me"
+    or `monitor forget` removes it. `-p` of `monitor listen` and `monitor replay` takes that file.
+
+    The address holds a token, new each time unless --web-token gives one: whoever has it can enrol,
+    listen and forget. Needs the extra 'web'. Ctrl-C ends it.
+    """
+    import secrets
+    import threading
+
+    from monitor.errors import UsageError
+    from monitor.features.registry import make
+    from monitor.population.population import SLICE_SECONDS
+
+    try:
+        from monitor.serve.page import ListeningPage
+        from monitor.serve.session import ServeSettings
+        from monitor.serve.templates import TemplateFolder, data_folder
+        from monitor.web.server import Certificate
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the page needs {error.name}: pip install 'speaker-disclosure-monitor[web]'"
+        ) from None
+
+    if asked.enrol_seconds < SLICE_SECONDS:
+        raise UsageError(f"--enrol-seconds: a template needs {SLICE_SECONDS:g} s at least")
+    if asked.longest == 0:
+        raise UsageError("--for 0 listens to nobody")
+    if asked.key is not None and asked.certificate is None:
+        raise UsageError("--key goes with --certificate")
+    certificate = None if asked.certificate is None else Certificate(asked.certificate, asked.key)
+    setup = feature_setup()
+    settings = ServeSettings(
+        TemplateFolder(asked.data or data_folder(), asked.store),
+        asked.enrol_seconds,
+        asked.longest,
+        asked.among,
+        setup,
+    )
+    token = asked.web_token or secrets.token_urlsafe(16)
+    with ListeningPage(settings, *asked.web, token=token, certificate=certificate) as page:
+        make(settings.features, setup)  # so that nobody waits for them
+        shown = page.url if asked.web_token else f"{page.url}#{token}"
+        say(f"open {shown}", err=False)
+        say(f"templates are kept in {settings.templates.folder}; Ctrl-C ends")
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return 0
+    return 0

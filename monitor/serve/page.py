@@ -1,0 +1,336 @@
+"""The server of the page that listens: its routes, and the websocket that brings the sound."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+)
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import ASGIApp
+from starlette.websockets import WebSocket
+
+from monitor.errors import MonitorError, UsageError
+from monitor.serve.session import RefusedError, ServeSettings, Session
+from monitor.serve.templates import checked_name
+from monitor.web.guard import Access, Guard, is_loopback
+from monitor.web.hub import Wakeup
+from monitor.web.page import STATIC, Entrance, Pages, plotly_styles, refused, static_routes
+from monitor.web.server import Certificate, Server
+
+# --- Messages to one browser.
+
+MOST_WAITING = 64
+
+
+class Outbox:
+    """Messages that wait for a browser; of each kind that is only news, the newest alone."""
+
+    NEWS = ("progress",)
+
+    def __init__(self, wakeup: Wakeup) -> None:
+        self._wakeup = wakeup
+        self._lock = threading.Lock()
+        self._waiting: deque[Mapping[str, Any]] = deque(maxlen=MOST_WAITING)
+
+    def put(self, message: Mapping[str, Any]) -> None:
+        """Add a message, from any thread; never waits."""
+        with self._lock:
+            last = self._waiting[-1] if self._waiting else {}
+            if last.get("type") == message["type"] and message["type"] in self.NEWS:
+                self._waiting.pop()
+            self._waiting.append(message)
+        self._wakeup.wake()
+
+    def take(self) -> list[Mapping[str, Any]]:
+        """What waits, which then waits no more."""
+        with self._lock:
+            found = list(self._waiting)
+            self._waiting.clear()
+        return found
+
+
+# --- The app: what a browser may ask for.
+
+MOST_SESSIONS = 8
+AWAY_SECONDS = 30.0
+"""A browser that lost its connection may come back to its session for so long."""
+MOST_TEXT = 4096
+TEXTS_SECOND = 20
+"""Messages but for sound, a second on average; a slider that is dragged sends a dozen."""
+REFUSED, FULL, TAKEN = 1008, 1013, 4409
+HEARTBEAT_SECONDS = 10.0
+FRAGMENT = "<!-- the first minute -->"
+
+
+def make_app(settings: ServeSettings, bound: str, access: Access) -> tuple[ASGIApp, Sessions]:
+    """The ASGI application of the page that listens, behind a `Guard`, and its sessions."""
+    sessions = Sessions(settings, access)
+    routes: list[BaseRoute] = [
+        Route("/", index),
+        WebSocketRoute("/microphone", sessions.microphone),
+        Route("/events", sessions.events),
+        Route("/people", sessions.people),
+        Route("/forget", sessions.forget, methods=["POST"]),
+        *Entrance(access).routes,
+        *static_routes(),
+    ]
+    app = Starlette(routes=routes)
+    return Guard(app, bound, access, plotly_styles(), microphone=True), sessions
+
+
+async def index(request: Request) -> Response:
+    """The page of a live run, with what comes before it: enrolling, and the microphone."""
+    if not request.state.known:
+        return FileResponse(STATIC / "login.html", 401)
+    page = (STATIC / "index.html").read_text("utf-8")
+    first = (STATIC / "serve.html").read_text("utf-8")
+    page = page.replace(FRAGMENT, first).replace("/static/app.js", "/static/serve.js")
+    return HTMLResponse(page, headers={"cache-control": "no-cache"})
+
+
+class Sessions:
+    """All sessions of a server; a browser comes back to its own by an id that nobody can guess."""
+
+    def __init__(self, settings: ServeSettings, access: Access) -> None:
+        self._settings = settings
+        self._access = access
+        self._all: dict[str, _Held] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def close(self) -> None:
+        """End all; returns when they have ended."""
+        for held in list(self._all.values()):
+            held.session.close()
+
+    async def people(self, request: Request) -> Response:
+        """Who is enrolled here."""
+        if not request.state.known:
+            return refused()
+        found = await asyncio.to_thread(self._settings.templates.people)
+        return JSONResponse(
+            [{"name": each.name, "enrolled": each.enrolled.isoformat()} for each in found]
+        )
+
+    async def forget(self, request: Request) -> Response:
+        """Remove somebody's template."""
+        if not request.state.known:
+            return refused()
+        if not request.state.ours:
+            return PlainTextResponse("a page of another origin may not do that\n", 403)
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_TEXT:
+                return PlainTextResponse("too long\n", 413)
+        try:
+            name = checked_name(_parsed(body.decode("utf-8", "replace")).get("name"))
+            if any(held.session.busy and held.session.name == name for held in self._all.values()):
+                raise UsageError(f"{name} is being listened to: end that first")
+            await asyncio.to_thread(self._settings.templates.forget, name)
+        except MonitorError as error:
+            return PlainTextResponse(f"{error}\n", 400)
+        return JSONResponse({"forgotten": name})
+
+    async def events(self, request: Request) -> Response:
+        """The records of a session's run, as those of every page of a run."""
+        if not request.state.known:
+            return refused()
+        held = self._all.get(request.query_params.get("session", ""))
+        if held is None or held.session.hub is None:
+            return PlainTextResponse("there is no such session\n", 404)
+        if held.pages is None or held.pages.hub is not held.session.hub:
+            held.pages = Pages(held.session.hub, self._access)
+        return await held.pages.events(request)
+
+    async def microphone(self, websocket: WebSocket) -> None:
+        """Sound and wishes of one browser, until it goes."""
+        if not websocket.state.known:
+            await websocket.close()  # before it is accepted: 403
+            return
+        await websocket.accept()
+        held = self._all.get(websocket.query_params.get("session", ""))
+        if held is None:
+            if len(self._all) >= MOST_SESSIONS:
+                await websocket.close(FULL, "too many people use this page now")
+                return
+            held = _Held(self._settings)
+            self._all[held.session.id] = held
+        elif held.attached:
+            await websocket.close(TAKEN, "this session has a microphone already")
+            return
+        held.attach()
+        sender = asyncio.create_task(self._send(websocket, held))
+        try:
+            await self._receive(websocket, held)
+        except RefusedError as error:
+            held.session.stop(cancel=True)
+            with suppress(RuntimeError):
+                await websocket.close(REFUSED, str(error))
+        finally:
+            sender.cancel()
+            held.detach(AWAY_SECONDS, self._end)
+
+    def _end(self, held: _Held) -> None:
+        held.session.stop()
+        self._all.pop(held.session.id, None)
+
+    async def _send(self, websocket: WebSocket, held: _Held) -> None:
+        settings = self._settings
+        ready = {
+            "type": "ready",
+            "session": held.session.id,
+            "busy": held.session.busy,
+            "wanted": settings.enrol_seconds,
+            "longest": settings.longest_seconds,
+        }
+        await websocket.send_json(ready)
+        while True:
+            for message in held.outbox.take():
+                await websocket.send_json(message)
+            await held.wakeup.wait(HEARTBEAT_SECONDS)
+
+    async def _receive(self, websocket: WebSocket, held: _Held) -> None:
+        texts, since = 0, time.monotonic()
+        cookies = websocket.headers.get("cookie", "")
+        by_cookie = self._access.knows(cookies)
+        while (message := await websocket.receive())["type"] == "websocket.receive":
+            if by_cookie and not self._access.knows(cookies):
+                raise RefusedError("you have logged out")
+            if (sound := message.get("bytes")) is not None:
+                held.session.hear(sound)
+                continue
+            texts += 1
+            if texts > TEXTS_SECOND * (1 + time.monotonic() - since):
+                raise RefusedError("too many messages")
+            text = message.get("text") or ""
+            if len(text) > MOST_TEXT:
+                raise RefusedError("a message is too long")
+            wish = _parsed(text)
+            try:
+                self._do(held.session, wish)
+            except RefusedError:
+                raise
+            except MonitorError as error:
+                held.outbox.put({"type": "error", "text": str(error)})
+
+    @staticmethod
+    def _do(session: Session, wish: Mapping[str, Any]) -> None:
+        doing = wish.get("do")
+        if doing == "enrol":
+            replace = wish.get("replace") is True
+            session.enrol(wish.get("name"), int(_number(wish, "rate")), replace=replace)
+        elif doing == "listen":
+            session.listen(wish.get("name"), int(_number(wish, "rate")), _number(wish, "threshold"))
+        elif doing == "threshold":
+            session.adjust(_number(wish, "bits"))
+        elif doing in ("stop", "cancel"):
+            session.stop(cancel=doing == "cancel")
+        else:
+            raise RefusedError("nothing that this server does")
+
+
+class _Held:
+    """A session, what waits for its browser, and whether that is here."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self.wakeup = Wakeup()
+        self.outbox = Outbox(self.wakeup)
+        self.session = Session(settings, self.outbox.put)
+        self.pages: Pages | None = None
+        self.attached = False
+        self._leaving: asyncio.TimerHandle | None = None
+
+    def attach(self) -> None:
+        """Its browser is here."""
+        self.attached = True
+        if self._leaving is not None:
+            self._leaving.cancel()
+
+    def detach(self, seconds: float, then: Callable[[_Held], None]) -> None:
+        """Its browser is gone; if it does not come back in time, something is done."""
+        self.attached = False
+        self._leaving = asyncio.get_running_loop().call_later(seconds, then, self)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """A JSON object, or RefusedError."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise RefusedError("a message is a JSON object")
+    return found
+
+
+def _number(wish: Mapping[str, Any], key: str) -> float:
+    value = wish.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e9:
+        raise RefusedError(f"{key} must be a number")
+    return float(value)
+
+
+# --- The server.
+
+
+class ListeningPage:
+    """Serves the page that listens.
+
+    Args:
+        settings: of all sessions.
+        host: an address of this machine.
+        port: 0 takes any that is free.
+        token: what a browser must show once.
+        certificate: speak https; needed where other machines can reach it.
+
+    Raises:
+        UsageError: other machines could reach it, and there is no certificate; or the address
+            cannot be had.
+    """
+
+    def __init__(
+        self,
+        settings: ServeSettings,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        token: str,
+        certificate: Certificate | None = None,
+    ) -> None:
+        if certificate is None and not is_loopback(host):
+            raise UsageError(
+                f"on {host} browsers give a page no microphone without https: give --certificate "
+                "and --key, or use 127.0.0.1"
+            )
+        app, self.sessions = make_app(settings, host, Access(token))
+        self._server = Server(app, host, port, certificate=certificate, websockets=True)
+        self.url, self.port = self._server.url, self._server.port
+        self.connections = self._server.connections
+
+    def close(self) -> None:
+        """End all sessions, then stop."""
+        self.sessions.close()
+        self._server.close()
+
+    def __enter__(self) -> ListeningPage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,321 @@
+"""What one browser does: it enrols somebody, or is listened to, with one microphone."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from monitor.alerts.rules import AdjustableThreshold
+from monitor.errors import MonitorError, UsageError
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
+from monitor.maths.condition import poor
+from monitor.phrases import condition_in_words, poor_in_words
+from monitor.run.pace import timed
+from monitor.run.run import Run
+from monitor.serve.templates import TemplateFolder, checked_name
+from monitor.sources.microphone import AudioQueue
+from monitor.sources.pipe import pcm_to_float
+from monitor.stream.monitor import Monitor
+from monitor.training.enrolling import LiveEnrolment
+from monitor.types import Block, Gap
+from monitor.web.hub import Hub
+
+# --- The browser's microphone as a live source.
+
+RATES = (8_000, 192_000)
+_HEADER = struct.Struct("<Q")
+AHEAD_SECONDS = 120.0
+"""Sound that is so far ahead of the clock was not spoken into a microphone."""
+QUEUE_SECONDS = 30.0
+PAUSED_SECONDS = 1800.0
+"""A session that hears nothing for so long is over."""
+
+
+class RefusedError(MonitorError):
+    """A browser sent what no page of ours sends: its websocket is closed."""
+
+
+class BrowserMicrophone(AudioQueue):
+    """Sound that a browser sends: messages of 16-bit samples, mono, each with its place.
+
+    A message is the number of samples before it, as an unsigned 64-bit integer, then the samples;
+    both little-endian. What is missing between two messages is a gap.
+
+    Args:
+        rate: samples per second, of the browser's audio context.
+        seconds: the stream ends after so many.
+
+    Raises:
+        UsageError: no sound card has such a rate.
+
+    Example:
+        >>> with BrowserMicrophone(16_000, seconds=60) as microphone:
+        ...     microphone.hear(bytes(8) + bytes(320))
+        ...     microphone.hear((320).to_bytes(8, "little") + bytes(320))  # 160 were lost
+        ...     microphone.stop()
+        ...     [item.lost_seconds if hasattr(item, "lost_seconds") else len(item.samples)
+        ...      for item in microphone]
+        [0.01, 320]
+    """
+
+    def __init__(
+        self, rate: int, *, seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        if not RATES[0] <= rate <= RATES[1]:
+            raise UsageError(f"a rate of {rate} Hz is none of a microphone's")
+        super().__init__(
+            rate,
+            seconds=seconds,
+            queue_seconds=QUEUE_SECONDS,
+            label="the browser's microphone",
+            stalled_seconds=PAUSED_SECONDS,
+            clock=clock,
+        )
+        self._place = 0
+        self._began = clock()
+
+    def hear(self, message: bytes) -> None:
+        """Take the samples of a message.
+
+        Raises:
+            RefusedError: it is none, goes back, or comes faster than anybody speaks.
+        """
+        samples, odd = divmod(len(message) - _HEADER.size, 2)
+        if odd or not 0 < samples <= self.rate:
+            raise RefusedError("a message of sound is 16-bit samples of a second at most")
+        (place,) = _HEADER.unpack_from(message)
+        if place < self._place:
+            raise RefusedError("sound does not go back")
+        ahead = (place + samples) / self.rate - (self._clock() - self._began)
+        if ahead > AHEAD_SECONDS:
+            raise RefusedError("sound came faster than anybody speaks")
+        if place > self._place:
+            self.miss(place - self._place)
+        self._place = place + samples
+        self.put(pcm_to_float(message[_HEADER.size :], "s16le", 1))
+
+
+# --- A session: what a browser asks for, done in a thread; what it is told.
+
+PROGRESS_SECONDS = 0.2
+BITS = (0.0, 40.0)
+"""Thresholds that can be asked for."""
+TOP = 100
+"""Speakers that the page can draw: everybody, in a small population."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """What holds for every session.
+
+    Attributes:
+        templates: of those who enrolled here.
+        enrol_seconds: speech seconds of a template.
+        longest_seconds: a voice is listened to for so long at most.
+        among: crowds that readings speak of; None for the usual ones.
+        setup: from where features are made.
+    """
+
+    templates: TemplateFolder
+    enrol_seconds: float = 60.0
+    longest_seconds: float = 7200.0
+    among: tuple[int, ...] | None = None
+    setup: FeatureSetup = field(default=AS_ENVIRONMENT)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What is heard: of what the base population has, all that is installed."""
+        return defaults(self.templates.base.features, self.setup)
+
+    def monitor(self, source: AudioQueue, name: str) -> Monitor:
+        """The monitor of somebody's voice, as that of ``monitor listen --watch``."""
+        return Monitor.for_source(
+            source,
+            self.templates.load(name),
+            None,
+            name,
+            among=self.among,
+            top=TOP,
+            setup=self.setup,
+        )
+
+
+class Session:
+    """One browser's: at most one microphone, for one purpose at a time.
+
+    Args:
+        settings: of all sessions.
+        tell: called with every message to the browser, from any thread; must not wait.
+
+    Attributes:
+        id: a secret by which the browser comes back to it.
+        hub: of the newest run; None before there is one.
+    """
+
+    def __init__(self, settings: ServeSettings, tell: Callable[[Mapping[str, Any]], None]) -> None:
+        self.id = secrets.token_urlsafe(16)
+        self.hub: Hub | None = None
+        self._settings = settings
+        self._tell = tell
+        self._source: BrowserMicrophone | None = None
+        self._rule: AdjustableThreshold | None = None
+        self._thread: threading.Thread | None = None
+        self._cancelled = False
+        self.name = ""
+
+    @property
+    def busy(self) -> bool:
+        """Whether it hears a microphone now."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def enrol(self, name: object, rate: int, *, replace: bool = False) -> None:
+        """Begin to make the template of somebody.
+
+        Raises:
+            UsageError: the name cannot be had, or something else is going on.
+        """
+        called = checked_name(name)
+        templates = self._settings.templates
+        templates.check_new(called)
+        if templates.has(called) and not replace:
+            raise UsageError(f"{called} is enrolled already")
+        seconds = self._settings.enrol_seconds
+        source = BrowserMicrophone(rate, seconds=5 * seconds + 60)
+        self._begin(called, source, partial(self._enrol, called, source))
+
+    def listen(self, name: object, rate: int, bits: float) -> None:
+        """Begin to measure what the voice of somebody who is enrolled discloses.
+
+        Raises:
+            UsageError: nobody is called so, or something else is going on.
+        """
+        called = checked_name(name)
+        if not self._settings.templates.has(called):
+            raise UsageError(f"nobody called {called} is enrolled")
+        source = BrowserMicrophone(rate, seconds=self._settings.longest_seconds)
+        rule = AdjustableThreshold("bits", _checked_bits(bits))
+        hub = Hub([("bits", rule.bits)])
+        work = partial(self._listen, called, source, rule, hub)
+        self._begin(called, source, work, rule, hub)
+
+    def hear(self, message: bytes) -> None:
+        """Take sound; what comes when nobody listens is thrown away."""
+        if self._source is not None and self.busy:
+            self._source.hear(message)
+
+    def adjust(self, bits: float) -> None:
+        """Move the threshold of the run."""
+        checked = _checked_bits(bits)
+        if self._rule is not None and self.hub is not None:
+            self._rule.adjust(checked)
+            self.hub.stand_on([("bits", checked)])
+
+    def stop(self, *, cancel: bool = False) -> None:
+        """End what is going on after what was heard; ``cancel``: as if it had not been begun."""
+        self._cancelled = self._cancelled or cancel
+        if self._source is not None:
+            self._source.stop()
+
+    def close(self) -> None:
+        """End it, for good; returns when its thread has ended."""
+        self.stop(cancel=True)
+        if self._thread is not None:
+            self._thread.join()
+
+    def _begin(
+        self,
+        name: str,
+        source: BrowserMicrophone,
+        work: Callable[[], None],
+        rule: AdjustableThreshold | None = None,
+        hub: Hub | None = None,
+    ) -> None:
+        if self.busy:
+            raise UsageError("one microphone, one purpose: end what is going on first")
+        self._source, self.name, self._cancelled = source, name, False
+        self._rule, self.hub = rule, hub
+        self._thread = threading.Thread(
+            target=self._guarded, args=(work,), name="monitor session", daemon=True
+        )
+        self._thread.start()
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except MonitorError as error:
+            self._tell({"type": "error", "text": str(error)})
+        except Exception as error:  # the other sessions go on
+            self._tell({"type": "error", "text": f"unexpected {type(error).__name__}"})
+            raise
+        finally:
+            self._tell({"type": "over"})
+
+    def _enrol(self, name: str, source: BrowserMicrophone) -> None:
+        settings = self._settings
+        seconds, problems = settings.enrol_seconds, []
+        take = LiveEnrolment(timed(settings.features, settings.setup))
+        told = -math.inf
+        with source:
+            for item in source:
+                if isinstance(item, Block):
+                    take.push(item)
+                elif isinstance(item, Gap):
+                    problems.append(item.detail)
+                enough = take.speech_seconds > seconds
+                if enough:  # then all frames of the wanted part are there
+                    source.stop()
+                if enough or time.monotonic() - told >= PROGRESS_SECONDS:
+                    told = time.monotonic()
+                    self._tell(_progress(take, seconds))
+        if self._cancelled:
+            return
+        made = take.enrolment(name, "browser", seconds, settings.setup)
+        population = settings.templates.save(name, made.population)
+        place = population.index(name)
+        condition = population.speakers[place].condition
+        known = {} if condition is None else condition.record()
+        bad = () if condition is None else poor(condition)
+        self._tell(
+            {
+                "type": "enrolled",
+                "name": name,
+                "seconds": float(population.template_seconds[place]),
+                "sound": condition_in_words(known),
+                "trouble": take.whole.trouble,
+                "poor": poor_in_words(bad, known) if bad else "",
+                "notes": [*take.noticed, *problems, *made.problems],
+            }
+        )
+
+    def _listen(
+        self, name: str, source: BrowserMicrophone, rule: AdjustableThreshold, hub: Hub
+    ) -> None:
+        settings = self._settings
+        with Run(source, partial(settings.monitor, name=name), rules=[rule], sinks=[hub]) as run:
+            self._tell({"type": "listening", "name": name, "run": hub.run})
+            run.to_end()
+
+
+def _progress(take: LiveEnrolment, seconds: float) -> dict[str, Any]:
+    recent = take.recent
+    return {
+        "type": "progress",
+        "speech": min(take.speech_seconds, seconds),
+        "wanted": seconds,
+        "level": recent.level_decibels,
+        "clipped": recent.clipped_share,
+        "trouble": recent.trouble,
+    }
+
+
+def _checked_bits(bits: float) -> float:
+    if not BITS[0] <= bits <= BITS[1]:
+        raise UsageError(f"a threshold lies between {BITS[0]:g} and {BITS[1]:g} bits")
+    return float(bits)

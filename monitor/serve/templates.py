@@ -1,0 +1,129 @@
+"""The folder of templates of those who enrolled at the page: a private file each, by name."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from monitor.errors import StoreError, UsageError
+from monitor.files import alone, wiped
+from monitor.population.population import Population
+
+MOST_CHARACTERS = 40
+_NAME = re.compile(rf"\w[\w .-]{{0,{MOST_CHARACTERS - 1}}}")
+
+
+def data_folder() -> Path:
+    """Where a user's templates are kept: under ``XDG_DATA_HOME``, or ``~/.local/share``."""
+    given = Path(os.environ.get("XDG_DATA_HOME") or "")
+    home = given if given.is_absolute() else Path.home() / ".local" / "share"
+    return home / "speaker-disclosure-monitor" / "people"
+
+
+def checked_name(name: object) -> str:
+    """A name that a file can have, too, in one spelling of its letters.
+
+    Raises:
+        UsageError: it has other characters than letters, digits, spaces, ``.``, ``-`` and ``_``,
+            begins with no letter or digit, or is too long.
+
+    Examples:
+        >>> checked_name(" Zoë B. ")
+        'Zoë B.'
+        >>> checked_name("../ann")
+        Traceback (most recent call last):
+        monitor.errors.UsageError: a name has letters, digits, spaces, dots and dashes, ...
+    """
+    text = unicodedata.normalize("NFC", name).strip() if isinstance(name, str) else ""
+    if not _NAME.fullmatch(text):
+        raise UsageError(
+            "a name has letters, digits, spaces, dots and dashes, begins with a letter or digit, "
+            f"and has {MOST_CHARACTERS} characters at most"
+        )
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolledPerson:
+    """Somebody who is enrolled, and when."""
+
+    name: str
+    enrolled: datetime
+
+
+class TemplateFolder:
+    """Templates of people, each beside those of a base population, in a folder of one user.
+
+    Args:
+        folder: made (0700) with the first template.
+        base: a population file; None for the shipped readers.
+    """
+
+    def __init__(self, folder: Path, base: str | None = None) -> None:
+        self.folder = folder
+        self._base = base
+
+    @cached_property
+    def base(self) -> Population:
+        """Whom a voice is told apart from."""
+        return Population.reference() if self._base is None else Population.load(self._base)
+
+    def people(self) -> list[EnrolledPerson]:
+        """Everybody who is enrolled, by name."""
+        try:
+            found = sorted(self.folder.glob("*.npz"))
+        except OSError:
+            return []
+        return [
+            EnrolledPerson(path.stem, datetime.fromtimestamp(path.stat().st_mtime).astimezone())
+            for path in found
+            if _NAME.fullmatch(path.stem)
+        ]
+
+    def check_new(self, name: str) -> None:
+        """Refuse a name that somebody of the base population has."""
+        if name in self.base.names:
+            raise UsageError(f"one of those beside whom you are enrolled is called {name} already")
+
+    def has(self, name: str) -> bool:
+        """Whether somebody is enrolled by that name."""
+        return self._path(name).is_file()
+
+    def load(self, name: str) -> Population:
+        """The population of one person; StoreError where there is none."""
+        found = Population.load(self._path(name))
+        if name not in found.names:
+            raise StoreError(f"the file of {name} holds somebody else: enrol again")
+        return found
+
+    def save(self, name: str, made: Population) -> Population:
+        """Keep a new template (0600), beside the base; the bytes of an older one are overwritten.
+
+        Returns:
+            the population that was written.
+        """
+        population = self.base.only(made.features).joined(made)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._path(name)
+        with alone(path), wiped(path):
+            population.save(path)
+        return population
+
+    def forget(self, name: str) -> None:
+        """Remove a template, its bytes overwritten first; StoreError where there is none."""
+        path = self._path(name)
+        try:
+            with alone(path), wiped(path):
+                path.unlink()
+        except FileNotFoundError:
+            raise StoreError(f"nobody called {name} is enrolled") from None
+        except OSError as error:
+            raise StoreError(f"{name} cannot be removed: {error.strerror}") from None
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{checked_name(name)}.npz"

@@ -1,0 +1,379 @@
+"""A server of pages in a thread of its own, with limits on its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+import ssl
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from monitor.errors import UsageError
+
+# --- Limits on the server's connections: how many, and how long one may do nothing.
+#
+# uvicorn limits requests, and a socket that never sends one uses up a descriptor all the same; its
+# one time limit ends with the first byte of the next request.
+
+MOST = 128
+LEAST = 8
+RESERVE = 64
+"""Descriptors that are left to alert actions, the ledger and files."""
+BACKLOG = 32
+"""Connections accepted at one go, before the first of them can be refused."""
+MOST_REQUEST_BYTES = 16 * 1024
+REQUEST_SECONDS = 10.0
+"""From the first moment of a connection, or the last answer, to a whole request."""
+STALLED_SECONDS = 60.0
+"""A client that takes nothing of its answer for so long is let go; a browser comes back."""
+
+
+def most_connections() -> int:
+    """So many that descriptors are left for everything else.
+
+    Example:
+        >>> LEAST <= most_connections() <= MOST
+        True
+    """
+    try:
+        import resource
+    except ImportError:  # a system without such limits
+        return MOST
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return MOST
+    try:
+        used = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    except OSError:
+        used = RESERVE
+    return min(MOST, max(LEAST, limit - used - RESERVE - BACKLOG))
+
+
+def no_descriptor_left(context: dict[str, Any]) -> bool:
+    """Whether a loop tells its exception handler of that; it tries again by itself in a second."""
+    error = context.get("exception")
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
+
+
+_TOO_LONG = b"HTTP/1.1 413 Request Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class Connections:
+    """All connections of one server; when there are too many, an idle one makes room.
+
+    So half a request, or none, never keeps anybody out: the one that has waited longest goes first,
+    then the one that has not read its answer for longest. Only where all are being answered the
+    newest is turned away.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        request_seconds: float = REQUEST_SECONDS,
+        stalled_seconds: float = STALLED_SECONDS,
+    ) -> None:
+        self.most = most
+        self.request_seconds = request_seconds
+        self.stalled_seconds = stalled_seconds
+        self.turned_away = 0
+        self._all: set[_Connection] = set()
+        # in the order in which they began to wait
+        self._asked: dict[_Connection, asyncio.TimerHandle] = {}
+        self._stalled: dict[_Connection, asyncio.TimerHandle] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def protocol(self) -> type[asyncio.Protocol]:
+        """What uvicorn makes of every connection: ``Config(http=...)``."""
+        there = self
+
+        class Counted(_Connection):
+            connections_of = there
+
+        return Counted
+
+    def enter(self, one: _Connection) -> bool:
+        """Count a new connection; False where it must go."""
+        while len(self._all) >= self.most:
+            idle = next(iter(self._asked), None) or next(iter(self._stalled), None)
+            if idle is None:
+                self.turned_away += 1
+                return False
+            self._drop(idle)
+        self._all.add(one)
+        self.wait_for_request(one)
+        return True
+
+    def leave(self, one: _Connection) -> None:
+        """It is closed."""
+        self._all.discard(one)
+        self.has_request(one)
+        self.reads(one)
+
+    def wait_for_request(self, one: _Connection) -> None:
+        """Give it the time for one request; more bytes give no more time."""
+        if one in self._all and one not in self._asked:
+            self._asked[one] = one.loop.call_later(self.request_seconds, self._drop, one)
+
+    def is_waited_for(self, one: _Connection) -> bool:
+        """Whether its request has not come, or not all of it."""
+        return one in self._asked
+
+    def has_request(self, one: _Connection) -> None:
+        """It has sent a whole request."""
+        _cancel(self._asked.pop(one, None))
+
+    def stalls(self, one: _Connection) -> None:
+        """It does not read what it is sent."""
+        if one in self._all and one not in self._stalled:
+            self._stalled[one] = one.loop.call_later(self.stalled_seconds, self._drop, one)
+
+    def reads(self, one: _Connection) -> None:
+        """It reads."""
+        _cancel(self._stalled.pop(one, None))
+
+    def _drop(self, one: _Connection) -> None:
+        self.leave(one)
+        one.transport.abort()
+
+
+class _Connection(H11Protocol):
+    """One connection of uvicorn's, counted."""
+
+    connections_of: Connections
+    _heard = 0
+    _upgraded = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if not self.connections_of.enter(self):
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.connections_of.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.connections_of.is_waited_for(self):
+            self._heard += len(data)
+            if self._heard > MOST_REQUEST_BYTES:  # not even looked at: nothing of it is kept
+                self.transport.write(_TOO_LONG)
+                self.transport.close()
+                return
+        super().data_received(data)
+        self._look()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._upgraded = True
+        self.connections_of.has_request(self)
+        super().handle_websocket_upgrade(event)
+        websocket: Any = self.transport.get_protocol()
+        websocket.connection = self
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._look()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.connections_of.stalls(self)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.connections_of.reads(self)
+
+    def _look(self) -> None:
+        """Whether there is a whole request that is being answered."""
+        if self._upgraded:
+            return
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and not cycle.more_body:
+            self.connections_of.has_request(self)
+            self._heard = 0
+        else:
+            self.connections_of.wait_for_request(self)
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
+
+
+# --- The server, in a thread of its own.
+
+START_SECONDS = 10.0
+LAST_WORDS_SECONDS = 2.0
+PING_SECONDS = 5.0
+"""A browser that answers no ping for so long is gone."""
+MOST_MESSAGE_BYTES = 64 * 1024
+"""Of a websocket: a longer message closes it before it is read to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The files by which a server speaks https; UsageError where they make no pair.
+
+    Attributes:
+        certificate: PEM, with the chain.
+        key: PEM, without a password; None where it stands in the other file.
+    """
+
+    certificate: Path
+    key: Path | None = None
+
+    def __post_init__(self) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.certificate, self.key, password="")
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            reason = "they are no certificate and its key in PEM, without a password"
+            if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
+                reason = str(error.strerror)
+            names = " and ".join(str(each) for each in (self.certificate, self.key) if each)
+            raise UsageError(f"{names}: cannot be used for https: {reason}") from None
+
+
+class Server:
+    """Answers browsers from a thread of its own.
+
+    Args:
+        app: what answers.
+        host: an address of this machine.
+        port: 0 takes any that is free.
+        certificate: speak https.
+        websockets: let the app have them.
+
+    Attributes:
+        port, url: where it is.
+        connections: of all browsers.
+
+    Raises:
+        UsageError: the address cannot be had.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        *,
+        certificate: Certificate | None = None,
+        websockets: bool = False,
+    ) -> None:
+        self._socket = _listening(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        scheme = "http" if certificate is None else "https"
+        self.url = f"{scheme}://{_reachable(host)}:{self.port}/"
+        self.connections = Connections(most_connections())
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app, access_log=False, log_config=None, log_level="critical", lifespan="off",
+                ws=counted_websocket() if websockets else "none", ws_max_size=MOST_MESSAGE_BYTES,
+                ws_ping_interval=PING_SECONDS, ws_ping_timeout=PING_SECONDS,
+                ws_per_message_deflate=False, http=self.connections.protocol, loop="asyncio",
+                server_header=False, proxy_headers=False, backlog=BACKLOG,
+                timeout_graceful_shutdown=1,
+                ssl_certfile=None if certificate is None else certificate.certificate,
+                ssl_keyfile=None if certificate is None else certificate.key,
+            )
+        )  # fmt: skip
+        self._thread = threading.Thread(target=self._serve, name="monitor page", daemon=True)
+        self._thread.start()
+        until = time.monotonic() + START_SECONDS
+        while not self._server.started and self._thread.is_alive() and time.monotonic() < until:
+            time.sleep(0.005)
+
+    def close(self) -> None:
+        """Wait for what is being answered, two seconds at most, then stop."""
+        until = time.monotonic() + LAST_WORDS_SECONDS
+        while self.answering and time.monotonic() < until:
+            time.sleep(0.01)
+        self._server.should_exit = True
+        self._thread.join(START_SECONDS)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(SystemExit):  # uvicorn leaves that way when it cannot start
+            asyncio.run(self._answer())
+
+    async def _answer(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(_trouble)
+        await self._server.serve(sockets=[self._socket])
+
+    @property
+    def answering(self) -> bool:
+        """Whether some answer has not come to its end."""
+        return self._thread.is_alive() and bool(self._server.server_state.tasks)
+
+
+def counted_websocket() -> type[asyncio.Protocol]:
+    """What uvicorn makes of a connection that becomes a websocket: it is counted on."""
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    class CountedWebSocket(WebSocketsSansIOProtocol):
+        connection: _Connection | None = None
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            if self.connection is not None:
+                self.connection.connections_of.leave(self.connection)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            if self.connection is not None:
+                self.connection.connections_of.stalls(self.connection)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self.connection is not None:
+                self.connection.connections_of.reads(self.connection)
+
+    return CountedWebSocket
+
+
+def _trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Leave out what would fill a terminal while the page is under attack."""
+    if not no_descriptor_left(context):
+        loop.default_exception_handler(context)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there."""
+    name = "127.0.0.1" if host == "localhost" else host
+    family = socket.AF_INET6 if ":" in name else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((name, port))
+        made.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        made.close()
+        code = getattr(error, "errno", None)
+        if code == errno.EADDRINUSE:
+            what = "something else listens there; choose another port, or 0 for any"
+        elif code == errno.EACCES:
+            what = "not permitted; choose a port from 1024 on"
+        else:
+            what = f"{getattr(error, 'strerror', None) or error}; choose an address of this machine"
+        raise UsageError(f"the page cannot be served on {host} port {port}: {what}") from None
+    return made
+
+
+def _reachable(host: str) -> str:
+    """How to write the host in an address that can be opened."""
+    if host in ("0.0.0.0", "::"):
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,151 @@
+// Follows a run and draws it: what the page of a live run and the page that listens share.
+import { $, rememberResearching, text } from "./dom.js";
+import { Curve } from "./curve.js";
+import { Run } from "./run.js";
+import * as panels from "./panels.js";
+import { promised, protectedSide } from "./protected.js";
+import { capital, clock, fixed, known } from "./words.js";
+
+const DRAW_MILLISECONDS = 120;
+const CURVE_MILLISECONDS = 400;
+const SPEAK_MILLISECONDS = 20000;
+const AGAIN_MILLISECONDS = 2000;
+
+let run = new Run({ run: "", recorded: false, thresholds: [] });
+let status = ["waiting", "Waiting"];
+let planned = null;
+let curveAt = 0;
+let spokenAt = 0;
+let drawnAt = -Infinity;
+let source = null;
+let path = "/events";
+let shown = () => {};
+const curve = new Curve((seconds) => look(seconds));
+
+// Follow the run whose events come from there; `drawn` is called whenever a moment was drawn.
+export function follow(from = "/events", drawn = () => {}) {
+  if (source) source.close();
+  [path, shown] = [from, drawn];
+  connect();
+}
+
+function connect() {
+  const since = run.last ? `${path.includes("?") ? "&" : "?"}since=${run.name}-${run.last}` : "";
+  source = new EventSource(`${path}${since}`);
+  source.addEventListener("hello", (event) => {
+    const hello = JSON.parse(event.data);
+    if (hello.run !== run.name) run = new Run(hello);
+    $("leave").hidden = !hello.guarded;
+    hello.thresholds.forEach(([field, bits]) => run.stands(field, bits));
+    drain();
+  });
+  source.addEventListener("record", (event) => {
+    const record = JSON.parse(event.data);
+    run.take(Number(event.lastEventId.split("-")[1]), record);
+    if (record.type === "start" && record.people) location.reload(); // it has a page of its own
+    if (record.type === "alert") spokenAt = 0; // said at once
+    if (run.end) {
+      source.close();
+      drain();
+    }
+    plan();
+  });
+  source.addEventListener("state", (event) => {
+    run.forecast = JSON.parse(event.data).forecast;
+    run.standOn(run.forecast.map((each) => [each.field, each.threshold]));
+    plan();
+  });
+  source.addEventListener("error", () => {
+    if (run.end) return;
+    status = ["lost", "Reconnecting"];
+    plan();
+    if (source.readyState === EventSource.CLOSED) {
+      // the browser gave up: the server refused, or a proxy answered for it
+      setTimeout(connect, AGAIN_MILLISECONDS);
+    }
+  });
+}
+
+function drain() {
+  if (run.recorded) status = ["recorded", "Recorded"];
+  else status = run.end ? ["ended", "Ended"] : ["live", "Live"];
+  plan();
+}
+
+function plan() {
+  if (planned !== null || document.hidden) return;
+  planned = setTimeout(draw, Math.max(0, drawnAt + DRAW_MILLISECONDS - performance.now()));
+}
+
+function draw() {
+  planned = null;
+  drawnAt = performance.now();
+  const reading = run.looked;
+  panels.header(run, reading, status);
+  panels.banners(run, reading);
+  panels.hero(run, reading);
+  panels.threshold(run, reading);
+  protectedSide(run, reading);
+  promised(run, reading);
+  panels.features(run, reading);
+  panels.candidates(run, reading);
+  panels.log(run, reading);
+  panels.numbers(run, reading);
+  panels.about(run);
+  slider(reading);
+  speak(reading);
+  const now = performance.now();
+  if (now - curveAt >= CURVE_MILLISECONDS) {
+    curveAt = now;
+    curve.draw(run, reading);
+  } else plan();
+  const bits = reading && reading.bits;
+  const claim = reading && (reading.change ? "Another voice" : known(bits) && `${fixed(bits)} bits`);
+  document.title = claim ? `${claim} · Disclosure monitor` : "Disclosure monitor";
+  document.body.dataset.ready = reading ? "yes" : "no";
+  shown(run, reading);
+}
+
+function slider(reading) {
+  const input = $("moment");
+  input.disabled = run.readings.length < 2;
+  if (!reading) return;
+  const first = run.readings[0].seconds;
+  input.min = String(first);
+  input.max = String(run.latest.seconds);
+  input.step = String(run.start.step_seconds || 1);
+  if (document.activeElement !== input || run.following) input.value = String(reading.seconds);
+  input.setAttribute("aria-valuetext",
+    `${clock(reading.seconds)}: ${reading.said.doubt || reading.said.now}`);
+  text("moment-text", `${clock(reading.seconds)} of ${clock(run.latest.seconds)}`);
+  $("latest").hidden = run.following;
+}
+
+function look(seconds) {
+  run.moment = run.latest && seconds >= run.latest.seconds ? Infinity : seconds;
+  curveAt = 0;
+  plan();
+}
+
+// Said aloud now and then, not at every reading.
+function speak(reading) {
+  const now = performance.now();
+  if (!run.following || !reading || (spokenAt && now - spokenAt < SPEAK_MILLISECONDS)) return;
+  spokenAt = now;
+  const alerts = run.raised.map((alert) => `Alert: ${alert.rule}.`).join(" ");
+  const { now: figure, doubt, care } = reading.said;
+  const caution = care ? `${capital(care)}. ` : "";
+  text("spoken-summary", `${doubt ? capital(doubt) : capital(figure)}. ${caution}${alerts}`);
+}
+
+$("moment").addEventListener("input", (event) => look(Number(event.target.value)));
+$("latest").addEventListener("click", () => look(Infinity));
+document.addEventListener("visibilitychange", plan);
+export const redraw = () => {
+  curveAt = 0;
+  plan();
+};
+rememberResearching(redraw);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+addEventListener("resize", redraw);
+addEventListener("load", redraw);

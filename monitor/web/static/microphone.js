@@ -1,0 +1,173 @@
+// The browser's microphone, as raw as it comes, and the line to the program that hears it.
+
+const RAW = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
+const AGAIN_MILLISECONDS = 1000;
+const MOST_WAITING_SECONDS = 5;
+const HEADER_BYTES = 8;
+
+/** What of the browser's own processing is on, in words. @type {Record<string, string>} */
+const PROCESSING = {
+  echoCancellation: "echo cancellation",
+  noiseSuppression: "noise suppression",
+  autoGainControl: "automatic gain",
+};
+
+/** One microphone, in frames of 16-bit samples. */
+export class Microphone {
+  /**
+   * @param {(samples: Int16Array, peak: number) => void} heard called with every frame
+   * @param {(lost: boolean, seconds: number) => void} changed the device went, or came back after
+   */
+  constructor(heard, changed) {
+    this.heard = heard;
+    this.changed = changed;
+    /** @type {MediaStream | null} */ this.stream = null;
+    /** @type {AudioContext | null} */ this.context = null;
+    /** @type {MediaStreamAudioSourceNode | null} */ this.source = null;
+    /** @type {AudioWorkletNode | null} */ this.node = null;
+  }
+
+  get rate() {
+    return this.context ? this.context.sampleRate : 0;
+  }
+
+  /** Whether it hears now. */
+  get open() {
+    return this.stream !== null;
+  }
+
+  /** What the browser does to the sound though it was asked not to, in words. @returns {string[]} */
+  get processed() {
+    if (!this.stream) return [];
+    const settings = /** @type {Record<string, unknown>} */ (this.stream.getAudioTracks()[0].getSettings());
+    return Object.keys(RAW).filter((name) => settings[name] === true).map((name) => PROCESSING[name]);
+  }
+
+  /** Ask for the microphone, and hear. Throws a DOMException where there is none, or not for us. */
+  async start() {
+    if (this.stream) return;
+    if (!navigator.mediaDevices) throw new DOMException("no https", "SecurityError");
+    this.stream = await navigator.mediaDevices.getUserMedia({ audio: { ...RAW, channelCount: 1 } });
+    if (!this.context) {
+      this.context = new AudioContext({ latencyHint: "interactive" });
+      await this.context.audioWorklet.addModule("/static/recorder.js");
+      this.node = new AudioWorkletNode(this.context, "recorder");
+      this.node.port.onmessage = ({ data }) => {
+        if (this.stream) this.heard(data.samples, data.peak);
+      };
+      this.node.connect(this.context.destination); // silence: but for that nothing is asked of it
+    }
+    await this.context.resume();
+    this.source = this.context.createMediaStreamSource(this.stream);
+    this.source.connect(/** @type {AudioWorkletNode} */ (this.node));
+    this.stream.getAudioTracks()[0].addEventListener("ended", () => this.wait());
+  }
+
+  /** Let go of the microphone: the browser says that nobody listens. */
+  stop() {
+    if (this.source) this.source.disconnect();
+    if (this.stream) this.stream.getTracks().forEach((track) => track.stop());
+    this.stream = this.source = null;
+    if (this.context) this.context.suspend();
+  }
+
+  /** The device has gone: wait for it. */
+  async wait() {
+    const began = performance.now();
+    this.stop();
+    this.changed(true, 0);
+    this.gone = true;
+    while (this.gone) {
+      await new Promise((go) => setTimeout(go, AGAIN_MILLISECONDS));
+      if (!this.gone) return;
+      try {
+        await this.start();
+        this.gone = false;
+        this.changed(false, (performance.now() - began) / 1000);
+      } catch {
+        // not yet
+      }
+    }
+  }
+}
+
+/** The websocket to the program; it comes back by itself, to the same session. */
+export class Line {
+  /**
+   * @param {(message: any) => void} told called with every message of the program
+   * @param {(state: "open" | "lost" | "refused", why: string) => void} changed
+   */
+  constructor(told, changed) {
+    this.told = told;
+    this.changed = changed;
+    this.session = "";
+    this.rate = 0;
+    this.place = 0;
+    /** Frames that wait for the line. @type {ArrayBuffer[]} */ this.waiting = [];
+    /** @type {WebSocket | null} */ this.socket = null;
+    this.connect();
+  }
+
+  get open() {
+    return this.socket !== null && this.socket.readyState === WebSocket.OPEN;
+  }
+
+  connect() {
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    const socket = new WebSocket(`${scheme}://${location.host}/microphone?session=${this.session}`);
+    this.socket = socket;
+    socket.binaryType = "arraybuffer";
+    socket.addEventListener("message", ({ data }) => {
+      const message = JSON.parse(data);
+      if (message.type === "ready") {
+        const same = message.session === this.session;
+        this.session = message.session;
+        if (!same) this.waiting = [];
+        this.changed("open", "");
+        this.waiting.splice(0).forEach((frame) => socket.send(frame));
+      }
+      this.told(message);
+    });
+    socket.addEventListener("close", ({ code, reason }) => {
+      const refused = [1008, 1013, 4409].includes(code);
+      this.changed(refused ? "refused" : "lost", reason);
+      if (!refused) setTimeout(() => this.connect(), AGAIN_MILLISECONDS);
+    });
+  }
+
+  /** Ask for something. @param {Record<string, unknown>} wish */
+  ask(wish) {
+    if (this.open) /** @type {WebSocket} */ (this.socket).send(JSON.stringify(wish));
+  }
+
+  /** Sound begins anew. @param {number} rate */
+  begin(rate) {
+    this.rate = rate;
+    this.place = 0;
+    this.waiting = [];
+  }
+
+  /** So many seconds were not heard: they are a gap. @param {number} seconds */
+  miss(seconds) {
+    this.place += Math.round(seconds * this.rate);
+  }
+
+  /**
+   * Send a frame; what the line cannot take in time is left out, and is a gap there.
+   * @param {Int16Array} samples
+   */
+  send(samples) {
+    const frame = new ArrayBuffer(HEADER_BYTES + samples.byteLength);
+    new DataView(frame).setBigUint64(0, BigInt(this.place), true);
+    new Int16Array(frame, HEADER_BYTES).set(samples);
+    this.place += samples.length;
+    const most = MOST_WAITING_SECONDS * 2 * this.rate;
+    const socket = /** @type {WebSocket} */ (this.socket);
+    if (this.open && this.session) {
+      if (socket.bufferedAmount < most) socket.send(frame);
+    } else {
+      this.waiting.push(frame);
+      while (this.waiting.length * frame.byteLength > most) this.waiting.shift();
+    }
+  }
+}
