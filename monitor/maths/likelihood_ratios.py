@@ -203,6 +203,8 @@ _TWOCLASS_STEPS = 40
 _TWOCLASS_ARRIVED = 1e-6
 _FOLDS = 8
 _FAR = 500.0
+_TOGETHER = 1 << 17
+_MOST_NATS = 700.0  # of a margin: its exponential does not overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +323,11 @@ def fit_each(
     shape = (len(weight), x.shape[1])
     found = np.broadcast_to(centre if start is None else start - ratio, shape).copy()
     centre = np.broadcast_to(centre, shape)
-    return np.asarray(_descend(x, goal, weight, held, centre, found) + ratio)
+    together = max(_TOGETHER // len(x), 1)  # so many rows stay in a processor's cache
+    for first in range(0, len(found), together):
+        some = slice(first, first + together)
+        found[some] = _descend(x, goal[some], weight[some], held, centre[some], found[some].copy())
+    return np.asarray(found + ratio)
 
 
 def _descend(
@@ -334,33 +340,52 @@ def _descend(
 ) -> FloatArray:
     """Newton's method within slopes >= 0, every row for itself, halved where it overshoots."""
     size = x.shape[1]
-    products = (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+    across = np.ascontiguousarray(x.T)
+    one, two = np.triu_indices(size)
+    products = x[:, one] * x[:, two]
 
-    def loss(point: FloatArray, rows: IntArray) -> FloatArray:
-        margin = point @ x.T
-        nats = np.logaddexp(0.0, margin) - goal[rows] * margin
-        return np.asarray(
-            (weight[rows] * nats).sum(axis=1) + 0.5 * ((point - centre[rows]) ** 2 @ held)
-        )
+    def loss(point: FloatArray, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+        """Of each row; and ``1 + exp(-margin)`` (rows, n), of which the next step is made."""
+        margin = point @ across
+        odds = np.clip(margin, -_MOST_NATS, _MOST_NATS)
+        np.exp(np.negative(odds, out=odds), out=odds)
+        odds += 1.0
+        nats = np.log(odds)  # log(1 + exp(m)) is m more
+        nats += np.maximum(margin, -_MOST_NATS)
+        nats -= np.multiply(goal[rows], margin, out=margin)
+        nats *= weight[rows]
+        bent = 0.5 * ((point - centre[rows]) ** 2 @ held)
+        return np.asarray(nats.sum(axis=1) + bent), odds
 
-    rows = np.arange(len(found))
-    here = loss(found, rows)
+    every = np.arange(len(found))
+    rows: IntArray | slice = slice(None)
+    here, odds = loss(found, rows)
     for _ in range(_TWOCLASS_STEPS):
-        point = found[rows]
-        share = logistic(point @ x.T)
-        slope = (weight[rows] * (share - goal[rows])) @ x + held * (point - centre[rows])
-        bend = ((weight[rows] * share * (1.0 - share)) @ products).reshape(-1, size, size)
-        bend = bend + np.diag(held)
+        point = found[rows].copy()
+        share = np.divide(1.0, odds, out=odds)
+        part = share - goal[rows]
+        part *= weight[rows]
+        slope = part @ x + held * (point - centre[rows])
+        np.multiply(weight[rows], share, out=part)
+        part *= np.subtract(1.0, share, out=share)
+        bend = np.empty((len(part), size, size))
+        bend[:, one, two] = bend[:, two, one] = part @ products
+        bend += np.diag(held)
         # a slope at 0 that would go below stays there
         free = np.ones(point.shape, dtype=bool)
         free[:, 1:] = (point[:, 1:] > 0.0) | (slope[:, 1:] < 0.0)
         slope = np.where(free, slope, 0.0)
         bend = np.where(free[:, :, None] & free[:, None, :], bend, np.eye(size))
         step = -np.linalg.solve(bend, slope[:, :, None])[:, :, 0]
-        scale = np.ones(len(rows))
+        tried = _within(point + step)
+        least = _TWOCLASS_ARRIVED * (1.0 + np.abs(tried).max(axis=1))
+        if (np.abs(tried - point).max(axis=1) <= least).all():
+            found[rows] = tried  # whose losses nobody asks for any more
+            break
+        scale = np.ones(len(point))
         for _ in range(20):
             tried = _within(point + scale[:, None] * step)
-            new = loss(tried, rows)
+            new, odds = loss(tried, rows)
             worse = new > here[rows] + 1e-12
             if not worse.any():
                 break
@@ -370,9 +395,10 @@ def _descend(
         moved = np.abs(tried - point).max(axis=1) > _TWOCLASS_ARRIVED * (
             1.0 + np.abs(tried).max(axis=1)
         )
-        rows = rows[moved]
-        if not rows.size:
+        if not moved.any():
             break
+        if not moved.all():
+            rows, odds = every[rows][moved], odds[moved]
     return found
 
 

@@ -5,7 +5,9 @@ Source: docs/method.md section 5.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
@@ -168,21 +170,55 @@ def _scale(trials: Trials) -> FloatArray:
     return np.asarray(np.where(spread > 0, 1.0 / np.maximum(spread, 1e-300), 1.0))
 
 
-class _Table:
-    """Every speaker's losses, summed over trials, on a grid of weights and floors."""
+class _Shares:
+    """The true speaker's softmax in every trial, by many weights: of it tables of losses are made.
 
-    def __init__(
-        self, trials: Trials, points: FloatArray, speakers: int, lowest_floor: float
-    ) -> None:
-        self.floors = np.geomspace(lowest_floor, 1.0, _FLOORS)
-        candidates = trials.behind.shape[2]
-        self.loss = np.zeros((speakers, points.shape[0], self.floors.size))
-        order = np.argsort(trials.speaker, kind="stable")
-        present, starts = np.unique(trials.speaker[order], return_index=True)
-        for i, point in enumerate(points):
-            share = trials.true_share(point)[order]
-            losses = _loss(share[:, None], self.floors[None], candidates)
-            self.loss[present, i] = np.add.reduceat(losses, starts, axis=0)
+    Attributes:
+        points: weights, shape (P, F).
+    """
+
+    def __init__(self, trials: Trials, points: FloatArray) -> None:
+        self.points = points
+        self._order = np.argsort(trials.speaker, kind="stable")
+        self._present, self._starts = np.unique(trials.speaker[self._order], return_index=True)
+        count, features, self._candidates = trials.behind.shape
+        # candidates first: reductions then run along the trials
+        behind = np.ascontiguousarray(trials.behind[self._order].transpose(1, 2, 0), np.float64)
+        behind = behind.reshape(features, -1)
+        self._share = np.empty((len(points), count))
+        for part in _chunks(len(points), behind.shape[1]):
+            evidence = points[part] @ behind
+            evidence = evidence.reshape(-1, self._candidates, count)
+            best = evidence.max(axis=1)
+            evidence -= best[:, None]
+            mass = np.exp(evidence, out=evidence).sum(axis=1)
+            self._share[part] = np.exp(-best - np.log(mass))
+
+    def table(self, speakers: int, lowest_floor: float) -> _Table:
+        """Losses with floors from the lowest to 1."""
+        floors = np.geomspace(lowest_floor, 1.0, _FLOORS)
+        loss = np.zeros((speakers, len(self.points), floors.size))
+        for part in _chunks(len(self.points), floors.size * self._share.shape[1]):
+            losses = _loss(self._share[part, None], floors[:, None], self._candidates)
+            sums = np.add.reduceat(losses, self._starts, axis=2)
+            loss[self._present, part] = sums.transpose(2, 0, 1)
+        return _Table(floors, loss)
+
+
+_TOGETHER = 1 << 17
+"""Numbers that are worked on at once: what a processor keeps at hand."""
+
+
+def _chunks(count: int, each: int) -> Iterator[slice]:
+    step = max(_TOGETHER // each, 1)
+    return (slice(start, start + step) for start in range(0, count, step))
+
+
+class _Table(NamedTuple):
+    """Every speaker's losses, summed over trials, on a grid of floors and weights, (S, P, E)."""
+
+    floors: FloatArray
+    loss: FloatArray
 
 
 def _start_lines(trials: Trials) -> FloatArray:
@@ -219,10 +255,11 @@ def _polish(
     """Descend from the best grid point, in log lambda and log e."""
     from scipy.optimize import minimize
 
-    lowest = np.log(smallest_floor(trials.speakers))
+    speakers = trials.speakers
+    lowest = np.log(smallest_floor(speakers))
     origin = np.log(np.maximum(start, 1e-4 * _scale(trials)))
     row_weights = np.full(trials.speaker.size, 1.0 / trials.speaker.size)
-    pull = prior / trials.speakers
+    pull = prior / speakers
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
         weights, e = np.exp(origin + x[:-1]), float(np.exp(min(x[-1], 0.0)))
@@ -230,8 +267,8 @@ def _polish(
         slopes = np.append((slope + pull) * weights, slope_floor * e)
         if anchor is not None:
             cost, pulled = anchor.slope(weights, e)
-            loss += cost / trials.speakers
-            slopes += pulled * np.append(weights, 1.0) / trials.speakers
+            loss += cost / speakers
+            slopes += pulled * np.append(weights, 1.0) / speakers
         return loss + pull @ weights, slopes
 
     found = minimize(
@@ -262,18 +299,34 @@ def prior_of(trials: Trials) -> FloatArray:
     return np.asarray(prior)
 
 
-def fit(trials: Trials, prior: FloatArray | None = None, anchor: Anchor | None = None) -> LogitFit:
+class Starts:
+    """Losses of some trials far and wide: where fits begin, whatever prior and anchor they have."""
+
+    def __init__(self, trials: Trials) -> None:
+        self.lines = _start_lines(trials)
+        self.points = self.lines.reshape(-1, self.lines.shape[2])
+        table = _Shares(trials, self.points).table(
+            int(trials.speaker.max()) + 1, smallest_floor(trials.speakers)
+        )
+        self.floors, self.loss = table.floors, table.loss.sum(axis=0)
+
+
+def fit(
+    trials: Trials,
+    prior: FloatArray | None = None,
+    anchor: Anchor | None = None,
+    starts: Starts | None = None,
+) -> LogitFit:
     """Fit lambda and e on all trials.
 
-    `prior` is from ``prior_of``, `anchor` what another rank model knows, in the weight that it has.
-    Where the scores say nothing (or mislead) the floor goes to 1, or lambda to almost nothing: no
-    bits claimed.
+    `prior` is from ``prior_of``, `anchor` what another rank model knows, in the weight that it has;
+    `starts` are of the same trials, where they are fitted several times. Where the scores say
+    nothing (or mislead) the floor goes to 1, or lambda to almost nothing: no bits claimed.
     """
-    lines = _start_lines(trials)
-    points = lines.reshape(-1, lines.shape[2])
-    table = _Table(trials, points, int(trials.speaker.max()) + 1, smallest_floor(trials.speakers))
+    table = Starts(trials) if starts is None else starts
+    lines, points = table.lines, table.points
     prior = np.zeros(lines.shape[2]) if prior is None else prior
-    total = table.loss.sum(axis=0) + np.asarray(points @ prior * trials.per_speaker)[:, None]
+    total = table.loss + np.asarray(points @ prior * trials.per_speaker)[:, None]
     if anchor is not None:
         total += anchor.rank_model.cost(points, table.floors)[0] * trials.per_speaker
     found = []
@@ -329,6 +382,14 @@ def _offsets(total: FloatArray, index: IntArray) -> FloatArray:
     return np.asarray(np.clip(offset, -1.0, 1.0).T)
 
 
+class Around:
+    """What trials say around lambda of a fit, shape (F,): behind all its refits."""
+
+    def __init__(self, trials: Trials, centre: FloatArray) -> None:
+        self.grid, self.multipliers = _near_grid(centre)
+        self.shares = _Shares(trials, self.grid)
+
+
 def fit_replicates(
     trials: Trials,
     centre: FloatArray,
@@ -336,6 +397,7 @@ def fit_replicates(
     prior: FloatArray | None = None,
     lowest_floor: float | None = None,
     anchor: Anchor | None = None,
+    around: Around | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Lambda (B, F) and e (B,), refitted under resampled speakers, weights (B, S).
 
@@ -343,13 +405,14 @@ def fit_replicates(
     paraboloid through the best grid point and its neighbours finds the place between them. Prior
     and anchor are those of the full fit, the latter with as many resamples of its own, or with
     none; `lowest_floor` is what e may not fall below, where that is not ``smallest_floor`` of the
-    trials.
+    trials; `around` is of the same trials and centre, where several such refits share it.
     """
     if lowest_floor is None:
         lowest_floor = smallest_floor(trials.speakers)
-    grid, multipliers = _near_grid(centre)
+    around = Around(trials, centre) if around is None else around
+    grid, multipliers = around.grid, around.multipliers
     speakers = weights.shape[1]
-    table = _Table(trials, grid, speakers, lowest_floor)
+    table = around.shares.table(speakers, lowest_floor)
     shape = (multipliers.size,) * centre.size + (table.floors.size,)
     # row 0: everybody once, whose optimum is known
     weights = np.concatenate([np.ones((1, speakers)), weights])
@@ -377,6 +440,7 @@ def held_out(
     speakers: int,
     prior: FloatArray | None = None,
     anchor: Anchor | None = None,
+    around: Around | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Lambda (S, F) and e (S,) for every speaker, fitted without that speaker: cross-fitting.
 
@@ -387,7 +451,8 @@ def held_out(
     anchor = None if anchor is None else anchor.rank_model
     if trials.speakers > _FEW_SPEAKERS:
         lowest = smallest_floor(trials.speakers - 1)
-        return fit_replicates(trials, centre, 1.0 - np.eye(speakers), prior, lowest, anchor)
+        kept = 1.0 - np.eye(speakers)
+        return fit_replicates(trials, centre, kept, prior, lowest, anchor, around)
     fits = []
     for speaker in range(speakers):
         rest = trials.speaker != speaker

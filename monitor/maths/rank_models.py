@@ -671,5 +671,15 @@ def _grid(speakers: int) -> Iterator[_Doubles]:
     """Log-probabilities of the rank models of the grid, some at a time."""
     step = max(_CHUNK // speakers, 1)
     for k in range(0, len(_GRID), step):
-        a, b = np.exp(_GRID[k : k + step]).T
-        yield log_pmf(a, b, speakers)
+        # cells of one calibration have the same few numbers of speakers
+        yield _small_grid(speakers) if step >= len(_GRID) else _grid_part(k, step, speakers)
+
+
+def _grid_part(start: int, step: int, speakers: int) -> _Doubles:
+    a, b = np.exp(_GRID[start : start + step]).T
+    return log_pmf(a, b, speakers)
+
+
+@lru_cache(maxsize=4)
+def _small_grid(speakers: int) -> _Doubles:
+    return _grid_part(0, len(_GRID), speakers)

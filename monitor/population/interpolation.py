@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.maths import rank_models as betabinomial
 from monitor.population.population import Population
-from monitor.population.rank_model import RankModel, neighbours
+from monitor.population.rank_model import RankModel, RankModels, neighbours
 from monitor.types import BoolArray, FloatArray, IntArray
 
 # ----------------------------------------------------------------------------------- interpolation
@@ -409,6 +410,13 @@ class EnrolledProbability:
 _SHOWN = (10.0, 60.0)  # speech seconds at which the difference is told
 
 
+@cache
+def _shipped() -> tuple[Mapping[str, FeatureSpec], RankModels]:
+    """Of the shipped readers; reading them takes as long as hearing a minute of speech."""
+    reference = Population.reference()
+    return reference.specs, reference.rank_models
+
+
 def same_session_bias_bits(
     features: Mapping[str, FeatureSpec], speakers: int, template_seconds: float
 ) -> dict[float, float] | None:
@@ -417,9 +425,9 @@ def same_session_bias_bits(
     Returns:
         bits by speech seconds; None where the shipped readers have no models of these features.
     """
-    reference = Population.reference()
-    same, cross = (reference.rank_models.find(tuple(features), s) for s in ("same", "cross"))
-    alike = len(comparable_features(features, reference.specs)) == len(features)
+    specs, rank_models = _shipped()
+    same, cross = (rank_models.find(tuple(features), s) for s in ("same", "cross"))
+    alike = len(comparable_features(features, specs)) == len(features)
     if not alike or same is None or cross is None:
         return None
     still = np.zeros(len(features), dtype=bool)

@@ -86,7 +86,8 @@ def with_limits(name: str, figure: Sequence[float] | None) -> dict[str, Any]:
         >>> with_limits("bits", (2.0, 1.5, 2.5))
         {'bits': 2.0, 'bits_low': 1.5, 'bits_high': 2.5}
     """
-    return dict(zip((name + end for end in _LIMITS), figure or (None,) * 3, strict=True))
+    value, low, high = figure or (None,) * 3
+    return {name: value, name + "_low": low, name + "_high": high}
 
 
 @dataclass(frozen=True, slots=True)

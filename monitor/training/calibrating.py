@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from monitor.alerts.rules import figure
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CalibrationError, StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
@@ -36,6 +35,7 @@ from monitor.population.rank_model import (
 )
 from monitor.protocols import Feature
 from monitor.stream.monitor import Monitor
+from monitor.stream.reading import Reading
 from monitor.training.cells import Cell, CellComparisons, Plan, plans
 from monitor.training.enrolling import Enrolment
 from monitor.training.fitted import (
@@ -201,9 +201,7 @@ def _heard(
     return made
 
 
-def _readings(
-    monitor: Monitor, stream: _Stream, horizons: Sequence[float]
-) -> Iterator[Mapping[str, Any]]:
+def _readings(monitor: Monitor, stream: _Stream, horizons: Sequence[float]) -> Iterator[Reading]:
     """Of the stream, and of its beginning again up to the longest horizon within twice of it."""
     frames, own = stream.frames, stream.frames.speech.size
     reach = max((h for h in horizons if h <= 2 * stream.seconds), default=0.0)
@@ -215,23 +213,24 @@ def _readings(
             tracks[name] = Track(track.ticks[first] + own, track.values[first])
         parts.append(Frames(frames.speech[:again], tracks))
     for part in parts:
-        for reading in monitor.push(part):
-            yield reading.record()
+        yield from monitor.push(part)
 
 
 def _maxima(
-    readings: Iterator[Mapping[str, Any]],
+    readings: Iterator[Reading],
     rank_model: RankModel,
     stream: _Stream,
     horizons: Sequence[float],
 ) -> FloatArray:
     """Shape (fields, horizons); NaN where there was no figure, or not half of the audio."""
-    wanted = list(FIELDS)
     one = rank_model.features[0] if len(rank_model.features) == 1 else None
-    wanted[FIELDS.index("rank_bits")] = f"{one}.rank_bits" if one else ""
-    rows = [
-        [r["seconds"], *(figure(name, r) if name else None for name in wanted)] for r in readings
-    ]
+
+    def of(reading: Reading, field: str) -> float | None:
+        thing: Any = reading if field != "rank_bits" else one and reading.features[one]
+        value: float | None = getattr(thing, field) if thing else None
+        return value
+
+    rows = [[each.seconds, *(of(each, field) for field in FIELDS)] for each in readings]
     table = np.array(rows, dtype=np.float64)
     made = np.full((len(FIELDS), len(horizons)), np.nan)
     for h, horizon in enumerate(horizons):

@@ -31,7 +31,7 @@ from monitor.maths.likelihood_ratios import (
 )
 from monitor.maths.posterior_fit import Anchor, information
 from monitor.maths.rank_models import LOSSES, fit, fit_many, mean_bits_of, pmf_of
-from monitor.maths.ranks import rank_histogram, rank_histograms
+from monitor.maths.ranks import all_rank_bounds, rank_histogram, rank_histograms
 from monitor.maths.reliability import reliability
 from monitor.maths.statistics import limits, weighted_quantile
 from monitor.training.cells import Cell, CellComparisons
@@ -135,10 +135,11 @@ def held_out_nats(
     kept = (fold != np.arange(fold.max() + 1)[:, None]).astype(float)
     lowest = logit.smallest_floor(voices.size - 1)
     losses = np.empty((voices.size, len(worths)))
+    starts = logit.Starts(trials)
     for i, worth in enumerate(worths):
         told = replace(known, worth=worth)
         anchor = told.anchor(trials, heard).rank_model
-        found = logit.fit(trials, cost, anchor)
+        found = logit.fit(trials, cost, anchor, starts)
         weights, floors = logit.fit_replicates(trials, found.weights, kept, cost, lowest, anchor)
         bits = logit.held_out_bits(trials, weights[fold], floors[fold])
         evidence = np.einsum("f,nfj->nj", found.weights, trials.behind)
@@ -493,10 +494,13 @@ def fit_cell(
     anchor = known.anchor(trials, heard) if known is not None else None
     posterior = logit.fit(trials, prior, anchor)
     drawn = _never_empty(speaker_weights[:, voices])
+    around = logit.Around(trials, posterior.weights)
     replicate_weights, replicate_floor = logit.fit_replicates(
-        trials, posterior.weights, drawn, prior, anchor=anchor
+        trials, posterior.weights, drawn, prior, anchor=anchor, around=around
     )
-    held_weights, held_floor = logit.held_out(trials, posterior.weights, voices.size, prior, anchor)
+    held_weights, held_floor = logit.held_out(
+        trials, posterior.weights, voices.size, prior, anchor, around
+    )
     held = trials.posterior(held_weights[place], held_floor[place])
     held_bits = logit.held_out_bits(trials, held_weights, held_floor)
     diagram = reliability(held, cell.own, 1.0 / np.bincount(place)[place])
@@ -592,12 +596,10 @@ def _null_band(
     count = int(np.clip(100_000_000 // max(trials * n, 1), 20, PERMUTATIONS))
     histograms = np.empty((count, n))
     rows = np.arange(trials)
+    better, tied = all_rank_bounds(evidence)
     for i in range(count):
         wrong = generator.permutation(n)[own]
-        score = evidence[rows, wrong][:, None]
-        better = (evidence > score).sum(axis=1)
-        tied = (evidence == score).sum(axis=1)
-        histograms[i] = rank_histogram(better, tied, n)
+        histograms[i] = rank_histogram(better[rows, wrong], tied[rows, wrong], n)
     told = histograms if known is None else known.mixed(histograms, np.unique(own).size)
     model = mean_bits_of(*fit_many(told), n)
     raw = np.array([rank_statistics(each, trials=trials).mean_bits for each in histograms])

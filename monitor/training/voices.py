@@ -66,15 +66,15 @@ class SessionFrames:
         start %= max(self.length, 1)
         end = start + length
         most = length // self.span if self.span else self.units.size
-        chosen = self._frames(start, min(end, self.length))
+        heard = self._heard(start, min(end, self.length))
         if end > self.length:
-            chosen = np.concatenate([chosen, self._frames(0, end - self.length)])
-        return self.spec.kind.total(self.values[chosen[:most]], self.spec.size)
+            heard = np.concatenate([heard, self._heard(0, end - self.length)])
+        return self.spec.kind.total(heard[:most], self.spec.size)
 
-    def _frames(self, start: int, end: int) -> IntArray:
+    def _heard(self, start: int, end: int) -> AnyArray:
         low, high = np.searchsorted(self.units, (start, end))
-        chosen = np.arange(low, high)
-        return chosen if self.begins is None else chosen[self.begins[low:high] >= start]
+        values = self.values[low:high]
+        return values if self.begins is None else values[self.begins[low:high] >= start]
 
 
 # ------------------------------------------------------------------------------------------ voices
