@@ -23,8 +23,8 @@ __all__ = ["cli", "main"]
 
 COMMANDS = (
     *("demo", "listen", "replay", "enroll", "calibrate", "hear", "score", "evaluate"),
-    *("forget", "experiment", "plot", "serve", "view", "export", "protect", "attack", "ledger"),
-    *("devices", "doctor", "completion"),
+    *("forget", "experiment", "plot", "serve", "view", "export", "protect", "scrub", "attack"),
+    *("ledger", "devices", "doctor", "completion"),
 )
 
 
@@ -77,6 +77,7 @@ def cli(context: click.Context, config: str | None, trust_config: bool) -> None:
     monitor evaluate scores.npy         every metric of the papers on scores of your own
     monitor experiment PEOPLE -o DIR    tables and figures of a corpus, as a short paper
     monitor protect talk.flac -o OUT    write it anew, the voice harder to recognise
+    monitor scrub talk.flac --budget 6  keep as much of it as a budget of bits allows
     monitor attack PEOPLE -o DIR        test an anonymiser: what attackers still learn
 
     Exit status: 0 fine, 1 failed, 2 wrong usage, 3 an alert was raised, 4 something was incomplete

@@ -1,0 +1,56 @@
+"""`monitor scrub`: the figure that it claims is what `monitor replay` prints of its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import soundfile
+
+READER = "2035"
+
+
+@pytest.mark.slow
+def test_a_replay_of_the_file_says_what_was_claimed(run, shared: Path, tmp_path: Path):
+    samples, rate = soundfile.read(
+        shared / "speech" / "dev-clean" / READER / "152373.opus", stop=480_000
+    )
+    talk, out = tmp_path / "talk.flac", tmp_path / "out.wav"
+    soundfile.write(talk, samples[: 10 * rate], rate)
+    before = talk.read_bytes()
+    picture, labels = tmp_path / "out.png", tmp_path / "out.txt"
+    asked = ("scrub", talk, "--budget", 6, "-w", READER, "--features", "phones,voice")
+    found = run(*asked, "-o", out, "--tries", 2, "--plot", picture, "--labels", labels)
+    assert found.code == 0, found.err
+    assert talk.read_bytes() == before
+    assert picture.stat().st_size > 10_000
+    rows = [line.split("\t") for line in labels.read_text().splitlines()]
+    assert {row[2] for row in rows} == {"kept", "cut"}
+    heard = run("replay", out, "-w", READER, "--features", "phones,voice")
+    peak = max(record["bits"] for record in heard.readings)
+    assert 0 < peak <= 6
+    joint = next(line for line in found.out.splitlines() if line.startswith("phones+voice"))
+    assert f"{peak:.1f} bits at" in joint
+    again = run(*asked, "-o", out)
+    assert (again.code, "exists; name another file" in again.err) == (2, True)
+    itself = run(*asked, "-o", talk, "--replace")
+    assert (itself.code, talk.read_bytes()) == (2, before)
+    never = run(*asked, "-o", tmp_path / "never.wav", "--anonymiser", "mcadams:0.99")
+    assert (never.code, (tmp_path / "never.wav").exists()) == (1, False)
+    assert "cannot be done with mcadams:0.99" in never.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--silence", "--anonymiser", "usc"), "give one"),
+        (("--seed", 1), "--seed goes with --anonymiser METHOD"),
+        (("--protected-population", "x.npz"), "goes with --anonymiser METHOD"),
+        (("--anonymiser", "usc", "--anonymiser-command", "cat"), "give either"),
+    ],
+)
+def test_options_that_do_not_go_together(run, tmp_path, options, said):
+    asked = ("scrub", "talk.flac", "--budget", 6, "-w", "me", "-o", tmp_path / "out.wav")
+    found = run(*asked, *options)
+    assert found.code == 2
+    assert said in found.err
