@@ -52,7 +52,7 @@ _SINGLES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class CutStretch:
     """A part of a recording from one pause to another.
 
     Attributes:
@@ -67,7 +67,7 @@ class Stretch:
     kept: bool = True
 
 
-def stretches_of(speech: BoolArray) -> list[Stretch]:
+def stretches_of(speech: BoolArray) -> list[CutStretch]:
     """Divide a recording in the middle of its pauses.
 
     Stretches of less than 0.6 s of speech are joined with what follows, and those of more than
@@ -93,11 +93,11 @@ def stretches_of(speech: BoolArray) -> list[Stretch]:
         enough = said(joined[-1], cut) >= _LEAST_SPEECH
         if enough and said(cut, ticks) >= _LEAST_SPEECH:
             joined.append(cut)
-    found: list[Stretch] = []
+    found: list[CutStretch] = []
     for start, end in zip(joined, [*joined[1:], ticks], strict=True):
         places = _divided(speech, start, end, said)
         for a, b in pairwise(places):
-            found.append(Stretch(a / TICKS_PER_SECOND, b / TICKS_PER_SECOND, said(a, b)))
+            found.append(CutStretch(a / TICKS_PER_SECOND, b / TICKS_PER_SECOND, said(a, b)))
     return found
 
 
@@ -180,7 +180,7 @@ WHOLE, LEFT, CHANGED = "all of it", "what is left as it was", "what was changed"
 
 
 @dataclass(frozen=True, slots=True)
-class Attacker:
+class TriedAttacker:
     """Somebody who was tried.
 
     Attributes:
@@ -224,7 +224,7 @@ class Heard:
         return float(self.seconds[self.bits.argmax()]) if self.bits.size else 0.0
 
 
-class Attackers:
+class TriedAttackers:
     """Everybody who is tried on a recording, by features and by what they have enrolled.
 
     Args:
@@ -264,7 +264,7 @@ class Attackers:
         if not first.front_end.by_ear == first.features:
             raise UsageError("scrub changes sound alone: leave features of words out (--features)")
         self.budget, self.first = budget, first
-        self.monitors: dict[Attacker, Monitor] = {}
+        self.monitors: dict[TriedAttacker, Monitor] = {}
         sets = [first.features, *((name,) for name in first.features if len(first.features) > 1)]
         for templates, people in ((CLEAR, population), (PROTECTED, protected)):
             if people is None:
@@ -284,9 +284,9 @@ class Attackers:
                     continue
                 parts = (WHOLE,) if cut else (WHOLE, LEFT)
                 for part in parts if templates == CLEAR else (WHOLE, CHANGED):
-                    self.monitors[Attacker(part, templates, each)] = made
+                    self.monitors[TriedAttacker(part, templates, each)] = made
 
-    def hear(self, parts: Mapping[str, tuple[FloatArray, int]]) -> dict[Attacker, Heard]:
+    def hear(self, parts: Mapping[str, tuple[FloatArray, int]]) -> dict[TriedAttacker, Heard]:
         """What each of them has of a candidate.
 
         Args:
@@ -343,9 +343,9 @@ class Scrubbed:
     budget: float
     how: str
     headline: str
-    stretches: tuple[Stretch, ...]
-    before: Mapping[Attacker, Heard]
-    after: Mapping[Attacker, Heard]
+    stretches: tuple[CutStretch, ...]
+    before: Mapping[TriedAttacker, Heard]
+    after: Mapping[TriedAttacker, Heard]
     candidates: int
     measured: Measurement
 
@@ -360,7 +360,7 @@ class Scrubbed:
         return sum(each.speech for each in self.stretches)
 
     @staticmethod
-    def strongest(heard: Mapping[Attacker, Heard]) -> tuple[Attacker, Heard]:
+    def strongest(heard: Mapping[TriedAttacker, Heard]) -> tuple[TriedAttacker, Heard]:
         """Who had most, and what that was."""
         return max(heard.items(), key=lambda item: item[1].peak)
 
@@ -450,7 +450,9 @@ class Scrubbed:
         )  # fmt: skip
 
 
-def _strongest_by_then(heard: Mapping[Attacker, Heard], part: str) -> tuple[FloatArray, FloatArray]:
+def _strongest_by_then(
+    heard: Mapping[TriedAttacker, Heard], part: str
+) -> tuple[FloatArray, FloatArray]:
     """The most bits of any attacker at each reading of a part, (k,) and (k,)."""
     some = [each for who, each in heard.items() if who.hears == part and each.bits.size]
     seconds = np.unique(np.concatenate([each.seconds for each in some]))
@@ -468,10 +470,12 @@ class _Work:
     samples: FloatArray
     other: FloatArray | None
     rate: int
-    stretches: list[Stretch]
-    attackers: Attackers
+    stretches: list[CutStretch]
+    attackers: TriedAttackers
     form: tuple[str, str]
-    known: dict[tuple[frozenset[int], str], dict[Attacker, Heard]] = field(default_factory=dict)
+    known: dict[tuple[frozenset[int], str], dict[TriedAttacker, Heard]] = field(
+        default_factory=dict
+    )
 
     def sound(self, kept: frozenset[int]) -> FloatArray:
         """What would be published, as a file gives it back, shape (n, channels)."""
@@ -495,7 +499,7 @@ class _Work:
         some = dict.fromkeys(who.hears for who in self.attackers.monitors)
         return tuple(sorted(some, key=(LEFT, WHOLE, CHANGED).index))
 
-    def hear(self, kept: frozenset[int], part: str) -> dict[Attacker, Heard]:
+    def hear(self, kept: frozenset[int], part: str) -> dict[TriedAttacker, Heard]:
         """What the attackers who hear this part of a candidate have; it is heard once."""
         if (kept, part) not in self.known:
             if part == WHOLE:
@@ -509,7 +513,7 @@ class _Work:
             self.known[kept, part] = self.attackers.hear({part: (sound, self.rate)})
         return self.known[kept, part]
 
-    def all(self, kept: frozenset[int]) -> dict[Attacker, Heard]:
+    def all(self, kept: frozenset[int]) -> dict[TriedAttacker, Heard]:
         """What all attackers have."""
         return {who: heard for part in self.parts for who, heard in self.hear(kept, part).items()}
 
@@ -600,7 +604,7 @@ def scrub(
         raise UsageError("templates of protected speech go with an anonymiser")
     source = File(recording)
     cut = anonymiser is None and not silence
-    attackers = Attackers(
+    attackers = TriedAttackers(
         source, population, watch, budget, features=features, protected=protected, cut=cut,
         setup=setup,
     )  # fmt: skip
@@ -679,7 +683,9 @@ def _bits(heard: Heard) -> str:
     return f"{'at least ' if heard.short else ''}{heard.bits.max(initial=0.0):.1f} bits"
 
 
-def _check_support(attackers: Attackers, before: Mapping[Attacker, Heard], watch: str) -> None:
+def _check_support(
+    attackers: TriedAttackers, before: Mapping[TriedAttacker, Heard], watch: str
+) -> None:
     budget = attackers.budget
     if not any(len(each.bits) for each in before.values()):
         raise UsageError(f"no figure of {watch} can be given of this recording; see monitor replay")
