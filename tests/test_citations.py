@@ -63,7 +63,7 @@ def test_the_program_cites_sections_and_not_the_page():
 
 
 def test_the_sections_keep_their_numbers():
-    assert [str(number) for number in range(1, 15)] == METHOD
+    assert [str(number) for number in range(1, 16)] == METHOD
 
 
 def test_the_finders_can_find():

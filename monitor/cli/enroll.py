@@ -58,9 +58,13 @@ def in_words(
     from monitor.training.calibrating import FEWEST_SPEAKERS
 
     for name, more in zip(new.names, new.template_seconds.tolist(), strict=True):
-        total = float(population.template_seconds[population.index(name)])
+        place = population.index(name)
+        total, sessions = population.template_seconds[place], population.speakers[place].sessions
         if total > more:
-            yield f"{name}: {more:g} s of speech more, {total:g} s in all"
+            yield (
+                f"{name}: {more:g} s of speech more, {total:g} s in all, in "
+                f"{plural(len(sessions), 'session')} with a template each"
+            )
     have = new.template_seconds
     length = (
         f"{have.min():g} s" if have.min() == have.max() else f"{have.min():g} to {have.max():g} s"
@@ -334,7 +338,7 @@ class EnrollOptions:
     add: bool = option(
         "--add",
         "Add these speakers to the population in -o; of one who is there, this is a further "
-        "session.",
+        "session, with a template of its own.",
     )
     base: str | None = option(
         "--base FILE|reference",
@@ -364,7 +368,10 @@ def command(asked: EnrollOptions) -> int:
     \b
     monitor enroll me/ --speaker me --base reference -o me.npz         a folder, or recordings
     monitor enroll --microphone --speaker me --base reference -o me.npz
-    monitor enroll --microphone --speaker me --add -o me.npz           another day: a session more
+    monitor enroll --microphone --speaker me --add -o me.npz           another day, or by telephone
+
+    Sessions that are added stay apart, with a template each: whichever is most like the voice that
+    is heard counts most.
 
     Several people:
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.types import AnyArray, FloatArray
+from monitor.types import AnyArray, FloatArray, IntArray
 
 PSEUDO_COUNT = 0.5
 """a of docs/method.md section 2: what is added to every bin of a template."""
@@ -48,6 +48,58 @@ class Similarity:
         if self.additive and len(totals) > 1:
             return self.score(prepared, totals)
         return np.stack([self.score(prepared, total) for total in totals])
+
+
+class SessionMixture:
+    """Several templates of a person, one a session: what they say together.
+
+    The likelihood of a mixture in which every session is as likely: the mean of the likelihoods of
+    the sessions. So a ratio whose mean over other people is at most 1 for each session has that
+    mean over all of them, and is at most log2 K bits below that of the best of K.
+
+    Args:
+        people: N; rows 0 to N - 1 are their first templates.
+        owner: shape (K,): whose template each further row is.
+
+    Attributes:
+        rows: N + K.
+
+    Example:
+        >>> both = SessionMixture(2, np.array([0]))
+        >>> values, place = both.mixed(np.log([[1.0, 4.0, 3.0]]))
+        >>> np.exp(values).round(6).tolist(), place.tolist()
+        ([[2.0, 4.0]], [[2, 1]])
+    """
+
+    def __init__(self, people: int, owner: AnyArray) -> None:
+        self.people, self.rows = people, people + len(owner)
+        self._some, count = np.unique(owner, return_counts=True)
+        self._index = np.repeat(self._some[:, None], 1 + count.max(initial=0), axis=1)
+        self._there = np.arange(self._index.shape[1]) <= count[:, None]
+        self._index[:, 1:][self._there[:, 1:]] = people + np.argsort(owner, kind="stable")
+
+    def mixed(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Of log likelihoods of every row, (R, N + K), those of everybody, (R, N).
+
+        And which row of each says most, (R, N).
+        """
+        made = values[:, : self.people].copy()
+        place = np.tile(np.arange(self.people), (len(values), 1))
+        each = np.where(self._there, values[:, self._index], -np.inf)
+        best = each.argmax(axis=2)
+        place[:, self._some] = np.take_along_axis(
+            np.broadcast_to(self._index, each.shape), best[..., None], axis=2
+        )[..., 0]
+        most = each.max(axis=2)
+        with np.errstate(invalid="ignore"):
+            share = np.exp(each - most[..., None]).sum(axis=2) / self._there.sum(axis=1)
+        made[:, self._some] = np.where(np.isfinite(most), most + np.log(share), most)
+        return made, place
+
+    @staticmethod
+    def taken(rows: FloatArray, place: IntArray) -> FloatArray:
+        """Of rows (R, F, N + K) those at (R, N) places: (R, F, N)."""
+        return np.take_along_axis(rows, place[:, None], axis=2)
 
 
 def _smoothed(templates: AnyArray) -> FloatArray:

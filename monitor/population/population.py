@@ -18,7 +18,7 @@ import numpy as np
 from monitor.errors import StoreError, UsageError
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.condition import Condition, in_common
-from monitor.maths.scores import Similarity
+from monitor.maths.scores import SessionMixture, Similarity
 from monitor.phrases import plural
 from monitor.population.cohort import (
     COHORT,
@@ -35,7 +35,7 @@ from monitor.population.rank_model import (
     check_templates,
     spec_from,
 )
-from monitor.population.store import read_store, write_store
+from monitor.population.store import SCHEMA, read_store, write_store
 from monitor.safe_text import printable
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -154,17 +154,13 @@ def sound_of(condition: Condition, seconds: float) -> AnyArray:
     return np.array([seconds, *figures], "<f4")
 
 
-def _both_sounds(mine: AnyArray, later: AnyArray) -> AnyArray:
-    """The mean, of what both sessions know by their seconds."""
-    if not len(mine) or not len(later):
-        return later if len(later) else mine
-    both = np.stack([mine, later])
-    weights = np.where(np.isnan(both), 0.0, both[:, :1])
-    sums = (weights * np.nan_to_num(both)).sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        made = sums / weights.sum(axis=0)
-    made[0] = both[:, 0].sum()
-    return np.asarray(made, "<f4")
+def _one_after_the_other(mine: AnyArray, later: AnyArray) -> AnyArray:
+    return np.concatenate([mine, later])
+
+
+def _condition(sound: AnyArray) -> Condition:
+    figures = (None if np.isnan(each) else float(each) for each in sound[1:])
+    return Condition.of(dict(zip(_SOUND, figures, strict=True))) or Condition()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +170,9 @@ class Speaker:
     Attributes:
         name: unique among those enrolled.
         sources: the recordings.
-        sound: as `sound_of` makes it; empty where nobody knows.
+        sound: as `sound_of` makes it, of one session after the other; empty where nobody knows.
+        sessions: how many slices each session has that was enrolled apart, in order; empty for one
+            session, of all slices.
     """
 
     name: str
@@ -182,16 +180,34 @@ class Speaker:
     sound: AnyArray = field(
         default_factory=lambda: np.zeros(0, "<f4"),
         compare=False,
-        metadata=stored_as("<f4") | merged_by(_both_sounds),
+        metadata=stored_as("<f4") | merged_by(_one_after_the_other),
     )
+    sessions: tuple[int, ...] = field(default=(), metadata=merged_by(add))
 
     @property
     def condition(self) -> Condition | None:
-        """What the speech of the template sounds like; None where nobody knows."""
-        if len(self.sound) != 1 + len(_SOUND):
-            return None
-        figures = (None if np.isnan(each) else float(each) for each in self.sound[1:])
-        return Condition.of(dict(zip(_SOUND, figures, strict=True)))
+        """What the speech of all sessions sounds like, their mean; None where nobody knows."""
+        each = self._sounds.astype(float)
+        if len(each) < 2:
+            return _condition(each[0]) if len(each) else None
+        weights = np.where(np.isnan(each), 0.0, each[:, :1])
+        sums, total = (weights * np.nan_to_num(each)).sum(axis=0), weights.sum(axis=0)
+        made = np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0)
+        return _condition(made)
+
+    @property
+    def conditions(self) -> tuple[Condition | None, ...]:
+        """What each session sounds like."""
+        each, count = self._sounds, max(len(self.sessions), 1)
+        if len(each) != count:  # of some nobody knows
+            return (self.condition,) * count
+        return tuple(map(_condition, each))
+
+    @property
+    def _sounds(self) -> AnyArray:
+        """Shape (sessions, figures)."""
+        width = 1 + len(_SOUND)
+        return self.sound[: len(self.sound) // width * width].reshape(-1, width)
 
 
 def nearest_spelling(name: str, known: Iterable[str]) -> str:
@@ -224,6 +240,9 @@ def pack_people(people: Sequence[Speaker]) -> tuple[list[dict[str, Any]], dict[s
     An array of each is kept as one for all, with how many rows are whose.
     """
     entries = [_plain(each) | {"sources": list(map(_plain, each.sources))} for each in people]
+    for entry in entries:
+        if not entry["sessions"]:  # earlier versions do not know it
+            del entry["sessions"]
     arrays: dict[str, AnyArray] = {}
     notes = [note for each in people for note in each.sources]
     for place, ones in ((_OF_SPEAKERS, people), (_OF_SOURCES, notes)):
@@ -257,13 +276,22 @@ def unpack_people(
         for note, more in zip(notes, of_notes, strict=True)
     )
     people = [
-        speaker(**{**entry, "sources": tuple(next(made) for _ in entry["sources"])}, **more)
+        speaker(
+            **{
+                **entry,
+                "sources": tuple(next(made) for _ in entry["sources"]),
+                "sessions": tuple(entry.get("sessions", ())),
+            },
+            **more,
+        )
         for entry, more in zip(entries, of_people, strict=True)
     ]
     for each in people:
         try:
             _ = each.condition
-            sane = not len(each.sound) or 0 <= float(each.sound[0]) < np.inf
+            known = each._sounds
+            sane = known.size == len(each.sound) and bool((known[:, 0] >= 0).all())
+            sane = sane and bool(np.isfinite(known[:, 0]).all())
         except ValueError:
             sane = False
         if not sane:
@@ -374,6 +402,12 @@ class Population:
             or slices != {int(self.offsets[-1])}
         ):
             raise StoreError("templates and speakers do not belong together")
+        for speaker, count in zip(self.speakers, np.diff(self.offsets).tolist(), strict=True):
+            sound = all(type(each) is int and each > 0 for each in speaker.sessions)
+            if speaker.sessions and not (sound and sum(speaker.sessions) == count):
+                raise StoreError(
+                    f"the sessions of {speaker.name!a:.40} are not those of its slices"
+                )
         for name, templates in self.features.items():
             if templates.slices.ndim != 2 or templates.slices.shape[1] != templates.spec.size:
                 raise StoreError(
@@ -435,6 +469,12 @@ class Population:
         if name is not None:
             return self.speakers[self.index(name)].condition
         return in_common([speaker.condition for speaker in self.speakers])
+
+    def conditions(self, name: str | None = None) -> tuple[Condition | None, ...]:
+        """What each session of somebody sounds like; of nobody, what most templates do."""
+        if name is None:
+            return (self.condition(),)
+        return self.speakers[self.index(name)].conditions
 
     @property
     def template_seconds(self) -> AnyArray:
@@ -507,6 +547,36 @@ class Population:
         made = (similarity.prepare(b if by_slice else b.sum(axis=1)) for b in blocks)
         return np.asarray(_joined(made, scoring))
 
+    def sessions_apart(self, scoring: Scoring) -> SessionMixture | None:
+        """Whose the templates of `prepared_apart` are; None where nobody has any."""
+        owner = [place for place, _ in self._apart(scoring)]
+        people = int(scoring.members.sum())
+        return SessionMixture(people, np.array(owner, np.int64)) if owner else None
+
+    def prepared_apart(self, feature: str, scoring: Scoring, similarity: Similarity) -> FloatArray:
+        """As `prepared`, of the further sessions of the members: shape (K, M) or (K, S, M).
+
+        The template of a session is as long as all others; where the session is shorter, speech of
+        the speaker's other sessions is added to it, the first one's first.
+        """
+        slices, kind = self.features[feature].slices, self.features[feature].spec.kind
+        each = np.stack([slices[places].astype(kind.wide) for _, places in self._apart(scoring)])
+        return np.asarray(similarity.prepare(each if similarity.by_slice else each.sum(axis=1)))
+
+    def _apart(self, scoring: Scoring) -> Iterator[tuple[int, IntArray]]:
+        """Of each further session of a member: the member's place, and the slices."""
+        size = round(scoring.seconds / SLICE_SECONDS)
+        for place, index in enumerate(np.flatnonzero(scoring.members).tolist()):
+            counts = self.speakers[index].sessions
+            every = np.arange(self.offsets[index], self.offsets[index + 1])
+            begin = 0
+            for number, count in enumerate(counts):
+                own = every[begin : begin + count]
+                begin += count
+                if number:
+                    rest = np.setdiff1d(every, own)
+                    yield place, np.concatenate([own, rest])[:size]
+
     def _blocks(self, feature: str, scoring: Scoring) -> Iterator[AnyArray]:
         """Slices of some members after the other, shape (some, S, M); wide, so that they add up."""
         slices, kind = self.features[feature].slices, self.features[feature].spec.kind
@@ -560,8 +630,8 @@ class Population:
     def extended(self, other: Population) -> Population:
         """This population with further speech of speakers who are there, and further speakers.
 
-        Slices and sources of a further session stand behind those that are there. Rank models stay;
-        of further speakers they are mismatched.
+        Slices and sources of a further session stand behind those that are there, and the session
+        is kept apart (`sessions_apart`). Rank models stay; of further speakers they are mismatched.
 
         Raises:
             UsageError: some of the audio is enrolled already, or the features do not match.
@@ -572,9 +642,18 @@ class Population:
                     f"{note.label} is enrolled already, as {whose[0]}: give other recordings"
                 )
         people = {each.name: each for each in self.speakers}
-        for each in other.speakers:
+        for each, count in zip(other.speakers, np.diff(other.offsets).tolist(), strict=True):
             known = people.get(each.name)
-            people[each.name] = each if known is None else extended(known, each)
+            if known is None:
+                people[each.name] = each
+                continue
+            there = int(np.diff(self.offsets)[self.index(each.name)])
+            people[each.name] = extended(
+                *(
+                    replace(one, sessions=one.sessions or (size,) * (size > 0))
+                    for one, size in ((known, there), (each, count))
+                )
+            )
         place = {name: i for i, name in enumerate(people)}
         counts = np.concatenate([np.diff(self.offsets), np.diff(other.offsets)])
         owner = np.repeat([place[name] for name in (*self.names, *other.names)], counts)
@@ -710,7 +789,8 @@ class Population:
         if self.cohort is not None:
             header["cohort"], more = pack_cohort(self.cohort)
             arrays |= more
-        write_store(Path(path), "population", header, arrays)
+        several = any(speaker.sessions for speaker in self.speakers)
+        write_store(Path(path), "population", header, arrays, schema=SCHEMA if several else 1)
 
     @classmethod
     def load(cls, path: Path | str) -> Self:

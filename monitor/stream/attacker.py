@@ -35,7 +35,7 @@ from monitor.maths.posterior import (
     weighted_evidence,
 )
 from monitor.maths.ranks import rank_now
-from monitor.maths.scores import Similarity
+from monitor.maths.scores import SessionMixture, Similarity
 from monitor.maths.sketch import AnySketch
 from monitor.maths.statistics import limits, limits_of_each
 from monitor.population.cohort import CohortScoring, normalised
@@ -270,6 +270,11 @@ class _Effect(NamedTuple):
     slope: FloatArray
     support: FloatArray
 
+    def taken(self, place: IntArray) -> _Effect:
+        """Of the templates at (R, N) places."""
+        shift, support = (np.take_along_axis(x, place, axis=1) for x in (self.shift, self.support))
+        return _Effect(shift, SessionMixture.taken(self.slope, place), support)
+
 
 def _told_by_a(point: EvidencePoint) -> FloatArray:
     """Bits of the intercept that a shift is a share of, shape (R,)."""
@@ -296,8 +301,11 @@ class Ratios:
             name: CohortScoring(cohort, name, scorer)
             for name, scorer in population.scorers(rank_model).items()
         }
-        sounds = [population.speakers[i].condition for i in np.flatnonzero(scoring.members)]
-        self._sounds = np.stack([degradation(each) for each in sounds])
+        self._mixture = population.sessions_apart(scoring)
+        each = [population.speakers[i].conditions for i in np.flatnonzero(scoring.members)]
+        sounds = [own[0] for own in each] + [one for own in each for one in own[1:]]
+        self._sounds = np.stack([degradation(sound) for sound in sounds])
+        self._people = len(each)
         self._latest: tuple[Condition | None, _Effect | None] = (None, None)
 
     def at(
@@ -309,11 +317,21 @@ class Ratios:
     ) -> RatioBits:
         """What R moments say, by T, (R,), totals, (R, M) each, and raw scores (R, F, N).
 
-        And by what the stream sounds like at each of them, where that is known.
+        And by what the stream sounds like at each of them, where that is known. Of people with
+        several sessions scores of every template, as `SessionMixture` has them.
         """
         point = self.rank_model.at(seconds)
         effect = self._effect(point, conditions)
         full, mean, spread = self._bits(point, totals, scores, effect)
+        less = np.zeros((len(seconds), self._people))
+        if self._mixture is not None:
+            nats, session = self._mixture.mixed(full * np.log(2.0))
+            best_session = np.take_along_axis(full, session, axis=1)
+            full = nats / np.log(2.0)
+            less = full - best_session
+            scores = self._mixture.taken(scores, session)
+            if effect is not None:
+                effect = effect.taken(session)
         raw = levelled(full)
         watched: list[Bits | None] = [None] * len(seconds)
         rows, best = np.arange(len(seconds)), raw.argmax(axis=1)
@@ -332,6 +350,7 @@ class Ratios:
             if effect is not None:
                 own = own * effect.slope[rows, :, place, None]
                 shift = effect.shift[rows, place]
+            shift = shift + less[rows, place]
             watched = self._limits(point, told, own, lowered - shift, most)
         return RatioBits(ratios, watched, most, np.asarray(raw[rows, place] > most), point.area)
 
@@ -398,6 +417,8 @@ class Ratios:
             population.speakers[i].condition for i in np.flatnonzero(scoring.members).tolist()
         ]
         effect = self._effect(point, sounds)
+        if effect is not None and self._mixture is not None:  # by their first templates
+            effect = effect.taken(np.tile(np.arange(self._people), (len(sounds), 1)))
         most = np.repeat(point.support[:, None], len(sounds), axis=1)
         if effect is not None:
             most = np.minimum(most, effect.support)
@@ -530,9 +551,25 @@ class PosteriorModel:
             self._beyond[better, tied] = bits
         return bits
 
-    def weigh(self, seconds: FloatArray, scores: FloatArray, watched: int | None) -> WeighedScores:
-        """Posteriors, local and gain bits: T, shape (R,), raw scores, shape (R, F, N)."""
+    def weigh(
+        self,
+        seconds: FloatArray,
+        scores: FloatArray,
+        watched: int | None,
+        mixture: SessionMixture | None = None,
+    ) -> WeighedScores:
+        """Posteriors, local and gain bits: T, shape (R,), raw scores, shape (R, F, N).
+
+        With a mixture scores of every template: the best one's of each, and beside them, as a
+        feature of weight 1, what the others leave of it.
+        """
         weights, spread = self.rank_model.weighing(seconds)
+        if mixture is not None:
+            rows = weighted_evidence(scores, weights[:, 0])
+            mixed, place = mixture.mixed(rows)
+            left = mixed - np.take_along_axis(rows, place, axis=1)
+            scores = np.concatenate([mixture.taken(scores, place), left[:, None]], axis=1)
+            weights = np.concatenate([weights, np.ones((*weights.shape[:2], 1))], axis=2)
         posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread[:, 0])
         local, drawn = replicate_bits(scores, weights, spread[:, 1:], watched)
         gain = _with_limits(confidence_bits(posterior), drawn)
@@ -755,6 +792,7 @@ class Attacker:
         self._single: dict[str, PosteriorModel] = {}
         self._similarity: dict[str, Similarity] = {}
         self._templates: dict[str, FloatArray] = {}
+        self._mixture = population.sessions_apart(self.scoring)
         for name, scorer in population.scorers(rank_model).items():
             own = self.joint
             if len(self.features) > 1:
@@ -770,6 +808,9 @@ class Attacker:
             self._single[name] = own
             self._similarity[name] = scorer
             self._templates[name] = population.prepared(name, self.scoring, scorer)
+            if self._mixture is not None:
+                further = population.prepared_apart(name, self.scoring, scorer)
+                self._templates[name] = np.concatenate([self._templates[name], further])
         self._judgements = {frozenset([name]): own for name, own in self._single.items()}
         self._judgements[frozenset(self.features)] = self.joint
         for other in rank_models:
@@ -889,8 +930,9 @@ class Attacker:
         speech_seconds: FloatArray,
         sounds: Sequence[Condition | None],
     ) -> list[Assessment]:
-        moments = speech_seconds.size
-        scores = np.empty((moments, len(self.features), self.speakers))
+        moments, mixture = speech_seconds.size, self._mixture
+        rows = self.speakers if mixture is None else mixture.rows
+        scores = np.empty((moments, len(self.features), rows))
         readings: list[dict[str, FeatureReading]] = [{} for _ in range(moments)]
         alone: WeighedScores | None = None
         for f, name in enumerate(self.features):
@@ -908,7 +950,7 @@ class Attacker:
             seconds, mine = speech_seconds[some], scores[np.ix_(some, axis)]
             weighed = alone
             if weighed is None or len(self.features) > 1:
-                weighed = posterior_model.weigh(seconds, mine, self._watched)
+                weighed = posterior_model.weigh(seconds, mine, self._watched, mixture)
             behind = frames[np.ix_(some, axis)]
             found = None
             if posterior_model.ratios is not None and behind.all():
@@ -919,6 +961,10 @@ class Attacker:
                     seconds, totals, mine[:, own], [sounds[i] for i in some.tolist()]
                 )
             if found is None:
+                if mixture is not None:
+                    weights, _ = posterior_model.rank_model.weighing(seconds)
+                    _, place = mixture.mixed(weighted_evidence(mine, weights[:, 0]))
+                    mine = mixture.taken(mine, place)
                 odds = posterior_model.enrolled(seconds, mine, behind, weighed.posterior)
                 odds = _from_even(odds, self.enrolled_prior)
                 areas = posterior_model.impostor_area(seconds)
@@ -1029,10 +1075,14 @@ class Attacker:
             return None
         posterior_model, scores = self._single[name], scores[some]
         seconds = speech_seconds[some].tolist()
-        weighed = posterior_model.weigh(speech_seconds[some], scores, self._watched)
+        weighed = posterior_model.weigh(speech_seconds[some], scores, self._watched, self._mixture)
         ranks: list[tuple[float | None, Bits | None]] = [(None, None)] * some.size
         if self._watched is not None:
-            better, tied = rank_now(scores[:, 0], self._watched)
+            ranked = scores[:, 0]
+            if self._mixture is not None:  # each by their best session
+                _, place = self._mixture.mixed(ranked)
+                ranked = np.take_along_axis(ranked, place, axis=1)
+            better, tied = rank_now(ranked, self._watched)
             ranks = [
                 (b + (t + 1) / 2, posterior_model.rank_bits(at, self.speakers, b, t))
                 for at, b, t in zip(seconds, better.tolist(), tied.tolist(), strict=True)
@@ -1060,15 +1110,21 @@ class Attacker:
             weighs them at T, by which the posterior ranks. Each of shape (R, N).
         """
         found = {name: self._scores(name, totals[name]) for name in self.features}
+        every = np.stack([found[name] for name in self.features], axis=1)
+        if self._mixture is not None:
+            found = {
+                name: np.take_along_axis(each, self._mixture.mixed(each)[1], axis=1)
+                for name, each in found.items()
+            }
         if len(self.features) == 1:
             return found
-        every = np.stack([found[name] for name in self.features], axis=1)
         heard = np.stack([totals[name].any(axis=1) for name in self.features], axis=1)
         joint = np.zeros((speech_seconds.size, self.speakers))
         for posterior_model, some in self._by_posterior_model(heard):
             axis = np.array([self.features.index(name) for name in posterior_model.features])
             weights, _ = posterior_model.rank_model.weighing(speech_seconds[some])
-            joint[some] = weighted_evidence(every[np.ix_(some, axis)], weights[:, 0])
+            told = weighted_evidence(every[np.ix_(some, axis)], weights[:, 0])
+            joint[some] = told if self._mixture is None else self._mixture.mixed(told)[0]
         return {**found, "joint": joint}
 
     def expected_alone(self, feature: str | None, speech_seconds: float) -> float:
@@ -1101,7 +1157,8 @@ class Attacker:
 
         Tied candidates share their ranks' mean; the floor e of the live rank model is mixed in.
         """
-        scores = self._similarity[feature].score(self._templates[feature], sketch.total)
+        templates = self._templates[feature][: self.speakers]  # the first of everybody
+        scores = self._similarity[feature].score(templates, sketch.total)
         point = self._single[feature].rank_model.at(speech_seconds)
         pmf = point.pmf(self.speakers, slice(0, 1), floor=True)[0]
         _, place, counts = np.unique(-scores, return_inverse=True, return_counts=True)

@@ -37,7 +37,7 @@ class StreamConditions:
     """What the sound of a stream is like, second by second, compared with the templates'.
 
     Args:
-        templates: what they sound like; None where nobody knows.
+        templates: what they sound like, or each of several sessions; None where nobody knows.
         matching: what templates that sound so would say on average, bits, as far as it is known.
 
     Attributes:
@@ -47,10 +47,11 @@ class StreamConditions:
 
     def __init__(
         self,
-        templates: Condition | None,
+        templates: Sequence[Condition | None],
         matching: Callable[[Condition], float | None] = lambda _: None,
     ) -> None:
-        self.templates, self._matching = templates, matching
+        self._sessions, self._matching = [each for each in templates if each is not None], matching
+        self.templates = self._sessions[0] if self._sessions else None
         self.now: Condition | None = None
         self.differs: tuple[str, ...] = ()
         self._waiting: list[tuple[int, AnyArray]] = []
@@ -105,7 +106,11 @@ class StreamConditions:
     def _estimate(self) -> Iterator[Notice]:
         known = self._estimates.pop(self._seconds, None)
         self.now = condition_of(self._total) if known is None else known
-        unlike = () if self.templates is None else mismatch(self.now, self.templates)
+        unlike: tuple[str, ...] = ()
+        if self._sessions:  # the one that sounds most like the stream counts most
+            each = [mismatch(self.now, session) for session in self._sessions]
+            place = min(range(len(each)), key=lambda k: len(each[k]))
+            self.templates, unlike = self._sessions[place], each[place]
         bad = tuple(name for name in poor(self.now) if name not in unlike)
         self._times = {name: self._times.get(name, 0) + 1 for name in (*unlike, *bad)}
         self.differs = tuple(name for name, times in self._times.items() if times >= _TIMES)

@@ -450,7 +450,7 @@ class Monitor:
         # where the evidence begins afresh nothing adds up over recordings
         self.recordings = Recordings(None if self._turns.afresh else partial(unlike, specs))
         self.conditions = StreamConditions(
-            self.population.condition(self.watch), lambda now: self.attacker.matching_bits(now)
+            self.population.conditions(self.watch), lambda now: self.attacker.matching_bits(now)
         )
 
     def _begin_again(self) -> None:

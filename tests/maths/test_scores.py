@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cosine, jensenshannon
 from scipy.stats import wasserstein_distance
 
-from monitor.maths.scores import OF_COUNTS, OF_VECTORS
+from monitor.maths.scores import OF_COUNTS, OF_VECTORS, SessionMixture
 
 SIMILARITIES = OF_COUNTS | OF_VECTORS
 HISTOGRAMS = list(OF_COUNTS)
@@ -164,3 +164,22 @@ def test_max_scoring_is_the_best_of_the_slices():
         largest.score(largest.prepare(one), heard), mean.score(mean.prepare(one[:, 0]), heard)
     )
     assert_array_equal(largest.score(prepared, np.zeros(5)), np.zeros(4))
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=7),
+    st.integers(0, 2**32 - 1),
+)
+def test_several_templates_of_a_person_say_the_mean_of_what_each_says(owner, seed):
+    mixture = SessionMixture(4, np.array(owner))
+    rows = np.random.default_rng(seed).normal(0, 20, (3, mixture.rows))
+    told, place = mixture.mixed(rows)
+    for person in range(4):
+        own = [person, *(4 + k for k, whose in enumerate(owner) if whose == person)]
+        expected = np.log(np.exp(rows[:, own] - 50.0).mean(axis=1)) + 50.0
+        np.testing.assert_allclose(told[:, person], expected, atol=1e-9)
+        assert place[:, person].tolist() == [own[k] for k in rows[:, own].argmax(axis=1)]
+    scores = np.stack([rows, -rows], axis=1)
+    taken = mixture.taken(scores, place)
+    np.testing.assert_array_equal(taken[:, 0], np.take_along_axis(rows, place, axis=1))
+    np.testing.assert_array_equal(taken[:, 1], -taken[:, 0])

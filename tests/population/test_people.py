@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from operator import add
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from monitor.errors import StoreError, UsageError
+from monitor.maths.condition import Condition
 from monitor.population.forgetting import named_in
 from monitor.population.population import (
     Population,
@@ -18,10 +20,12 @@ from monitor.population.population import (
     extended,
     merged_by,
     pack_people,
+    sound_of,
     stored_as,
     unpack_people,
 )
 from monitor.population.rank_model import RankModels
+from monitor.population.store import read_store
 from tests.population.rank_models import population, some_rank_model
 
 
@@ -104,7 +108,7 @@ def later(before: Population, *names: str, seed: int = 5) -> Population:
     """Another day's speech of some people."""
     made = population([10.0] * len(names), seed=seed, prefix="later")
     people = [
-        Speaker(name, tuple(replace(n, hashes=(f"new{name}",)) for n in each.sources))
+        Speaker(name, tuple(replace(n, hashes=(f"new{name}{seed}",)) for n in each.sources))
         for name, each in zip(names, made.speakers, strict=True)
     ]
     return Population(people, made.offsets, made.features)
@@ -128,6 +132,62 @@ def test_further_sessions_stand_behind_those_that_are_there():
     assert made.mismatched  # of the new one the rank model knows nothing
     assert not before.extended(later(before, "s2")).mismatched
     assert not before.mismatched
+
+
+def test_a_further_session_is_a_template_of_its_own_as_long_as_the_others():
+    before = population([20.0, 20.0, 20.0])
+    once = before.extended(later(before, "s1"))
+    made = once.extended(later(once, "s1", "s2", seed=6))
+    assert [each.sessions for each in made.speakers] == [(), (4, 2, 2), (4, 2)]
+    scoring = made.scoring(20.0)
+    mixture = made.sessions_apart(scoring)
+    assert mixture is not None
+    assert (mixture.people, mixture.rows) == (3, 6)
+    similarity = made.specs["f0"].kind.similarity()
+    rows = made.features["f0"].slices.astype(np.int64)
+    # 10 s of its own each, filled up with the first session
+    own = [rows[[8, 9, 4, 5]], rows[[10, 11, 4, 5]], rows[[16, 17, 12, 13]]]
+    assert_array_equal(
+        made.prepared_apart("f0", scoring, similarity),
+        similarity.prepare(np.stack([each.sum(axis=0) for each in own])),
+    )
+    # the templates that were there are the same
+    assert_array_equal(
+        made.prepared("f0", scoring, similarity), before.prepared("f0", scoring, similarity)
+    )
+    assert before.sessions_apart(scoring) is None
+
+
+def test_sessions_are_kept_and_older_versions_are_told(tmp_path):
+    before = population([20.0, 20.0])
+    before.save(tmp_path / "one.npz")
+    made = before.extended(later(before, "s1"))
+    made.save(tmp_path / "two.npz")
+    read = [read_store(tmp_path / f"{name}.npz", "population")[0] for name in ("one", "two")]
+    assert [header["schema"] for header in read] == [1, 2]
+    assert "sessions" not in read[0]["speakers"][0]
+    again = Population.load(tmp_path / "two.npz")
+    assert again.speakers == made.speakers
+    assert Population.load(tmp_path / "one.npz").speakers == before.speakers
+    wrongs: list[Any] = [(4, 3), (4, -1, 3), (6.0,), ("a",), (True, 5)]
+    for wrong in wrongs:
+        with pytest.raises(StoreError, match="are not those of its slices"):
+            Population(
+                [made.speakers[0], replace(made.speakers[1], sessions=wrong)],
+                made.offsets, made.features,
+            )  # fmt: skip
+
+
+def test_each_session_sounds_as_it_did_and_all_of_them_as_their_mean():
+    telephone, studio = Condition(bandwidth_hz=3400.0), Condition(bandwidth_hz=8000.0)
+    before = Speaker("ann", (), sound_of(studio, 30.0), (6,))
+    both = extended(before, Speaker("ann", (), sound_of(telephone, 10.0), (2,)))
+    assert [each and each.bandwidth_hz for each in both.conditions] == [8000.0, 3400.0]
+    assert both.condition is not None
+    assert both.condition.bandwidth_hz == pytest.approx(6850.0)
+    unknown = extended(before, Speaker("ann", (), sessions=(2,)))
+    assert unknown.conditions == (unknown.condition,) * 2
+    assert before.conditions == (before.condition,)
 
 
 def test_audio_that_is_there_is_refused():

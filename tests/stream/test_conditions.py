@@ -183,7 +183,7 @@ def test_a_further_session_counts_by_its_length():
                 ((wide, 30.0), (narrow, 90.0)))  # fmt: skip
     both = extended(one, two)
     assert both.condition == Condition(bandwidth_hz=5000.0, snr_db=40.0)
-    assert both.sound[0] == 120
+    assert both.sound[[0, len(one.sound)]].tolist() == [30.0, 90.0]
     silent = replace(one, sound=np.zeros(0, "<f4"))
     assert extended(one, silent).condition == extended(silent, one).condition == wide
 

@@ -12,8 +12,8 @@ from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.maths.condition import Condition, degradation, unlike
 from monitor.maths.evidence import MISSES, ConditionEffect
 from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates
-from monitor.population.population import Population, sound_of
-from monitor.population.rank_model import RankModels
+from monitor.population.population import Population, Speaker, sound_of
+from monitor.population.rank_model import RankModel, RankModels
 from monitor.stream.attacker import Attacker, Ratios, ratios_lack
 from monitor.stream.monitor import Monitor
 from monitor.stream.notices import rank_model_notices
@@ -55,6 +55,59 @@ def made(watched=2, **rank_model):
         [how.score(how.prepare(whole.templates(f, scoring)), totals[f]) for f in FEATURES], axis=1
     )
     return whole, own, against, Ratios(whole, own, scoring, watched), totals, scores
+
+
+def with_sessions(people: Population, name: str, *others: str) -> Population:
+    """Somebody enrolled again, by the speech of others."""
+    for other in others:
+        more = people.chosen([other])
+        (speaker,) = more.speakers
+        notes = tuple(replace(note, hashes=(f"{other} again",)) for note in speaker.sources)
+        again = Speaker(name, notes, speaker.sound)
+        people = people.extended(Population([again], more.offsets, more.features))
+    return people
+
+
+def models(*joint: RankModel) -> RankModels:
+    """With one of each feature alone."""
+    alone = (some_rank_model((name,), template_lengths=(10.0, 60.0)) for name in FEATURES)
+    return RankModels([*joint, *alone])
+
+
+def test_the_ratio_of_several_sessions_is_the_mean_of_their_ratios():
+    whole, own, _, ratios, totals, scores = made()
+    both = with_sessions(whole, "s2", "s4", "s5")
+    attacker = Attacker(both, FEATURES, "s2", rank_models=models(own))
+    joined = attacker.joint.ratios
+    assert joined is not None
+    rows = np.stack([attacker._scores(f, totals[f]) for f in FEATURES], axis=1)
+    seconds = np.full(5, 20.0)
+    alone = ratios._bits(ratios.rank_model.at(seconds), totals, scores)[0]
+    found = joined.at(seconds, totals, rows).bits
+    mean = np.log2(np.exp2(alone[:, [2, 4, 5]]).mean(axis=1))
+    assert_allclose(found[:, 2] - found[:, 1], mean - alone[:, 1], atol=1e-9)
+    assert_allclose(found[:, 3] - found[:, 1], alone[:, 3] - alone[:, 1], atol=1e-9)
+
+
+@pytest.mark.parametrize("features", [FEATURES, FEATURES[:1]])
+def test_the_same_session_twice_says_what_it_says_once(features):
+    whole, own, _, _, totals, _ = made()
+    again = with_sessions(whole, "s2", "s2")
+    heard = {f: RunningTotals(totals[f], np.full(5, 200), np.full(5, 2.0)) for f in FEATURES}
+    seconds = np.linspace(5.0, 60.0, 5)
+    once, twice = (
+        Attacker(people, features, "s2", rank_models=models(own)).assess_each(heard, seconds)
+        for people in (whole, again)
+    )
+    for one, two in zip(once, twice, strict=True):
+        assert_allclose(two.posterior, one.posterior, atol=1e-9)
+        assert two.local is not None
+        assert one.local is not None
+        assert_allclose(two.local, one.local, atol=1e-5)
+        assert_allclose(two.gain, one.gain, atol=1e-5)
+        assert two.features == one.features
+        if one.told.ratios is not None and two.told.ratios is not None:
+            assert_allclose(two.told.ratios, one.told.ratios, atol=1e-9)
 
 
 def test_by_definition():
