@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import solve_toeplitz
 from scipy.signal import lfilter
 
 from monitor.anonymisers.utterance import checked
@@ -15,20 +14,21 @@ from monitor.types import FloatArray
 
 
 class OverlapAdd:
-    """Frames of 2 x ``hop`` samples every ``hop``, each through a function of its own frame alone.
+    """Frames of 2 x ``hop`` samples every ``hop``, through a function of each frame alone.
 
     Windows are square roots of a periodic Hann window, before the function and after it: their
     products add up to one, and a function that changes nothing gives the samples back.
 
     Args:
         hop: half a frame, in samples.
-        change: from a windowed frame, shape (2 x hop,), to one of the same shape.
+        change: from windowed frames, shape (n, 2 x hop), to as many; a frame must not depend on
+            those beside it.
 
     Attributes:
         latency_samples: by how many what comes out lags behind, at most.
 
     Example:
-        >>> frames = OverlapAdd(4, lambda frame: frame)
+        >>> frames = OverlapAdd(4, lambda each: each)
         >>> heard = [frames.process(np.arange(10.0)), frames.flush()]
         >>> [each.size for each in heard], np.concatenate(heard).round(6).tolist()
         ([4, 6], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0])
@@ -53,23 +53,24 @@ class OverlapAdd:
         self._taken += len(samples)
         whole = heard.size // self._hop
         self._rest = heard[whole * self._hop :]
-        done = [self._step(half) for half in heard[: whole * self._hop].reshape(whole, self._hop)]
-        if done and self._first:  # it is of the time before
+        if not whole:
+            return np.empty(0)
+        halves = heard[: whole * self._hop].reshape(whole, self._hop)
+        before = np.concatenate((self._before[None], halves[:-1]))
+        changed = self._window * self._change(self._window * np.hstack((before, halves)))
+        # no later frame reaches back to the first half of one
+        begun = np.concatenate((self._begun[None], changed[:-1, self._hop :]))
+        done: FloatArray = begun + changed[:, : self._hop]
+        self._before, self._begun = halves[-1].copy(), changed[-1, self._hop :].copy()
+        if self._first:  # it is of the time before
             done, self._first = done[1:], False
-        return np.concatenate(done) if done else np.empty(0)
+        return done.ravel()
 
     def flush(self) -> FloatArray:
         """The rest, as if zeros followed; then `reset`."""
         missing = self._taken - self._hop * max(0, self._taken // self._hop - 1)
         padded = self.process(np.zeros(2 * self._hop - self._rest.size))
         return padded[:missing]
-
-    def _step(self, half: FloatArray) -> FloatArray:
-        """The half frame that no later one reaches back to."""
-        changed = self._window * self._change(self._window * np.append(self._before, half))
-        ready: FloatArray = self._begun + changed[: self._hop]
-        self._before, self._begun = half, changed[self._hop :]
-        return ready
 
 
 # Patino, Tomashenko, Todisco, Nautsch and Evans, Speaker anonymisation using the McAdams
@@ -131,29 +132,73 @@ class McAdams:
         """Begin again."""
         self._frames.reset()
 
-    def _moved(self, frame: FloatArray) -> FloatArray:
-        """One frame with its formants elsewhere."""
-        power = [float(frame[lag:] @ frame[: frame.size - lag]) for lag in range(ORDER + 1)]
-        if not power[0]:
-            return frame
-        lags = np.array(power) / power[0]
-        lags[0] += _CORRECTION
-        predictor = np.append(1.0, -solve_toeplitz(lags[:-1], lags[1:]))
-        residual = lfilter(predictor, [1.0], frame)
-        made = lfilter([1.0], moved_poles(predictor, self.alpha, self.rate), residual)
-        loudness = float(made @ made)
-        return made * math.sqrt(power[0] / loudness) if loudness else frame
+    def _moved(self, frames: FloatArray) -> FloatArray:
+        """Frames with their formants elsewhere, shape (n, samples)."""
+        size = frames.shape[1]
+        power = np.stack([
+            np.einsum("ij,ij->i", frames[:, lag:], frames[:, : size - lag])
+            for lag in range(ORDER + 1)
+        ], axis=1)  # fmt: skip
+        some = np.flatnonzero(power[:, 0])
+        if not some.size:
+            return frames
+        heard, power = frames[some], power[some]
+        lags = power / power[:, :1]
+        lags[:, 0] += _CORRECTION
+        predictors = predicted_by(lags)
+        residual = heard.copy()
+        for k in range(1, ORDER + 1):
+            residual[:, k:] += predictors[:, k, None] * heard[:, : size - k]
+        made = frames.copy()
+        poles = moved_poles(predictors, self.alpha, self.rate)
+        for row, pole, left, own in zip(some, poles, residual, power[:, 0], strict=True):
+            again = lfilter([1.0], pole, left)
+            if loudness := float(again @ again):
+                made[row] = again * math.sqrt(own / loudness)
+        return made
 
 
-def moved_poles(predictor: FloatArray, alpha: float, rate: int) -> FloatArray:
-    """The prediction polynomial, shape (order + 1,), with its roots' angles at 16 kHz to a power.
+def predicted_by(lags: FloatArray) -> FloatArray:
+    """Linear prediction of autocorrelations, (n, order + 1): polynomials 1, a_1, ... of that shape.
+
+    Levinson's recursion, as Durbin has it, of many frames at once.
+
+    Example:
+        >>> predicted_by(np.array([[1.0, 0.5, 0.25]]))
+        array([[ 1. , -0.5,  0. ]])
+    """
+    found = np.zeros_like(lags)
+    found[:, 0] = 1.0
+    error = lags[:, 0].copy()
+    for k in range(1, lags.shape[1]):
+        missing = np.einsum("ij,ij->i", found[:, :k], lags[:, k:0:-1])
+        turn = -missing / error
+        found[:, 1 : k + 1] += turn[:, None] * found[:, k - 1 :: -1][:, :k]
+        error *= 1.0 - turn * turn
+    return found
+
+
+def moved_poles(predictors: FloatArray, alpha: float, rate: int) -> FloatArray:
+    """Prediction polynomials (n, order + 1), their roots' angles at 16 kHz to a power: as many.
 
     Radii are kept, but none lies outside of the unit circle.
     """
-    roots = np.roots(predictor)
-    pole, real = roots[roots.imag > 0], roots[roots.imag == 0]
+    count, order = predictors.shape[0], predictors.shape[1] - 1
+    companion = np.zeros((count, order, order))
+    companion[:, np.arange(1, order), np.arange(order - 1)] = 1.0
+    companion[:, 0] = -predictors[:, 1:] / predictors[:, :1]
+    roots = np.linalg.eigvals(companion)
+    pole, real = roots.imag > 0, roots.imag == 0
     scale = rate / REFERENCE_RATE
-    angle = np.minimum(math.pi, (np.angle(pole) * scale) ** alpha / scale)
-    pole = np.minimum(np.abs(pole), 1.0) * np.exp(1j * angle)
-    moved: FloatArray = np.poly(np.concatenate((real, pole, pole.conj()))).real
+    angle = np.minimum(math.pi, (np.angle(np.where(pole, roots, 1.0)) * scale) ** alpha / scale)
+    radius = np.minimum(np.abs(roots), 1.0)
+    # a pole and its mirror image are (1, -2 r cos, r r), a real root is (1, -x)
+    one = np.where(pole, -2.0 * radius * np.cos(angle), np.where(real, -roots.real, 0.0))
+    two = np.where(pole, radius * radius, 0.0)
+    moved = np.zeros_like(predictors)
+    moved[:, 0] = 1.0
+    for k in range(order):
+        before = moved.copy()
+        moved[:, 1:] += one[:, k, None] * before[:, :-1]
+        moved[:, 2:] += two[:, k, None] * before[:, :-2]
     return moved
