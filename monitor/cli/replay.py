@@ -36,9 +36,11 @@ from monitor.cli.options import (
     in_options,
     option,
     say,
+    shared,
 )
 from monitor.cli.transcript_options import (
     Transcribing,
+    alert_for_option,
     check_pipe,
     say_unused_words,
 )
@@ -376,15 +378,18 @@ class TellingApart:
     turns: str | None = option(
         "--turns, --rttm FILE|-",
         "Who speaks when: follow each person as if alone. RTTM of a diariser, labels of Audacity, "
-        "or a transcript that names its speakers.",
+        "a tier a person of ELAN or Praat, or a transcript that names its speakers.",
     )
     per_channel: bool = option(
         "--per-channel", "Follow each channel as if alone: a call with a person on each."
     )
+    alert_for: tuple[str, ...] = shared(alert_for_option)
 
     def __post_init__(self) -> None:
         if self.turns is not None and self.per_channel:
             raise UsageError("--turns and --per-channel both tell people apart: give one")
+        if self.alert_for and not self.wanted:
+            raise UsageError("--alert-for goes with --turns or --per-channel")
 
     @property
     def wanted(self) -> bool:

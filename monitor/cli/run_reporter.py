@@ -76,6 +76,7 @@ class RunReporter:
             allow_overlap=allow_overlap,
             protect=self._protection,
             jobs=jobs,
+            alert_labels=asked.apart.alert_for,
         )
 
     def follow(self, run: Run, view: Sink) -> None:

@@ -232,6 +232,14 @@ def check_pipe(option: str, what: str, recordings: Sequence[str] = ()) -> None:
         raise UsageError(f"{option} - is standard input: pipe {what} into it")
 
 
+alert_for_option = click.option(
+    "--alert-for",
+    metavar="LABEL",
+    multiple=True,
+    help="Ask alerts of this label alone, as the turns call it; again for more. [default: of all]",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class LiveTurns:
     """Who speaks when, of a live source; a command gets it as ``apart``."""
@@ -247,6 +255,8 @@ class LiveTurns:
         type=Seconds(),
     )
 
+    alert_for: tuple[str, ...] = shared(alert_for_option)
+
     def __post_init__(self) -> None:
         if self.turns not in (None, "-"):
             raise UsageError(
@@ -255,6 +265,8 @@ class LiveTurns:
             )
         if self.delay is not None and self.turns is None:
             raise UsageError("--turns-delay goes with --turns -")
+        if self.alert_for and self.turns is None:
+            raise UsageError("--alert-for goes with --turns -")
 
     def split(self, source: LiveSource, told: Callable[[str], object]) -> LiveSource:
         """The source, split by the turns that come; the same where none are to come."""

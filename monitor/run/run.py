@@ -21,6 +21,7 @@ from monitor.alerts.rules import EarlyWarning, Threshold, explained
 from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.managed import Managed
 from monitor.phrases import declared_in_words
+from monitor.population.population import nearest_spelling
 from monitor.protocols import (
     AlertAction,
     AlertRule,
@@ -324,6 +325,8 @@ class Run(Managed):
         allow_overlap: hear audio that was enrolled, too; its figures are far too high.
         protect: an anonymiser to hear the voice through as well, by name; a `Protection` says more.
             It goes with audio alone, not with a ledger.
+        alert_labels: where the source is split by person, whom alone the rules are asked about;
+            none for everybody.
         jobs: processes that compute features of recordings, ahead of the readings; the records do
             not depend on it. None for as many as are worth it. With more than one a script must
             begin under ``if __name__ == "__main__":``. With an anonymiser it is one.
@@ -372,6 +375,7 @@ class Run(Managed):
         protect: str | Protection | None = None,
         jobs: int | None = 1,
         unfinished: Unfinished | None = None,
+        alert_labels: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._given = source, monitor, rules, actions, sinks
@@ -381,7 +385,7 @@ class Run(Managed):
         )
         self._protect = Protection(protect) if isinstance(protect, str) else protect
         self._until, self._jobs, self._clock = until, jobs, clock
-        self._unfinished = unfinished
+        self._unfinished, self._alert_labels = unfinished, tuple(alert_labels)
         self._allow_overlap = allow_overlap
         self._stack = ExitStack()
         self._log: JsonLines | None = None
@@ -496,6 +500,12 @@ class Run(Managed):
                     "sources.PerChannel); give one Monitor"
                 )
             return
+        unknown = [name for name in self._alert_labels if name not in self.source.people]
+        if unknown and not self.source.stream_info.live:
+            hint = nearest_spelling(unknown[0], self.source.people) or "labels: " + ", ".join(
+                self.source.people[:5]
+            )
+            raise UsageError(f"nobody is called {printable(unknown[0])} by the turns; {hint}")
         if self._ledger_file is not None or self._protect is not None:
             what = "a ledger" if self._protect is None else "an anonymiser"
             raise UsageError(f"{what} goes with one voice, not with a recording split by person")
@@ -748,8 +758,8 @@ class Run(Managed):
         """
         if self._split is None:
             return [(None, rule) for rule in self.rules]
-        if label is None:  # start and end: nobody's
-            return []
+        if label is None or (self._alert_labels and label not in self._alert_labels):
+            return []  # start and end are nobody's
         several = self._split.watched
         found = []
         for name in several if several and watch is None else (watch,):

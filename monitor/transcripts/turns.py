@@ -14,6 +14,8 @@ from typing import Any
 from monitor.errors import SourceError
 from monitor.phrases import clock_time, plural
 from monitor.safe_text import file_name, printable
+from monitor.transcripts.annotations import SUFFIXES as ANNOTATED
+from monitor.transcripts.annotations import read_intervals
 from monitor.transcripts.formats import SUFFIXES, read_transcript, read_word_lines
 from monitor.transcripts.transcript import (
     LATEST_SECONDS,
@@ -164,6 +166,17 @@ class Turns:
                 f"{self.label}: no turn lies in the recording{ends}: is it another's?"
             )
         notices = self.notices
+        twice = {
+            label: sum(turn.seconds for turn in inside if turn.label == label) - seconds
+            for label, seconds in self._spoken(inside).items()
+        }
+        named = [label for label, seconds in twice.items() if seconds > _TOLERATED_SECONDS]
+        if named:
+            some = ", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")
+            notices += (
+                f"{self.label}: turns of one label overlap each other, and are taken as one: "
+                f"{some} ({sum(twice[label] for label in named):.1f} s)",
+            )
         if told and beyond:
             what = "1 turn lies" if beyond == 1 else f"{beyond} turns lie"
             notices += (
@@ -171,6 +184,17 @@ class Turns:
                 f"{lost:.1f} s are cut off",
             )
         return Turns(tuple(inside), self.label, notices)
+
+    @staticmethod
+    def _spoken(turns: Sequence[Turn]) -> dict[str, float]:
+        """Seconds in which each label speaks, alone or not."""
+        until: dict[str, float] = {}
+        found: dict[str, float] = {}
+        for turn in sorted(turns):
+            begin = max(turn.start_seconds, until.get(turn.label, 0.0))
+            found[turn.label] = found.get(turn.label, 0.0) + max(turn.end_seconds - begin, 0.0)
+            until[turn.label] = max(turn.end_seconds, until.get(turn.label, 0.0))
+        return found
 
     def _swept(self) -> tuple[list[Turn], dict[str, float], float]:
         """Who is alone when, the overlap of each label, and of all."""
@@ -211,7 +235,8 @@ def read_turns(path: str | os.PathLike[str], *, recording: str | None = None) ->
     Args:
         path: RTTM (``.rttm``; pyannote, NeMo, Kaldi), labels of Audacity (``.txt``: start, end and
             label with tabs between), JSON rows of ``start``, ``end`` and ``speaker``, or a
-            transcript that names its speakers (`read_transcript`: WhisperX, ``<v NAME>``). ``-`` is
+            transcript that names its speakers (`read_transcript`: WhisperX, ``<v NAME>``); a tier
+            a person of ELAN (``.eaf``) or Praat (``.TextGrid``). ``-`` is
             standard input: RTTM, labels or JSON.
         recording: the name of the recording, which an RTTM of several is asked for; None for that
             of the file.
@@ -241,6 +266,9 @@ def read_turns(path: str | os.PathLike[str], *, recording: str | None = None) ->
         return _of_json(name, text) or _of_transcript(read_transcript(path))
     if suffix in SUFFIXES:
         return _of_transcript(read_transcript(path))
+    if suffix in ANNOTATED:
+        intervals, told = read_intervals(path)
+        return Turns.of((_turn(name, *each) for each in intervals), name, told)
     text = read_text(path, holds="turns")
     if str(path) == "-":
         name = "standard input"

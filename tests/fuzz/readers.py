@@ -410,6 +410,67 @@ def _use_head(path: Path) -> None:
         entry.fits(line)
 
 
+EAF = (
+    """<?xml version="1.0" encoding="UTF-8"?>
+<ANNOTATION_DOCUMENT AUTHOR="" DATE="2026-01-01T10:00:00+01:00" FORMAT="3.0" VERSION="3.0"
+ xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+ xsi:noNamespaceSchemaLocation="http://www.mpi.nl/tools/elan/EAFv3.0.xsd">
+<HEADER MEDIA_FILE="" TIME_UNITS="milliseconds"/>
+<TIME_ORDER><TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="500"/>"""
+    """<TIME_SLOT TIME_SLOT_ID="ts2" TIME_VALUE="2000"/>
+<TIME_SLOT TIME_SLOT_ID="ts3" TIME_VALUE="2500"/><TIME_SLOT TIME_SLOT_ID="ts4" TIME_VALUE="3500"/>
+</TIME_ORDER>
+<TIER LINGUISTIC_TYPE_REF="default-lt" PARTICIPANT="ann" TIER_ID="A"><ANNOTATION>
+<ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts3">
+<ANNOTATION_VALUE>so it</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
+<TIER LINGUISTIC_TYPE_REF="default-lt" TIER_ID="bob"><ANNOTATION>
+<ALIGNABLE_ANNOTATION ANNOTATION_ID="a2" TIME_SLOT_REF1="ts2" TIME_SLOT_REF2="ts4">
+<ANNOTATION_VALUE>goes</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
+<TIER LINGUISTIC_TYPE_REF="words" PARENT_REF="bob" TIER_ID="words of bob"><ANNOTATION>
+<REF_ANNOTATION ANNOTATION_ID="a3" ANNOTATION_REF="a2"><ANNOTATION_VALUE>goes</ANNOTATION_VALUE>
+</REF_ANNOTATION></ANNOTATION></TIER>
+<LINGUISTIC_TYPE GRAPHIC_REFERENCES="false" LINGUISTIC_TYPE_ID="default-lt"
+ TIME_ALIGNABLE="true"/>
+</ANNOTATION_DOCUMENT>
+"""
+)
+TEXTGRID = """File type = "ooTextFile"
+Object class = "TextGrid"
+
+xmin = 0
+xmax = 6
+tiers? <exists>
+size = 2
+item []:
+    item [1]:
+        class = "IntervalTier"
+        name = "ann - words"
+        xmin = 0
+        xmax = 6
+        intervals: size = 3
+        intervals [1]:
+            xmin = 0
+            xmax = 0.5
+            text = ""
+        intervals [2]:
+            xmin = 0.5
+            xmax = 2.5
+            text = "so it"
+        intervals [3]:
+            xmin = 2.5
+            xmax = 6
+            text = "sil"
+    item [2]:
+        class = "IntervalTier"
+        name = "bob"
+        xmin = 0
+        xmax = 6
+        intervals: size = 1
+        intervals [1]:
+            xmin = 2.0
+            xmax = 3.5
+            text = "goes"
+"""
 TURNS = {
     "rttm": "".join(
         f"SPEAKER call 1 {begin} {lasts} <NA> <NA> {label} <NA> <NA>\n"
@@ -419,6 +480,16 @@ TURNS = {
     "json": json.dumps([{"start": 0.5, "end": 2.5, "speaker": "ann"}] * 2),
     "vtt": "WEBVTT\n\n00:00.500 --> 00:02.500\n<v ann>so it\n\n",
 }
+
+
+def _make_textgrid(path: Path) -> None:
+    """As Praat writes it in binary."""
+    import pympi
+
+    grid = pympi.TextGrid(xmax=6.0)
+    grid.add_tier("ann").add_interval(0.5, 2.5, "so it")
+    grid.add_tier("bob").add_interval(2.0, 3.5, "goes")
+    grid.to_file(str(path), mode="binary")
 
 
 def _use_turns(path: Path) -> None:
@@ -482,6 +553,9 @@ READERS = (
              _use_transcript, 0.5) for suffix in SUFFIXES),
     *(Reader(f"turns-{kind}", f"talk.{kind}", _text(text), _TEXT, _use_turns, 0.5)
       for kind, text in TURNS.items()),
+    Reader("turns-eaf", "talk.eaf", _text(EAF), _TEXT, _use_turns, 0.5),
+    Reader("turns-textgrid", "talk.TextGrid", _text(TEXTGRID), _TEXT, _use_turns, 0.5),
+    Reader("turns-textgrid-binary", "talk.TextGrid", _make_textgrid, _BYTES, _use_turns, 0.5),
     Reader("manifest", "manifest.csv", _make_manifest, _TEXT, lambda p: find(p.parent)),
     Reader("kaldi", "wav.scp", _make_kaldi, _TEXT, lambda p: find(p.parent)),
     Reader("trials", "trials_f", _make_lists, _TEXT, _use_lists),

@@ -161,6 +161,17 @@ def test_an_alert_is_asked_of_each_by_themselves():
     assert run.totals.alerts == len(alerts)
 
 
+def test_alerts_may_be_asked_of_named_labels_alone():
+    samples, turns, _ = meeting(TURNS)
+    rule = Threshold("closed_set_bits", 0.05, hold_seconds=0.0)
+    source = Diarised(Samples(samples, RATE), turns)
+    records, _ = heard(source, rules=[rule], alert_labels=["bob"])
+    assert {r["label"] for r in records if r["type"] == "alert"} == {"bob"}
+    assert [row["alerts"] > 0 for row in records[-1]["people"]] == [False, True]
+    with pytest.raises(UsageError, match="nobody is called bop by the turns; did you mean 'bob'"):
+        heard(Diarised(Samples(samples, RATE), turns), alert_labels=["bop"])
+
+
 def test_several_are_watched_and_each_is_said_of_everybody():
     samples, turns, places = meeting(TURNS)
     names = reference().names[:2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from monitor.errors import SourceError
 from monitor.transcripts import Turn, Turns, read_turns
 from monitor.transcripts.turns import MOST_LABELS
+from tests.fuzz.readers import EAF, TEXTGRID
 
 RTTM = """;; a comment
 SPKR-INFO call 1 <NA> <NA> <NA> unknown ann <NA> <NA>
@@ -48,6 +50,77 @@ FILES = {
     "call.vtt": "WEBVTT\n\n00:00.500 --> 00:02.500\n<v ann>so it\n\n"
                 "00:02.000 --> 00:03.500\n<v bob>goes\n",
 }  # fmt: skip
+
+
+needs_pympi = pytest.mark.skipif(find_spec("pympi") is None, reason="needs the extra annotations")
+
+
+@needs_pympi
+@pytest.mark.parametrize(("name", "text"), [("a.eaf", EAF), ("a.TextGrid", TEXTGRID)])
+def test_a_tier_is_a_person(tmp_path, name, text):
+    found = of_file(tmp_path, name, text)
+    assert found.turns == BOTH
+    assert found.notices == (f"{name}: 2 tiers taken as people: ann, bob",)
+
+
+@needs_pympi
+@pytest.mark.parametrize("form", ["text", "short text", "binary"])
+def test_what_praat_writes_is_read(tmp_path, form):
+    praat = pytest.importorskip("parselmouth.praat", reason="needs the extra peers (Praat)")
+    grid = praat.call("Create TextGrid", 0.0, 6.0, "ann bob marks", "marks")
+    for tier, start, end, said in ((1, 0.5, 2.5, 'so "it"'), (2, 2.0, 3.5, "gö\u0113s")):
+        praat.call(grid, "Insert boundary", tier, start)
+        praat.call(grid, "Insert boundary", tier, end)
+        praat.call(grid, "Set interval text", tier, 2, said)
+    praat.call(grid, "Insert point", 3, 1.0, "click")
+    praat.call(grid, f"Save as {form} file", str(tmp_path / "a.TextGrid"))
+    assert read_turns(tmp_path / "a.TextGrid").turns == BOTH
+
+
+@needs_pympi
+def test_of_one_tier_the_texts_are_the_labels(tmp_path):
+    import pympi
+
+    document = pympi.Eaf()
+    document.add_tier("speakers")
+    for start, end, label in ((500, 2500, "ann"), (2000, 3500, "bob")):
+        document.add_annotation("speakers", start, end, label)
+    document.remove_tier("default")
+    document.to_file(str(tmp_path / "a.eaf"))
+    assert read_turns(tmp_path / "a.eaf").turns == BOTH
+
+
+@needs_pympi
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("a.eaf", "<ANNOTATION_DOCUMENT", "is no file of ELAN, or is damaged"),
+        ("a.eaf", EAF.replace('"500"', '"x"'), "is no file of ELAN, or is damaged"),
+        ("a.eaf", EAF.replace('"500"', '"-500"'), "lies outside of any recording"),
+        ("a.TextGrid", "so it goes", "is no file of Praat, or is damaged"),
+        ("a.TextGrid", TEXTGRID.replace("size = 2", "size = 9"), "is no file of Praat"),
+        ("a.TextGrid", TEXTGRID.encode().replace(b"goes", b"g\xf6s"), "is no UTF-8 text"),
+        ("a.TextGrid", TEXTGRID.replace("so it", "").replace("goes", " "), "holds no turns"),
+    ],
+)
+def test_what_is_wrong_with_annotations_is_one_line(tmp_path, name, text, what):
+    with pytest.raises(SourceError, match=what) as caught:
+        of_file(tmp_path, name, text)
+    assert "\n" not in str(caught.value)
+
+
+def test_turns_of_one_label_that_overlap_are_one_and_told():
+    turns = Turns.of([Turn(0, 4, "ann"), Turn(1, 3, "ann"), Turn(3, 6, "ann"), Turn(6, 7, "bob")])
+    cut = turns.cut(10.0)
+    assert cut.alone == (Turn(0, 6, "ann"), Turn(6, 7, "bob"))
+    (line,) = cut.notices
+    assert line == "turns: turns of one label overlap each other, and are taken as one: ann (3.0 s)"
+
+
+def test_ten_thousand_labels_are_one_line():
+    with pytest.raises(SourceError, match="names 10,000 labels, and at most 256") as caught:
+        Turns.of(Turn(k, k + 0.1, f"S{k}") for k in range(10_000))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", FILES)
