@@ -14,7 +14,6 @@ from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.errors import SchemaError, StoreError
 from monitor.maths.condition import ROW
-from monitor.population import store as storing
 from monitor.population.store import read_store, write_store
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.records import RunTotals
@@ -192,14 +191,12 @@ def test_a_header_of_nonsense_is_refused(saved, key, value):
     assert "\n" not in str(caught.value)
 
 
-def test_other_stores_are_refused(saved, tmp_path, monkeypatch):
+def test_other_stores_are_refused(saved):
     checkpoint = saved[0]
     reference().save(checkpoint.path)
     with pytest.raises(StoreError, match="is a population file"):
         checkpoint.load(*parts())
-    monkeypatch.setattr(storing, "SCHEMA", 99)
-    write_store(checkpoint.path, "checkpoint", {}, {})
-    monkeypatch.undo()
+    write_store(checkpoint.path, "checkpoint", {}, {}, schema=99)
     with pytest.raises(SchemaError, match="upgrade"):
         checkpoint.load(*parts())
 
