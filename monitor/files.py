@@ -13,9 +13,11 @@ import time
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cache
+from io import BytesIO
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -28,6 +30,52 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
+
+# --- Files in memory, which are read where a path is.
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """A whole file that is on no disk: it is opened and looked at as a `pathlib.Path` is.
+
+    Attributes:
+        name: what it is called, without a folder.
+        data: its bytes.
+
+    Example:
+        >>> file = MemoryFile("talk.WAV", b"RIFF")
+        >>> file.suffix, file.open().read(2)
+        ('.WAV', b'RI')
+    """
+
+    name: str
+    data: bytes = field(repr=False)
+
+    @property
+    def suffix(self) -> str:
+        """That of its name."""
+        return Path(self.name).suffix
+
+    def open(self, mode: str = "rb") -> BytesIO:
+        """Its bytes from the beginning; they are only ever read."""
+        if mode != "rb":
+            raise ValueError("a file in memory is only read, as bytes")
+        return BytesIO(self.data)
+
+    def is_dir(self) -> bool:
+        """It is none."""
+        return False
+
+
+Readable: TypeAlias = "Path | MemoryFile"
+
+
+def readable(path: str | os.PathLike[str] | MemoryFile) -> Readable:
+    """What can be opened there: a path, or a file in memory as it is."""
+    return path if isinstance(path, MemoryFile) else Path(path)
+
+
+# --- Locks and private files.
 
 # EBADF: of a folder over NFS, where a lock needs a file that is open for writing
 _UNKNOWN = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}

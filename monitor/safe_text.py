@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from monitor.files import MemoryFile
 
 __all__ = ["LONGEST_NAME", "as_pipe", "as_wav", "file_name", "is_name", "printable"]
 
@@ -37,14 +41,14 @@ def is_name(text: object) -> bool:
     )
 
 
-def file_name(path: str | os.PathLike[str]) -> str:
+def file_name(path: str | os.PathLike[str] | MemoryFile) -> str:
     r"""The name of a file, without its folder, as it is shown and written down.
 
     Examples:
         >>> file_name("talks/a.wav"), file_name("t\udcffk\x07.wav")
         ('a.wav', 't?k?.wav')
     """
-    return printable(Path(path).name)
+    return printable(Path(getattr(path, "name", path)).name)
 
 
 def as_wav(path: str | os.PathLike[str]) -> str:

@@ -19,12 +19,15 @@ from starlette.responses import (
     JSONResponse,
     PlainTextResponse,
     Response,
+    StreamingResponse,
 )
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
 from monitor.errors import MonitorError, UsageError
+from monitor.serve.downloads import DOWNLOADS
+from monitor.serve.recording import MOST_TURNS_BYTES, Announced
 from monitor.serve.session import RefusedError, ServeSettings, Session
 from monitor.serve.templates import checked_name
 from monitor.web.guard import Access, Guard, is_loopback
@@ -84,6 +87,7 @@ def make_app(settings: ServeSettings, bound: str, access: Access) -> tuple[ASGIA
         Route("/", index),
         WebSocketRoute("/microphone", sessions.microphone),
         Route("/events", sessions.events),
+        Route("/download/{name}", sessions.download),
         Route("/people", sessions.people),
         Route("/forget", sessions.forget, methods=["POST"]),
         *Entrance(access).routes,
@@ -159,6 +163,25 @@ class Sessions:
             held.pages = Pages(held.session.hub, self._access)
         return await held.pages.events(request)
 
+    async def download(self, request: Request) -> Response:
+        """A session's run so far: its records, a picture or a report."""
+        if not request.state.known:
+            return refused()
+        held = self._all.get(request.query_params.get("session", ""))
+        kept = None if held is None else held.session.kept
+        name = request.path_params["name"]
+        if kept is None or name not in DOWNLOADS:
+            return PlainTextResponse("there is no such run\n", 404)
+        media, make = DOWNLOADS[name]
+        if request.method == "HEAD":
+            return Response(media_type=media)
+        try:
+            pieces = await asyncio.to_thread(make, kept)
+        except MonitorError as error:
+            return PlainTextResponse(f"{error}\n", 409)
+        saved = {"content-disposition": f'attachment; filename="{name}"'}
+        return StreamingResponse(pieces, media_type=media, headers=saved)
+
     async def microphone(self, websocket: WebSocket) -> None:
         """Sound and wishes of one browser, until it goes."""
         if not websocket.state.known:
@@ -185,6 +208,7 @@ class Sessions:
                 await websocket.close(REFUSED, str(error))
         finally:
             sender.cancel()
+            held.session.lose()
             held.detach(AWAY_SECONDS, self._end)
 
     def _end(self, held: _Held) -> None:
@@ -238,6 +262,12 @@ class Sessions:
             session.enrol(wish.get("name"), int(_number(wish, "rate")), replace=replace)
         elif doing == "listen":
             session.listen(wish.get("name"), int(_number(wish, "rate")), _number(wish, "threshold"))
+        elif doing == "measure":
+            recording = Announced.of(wish, "recording")
+            turns = Announced.of(wish, "turns", MOST_TURNS_BYTES)
+            if recording is None:
+                raise UsageError("a recording has a name and a size")
+            session.measure(wish.get("name"), recording, turns, _number(wish, "threshold"))
         elif doing == "threshold":
             session.adjust(_number(wish, "bits"))
         elif doing in ("stop", "cancel"):

@@ -7,7 +7,7 @@ import secrets
 import struct
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,8 +17,12 @@ from monitor.errors import MonitorError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
 from monitor.maths.condition import poor
 from monitor.phrases import condition_in_words, poor_in_words
+from monitor.population.population import Population
+from monitor.protocols import Sink, Source
 from monitor.run.pace import timed
 from monitor.run.run import Run
+from monitor.serve.downloads import KeptRun
+from monitor.serve.recording import MOST_AT_ONCE, Announced, Upload, opened
 from monitor.serve.templates import TemplateFolder, checked_name
 from monitor.sources.microphone import AudioQueue
 from monitor.sources.pipe import pcm_to_float
@@ -121,6 +125,7 @@ class ServeSettings:
         longest_seconds: a voice is listened to for so long at most.
         among: crowds that readings speak of; None for the usual ones.
         setup: from where features are made.
+        room: for recordings in memory.
     """
 
     templates: TemplateFolder
@@ -128,19 +133,27 @@ class ServeSettings:
     longest_seconds: float = 7200.0
     among: tuple[int, ...] | None = None
     setup: FeatureSetup = field(default=AS_ENVIRONMENT)
+    room: threading.Semaphore = field(default_factory=partial(threading.Semaphore, MOST_AT_ONCE))
 
     @property
     def features(self) -> tuple[str, ...]:
         """What is heard: of what the base population has, all that is installed."""
         return defaults(self.templates.base.features, self.setup)
 
-    def monitor(self, source: AudioQueue, name: str) -> Monitor:
-        """The monitor of somebody's voice, as that of ``monitor listen --watch``."""
+    def population(self, name: str) -> Population:
+        """Whom a voice is told apart from: with an empty name those without the enrolled."""
+        return self.templates.load(name) if name else self.templates.base
+
+    def monitor(self, source: Source, name: str, population: Population | None = None) -> Monitor:
+        """The monitor of somebody's voice, as that of ``monitor listen --watch``.
+
+        With an empty name nobody is watched.
+        """
         return Monitor.for_source(
             source,
-            self.templates.load(name),
+            self.population(name) if population is None else population,
             None,
-            name,
+            name or None,
             among=self.among,
             top=TOP,
             setup=self.setup,
@@ -148,7 +161,7 @@ class ServeSettings:
 
 
 class Session:
-    """One browser's: at most one microphone, for one purpose at a time.
+    """One browser's: at most one microphone, or recording, for one purpose at a time.
 
     Args:
         settings: of all sessions.
@@ -157,23 +170,27 @@ class Session:
     Attributes:
         id: a secret by which the browser comes back to it.
         hub: of the newest run; None before there is one.
+        kept: that run, for whoever wants to take it away.
     """
 
     def __init__(self, settings: ServeSettings, tell: Callable[[Mapping[str, Any]], None]) -> None:
         self.id = secrets.token_urlsafe(16)
         self.hub: Hub | None = None
+        self.kept: KeptRun | None = None
         self._settings = settings
         self._tell = tell
         self._source: BrowserMicrophone | None = None
+        self._upload: tuple[Upload, Callable[[Upload], None]] | None = None
+        self._run: Run | None = None
         self._rule: AdjustableThreshold | None = None
         self._thread: threading.Thread | None = None
-        self._cancelled = False
+        self._cancelled = self._stopped = False
         self.name = ""
 
     @property
     def busy(self) -> bool:
-        """Whether it hears a microphone now."""
-        return self._thread is not None and self._thread.is_alive()
+        """Whether it hears a microphone or a recording now, or waits for one."""
+        return self._upload is not None or (self._thread is not None and self._thread.is_alive())
 
     def enrol(self, name: object, rate: int, *, replace: bool = False) -> None:
         """Begin to make the template of somebody.
@@ -201,13 +218,52 @@ class Session:
             raise UsageError(f"nobody called {called} is enrolled")
         source = BrowserMicrophone(rate, seconds=self._settings.longest_seconds)
         rule = AdjustableThreshold("bits", _checked_bits(bits))
-        hub = Hub([("bits", rule.bits)])
-        work = partial(self._listen, called, source, rule, hub)
-        self._begin(called, source, work, rule, hub)
+        hub, kept = Hub([("bits", rule.bits)]), KeptRun()
+        work = partial(self._listen, called, source, rule, [hub, kept])
+        self._begin(called, source, work, rule, hub, kept)
+
+    def measure(
+        self, name: object, recording: Announced, turns: Announced | None, bits: float
+    ) -> None:
+        """Take a recording, which `hear` brings, and measure it as ``monitor replay`` does.
+
+        Args:
+            name: who is watched; empty for nobody.
+            recording: what is about to come.
+            bits: the threshold.
+            turns: who speaks when in it, a file that comes after it.
+
+        Raises:
+            UsageError: nobody is called so, or something else is going on.
+        """
+        called = checked_name(name) if name else ""
+        if called and not self._settings.templates.has(called):
+            raise UsageError(f"nobody called {called} is enrolled")
+        rule = AdjustableThreshold("bits", _checked_bits(bits), least_speech_seconds=10.0)
+        if self.busy:
+            raise UsageError("one thing at a time: end what is going on first")
+        if not self._settings.room.acquire(blocking=False):
+            raise UsageError("others have recordings measured here now: try again in a minute")
+
+        def begin(upload: Upload) -> None:
+            hub, kept = Hub([("bits", rule.bits)]), KeptRun()
+            work = partial(self._measure, called, upload, rule, [hub, kept])
+            self._begin(called, None, work, rule, hub, kept)
+
+        self._upload = Upload(recording, turns), begin
 
     def hear(self, message: bytes) -> None:
         """Take sound; what comes when nobody listens is thrown away."""
-        if self._source is not None and self.busy:
+        if self._upload is not None:
+            upload, begin = self._upload
+            try:
+                if upload.add(message):
+                    self._upload = None
+                    begin(upload)
+            except UsageError as error:
+                self._drop_upload()
+                raise RefusedError(str(error)) from None
+        elif self._source is not None and self.busy:
             self._source.hear(message)
 
     def adjust(self, bits: float) -> None:
@@ -220,8 +276,25 @@ class Session:
     def stop(self, *, cancel: bool = False) -> None:
         """End what is going on after what was heard; ``cancel``: as if it had not been begun."""
         self._cancelled = self._cancelled or cancel
+        if self._drop_upload():
+            self._tell({"type": "over"})
         if self._source is not None:
             self._source.stop()
+        self._stopped = True
+        if (run := self._run) is not None:
+            run.stop()
+
+    def lose(self) -> None:
+        """The connection is gone: half a recording is no use."""
+        self._drop_upload()
+
+    def _drop_upload(self) -> bool:
+        """Forget what came of a recording that is not all there."""
+        if self._upload is None:
+            return False
+        self._upload = None
+        self._settings.room.release()
+        return True
 
     def close(self) -> None:
         """End it, for good; returns when its thread has ended."""
@@ -232,15 +305,16 @@ class Session:
     def _begin(
         self,
         name: str,
-        source: BrowserMicrophone,
+        source: BrowserMicrophone | None,
         work: Callable[[], None],
         rule: AdjustableThreshold | None = None,
         hub: Hub | None = None,
+        kept: KeptRun | None = None,
     ) -> None:
         if self.busy:
             raise UsageError("one microphone, one purpose: end what is going on first")
-        self._source, self.name, self._cancelled = source, name, False
-        self._rule, self.hub = rule, hub
+        self._source, self.name, self._cancelled, self._stopped = source, name, False, False
+        self._rule, self.hub, self.kept = rule, hub, kept
         self._thread = threading.Thread(
             target=self._guarded, args=(work,), name="monitor session", daemon=True
         )
@@ -295,12 +369,35 @@ class Session:
         )
 
     def _listen(
-        self, name: str, source: BrowserMicrophone, rule: AdjustableThreshold, hub: Hub
+        self,
+        name: str,
+        source: BrowserMicrophone,
+        rule: AdjustableThreshold,
+        sinks: Sequence[Sink],
     ) -> None:
         settings = self._settings
-        with Run(source, partial(settings.monitor, name=name), rules=[rule], sinks=[hub]) as run:
-            self._tell({"type": "listening", "name": name, "run": hub.run})
+        with Run(source, partial(settings.monitor, name=name), rules=[rule], sinks=sinks) as run:
+            self._tell({"type": "listening", "name": name})
             run.to_end()
+
+    def _measure(
+        self, name: str, upload: Upload, rule: AdjustableThreshold, sinks: Sequence[Sink]
+    ) -> None:
+        settings = self._settings
+        try:
+            source = opened(*upload.files(), longest_seconds=settings.longest_seconds)
+            del upload
+            monitor = partial(settings.monitor, name=name, population=settings.population(name))
+            with Run(source, monitor, rules=[rule], sinks=sinks) as run:
+                self._run = run
+                if self._stopped:
+                    run.stop()
+                told = {"name": name, "seconds": source.seconds, "people": "people" in run.start}
+                self._tell({"type": "measuring", "recording": source.label, **told})
+                run.to_end()
+        finally:
+            self._run = None
+            settings.room.release()
 
 
 def _progress(take: LiveEnrolment, seconds: float) -> dict[str, Any]:

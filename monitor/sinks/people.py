@@ -121,22 +121,33 @@ def print_people(records: Sequence[Mapping[str, Any]], console: Console) -> None
     from rich.text import Text
 
     end = next(r for r in reversed(records) if r["type"] == "end")
-    lasts = {
-        (r["label"], r.get("watch")): r for r in records if r["type"] == "reading" and "label" in r
-    }
-    several = any(watch is not None for _, watch in lasts)
     table = Table(box=None, pad_edge=False)
-    for name in ("label", "most probably", "spoke", "bits", "that is", "alert", "pure"):
+    for name in PEOPLE_COLUMNS:
         table.add_column(Text(name, style="dim"))
-    for row in end["people"]:
-        last = lasts.get((row["label"], row["watch"] if several else None))
-        table.add_row(*map(Text, person_cells(row, last)))
+    for cells in people_rows(records):
+        table.add_row(*map(Text, cells))
     console.print(table)
     if overlap := end.get("overlap_seconds"):
         console.print(f"{phrases.overlap_in_words(overlap)}.")
     console.print("In brackets: 95 % interval, by how far it depends on those it was learnt from.")
-    if any(r.get("assumes_enrolled") for r in lasts.values()):
+    if any(r.get("assumes_enrolled") for r in records if r["type"] == "reading"):
         console.print("This confidence assumes that each speaker is enrolled: it may be misplaced.")
+
+
+PEOPLE_COLUMNS = ("label", "most probably", "spoke", "bits", "that is", "alert", "pure")
+
+
+def people_rows(records: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The cells of everybody in a recording, under `PEOPLE_COLUMNS`; the run has ended."""
+    end = next(r for r in reversed(records) if r["type"] == "end")
+    lasts = {
+        (r["label"], r.get("watch")): r for r in records if r["type"] == "reading" and "label" in r
+    }
+    several = any(watch is not None for _, watch in lasts)
+    return [
+        person_cells(row, lasts.get((row["label"], row["watch"] if several else None)))
+        for row in end["people"]
+    ]
 
 
 def person_cells(row: Mapping[str, Any], last: Mapping[str, Any] | None) -> list[str]:

@@ -258,30 +258,43 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
     if last is None:
         console.print("nothing was heard: no bits disclosed")
         return
-    start = next((r for r in records if r["type"] == "start"), {})
     table = Table(box=None, show_header=False, pad_edge=False)
-    rows = (
-        _bits(last, start, _begun(records)), _protected(last, start), _promised(last, start),
-        _sound(last, start), _rest(last, records),
-    )  # fmt: skip
-    for label, value in chain(*rows):
+    for label, value in summary_rows(records):
         table.add_row(Text(label, style="dim"), Text(value))
     console.print(table)
     _print_disclosure_delay(console, records)
-    console.print(
-        "In brackets: 95 % interval, by how far it depends on the people it was learnt from."
-    )
+    for note in summary_notes(records):
+        console.print(note)
+
+
+def summary_rows(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Names and values of the result of a run of one voice, which has a reading."""
+    last = next(r for r in reversed(records) if r["type"] == "reading")
+    start = next((r for r in records if r["type"] == "start"), {})
+    return list(
+        chain(
+            _bits(last, start, _begun(records)), _protected(last, start), _promised(last, start),
+            _sound(last, start), _rest(last, records),
+        )
+    )  # fmt: skip
+
+
+def summary_notes(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What has to be known to read `summary_rows`."""
+    last = next(r for r in reversed(records) if r["type"] == "reading")
+    notes = ["In brackets: 95 % interval, by how far it depends on the people it was learnt from."]
     if phrases.of_evidence(last):
-        console.print(
+        notes.append(
             "It is no certainty: everybody whom the voice fits as well is counted. It assumes "
             "recordings like those that it was learnt from."
         )
     if last["assumes_enrolled"]:
-        console.print("This confidence assumes that the speaker is enrolled: it may be misplaced.")
+        notes.append("This confidence assumes that the speaker is enrolled: it may be misplaced.")
     if "style" in last["features"]:
-        console.print(f"{phrases.STYLE_CAVEAT[:1].upper()}{phrases.STYLE_CAVEAT[1:]}.")
+        notes.append(f"{phrases.STYLE_CAVEAT[:1].upper()}{phrases.STYLE_CAVEAT[1:]}.")
     if last["beyond_grid"]:
-        console.print("More speech than was learnt from: figures as for the longest length.")
+        notes.append("More speech than was learnt from: figures as for the longest length.")
+    return notes
 
 
 def _protected(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -28,6 +28,7 @@ import soundfile
 from monitor import lazy
 from monitor.audio_limits import MOST_SAMPLES, check_format
 from monitor.errors import SourceError, UsageError
+from monitor.files import MemoryFile, Readable, readable
 from monitor.managed import Managed
 from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import as_pipe, as_wav, file_name
@@ -90,22 +91,25 @@ class Decoder(Managed):
         SourceError: there is no such file, it is no recording, or one of an absurd format.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Readable) -> None:
         head = _opened(path)
         mp3 = path.suffix.lower() == ".mp3" or head.startswith((b"ID3", b"\xff"))
         self._quiet = _silenced_stderr if mp3 else nullcontext
         # on POSIX systems the bytes of a name need not be UTF-8
-        given = os.fsencode(path) if os.name == "posix" else os.fspath(path)
+        given: object
+        if isinstance(path, MemoryFile):
+            given = path.open()
+        else:
+            given = os.fsencode(path) if os.name == "posix" else os.fspath(path)
         try:
             with self._quiet():
                 self._file = _Forward(given)
         except (soundfile.LibsndfileError, OSError, TypeError, ValueError) as error:
-            ffmpeg = f"; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
+            said = f"{file_name(path)} is no recording ({_words(error)}); give a {_READ} file"
             known = path.suffix.lower()[1:] in _READ.replace(",", "").split()
-            raise SourceError(
-                f"{file_name(path)} is no recording ({_words(error)}); give a {_READ} file"
-                f"{'' if known or _is_text(head) else ffmpeg}"
-            ) from None
+            if not (isinstance(path, MemoryFile) or known or _is_text(head)):
+                said += f"; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
+            raise SourceError(said) from None
         self.rate: int = self._file.samplerate
         self.channels: int = self._file.channels
         try:
@@ -155,10 +159,10 @@ class Decoder(Managed):
         return frames
 
 
-def _opened(path: Path) -> bytes:
+def _opened(path: Readable) -> bytes:
     """The first bytes of a regular file, or a plain word about why there are none."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        if isinstance(path, Path) and not stat.S_ISREG(path.stat().st_mode):
             what = "a folder" if path.is_dir() else "not a plain file"
             raise SourceError(
                 f"{file_name(path) or path} is {what}; give a recording, or - for a pipe"
@@ -185,7 +189,7 @@ def _words(error: Exception) -> str:
     return " ".join(str(text).split()).removeprefix("Error : ").rstrip(".")
 
 
-def _ogg_is_finished(path: Path) -> bool:
+def _ogg_is_finished(path: Readable) -> bool:
     """Whether the last Ogg page is whole and says that it is the last (RFC 3533, section 6)."""
     with path.open("rb") as file:
         file.seek(0, os.SEEK_END)
@@ -209,7 +213,7 @@ class File(BaseSource[Block | Gap]):
     at the beginning, because a seek in a compressed file is not sample exact.
 
     Args:
-        path: the file.
+        path: the file; or a `MemoryFile`, of which nothing comes to a disk.
         recording: number given to its blocks.
         start_seconds: where to begin.
         end_seconds: where to stop; None for the end of the file.
@@ -231,7 +235,7 @@ class File(BaseSource[Block | Gap]):
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | MemoryFile,
         recording: int = 0,
         start_seconds: float = 0.0,
         end_seconds: float | None = None,
@@ -243,7 +247,7 @@ class File(BaseSource[Block | Gap]):
             raise UsageError(f"start_seconds={start_seconds} must be zero or more")
         if end_seconds is not None and not start_seconds < end_seconds < math.inf:
             raise UsageError(f"end_seconds={end_seconds} must be later than start_seconds")
-        self.path = Path(path)
+        self.path = readable(path)
         self.start_seconds, self.end_seconds = start_seconds, end_seconds
         self.label = file_name(self.path)
         self._recording = recording

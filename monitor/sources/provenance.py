@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor.errors import SourceError
+from monitor.files import MemoryFile, Readable, readable
 from monitor.protocols import Provenance
 from monitor.safe_text import file_name
 from monitor.sources.frames import header_of
@@ -17,7 +18,7 @@ from monitor.sources.registry import is_frames
 HASHED_SECONDS = 30
 
 
-def recording_hashes(path: str | os.PathLike[str]) -> tuple[str, ...]:
+def recording_hashes(path: str | os.PathLike[str] | MemoryFile) -> tuple[str, ...]:
     """What a recording is recognised by: two recordings that share a hash are the same.
 
     The first is of the bytes. Audio has a second one, of rate, channels, frame count and the
@@ -37,17 +38,17 @@ def recording_hashes(path: str | os.PathLike[str]) -> tuple[str, ...]:
         >>> one[0] == two[0], one[1] == two[1]
         (False, True)
     """
-    path = Path(path)
+    path = readable(path)
     of_bytes = file_hash(path)
-    if is_frames(path):
+    if isinstance(path, Path) and is_frames(path):
         return (of_bytes, *header_of(path).hashes)
     of_audio = _audio_hash(path)
     return (of_bytes,) if of_audio is None else (of_bytes, f"audio:{of_audio}")
 
 
-def file_hash(path: str | os.PathLike[str]) -> str:
+def file_hash(path: str | os.PathLike[str] | MemoryFile) -> str:
     """The first of them: that of the bytes; SourceError where they cannot be read."""
-    path = Path(path)
+    path = readable(path)
     try:
         with path.open("rb") as file:
             return f"file:{hashlib.file_digest(file, 'sha256').hexdigest()}"
@@ -56,7 +57,7 @@ def file_hash(path: str | os.PathLike[str]) -> str:
         raise SourceError(f"cannot open {path.name}: {reason}; check the name") from None
 
 
-def _audio_hash(path: Path) -> str | None:
+def _audio_hash(path: Readable) -> str | None:
     """Hash of the decoded beginning; None where there is no audio."""
     from monitor.sources.file import Decoder
 
@@ -87,7 +88,9 @@ def _audio_hash(path: Path) -> str | None:
 
 
 def provenance_of(
-    path: str | os.PathLike[str], start_seconds: float = 0.0, end_seconds: float | None = None
+    path: str | os.PathLike[str] | MemoryFile,
+    start_seconds: float = 0.0,
+    end_seconds: float | None = None,
 ) -> Provenance:
     """That of a file, which is read for its fingerprints."""
     return Provenance(file_name(path), recording_hashes(path), start_seconds, end_seconds)

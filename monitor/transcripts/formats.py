@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from monitor.errors import Argument, ForeignTextError, Message, SourceError
+from monitor.files import MemoryFile, readable
 from monitor.phrases import plural
 from monitor.safe_text import file_name, printable
 from monitor.transcripts.transcript import (
@@ -506,7 +507,9 @@ What mostly has times of words comes before what mostly has those of captions.
 """
 
 
-def read_transcript(path: str | os.PathLike[str], *, speaker: str | None = None) -> Transcript:
+def read_transcript(
+    path: str | os.PathLike[str] | MemoryFile, *, speaker: str | None = None
+) -> Transcript:
     r"""The words of a recording with their times.
 
     Args:
@@ -528,8 +531,8 @@ def read_transcript(path: str | os.PathLike[str], *, speaker: str | None = None)
         >>> words.texts, words.begins, words.known
         (('well',), array([31]), array([52]))
     """
-    path = Path(path)
-    reader = read_word_lines if str(path) == "-" else _READERS.get(path.suffix.lower())
+    path = readable(path)
+    reader = read_word_lines if path == Path("-") else _READERS.get(path.suffix.lower())
     if path.is_dir():
         raise SourceError(f"{file_name(path)} is a folder: name the transcript in it")
     if reader is None:

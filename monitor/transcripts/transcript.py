@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import SourceError
+from monitor.files import Readable
 from monitor.safe_text import file_name, printable
 from monitor.types import TICKS_PER_SECOND, Words
 
@@ -73,7 +74,7 @@ _MARKS = {
 
 
 def read_text(
-    path: Path, *, most: int = MOST_BYTES, mends: bool = False, holds: str = "words"
+    path: Readable, *, most: int = MOST_BYTES, mends: bool = False, holds: str = "words"
 ) -> str:
     r"""The text of a file: UTF-8, or UTF-16 that says so by its first bytes.
 
@@ -87,7 +88,7 @@ def read_text(
         ...     read_text(path)
         'café'
     """
-    label, piped = file_name(path), str(path) == "-"
+    label, piped = file_name(path), path == Path("-")
     try:
         with open(0, "rb", closefd=False) if piped else path.open("rb") as file:
             data = file.read(most + 1)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from monitor.errors import SourceError
+from monitor.files import MemoryFile, readable
 from monitor.phrases import clock_time, plural
 from monitor.safe_text import file_name, printable
 from monitor.transcripts.annotations import SUFFIXES as ANNOTATED
@@ -229,7 +230,7 @@ class Turns:
         return alone, overlap, together
 
 
-def read_turns(path: str | os.PathLike[str], *, recording: str | None = None) -> Turns:
+def read_turns(path: str | os.PathLike[str] | MemoryFile, *, recording: str | None = None) -> Turns:
     r"""Who speaks when, from whatever file says it.
 
     Args:
@@ -256,7 +257,7 @@ def read_turns(path: str | os.PathLike[str], *, recording: str | None = None) ->
         ...     read_turns(path).turns
         (Turn(start_seconds=0.5, end_seconds=2.5, label='ann'),)
     """
-    path = Path(path)
+    path = readable(path)
     name = file_name(path)
     suffix = path.suffix.lower()
     if path.is_dir():
@@ -270,7 +271,7 @@ def read_turns(path: str | os.PathLike[str], *, recording: str | None = None) ->
         intervals, told = read_intervals(path)
         return Turns.of((_turn(name, *each) for each in intervals), name, told)
     text = read_text(path, holds="turns")
-    if str(path) == "-":
+    if path == Path("-"):
         name = "standard input"
         if text.lstrip()[0] in "[{":
             return _of_json(name, text) or _of_transcript(read_word_lines(name, text))

@@ -1,0 +1,265 @@
+"""A recording dropped onto the page is measured as `monitor replay` measures its file."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from websockets.exceptions import ConnectionClosed
+
+from monitor.cli import main
+from monitor.errors import SourceError, UsageError
+from monitor.files import MemoryFile
+from monitor.records.schema import read_run
+from monitor.serve.recording import MOST_BYTES, Announced, opened
+from monitor.serve.session import ServeSettings, Session
+from monitor.serve.templates import TemplateFolder
+from monitor.sources import File
+from tests.serve.conftest import ENROL_SECONDS, frames
+from tests.serve.test_session import told, until
+
+RATE = 16_000
+
+
+@pytest.fixture(scope="module")
+def folder(others, chapters, tmp_path_factory) -> TemplateFolder:
+    """Ann, enrolled beside the others."""
+    made = TemplateFolder(tmp_path_factory.mktemp("data") / "people", others)
+    session = Session(ServeSettings(made, ENROL_SECONDS, 60.0), lambda _: None)
+    session.enrol("Ann", RATE)
+    for frame in frames(chapters[0][: 25 * RATE]):
+        session.hear(frame)
+    until(lambda: not session.busy)
+    return made
+
+
+@pytest.fixture
+def settings(folder) -> ServeSettings:
+    return ServeSettings(folder, ENROL_SECONDS, 60.0)
+
+
+def measure(
+    session: Session, recording: Path, turns: Path | None = None, name: str = "Ann"
+) -> None:
+    """Send files as the page does, and wait for the end."""
+    data = recording.read_bytes()
+    of_turns = None if turns is None else Announced(turns.name, turns.stat().st_size)
+    session.measure(name, Announced(recording.name, len(data)), of_turns, 6.0)
+    if turns is not None:
+        data += turns.read_bytes()
+    for low in range(0, len(data), 65_000):
+        session.hear(data[low : low + 65_000])
+    until(lambda: not session.busy)
+
+
+def records(session: Session) -> list[dict[str, Any]]:
+    assert session.kept is not None
+    return [json.loads(line) for line in b"".join(session.kept.lines()).splitlines()]
+
+
+def replayed(path: Path, *options: str) -> list[dict[str, Any]]:
+    log = path.with_suffix(".jsonl")
+    with pytest.raises(SystemExit) as ended:
+        main(["replay", str(path), *options, "--top", "100", "--jsonl", str(log)])
+    assert ended.value.code == 0
+    return list(read_run(log))
+
+
+def readings(run: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for each in run if each["type"] == "reading"]
+
+
+def test_a_recording_reads_as_monitor_replay_of_its_file(settings, chapters, tmp_path):
+    path = tmp_path / "talk.flac"
+    soundfile.write(path, chapters[1][: 12 * RATE], RATE)
+    said: list[dict[str, Any]] = []
+    session = Session(settings, lambda message: said.append(dict(message)))
+    measure(session, path)
+    assert [each["type"] for each in said] == ["measuring", "over"]
+    assert said[0]["seconds"] == 12.0
+    there = replayed(path, "-p", str(settings.templates.folder / "Ann.npz"), "--watch", "Ann")
+    here = records(session)
+    assert readings(here) == readings(there)
+    assert len(readings(here)) == 12
+    assert readings(here)[-1]["bits"] > 1  # it is her
+    for key in ("fingerprint", "watch", "recordings", "features", "notices"):
+        assert here[0][key] == there[0][key]
+
+
+def test_a_meeting_with_its_turns_shows_everybody(settings, chapters, tmp_path):
+    meeting = np.concatenate([chapters[1][: 6 * RATE], chapters[0][-6 * RATE :]])
+    path, turns = tmp_path / "meeting.wav", tmp_path / "turns.rttm"
+    soundfile.write(path, meeting, RATE, subtype="PCM_16")
+    turns.write_text(
+        "SPEAKER meeting 1 0.00 6.00 <NA> <NA> one <NA> <NA>\n"
+        "SPEAKER meeting 1 6.00 6.00 <NA> <NA> two <NA> <NA>\n"
+    )
+    said: list[dict[str, Any]] = []
+    session = Session(settings, lambda message: said.append(dict(message)))
+    measure(session, path, turns)
+    assert said[0]["people"] is True, said
+    store = str(settings.templates.folder / "Ann.npz")
+    there = replayed(path, "-p", store, "--watch", "Ann", "--turns", str(turns))
+    here = records(session)
+    assert readings(here) == readings(there)
+    assert here[-1]["people"] == there[-1]["people"]
+    assert {each["label"] for each in readings(here)} == {"one", "two"}
+
+
+def test_nothing_of_a_recording_comes_to_a_disk(settings, chapters, tmp_path, monkeypatch):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, chapters[1][: 4 * RATE], RATE, subtype="PCM_16")
+    data, written = path.read_bytes(), []
+    path.unlink()
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if watching and event == "open":
+            name, mode, flags = arguments
+            if (flags or 0) & 3 or any(c in (mode or "") for c in "wax+"):
+                written.append(name)
+
+    watching = True
+    sys.addaudithook(watch)
+    session = Session(settings, lambda _: None)
+    session.measure("Ann", Announced("talk.wav", len(data)), None, 6.0)
+    session.hear(data)
+    until(lambda: not session.busy)
+    watching = False
+    assert len(readings(records(session))) == 4
+    assert written == []
+
+
+@pytest.mark.parametrize("kind", ["wav", "flac", "ogg", "opus", "mp3", "cut"])
+def test_a_file_in_memory_is_heard_as_on_disk(kind, chapters, tmp_path):
+    path = tmp_path / f"talk.{'ogg' if kind == 'cut' else kind}"
+    options = {"format": "OGG", "subtype": "OPUS"} if kind == "opus" else {}
+    soundfile.write(path, chapters[1][: 5 * RATE], RATE, **options)
+    data = path.read_bytes()
+    if kind == "cut":
+        data = data[: len(data) * 2 // 3]
+        path.write_bytes(data)
+    here, there = File(MemoryFile(path.name, data)), File(path)
+    assert (here.label, here.seconds, here.provenance()) == (
+        there.label, there.seconds, there.provenance()
+    )  # fmt: skip
+    for one, other in zip(here, there, strict=True):
+        assert type(one) is type(other)
+        if hasattr(one, "samples"):
+            np.testing.assert_array_equal(one.samples, other.samples)
+        else:
+            assert one == other
+
+
+def refused(data: bytes, name: str = "talk.wav", turns: bytes | None = None) -> str:
+    with pytest.raises(SourceError) as error:
+        opened(
+            MemoryFile(name, data),
+            None if turns is None else MemoryFile("talk.rttm", turns),
+            longest_seconds=10.0,
+        )
+    text = str(error.value)
+    assert "\n" not in text
+    return text
+
+
+def test_what_cannot_be_measured_is_one_clear_line(tmp_path, chapters):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, chapters[1][: 11 * RATE], RATE, subtype="PCM_16")
+    long = path.read_bytes()
+    soundfile.write(path, chapters[1][: 2 * RATE], RATE, subtype="PCM_16")
+    short = path.read_bytes()
+    assert "talk.wav is no recording" in refused(b"hello" * 100)
+    assert "talk.npz is no recording" in refused(b"PK\3\4" + bytes(99), "talk.npz")
+    assert "0:10 at most" in refused(long)
+    assert "talk.rttm" in refused(short, turns=b"\xff\xfe\xfd")
+    assert "talk.rttm" in refused(short, turns=b"SPEAKER a 1 x y\n")
+    with pytest.raises(UsageError, match="MB at most"):
+        Announced("long.wav", MOST_BYTES + 1)
+    with pytest.raises(UsageError, match="empty"):
+        Announced("none.wav", 0)
+
+
+def test_there_is_room_for_two_recordings_and_it_is_given_back(settings):
+    sessions = [Session(settings, lambda _: None) for _ in range(3)]
+    announced = Announced("talk.wav", 1000)
+    for each in sessions[:2]:
+        each.measure("", announced, None, 6.0)
+    with pytest.raises(UsageError, match="try again"):
+        sessions[2].measure("", announced, None, 6.0)
+    sessions[0].lose()
+    sessions[2].measure("", announced, None, 6.0)
+    sessions[1].stop()
+    assert [each.busy for each in sessions] == [False, False, True]
+    sessions[2].hear(bytes(1000))  # no recording: it is over, too
+    until(lambda: not sessions[2].busy)
+    for each in sessions[:2]:
+        each.measure("", announced, None, 6.0)
+        each.close()
+
+
+def test_a_recording_over_the_wire_and_what_can_be_taken_away(client, line, chapters, tmp_path):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, chapters[1][: 8 * RATE], RATE, subtype="PCM_16")
+    data = path.read_bytes()
+    made = line()
+    session = told(made, "ready")["session"]
+    wish = {"do": "measure", "name": "Ann", "threshold": 6,
+            "recording": {"name": "../talk.wav", "size": len(data)}}  # fmt: skip
+    made.send(json.dumps(wish))
+    for low in range(0, len(data), 60_000):
+        made.send(data[low : low + 60_000])
+    assert told(made, "measuring")["recording"] == "talk.wav"
+    told(made, "over")
+    taken = {
+        name: client.get(f"/download/{name}?session={session}")
+        for name in ("run.jsonl", "run.png", "run.html")
+    }
+    for name, answer in taken.items():
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+    log = tmp_path / "taken.jsonl"
+    log.write_bytes(taken["run.jsonl"].content)
+    run = read_run(log)
+    assert [each["type"] for each in run].count("reading") == 8
+    assert run[-1]["type"] == "end"
+    assert taken["run.png"].content.startswith(b"\x89PNG")
+    report = taken["run.html"].text
+    assert "talk.wav" in report
+    assert "Ann" in report
+    assert 'src="data:image/png' in report
+    assert not re.search(r"<script|https?:", report)
+    for address in (f"run.txt?session={session}", "run.jsonl?session=guess", "run.jsonl"):
+        assert client.get(f"/download/{address}").status_code == 404
+    client.cookies.clear()
+    assert client.get(f"/download/run.jsonl?session={session}").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [None, "talk.wav", {"name": "a"}, {"name": 1, "size": 1}, {"name": "a", "size": 1e9}],
+)
+def test_a_recording_that_is_badly_announced_is_refused(line, recording):
+    made = line()
+    told(made, "ready")
+    made.send(json.dumps({"do": "measure", "threshold": 6, "recording": recording}))
+    answer = json.loads(made.recv(timeout=10))
+    assert answer["type"] == "error"
+    assert "a name and a size" in answer["text"]
+
+
+def test_more_than_was_announced_ends_the_session(line):
+    made = line()
+    told(made, "ready")
+    wish = {"do": "measure", "threshold": 6, "recording": {"name": "talk.wav", "size": 9}}
+    made.send(json.dumps(wish))
+    made.send(bytes(10))
+    with pytest.raises(ConnectionClosed) as closed:
+        told(made, "over")
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1008
