@@ -103,6 +103,9 @@ async def index(request: Request) -> Response:
         return FileResponse(STATIC / "login.html", 401)
     page = (STATIC / "index.html").read_text("utf-8")
     first = (STATIC / "serve.html").read_text("utf-8")
+    people = (STATIC / "people.html").read_text("utf-8")
+    everybody = people.partition('<main id="main">')[2].partition("</main>")[0]
+    first += f'<div id="everybody">{everybody}</div>'
     page = page.replace(FRAGMENT, first).replace("/static/app.js", "/static/serve.js")
     return HTMLResponse(page, headers={"cache-control": "no-cache"})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import sys
@@ -21,7 +22,7 @@ from monitor.serve.recording import MOST_BYTES, Announced, opened
 from monitor.serve.session import ServeSettings, Session
 from monitor.serve.templates import TemplateFolder
 from monitor.sources import File
-from tests.serve.conftest import ENROL_SECONDS, frames
+from tests.serve.conftest import ENROL_SECONDS, TOKEN, frames
 from tests.serve.test_session import told, until
 
 RATE = 16_000
@@ -263,3 +264,30 @@ def test_more_than_was_announced_ends_the_session(line):
         told(made, "over")
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1008
+
+
+def test_a_recording_that_is_dropped_onto_the_page(browser, served, chapters, tmp_path):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, chapters[1][: 8 * RATE], RATE, subtype="PCM_16")
+    tab = browser.new_page()
+    tab.goto(f"{served.url}#{TOKEN}")
+    tab.wait_for_selector("#whose option", state="attached")
+    data = base64.b64encode(path.read_bytes()).decode()
+    dropped = tab.evaluate_handle(
+        """data => {
+          const made = new DataTransfer();
+          const bytes = Uint8Array.from(atob(data), (each) => each.charCodeAt(0));
+          made.items.add(new File([bytes], "talk.wav"));
+          return made;
+        }""",
+        data,
+    )
+    tab.dispatch_event("body", "drop", {"dataTransfer": dropped})
+    tab.wait_for_selector("#listening-state:has-text('Measured: talk.wav')", timeout=60_000)
+    tab.wait_for_selector("#bits:not(:text('–'))")
+    assert tab.inner_text("#measured-text") == "0:08 of 0:08"
+    assert float(tab.inner_text("#bits")) > 1
+    with tab.expect_download() as taken:
+        tab.click("[id='download-run.jsonl']")
+    assert len(readings(read_run(taken.value.path()))) == 8
+    tab.close()

@@ -84,7 +84,7 @@ def tab(browser):
 
 
 def cells(tab, row):
-    return tab.locator("#people tr").nth(row).locator("th, td").all_inner_texts()
+    return tab.locator("#people-rows tr").nth(row).locator("th, td").all_inner_texts()
 
 
 def test_everybody_has_a_curve_and_a_row(tab):
@@ -99,7 +99,7 @@ def test_everybody_has_a_curve_and_a_row(tab):
         assert cells(tab, 0)[0] == "S0"
         assert cells(tab, 0)[5] == "1, first at 0:20"
         assert cells(tab, 7)[0] == EVIL
-        assert "S0: alert" in tab.inner_text("#log")
+        assert "S0: alert" in tab.inner_text("#people-log")
         names = tab.locator("#curves text.name")
         boxes = [names.nth(k).bounding_box() for k in range(names.count())]
         tops = sorted(box["y"] for box in boxes)

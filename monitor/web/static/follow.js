@@ -79,6 +79,7 @@ function plan() {
 
 function draw() {
   planned = null;
+  if (document.body.dataset.people === "yes") return; // another run is shown, of several people
   drawnAt = performance.now();
   const reading = run.looked;
   panels.header(run, reading, status);

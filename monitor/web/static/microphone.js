@@ -4,6 +4,8 @@ const RAW = { echoCancellation: false, noiseSuppression: false, autoGainControl:
 const AGAIN_MILLISECONDS = 1000;
 const MOST_WAITING_SECONDS = 5;
 const HEADER_BYTES = 8;
+const PART_BYTES = 60000;
+const MOST_PARTS = 16;
 
 /** What of the browser's own processing is on, in words. @type {Record<string, string>} */
 const PROCESSING = {
@@ -138,6 +140,31 @@ export class Line {
   /** Ask for something. @param {Record<string, unknown>} wish */
   ask(wish) {
     if (this.open) /** @type {WebSocket} */ (this.socket).send(JSON.stringify(wish));
+  }
+
+  /**
+   * Send files, one after the other, as fast as the line takes them.
+   * @param {File[]} files
+   * @param {(share: number) => boolean} sent told how much has gone; false ends it
+   * @returns {Promise<boolean>} whether all has gone
+   */
+  async deliver(files, sent) {
+    const socket = this.socket;
+    const all = files.reduce((sum, file) => sum + file.size, 0);
+    let gone = 0;
+    for (const file of files) {
+      for (let at = 0; at < file.size; at += PART_BYTES) {
+        const part = await file.slice(at, at + PART_BYTES).arrayBuffer();
+        while (this.open && /** @type {WebSocket} */ (socket).bufferedAmount > MOST_PARTS * PART_BYTES) {
+          await new Promise((go) => setTimeout(go, 20));
+        }
+        if (!this.open || socket !== this.socket) return false;
+        gone += part.byteLength;
+        if (!sent(gone / all)) return false;
+        /** @type {WebSocket} */ (socket).send(part);
+      }
+    }
+    return true;
   }
 
   /** Sound begins anew. @param {number} rate */

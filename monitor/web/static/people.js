@@ -16,8 +16,18 @@ let people = new Map(); // by label: readings by who is watched, and alerts
 let events = [];
 let status = ["waiting", "Waiting"];
 
+let source = null, path = "/events", shownAt = () => {};
+
+// Follow the run whose events come from there; `drawn` is called with the second that was drawn.
+export function followPeople(from = "/events", drawn = () => {}) {
+  if (source) source.close();
+  [path, shownAt] = [from, drawn];
+  connect();
+}
+
 function connect() {
-  const source = new EventSource(`/events${last ? `?since=${name}-${last}` : ""}`);
+  const since = last ? `${path.includes("?") ? "&" : "?"}since=${name}-${last}` : "";
+  source = new EventSource(`${path}${since}`);
   source.addEventListener("hello", (event) => {
     const hello = JSON.parse(event.data);
     if (hello.run !== name) {
@@ -108,14 +118,15 @@ function draw() {
   const pill = $("status");
   [pill.dataset.state, pill.textContent] = status;
   const caption = start && (start.said || {}).caption;
-  text("unit", caption ? `${caption}.` : "");
+  text("people-unit", caption ? `${caption}.` : "");
   $("curves").replaceChildren(curves(drawn, Math.max(now, 1)));
-  fill("people", everybody.map((each) => row(each, drawn.indexOf(each))));
+  fill("people-rows", everybody.map((each) => row(each, drawn.indexOf(each))));
   const overlap = end && (end.said || {}).overlap;
-  text("notes", overlap ? `${overlap}.` : "");
-  fill("log", [...events].reverse().map((each) => make("li", {},
+  text("people-notes", overlap ? `${overlap}.` : "");
+  fill("people-log", [...events].reverse().map((each) => make("li", {},
     `${clock(each.seconds)} ${(each.said || {}).title || each.type}: ${(each.said || {}).words || ""}`)));
   document.body.dataset.ready = everybody.some((each) => each.view) ? "yes" : "no";
+  shownAt(now);
 }
 
 function row(each, place) {
@@ -208,4 +219,4 @@ function draws(tag, attributes, words) {
 }
 
 document.addEventListener("visibilitychange", plan);
-connect();
+if (document.body.dataset.page === "people") followPeople();

@@ -2,6 +2,7 @@
 import { $, fill, make, text } from "./dom.js";
 import { follow, redraw } from "./follow.js";
 import { Line, Microphone } from "./microphone.js";
+import { followPeople } from "./people.js";
 import { clock, fixed } from "./words.js";
 
 const CLIPPED = 0.999;
@@ -20,6 +21,8 @@ const now = {
   paused: false,
   cancelled: false,
   over: true,
+  /** Of a recording that is measured. @type {{name: string, seconds: number | null, begun: boolean} | null} */
+  recording: null,
 };
 /** When each second of the sound was there, to tell how late its reading is. @type {Map<number, number>} */
 let arrivals = new Map();
@@ -72,6 +75,10 @@ async function listPeople() {
   if (!answer.ok) return;
   const people = await answer.json();
   $("known").hidden = !people.length;
+  fill("whose", [
+    ...people.map(({ name }) => make("option", { value: name }, name)),
+    make("option", { value: "" }, "somebody who is not known here"),
+  ]);
   fill("people", people.map(({ name, enrolled }) => {
     const go = make("button", { type: "button", class: "primary" }, name);
     const forget = make("button", { type: "button", "aria-label": `Forget ${name}` }, "Forget");
@@ -134,7 +141,10 @@ function state(lamp, words) {
 }
 
 function listening() {
-  if (now.over) state("off", "Not listening");
+  if (now.recording) {
+    const { name, begun } = now.recording;
+    state(now.over ? "off" : "on", now.over ? `Measured: ${name}` : `${begun ? "Measuring" : "Sending"} ${name}`);
+  } else if (now.over) state("off", "Not listening");
   else if (now.paused) state("off", "Paused: nothing is heard");
   else state("on", `Listening to ${now.name}`);
 }
@@ -182,6 +192,8 @@ async function listen(name) {
   if (!(await openMicrophone())) return;
   now.name = name;
   now.over = now.paused = false;
+  now.recording = null;
+  arrangeControls(false);
   arrivals = new Map();
   latenesses = [];
   show("controls");
@@ -190,6 +202,95 @@ async function listen(name) {
   line.ask({ do: "listen", name, rate: microphone.rate, threshold: slider() });
   listening();
 }
+
+// ------------------------------------------------------------------------------ recordings
+
+/** What stands among the controls, and below. @param {boolean} people several are shown */
+function arrangeControls(people) {
+  document.body.dataset.source = now.recording ? "recording" : "microphone";
+  document.body.dataset.people = people ? "yes" : "no";
+  $("measured-row").hidden = !now.recording;
+  text("end", now.recording ? (now.over ? "Back" : "Cancel") : "End");
+  for (const name of ["run.html", "run.png", "run.jsonl"]) {
+    $(`download-${name}`).setAttribute("href", `/download/${name}?session=${line.session}`);
+  }
+}
+
+/** @param {string} label @param {number} share @param {string} words */
+function measured(label, share, words) {
+  text("measured-label", label);
+  $("measured").value = share;
+  text("measured-text", words);
+}
+
+/** @param {number} seconds that were measured */
+function measuredTo(seconds) {
+  if (!now.recording || !now.recording.begun) return;
+  const of = now.recording.seconds;
+  measured("Measured so far", of ? Math.min(1, seconds / of) : 0, of ? `${clock(seconds)} of ${clock(of)}` : clock(seconds));
+}
+
+/** @param {File} recording @param {File | null} turns */
+async function measure(recording, turns) {
+  if (!now.over) return problem("One thing at a time: end what is going on first.");
+  if (!line.open) return problem("The program does not answer. Is it still running?");
+  const files = turns ? [recording, turns] : [recording];
+  const [one, other] = files.map(({ name, size }) => ({ name, size }));
+  now.recording = { name: recording.name, seconds: null, begun: false };
+  now.name = $("whose").value;
+  now.over = now.paused = false;
+  show("controls");
+  arrangeControls(false);
+  measured("Sent", 0, "");
+  listening();
+  line.ask({ do: "measure", name: now.name, recording: one, turns: other || null, threshold: slider() });
+  const all = await line.deliver(files, (share) => {
+    measured("Sent", share, `${Math.round(100 * share)} %`);
+    return !now.over;
+  });
+  if (!all && !now.over) failed("The connection was lost. Drop the recording again.");
+  return undefined;
+}
+
+/** Nothing is measured after all. @param {string} words */
+function failed(words) {
+  now.over = true;
+  now.recording = null;
+  show("welcome");
+  problem(words);
+}
+
+const TURNS = /\.(rttm|txt|json|vtt|srt|tsv)$/i;
+
+/** Measure what was dropped or chosen. @param {File[]} files */
+function take(files) {
+  const turns = files.filter(({ name }) => TURNS.test(name));
+  const recordings = files.filter(({ name }) => !TURNS.test(name));
+  if (recordings.length !== 1 || turns.length > 1) {
+    return problem(recordings.length ? "One recording at a time, please, with one file of who speaks when."
+      : "Choose a recording first.");
+  }
+  return measure(recordings[0], turns[0] || null);
+}
+
+$("of-recording").addEventListener("submit", (event) => {
+  event.preventDefault();
+  take([...$("recording").files, ...$("turns").files]);
+});
+addEventListener("dragover", (event) => {
+  event.preventDefault();
+  document.body.dataset.drop = "yes";
+});
+addEventListener("dragleave", (event) => {
+  if (!event.relatedTarget) document.body.dataset.drop = "no";
+});
+addEventListener("drop", (event) => {
+  event.preventDefault();
+  document.body.dataset.drop = "no";
+  if (event.dataTransfer) take([...event.dataTransfer.files]);
+});
+
+// -------------------------------------------------------------------------------- threshold
 
 const slider = () => Number($("bits-threshold").value);
 
@@ -280,6 +381,17 @@ function told(message) {
     enrolled(message);
   } else if (message.type === "listening") {
     follow(`/events?session=${line.session}`, drawn);
+  } else if (message.type === "measuring") {
+    Object.assign(now.recording || {}, { seconds: message.seconds, begun: true });
+    arrangeControls(message.people);
+    measuredTo(0);
+    listening();
+    const from = `/events?session=${line.session}`;
+    text("spoken", "");
+    if (message.people) followPeople(from, measuredTo);
+    else follow(from, drawn);
+  } else if (message.type === "error" && now.recording && !now.recording.begun) {
+    failed(message.text);
   } else if (message.type === "error") {
     const exists = now.stage === "reading" && message.text.endsWith("is enrolled already");
     microphone.stop();
@@ -298,7 +410,9 @@ function over() {
   now.over = true;
   microphone.stop();
   if (now.stage !== "controls") return;
+  if (now.recording && !now.recording.begun) return failed("");
   press("pause", false, "Speak again");
+  arrangeControls(document.body.dataset.people === "yes");
   listening();
 }
 
@@ -316,6 +430,7 @@ function enrolled({ name, seconds, sound, trouble, poor, notes }) {
 
 function drawn(shown, reading) {
   run = shown;
+  if (reading && run.following) measuredTo(reading.seconds);
   if (!reading || !run.following || now.over) return;
   const most = run.start.support_bits;
   if (most) $("bits-threshold").max = String(Math.floor(2 * most) / 2);
