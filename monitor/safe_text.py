@@ -48,7 +48,8 @@ def file_name(path: str | os.PathLike[str] | MemoryFile) -> str:
         >>> file_name("talks/a.wav"), file_name("t\udcffk\x07.wav")
         ('a.wav', 't?k?.wav')
     """
-    return printable(Path(getattr(path, "name", path)).name)
+    name: str | os.PathLike[str] = path if isinstance(path, str | os.PathLike) else path.name
+    return printable(Path(name).name)
 
 
 def as_wav(path: str | os.PathLike[str]) -> str:

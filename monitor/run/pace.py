@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, make
+from monitor.files import Readable
 from monitor.jobs import GeneratorProcesses, worthwhile
 from monitor.protocols import Feature, LiveSource, Source
 from monitor.sources.base import BaseSource, WrappedLiveSource, WrappedSource
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class _Task:
     """Some features of one recording, for one process to compute."""
 
-    path: Path
+    path: Readable
     interval: tuple[float, float | None]
     features: tuple[str, ...]
     channel: int | None
