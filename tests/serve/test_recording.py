@@ -22,6 +22,7 @@ from monitor.serve.recording import MOST_BYTES, Announced, opened
 from monitor.serve.session import ServeSettings, Session
 from monitor.serve.templates import TemplateFolder
 from monitor.sources import File
+from monitor.types import Block
 from tests.serve.conftest import ENROL_SECONDS, TOKEN, frames
 from tests.serve.test_session import told, until
 
@@ -116,7 +117,8 @@ def test_a_meeting_with_its_turns_shows_everybody(settings, chapters, tmp_path):
 def test_nothing_of_a_recording_comes_to_a_disk(settings, chapters, tmp_path, monkeypatch):
     path = tmp_path / "talk.wav"
     soundfile.write(path, chapters[1][: 4 * RATE], RATE, subtype="PCM_16")
-    data, written = path.read_bytes(), []
+    data = path.read_bytes()
+    written: list[object] = []
     path.unlink()
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
@@ -151,7 +153,7 @@ def test_a_file_in_memory_is_heard_as_on_disk(kind, chapters, tmp_path):
     )  # fmt: skip
     for one, other in zip(here, there, strict=True):
         assert type(one) is type(other)
-        if hasattr(one, "samples"):
+        if isinstance(one, Block) and isinstance(other, Block):
             np.testing.assert_array_equal(one.samples, other.samples)
         else:
             assert one == other
