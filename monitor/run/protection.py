@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from monitor.errors import UsageError
@@ -10,7 +12,7 @@ from monitor.population.population import Population
 from monitor.protocols import LiveSource, Source
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import fingerprint
-from monitor.types import Notice
+from monitor.types import Block, Notice
 
 if TYPE_CHECKING:
     from monitor.anonymisers.blocks import ProtectedBlocks
@@ -28,6 +30,7 @@ class Protection:
             not enrolled protected speech: others learn more.
         seed: of what the method draws at random; None for new draws.
         speaker: who speaks, for what is drawn by speaker; None for the watched one.
+        heard: called with each block of protected sound as it is measured; must not wait.
 
     Example:
         >>> from monitor import Monitor
@@ -46,6 +49,7 @@ class Protection:
     population: Population | None = None
     seed: int | None = field(default=None, repr=False)
     speaker: str | None = None
+    heard: Callable[[Block], object] | None = field(default=None, repr=False, compare=False)
 
     def side(self, monitor: Monitor, source: Source, *, allow_overlap: bool) -> ProtectedSide:
         """The protected side of a stream, of whose clear side the monitor is, fresh.
@@ -71,9 +75,15 @@ class Protection:
                 f"{self.name} gives nothing before a recording is over, and cannot be heard live; "
                 "record, and replay that"
             )
-        pair = MonitorPair(monitor, anonymiser, self.population)
+        pair = MonitorPair(monitor, partial(self._protected, anonymiser), self.population)
         pair.fit_to(source, allow_overlap=allow_overlap)
         return ProtectedSide(self.name, anonymiser, pair)
+
+    def _protected(self, anonymiser: ProtectedBlocks, items: Iterable[object]) -> Iterator[Block]:
+        for block in anonymiser(items):
+            if self.heard is not None:
+                self.heard(block)
+            yield block
 
     @property
     def name(self) -> str:

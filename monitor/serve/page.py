@@ -27,6 +27,7 @@ from starlette.websockets import WebSocket
 
 from monitor.errors import MonitorError, UsageError
 from monitor.serve.downloads import DOWNLOADS
+from monitor.serve.protecting import choices
 from monitor.serve.recording import MOST_TURNS_BYTES, Announced
 from monitor.serve.session import RefusedError, ServeSettings, Session
 from monitor.serve.templates import checked_name
@@ -38,6 +39,8 @@ from monitor.web.server import Certificate, Server
 # --- Messages to one browser.
 
 MOST_WAITING = 64
+MOST_SOUNDS = 64
+"""Messages of protected sound, half a second each: the oldest are left out, and are silence."""
 
 
 class Outbox:
@@ -49,6 +52,7 @@ class Outbox:
         self._wakeup = wakeup
         self._lock = threading.Lock()
         self._waiting: deque[Mapping[str, Any]] = deque(maxlen=MOST_WAITING)
+        self._sounds: deque[bytes] = deque(maxlen=MOST_SOUNDS)
 
     def put(self, message: Mapping[str, Any]) -> None:
         """Add a message, from any thread; never waits."""
@@ -58,6 +62,17 @@ class Outbox:
                 self._waiting.pop()
             self._waiting.append(message)
         self._wakeup.wake()
+
+    def put_sound(self, sound: bytes) -> None:
+        """Add protected sound, from any thread; never waits."""
+        with self._lock:
+            self._sounds.append(sound)
+        self._wakeup.wake()
+
+    def take_sound(self) -> bytes | None:
+        """The oldest sound that waits, which then waits no more."""
+        with self._lock:
+            return self._sounds.popleft() if self._sounds else None
 
     def take(self) -> list[Mapping[str, Any]]:
         """What waits, which then waits no more."""
@@ -89,12 +104,20 @@ def make_app(settings: ServeSettings, bound: str, access: Access) -> tuple[ASGIA
         Route("/events", sessions.events),
         Route("/download/{name}", sessions.download),
         Route("/people", sessions.people),
+        Route("/anonymisers", anonymisers),
         Route("/forget", sessions.forget, methods=["POST"]),
         *Entrance(access).routes,
         *static_routes(),
     ]
     app = Starlette(routes=routes)
     return Guard(app, bound, access, plotly_styles(), microphone=True), sessions
+
+
+async def anonymisers(request: Request) -> Response:
+    """Through what a voice can be heard."""
+    if not request.state.known:
+        return refused()
+    return JSONResponse(await asyncio.to_thread(choices))
 
 
 async def index(request: Request) -> Response:
@@ -231,6 +254,9 @@ class Sessions:
         while True:
             for message in held.outbox.take():
                 await websocket.send_json(message)
+            if (sound := held.outbox.take_sound()) is not None:
+                await websocket.send_bytes(sound)
+                continue
             await held.wakeup.wait(HEARTBEAT_SECONDS)
 
     async def _receive(self, websocket: WebSocket, held: _Held) -> None:
@@ -264,7 +290,8 @@ class Sessions:
             replace = wish.get("replace") is True
             session.enrol(wish.get("name"), int(_number(wish, "rate")), replace=replace)
         elif doing == "listen":
-            session.listen(wish.get("name"), int(_number(wish, "rate")), _number(wish, "threshold"))
+            rate, bits = int(_number(wish, "rate")), _number(wish, "threshold")
+            session.listen(wish.get("name"), rate, bits, wish.get("protect"))
         elif doing == "measure":
             recording = Announced.of(wish, "recording")
             turns = Announced.of(wish, "turns", MOST_TURNS_BYTES)
@@ -285,7 +312,7 @@ class _Held:
     def __init__(self, settings: ServeSettings) -> None:
         self.wakeup = Wakeup()
         self.outbox = Outbox(self.wakeup)
-        self.session = Session(settings, self.outbox.put)
+        self.session = Session(settings, self.outbox.put, self.outbox.put_sound)
         self.pages: Pages | None = None
         self.attached = False
         self._leaving: asyncio.TimerHandle | None = None

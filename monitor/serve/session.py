@@ -20,8 +20,10 @@ from monitor.phrases import condition_in_words, poor_in_words
 from monitor.population.population import Population
 from monitor.protocols import Sink, Source
 from monitor.run.pace import timed
+from monitor.run.protection import Protection
 from monitor.run.run import Run
 from monitor.serve.downloads import KeptRun
+from monitor.serve.protecting import protection
 from monitor.serve.recording import MOST_AT_ONCE, Announced, Upload, opened
 from monitor.serve.templates import TemplateFolder, checked_name
 from monitor.sources.microphone import AudioQueue
@@ -166,6 +168,7 @@ class Session:
     Args:
         settings: of all sessions.
         tell: called with every message to the browser, from any thread; must not wait.
+        send: called with protected sound, likewise.
 
     Attributes:
         id: a secret by which the browser comes back to it.
@@ -173,12 +176,17 @@ class Session:
         kept: that run, for whoever wants to take it away.
     """
 
-    def __init__(self, settings: ServeSettings, tell: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        settings: ServeSettings,
+        tell: Callable[[Mapping[str, Any]], None],
+        send: Callable[[bytes], object] | None = None,
+    ) -> None:
         self.id = secrets.token_urlsafe(16)
         self.hub: Hub | None = None
         self.kept: KeptRun | None = None
         self._settings = settings
-        self._tell = tell
+        self._tell, self._send = tell, send or (lambda _: None)
         self._source: BrowserMicrophone | None = None
         self._upload: tuple[Upload, Callable[[Upload], None]] | None = None
         self._run: Run | None = None
@@ -207,11 +215,15 @@ class Session:
         source = BrowserMicrophone(rate, seconds=5 * seconds + 60)
         self._begin(called, source, partial(self._enrol, called, source))
 
-    def listen(self, name: object, rate: int, bits: float) -> None:
+    def listen(self, name: object, rate: int, bits: float, protect: object = None) -> None:
         """Begin to measure what the voice of somebody who is enrolled discloses.
 
+        With ``protect``, one of `monitor.serve.protecting.choices`, through that as well; what it
+        makes of the voice is sent back.
+
         Raises:
-            UsageError: nobody is called so, or something else is going on.
+            UsageError: there is no such anonymiser, or nobody of that name; or something else is
+                going on.
         """
         called = checked_name(name)
         if not self._settings.templates.has(called):
@@ -219,7 +231,8 @@ class Session:
         source = BrowserMicrophone(rate, seconds=self._settings.longest_seconds)
         rule = AdjustableThreshold("bits", _checked_bits(bits))
         hub, kept = Hub([("bits", rule.bits)]), KeptRun()
-        work = partial(self._listen, called, source, rule, [hub, kept])
+        side = protection(protect, self._send)
+        work = partial(self._listen, called, source, rule, [hub, kept], side)
         self._begin(called, source, work, rule, hub, kept)
 
     def measure(
@@ -374,9 +387,11 @@ class Session:
         source: BrowserMicrophone,
         rule: AdjustableThreshold,
         sinks: Sequence[Sink],
+        protect: Protection | None,
     ) -> None:
         settings = self._settings
-        with Run(source, partial(settings.monitor, name=name), rules=[rule], sinks=sinks) as run:
+        monitor = partial(settings.monitor, name=name)
+        with Run(source, monitor, rules=[rule], sinks=sinks, protect=protect) as run:
             self._tell({"type": "listening", "name": name})
             run.to_end()
 

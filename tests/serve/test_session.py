@@ -269,3 +269,44 @@ def test_elsewhere_it_needs_a_certificate(settings, given):
 
 def test_the_population_is_one_that_every_command_reads(enrolled):
     assert "Ann" in Population.load(enrolled[0].templates.folder / "Ann.npz").names
+
+
+# --- Through an anonymiser.
+
+
+def test_what_is_measured_through_an_anonymiser_comes_back(enrolled, chapters, tmp_path):
+    settings, _ = enrolled
+    sent: list[bytes] = []
+    session = Session(settings, lambda _: None, sent.append)
+    seconds, sound = 6, chapters[1][: 6 * RATE]
+    session.listen("Ann", RATE, 6.0, "noise:10")
+    hub = session.hub
+    for second in range(seconds):
+        for frame in frames(sound[second * RATE : (second + 1) * RATE], second * RATE):
+            session.hear(frame)
+        until(partial(reached, hub, second))
+    session.stop()
+    until(lambda: not session.busy)
+    places = [int.from_bytes(each[:8], "little") for each in sent]
+    back = np.concatenate([np.frombuffer(each[8:], "<i2") for each in sent])
+    assert places == list(np.cumsum([0, *(len(each) // 2 - 4 for each in sent)])[:-1])
+    assert len(back) == len(sound)
+    noise = back.astype(float) - sound
+    loud = 10 * np.log10(np.mean(sound.astype(float) ** 2) / np.mean(noise**2))
+    assert loud == pytest.approx(10, abs=3)  # its noise, and nothing else
+    path = tmp_path / "protected.wav"
+    soundfile.write(path, back, RATE, subtype="PCM_16")
+    heard = [json.loads(e.data) for e in hub.after(0) if e.kind == "reading"]
+    with Run(File(path), partial(settings.monitor, name="Ann")) as run:
+        replayed = [event.record() for event in run if event.type == "reading"]
+    told_there = [each["protected"]["bits"] for each in heard]
+    assert told_there == pytest.approx([each["bits"] for each in replayed], abs=0.2)
+    assert heard[-1]["bits"] != told_there[-1]
+
+
+@pytest.mark.parametrize("method", ["command:true", "none", "usc:x", 7, ["mcadams:random"]])
+def test_no_browser_chooses_what_is_not_on_the_list(enrolled, method):
+    session = Session(enrolled[0], lambda _: None)
+    with pytest.raises(UsageError, match="no such anonymiser"):
+        session.listen("Ann", RATE, 6.0, method)
+    assert not session.busy

@@ -102,6 +102,8 @@ export class Line {
   constructor(told, changed) {
     this.told = told;
     this.changed = changed;
+    /** Called with protected sound. @type {(message: ArrayBuffer) => void} */
+    this.sounded = () => {};
     this.session = "";
     this.rate = 0;
     this.place = 0;
@@ -120,6 +122,10 @@ export class Line {
     this.socket = socket;
     socket.binaryType = "arraybuffer";
     socket.addEventListener("message", ({ data }) => {
+      if (data instanceof ArrayBuffer) {
+        this.sounded(data);
+        return;
+      }
       const message = JSON.parse(data);
       if (message.type === "ready") {
         const same = message.session === this.session;

@@ -291,7 +291,8 @@ function protection(run, reading, bits) {
     return "An anonymiser may help: --protect METHOD with --protected-population FILE shows how much less is told to an attacker who knows it.";
   }
   if (reading.said.uninformed) {
-    return `Whether ${side.method} helps was not tried: add --protected-population.`;
+    return `Whether ${side.method} helps was not tried: an attacker who knows it learns more${
+      served() ? "" : ", add --protected-population"}.`;
   }
   const figure = figureOf(reading);
   if (!known(figure.bits)) return `What ${side.method} leaves is not known yet.`;

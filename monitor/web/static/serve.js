@@ -3,6 +3,7 @@ import { $, fill, make, text } from "./dom.js";
 import { follow, redraw } from "./follow.js";
 import { Line, Microphone } from "./microphone.js";
 import { followPeople } from "./people.js";
+import { ProtectedSound } from "./protectedsound.js";
 import { clock, fixed } from "./words.js";
 
 const CLIPPED = 0.999;
@@ -47,11 +48,18 @@ const line = new Line(told, (changed, why) => {
   return state("lost", "The program does not answer: trying again");
 });
 
+const back = new ProtectedSound();
+line.sounded = (message) => {
+  back.take(message);
+  $("save-back").disabled = !back.seconds;
+};
+
 document.body.dataset.serve = "yes";
 if (location.hash) history.replaceState(null, "", location.pathname);
 if (!["127.0.0.1", "localhost", "[::1]"].includes(location.hostname)) text("where", location.host);
 show("welcome", false);
 listPeople();
+listAnonymisers();
 
 /** @param {Stage} stage @param {boolean} focus */
 function show(stage, focus = true) {
@@ -199,7 +207,11 @@ async function listen(name) {
   show("controls");
   press("pause", false, "Pause");
   line.begin(microphone.rate);
-  line.ask({ do: "listen", name, rate: microphone.rate, threshold: slider() });
+  const protect = $("anonymiser").value;
+  back.begin(microphone.rate, microphone.context);
+  $("sound-back").hidden = !protect;
+  $("save-back").disabled = true;
+  line.ask({ do: "listen", name, rate: microphone.rate, threshold: slider(), protect });
   listening();
 }
 
@@ -288,6 +300,38 @@ addEventListener("drop", (event) => {
   event.preventDefault();
   document.body.dataset.drop = "no";
   if (event.dataTransfer) take([...event.dataTransfer.files]);
+});
+
+// ------------------------------------------------------------------------ before and after
+
+/** What each does, in words. @type {Record<string, string>} */
+const ANONYMISERS = {
+  mcadams: "McAdams: formants moved", pitch: "another pitch", formant: "other formants",
+  voice: "another pitch and other formants", whisper: "a whisper", noise: "noise",
+  usc: "spoken anew by a network (usc)",
+};
+
+async function listAnonymisers() {
+  const answer = await fetch("/anonymisers");
+  if (!answer.ok) return;
+  const known = await answer.json();
+  $("anonymiser").append(...known.map((method) =>
+    make("option", { value: method }, ANONYMISERS[method.split(":")[0]] || method)));
+}
+
+$("anonymiser").addEventListener("change", async () => {
+  if (now.over || now.recording) return;
+  await ended("stop");
+  listen(now.name);
+});
+$("hear-back").addEventListener("change", () => {
+  back.heard = $("hear-back").checked;
+});
+$("save-back").addEventListener("click", () => {
+  const address = URL.createObjectURL(back.wav());
+  const link = make("a", { href: address, download: "protected.wav" });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
 });
 
 // -------------------------------------------------------------------------------- threshold

@@ -1,0 +1,80 @@
+"""An anonymiser chosen at the page: which there are, and its sound on the way back."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from monitor.anonymisers.blocks import ProtectedBlocks
+from monitor.anonymisers.registry import ANONYMISERS
+from monitor.errors import MonitorError, UsageError
+from monitor.run.protection import Protection
+from monitor.types import Block
+
+_SETTINGS = {"noise": "noise:10"}
+"""Of those that neither draw a setting nor do without one."""
+_NEVER = ("none", "command")
+"""No program is run because a browser says so."""
+
+
+@cache
+def choices() -> tuple[str, ...]:
+    """The anonymisers that a page may choose among: those that are heard live, and work here.
+
+    Example:
+        >>> "mcadams:random" in choices(), any("command" in each for each in choices())
+        (True, False)
+    """
+    found = []
+    for name in ANONYMISERS:
+        if name in _NEVER:
+            continue
+        for method in (f"{name}:random", name, _SETTINGS.get(name, name)):
+            try:
+                live = ProtectedBlocks(method).latency_seconds is not None
+            except MonitorError:
+                continue
+            found += [method] if live else []
+            break
+    return tuple(found)
+
+
+class SoundBack:
+    """Packs protected sound as the page takes it: as its own messages, mono, 16 bits.
+
+    Example:
+        >>> sent = []
+        >>> back = SoundBack(sent.append)
+        >>> back(Block(np.zeros((2, 1), np.float32), 16_000))
+        >>> back(Block(np.ones((1, 1), np.float32), 16_000))
+        >>> [(int.from_bytes(each[:8], "little"), len(each)) for each in sent]
+        [(0, 12), (2, 10)]
+    """
+
+    def __init__(self, send: Callable[[bytes], object]) -> None:
+        self._send = send
+        self._place = 0
+
+    def __call__(self, block: Block) -> None:
+        """Send the sound of a block, a second at most in a message."""
+        mono = np.clip(np.rint(32768 * block.samples.mean(axis=1)), -32768, 32767).astype("<i2")
+        for low in range(0, len(mono), block.rate // 2):
+            part = mono[low : low + block.rate // 2]
+            self._send(struct.pack("<Q", self._place) + part.tobytes())
+            self._place += len(part)
+
+
+def protection(method: object, send: Callable[[bytes], object]) -> Protection | None:
+    """What a browser asked for; None where it asked for nothing.
+
+    Raises:
+        UsageError: it is none of the `choices`.
+    """
+    if method in (None, ""):
+        return None
+    if not isinstance(method, str) or method not in choices():
+        raise UsageError("no such anonymiser can be chosen here")
+    return Protection(method, heard=SoundBack(send))

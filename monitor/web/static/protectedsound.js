@@ -1,0 +1,79 @@
+// The protected voice as it comes back from the program: heard, and kept here to be saved.
+
+const HEADER_BYTES = 8;
+const MOST_SECONDS = 1800;
+const AHEAD_SECONDS = 0.15;
+const WAV_HEADER_BYTES = 44;
+
+export class ProtectedSound {
+  constructor() {
+    this.begin(0, null);
+    this.heard = false;
+  }
+
+  /** A voice begins anew. @param {number} rate @param {AudioContext | null} context */
+  begin(rate, context) {
+    this.rate = rate;
+    this.context = context;
+    this.next = 0; // when what comes next is heard, on the clock of the context
+    /** @type {Int16Array[]} */ this.parts = [];
+    this.length = 0;
+  }
+
+  /** Seconds that can be saved. */
+  get seconds() {
+    return this.rate ? this.length / this.rate : 0;
+  }
+
+  /** @param {ArrayBuffer} message where it stands, and 16-bit samples */
+  take(message) {
+    if (!this.rate) return;
+    const place = Number(new DataView(message).getBigUint64(0, true));
+    const samples = new Int16Array(message, HEADER_BYTES);
+    if (place + samples.length <= MOST_SECONDS * this.rate) {
+      if (place > this.length) this.keep(new Int16Array(place - this.length)); // lost on the way
+      this.keep(samples);
+    }
+    if (this.heard) this.play(samples);
+  }
+
+  /** @param {Int16Array} samples */
+  keep(samples) {
+    this.parts.push(samples);
+    this.length += samples.length;
+  }
+
+  /** @param {Int16Array} samples */
+  play(samples) {
+    if (!this.context || this.context.state !== "running") return;
+    const buffer = this.context.createBuffer(1, samples.length, this.rate);
+    const channel = buffer.getChannelData(0);
+    for (let i = 0; i < samples.length; i += 1) channel[i] = samples[i] / 32768;
+    const source = this.context.createBufferSource();
+    source.buffer = buffer;
+    source.connect(this.context.destination);
+    this.next = Math.max(this.next, this.context.currentTime + AHEAD_SECONDS);
+    source.start(this.next);
+    this.next += buffer.duration;
+  }
+
+  /** All of it as a WAV of 16 bits, one channel. */
+  wav() {
+    const header = new DataView(new ArrayBuffer(WAV_HEADER_BYTES));
+    const size = 2 * this.length;
+    const text = (at, word) => [...word].forEach((each, i) => header.setUint8(at + i, each.charCodeAt(0)));
+    text(0, "RIFF");
+    header.setUint32(4, WAV_HEADER_BYTES - 8 + size, true);
+    text(8, "WAVEfmt ");
+    header.setUint32(16, 16, true);
+    header.setUint16(20, 1, true);
+    header.setUint16(22, 1, true);
+    header.setUint32(24, this.rate, true);
+    header.setUint32(28, 2 * this.rate, true);
+    header.setUint16(32, 2, true);
+    header.setUint16(34, 16, true);
+    text(36, "data");
+    header.setUint32(40, size, true);
+    return new Blob([header, ...this.parts], { type: "audio/wav" });
+  }
+}
