@@ -281,6 +281,7 @@ def test_what_is_measured_through_an_anonymiser_comes_back(enrolled, chapters, t
     seconds, sound = 6, chapters[1][: 6 * RATE]
     session.listen("Ann", RATE, 6.0, "noise:10")
     hub = session.hub
+    assert hub is not None
     for second in range(seconds):
         for frame in frames(sound[second * RATE : (second + 1) * RATE], second * RATE):
             session.hear(frame)
