@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from monitor.files import MemoryFile
+from typing import Protocol
 
 __all__ = ["LONGEST_NAME", "as_pipe", "as_wav", "file_name", "is_name", "printable"]
 
@@ -41,7 +38,15 @@ def is_name(text: object) -> bool:
     )
 
 
-def file_name(path: str | os.PathLike[str] | MemoryFile) -> str:
+class Named(Protocol):
+    """What has a name as a file has: one in memory, say."""
+
+    @property
+    def name(self) -> str:
+        """Without a folder."""
+
+
+def file_name(path: str | os.PathLike[str] | Named) -> str:
     r"""The name of a file, without its folder, as it is shown and written down.
 
     Examples:

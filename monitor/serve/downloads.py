@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from typing import Any
 
-from monitor.documents.run import run_report
 from monitor.plots.canvas import written
 from monitor.plots.curve import figure_of
+from monitor.serve.report import run_report
 from monitor.sinks.console import RunBuffer
 from monitor.sinks.jsonl import line_of
 
