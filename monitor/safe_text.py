@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import Protocol
 
 __all__ = ["LONGEST_NAME", "as_pipe", "as_wav", "file_name", "is_name", "printable"]
 
@@ -38,23 +37,14 @@ def is_name(text: object) -> bool:
     )
 
 
-class Named(Protocol):
-    """What has a name as a file has: one in memory, say."""
-
-    @property
-    def name(self) -> str:
-        """Without a folder."""
-
-
-def file_name(path: str | os.PathLike[str] | Named) -> str:
+def file_name(path: str | os.PathLike[str]) -> str:
     r"""The name of a file, without its folder, as it is shown and written down.
 
     Examples:
         >>> file_name("talks/a.wav"), file_name("t\udcffk\x07.wav")
         ('a.wav', 't?k?.wav')
     """
-    name: str | os.PathLike[str] = path if isinstance(path, str | os.PathLike) else path.name
-    return printable(Path(name).name)
+    return printable(Path(path).name)
 
 
 def as_wav(path: str | os.PathLike[str]) -> str:

@@ -105,7 +105,7 @@ class Decoder(Managed):
             with self._quiet():
                 self._file = _Forward(given)
         except (soundfile.LibsndfileError, OSError, TypeError, ValueError) as error:
-            said = f"{file_name(path)} is no recording ({_words(error)}); give a {_READ} file"
+            said = f"{file_name(path.name)} is no recording ({_words(error)}); give a {_READ} file"
             known = path.suffix.lower()[1:] in _READ.replace(",", "").split()
             if not (isinstance(path, MemoryFile) or known or _is_text(head)):
                 said += f"; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
@@ -113,7 +113,7 @@ class Decoder(Managed):
         self.rate: int = self._file.samplerate
         self.channels: int = self._file.channels
         try:
-            check_format(file_name(path), self.rate, self.channels)
+            check_format(file_name(path.name), self.rate, self.channels)
         except SourceError:
             self.close()
             raise
@@ -171,10 +171,10 @@ def _opened(path: Readable) -> bytes:
             head = file.read(512)
     except (OSError, ValueError) as error:
         raise SourceError(
-            f"cannot open {file_name(path)}: {_words(error)}; check the name"
+            f"cannot open {file_name(path.name)}: {_words(error)}; check the name"
         ) from None
     if not head:
-        raise SourceError(f"{file_name(path)} is empty; record it again or leave it out")
+        raise SourceError(f"{file_name(path.name)} is empty; record it again or leave it out")
     return head
 
 
@@ -249,7 +249,7 @@ class File(BaseSource[Block | Gap]):
             raise UsageError(f"end_seconds={end_seconds} must be later than start_seconds")
         self.path = readable(path)
         self.start_seconds, self.end_seconds = start_seconds, end_seconds
-        self.label = file_name(self.path)
+        self.label = file_name(self.path.name)
         self._recording = recording
         self._provenance: Provenance | None = None
         with Decoder(self.path) as decoder:

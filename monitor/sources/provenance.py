@@ -93,4 +93,6 @@ def provenance_of(
     end_seconds: float | None = None,
 ) -> Provenance:
     """That of a file, which is read for its fingerprints."""
-    return Provenance(file_name(path), recording_hashes(path), start_seconds, end_seconds)
+    return Provenance(
+        file_name(readable(path).name), recording_hashes(path), start_seconds, end_seconds
+    )

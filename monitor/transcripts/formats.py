@@ -534,12 +534,14 @@ def read_transcript(
     path = readable(path)
     reader = read_word_lines if path == Path("-") else _READERS.get(path.suffix.lower())
     if path.is_dir():
-        raise SourceError(f"{file_name(path)} is a folder: name the transcript in it")
+        raise SourceError(f"{file_name(path.name)} is a folder: name the transcript in it")
     if reader is None:
-        raise SourceError(f"{file_name(path)} is no transcript: it must be {', '.join(SUFFIXES)}")
+        raise SourceError(
+            f"{file_name(path.name)} is no transcript: it must be {', '.join(SUFFIXES)}"
+        )
     whisper = reader is read_whisper  # tells of each word and piece of a word all that it knows
     most = _MOST_JSON_BYTES if whisper else MOST_BYTES
-    transcript = reader(file_name(path), read_text(path, most=most, mends=whisper))
+    transcript = reader(file_name(path.name), read_text(path, most=most, mends=whisper))
     if not transcript.said:
         raise SourceError(f"{transcript.label} holds no words")
     return transcript if speaker is None else transcript.of(speaker)

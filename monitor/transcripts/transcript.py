@@ -88,7 +88,7 @@ def read_text(
         ...     read_text(path)
         'café'
     """
-    label, piped = file_name(path), path == Path("-")
+    label, piped = file_name(path.name), path == Path("-")
     try:
         with open(0, "rb", closefd=False) if piped else path.open("rb") as file:
             data = file.read(most + 1)

@@ -258,7 +258,7 @@ def read_turns(path: str | os.PathLike[str] | MemoryFile, *, recording: str | No
         (Turn(start_seconds=0.5, end_seconds=2.5, label='ann'),)
     """
     path = readable(path)
-    name = file_name(path)
+    name = file_name(path.name)
     suffix = path.suffix.lower()
     if path.is_dir():
         raise SourceError(f"{name} is a folder: name the turns in it")
@@ -268,6 +268,8 @@ def read_turns(path: str | os.PathLike[str] | MemoryFile, *, recording: str | No
     if suffix in SUFFIXES:
         return _of_transcript(read_transcript(path))
     if suffix in ANNOTATED:
+        if isinstance(path, MemoryFile):
+            raise SourceError(f"{name} is of ELAN or Praat: save its turns as RTTM")
         intervals, told = read_intervals(path)
         return Turns.of((_turn(name, *each) for each in intervals), name, told)
     text = read_text(path, holds="turns")
