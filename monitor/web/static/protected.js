@@ -24,8 +24,8 @@ export function protectedSide(run, reading) {
   text("protected-limits", known(figure.low) ? `95 % interval ${upTo(figure.low, figure.high, figure.cut)}` : "");
   text("protected-whom", figure.by ? `${capital(reading.said.attacker)}.` : "–");
   text("protected-others", unknowing
-    ? `Whoever knows it learns more: ${document.body.dataset.serve === "yes"
-      ? "this is no measure of protection." : "try one who does with --protected-population."}` : "");
+    ? `Whoever knows it learns more${document.body.dataset.serve === "yes"
+      ? "" : ": try one who does with --protected-population"}.` : "");
   disclosure_delay(run);
 }
 
