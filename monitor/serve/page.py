@@ -89,7 +89,10 @@ AWAY_SECONDS = 30.0
 """A browser that lost its connection may come back to its session for so long."""
 MOST_TEXT = 4096
 TEXTS_SECOND = 20
-"""Messages but for sound, a second on average; a slider that is dragged sends a dozen."""
+"""Messages but for sound; a slider that is dragged sends a dozen."""
+MESSAGES_SECOND = 200
+"""With sound, of which 50 are sent, and once what waited for the line."""
+BURST_SECONDS = 5
 REFUSED, FULL, TAKEN = 1008, 1013, 4409
 HEARTBEAT_SECONDS = 10.0
 FRAGMENT = "<!-- the first minute -->"
@@ -133,6 +136,20 @@ async def index(request: Request) -> Response:
     return HTMLResponse(page, headers={"cache-control": "no-cache"})
 
 
+class Allowance:
+    """So many a second, and those of `BURST_SECONDS` at once."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate, self._left, self._at = rate, rate * BURST_SECONDS, time.monotonic()
+
+    def take(self) -> bool:
+        """Whether one more is allowed now."""
+        now = time.monotonic()
+        earned = (now - self._at) * self._rate
+        self._left, self._at = min(self._left + earned, self._rate * BURST_SECONDS) - 1, now
+        return self._left >= 0
+
+
 class Sessions:
     """All sessions of a server; a browser comes back to its own by an id that nobody can guess."""
 
@@ -143,6 +160,16 @@ class Sessions:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    @property
+    def attached(self) -> int:
+        """How many browsers are here."""
+        return sum(held.attached for held in self._all.values())
+
+    @property
+    def busy(self) -> int:
+        """How many sessions hear a microphone."""
+        return sum(held.session.busy for held in self._all.values())
 
     def close(self) -> None:
         """End all; returns when they have ended."""
@@ -216,7 +243,7 @@ class Sessions:
         await websocket.accept()
         held = self._all.get(websocket.query_params.get("session", ""))
         if held is None:
-            if len(self._all) >= MOST_SESSIONS:
+            if not self._has_room():
                 await websocket.close(FULL, "too many people use this page now")
                 return
             held = _Held(self._settings)
@@ -236,6 +263,16 @@ class Sessions:
             sender.cancel()
             held.session.lose()
             held.detach(AWAY_SECONDS, self._end)
+
+    def _has_room(self) -> bool:
+        """Whether there may be one more; a session that is only waited for makes room."""
+        if len(self._all) < MOST_SESSIONS:
+            return True
+        for held in self._all.values():
+            if not held.attached and not held.session.busy:
+                self._end(held)
+                return True
+        return False
 
     def _end(self, held: _Held) -> None:
         held.session.stop()
@@ -260,17 +297,18 @@ class Sessions:
             await held.wakeup.wait(HEARTBEAT_SECONDS)
 
     async def _receive(self, websocket: WebSocket, held: _Held) -> None:
-        texts, since = 0, time.monotonic()
+        texts, messages = Allowance(TEXTS_SECOND), Allowance(MESSAGES_SECOND)
         cookies = websocket.headers.get("cookie", "")
         by_cookie = self._access.knows(cookies)
         while (message := await websocket.receive())["type"] == "websocket.receive":
             if by_cookie and not self._access.knows(cookies):
                 raise RefusedError("you have logged out")
+            if not messages.take():
+                raise RefusedError("too many messages")
             if (sound := message.get("bytes")) is not None:
                 held.session.hear(sound)
                 continue
-            texts += 1
-            if texts > TEXTS_SECOND * (1 + time.monotonic() - since):
+            if not texts.take():
                 raise RefusedError("too many messages")
             text = message.get("text") or ""
             if len(text) > MOST_TEXT:

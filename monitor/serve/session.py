@@ -37,6 +37,8 @@ from monitor.web.hub import Hub
 
 RATES = (8_000, 192_000)
 _HEADER = struct.Struct("<Q")
+SHORTEST_SECONDS = 0.005
+"""Of a message: many shorter ones would fill the memory rather than the queue."""
 AHEAD_SECONDS = 120.0
 """Sound that is so far ahead of the clock was not spoken into a microphone."""
 QUEUE_SECONDS = 30.0
@@ -94,8 +96,8 @@ class BrowserMicrophone(AudioQueue):
             RefusedError: it is none, goes back, or comes faster than anybody speaks.
         """
         samples, odd = divmod(len(message) - _HEADER.size, 2)
-        if odd or not 0 < samples <= self.rate:
-            raise RefusedError("a message of sound is 16-bit samples of a second at most")
+        if odd or not SHORTEST_SECONDS * self.rate <= samples <= self.rate:
+            raise RefusedError("a message of sound is 16-bit samples of 5 ms to a second")
         (place,) = _HEADER.unpack_from(message)
         if place < self._place:
             raise RefusedError("sound does not go back")

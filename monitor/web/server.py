@@ -10,9 +10,10 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import h11
 import uvicorn
@@ -69,6 +70,13 @@ def no_descriptor_left(context: dict[str, Any]) -> bool:
 _TOO_LONG = b"HTTP/1.1 413 Request Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
+class _Counted(Protocol):
+    """What counts as a connection."""
+
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+
+
 class Connections:
     """All connections of one server; when there are too many, an idle one makes room.
 
@@ -87,25 +95,27 @@ class Connections:
         self.request_seconds = request_seconds
         self.stalled_seconds = stalled_seconds
         self.turned_away = 0
-        self._all: set[_Connection] = set()
+        self._all: set[_Counted] = set()
         # in the order in which they began to wait
-        self._asked: dict[_Connection, asyncio.TimerHandle] = {}
-        self._stalled: dict[_Connection, asyncio.TimerHandle] = {}
+        self._asked: dict[_Counted, asyncio.TimerHandle] = {}
+        self._stalled: dict[_Counted, asyncio.TimerHandle] = {}
 
     def __len__(self) -> int:
         return len(self._all)
 
-    @property
-    def protocol(self) -> type[asyncio.Protocol]:
+    def protocol(self, certificate: Certificate | None = None) -> Callable[..., asyncio.Protocol]:
         """What uvicorn makes of every connection: ``Config(http=...)``."""
         there = self
 
         class Counted(_Connection):
             connections_of = there
 
-        return Counted
+        if certificate is None:
+            return Counted
+        context = certificate.context()
+        return lambda **given: _Handshake(there, context, Counted(**given))
 
-    def enter(self, one: _Connection) -> bool:
+    def enter(self, one: _Counted) -> bool:
         """Count a new connection; False where it must go."""
         while len(self._all) >= self.most:
             idle = next(iter(self._asked), None) or next(iter(self._stalled), None)
@@ -117,37 +127,79 @@ class Connections:
         self.wait_for_request(one)
         return True
 
-    def leave(self, one: _Connection) -> None:
+    def leave(self, one: _Counted) -> None:
         """It is closed."""
         self._all.discard(one)
         self.has_request(one)
         self.reads(one)
 
-    def wait_for_request(self, one: _Connection) -> None:
+    def wait_for_request(self, one: _Counted) -> None:
         """Give it the time for one request; more bytes give no more time."""
         if one in self._all and one not in self._asked:
             self._asked[one] = one.loop.call_later(self.request_seconds, self._drop, one)
 
-    def is_waited_for(self, one: _Connection) -> bool:
+    def is_waited_for(self, one: _Counted) -> bool:
         """Whether its request has not come, or not all of it."""
         return one in self._asked
 
-    def has_request(self, one: _Connection) -> None:
+    def has_request(self, one: _Counted) -> None:
         """It has sent a whole request."""
         _cancel(self._asked.pop(one, None))
 
-    def stalls(self, one: _Connection) -> None:
+    def stalls(self, one: _Counted) -> None:
         """It does not read what it is sent."""
         if one in self._all and one not in self._stalled:
             self._stalled[one] = one.loop.call_later(self.stalled_seconds, self._drop, one)
 
-    def reads(self, one: _Connection) -> None:
+    def reads(self, one: _Counted) -> None:
         """It reads."""
         _cancel(self._stalled.pop(one, None))
 
-    def _drop(self, one: _Connection) -> None:
+    def _drop(self, one: _Counted) -> None:
         self.leave(one)
         one.transport.abort()
+
+
+class _Handshake(asyncio.Protocol):
+    """A connection before https begins: it is counted, and has as long as for a request.
+
+    asyncio's own servers tell nobody of a connection before its handshake is done, so that silent
+    ones could pile up.
+    """
+
+    def __init__(self, all_: Connections, context: ssl.SSLContext, then: _Connection) -> None:
+        self.loop = then.loop
+        self._all, self._context, self._then = all_, context, then
+        self._early = bytearray()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.transport = transport
+        if self._all.enter(self):
+            self._task = self.loop.create_task(self._shake_hands())
+        else:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._early += data  # with the last of the handshake
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self._all.leave(self)
+
+    async def _shake_hands(self) -> None:
+        try:
+            secure = await self.loop.start_tls(
+                self.transport, self, self._context, server_side=True
+            )
+        except (OSError, ValueError):  # ssl.SSLError is an OSError; it went away
+            secure = None
+        self._all.leave(self)
+        if secure is None:
+            self.transport.abort()
+            return
+        secure.set_protocol(self._then)
+        self._then.connection_made(secure)
+        if self._early:
+            self._then.data_received(bytes(self._early))
 
 
 class _Connection(H11Protocol):
@@ -235,15 +287,20 @@ class Certificate:
     key: Path | None = None
 
     def __post_init__(self) -> None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
-            context.load_cert_chain(self.certificate, self.key, password="")
+            self.context()
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             reason = "they are no certificate and its key in PEM, without a password"
             if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
                 reason = str(error.strerror)
             names = " and ".join(str(each) for each in (self.certificate, self.key) if each)
             raise UsageError(f"{names}: cannot be used for https: {reason}") from None
+
+    def context(self) -> ssl.SSLContext:
+        """What a server shakes hands by."""
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        made.load_cert_chain(self.certificate, self.key, password="")
+        return made
 
 
 class Server:
@@ -283,11 +340,10 @@ class Server:
                 app, access_log=False, log_config=None, log_level="critical", lifespan="off",
                 ws=counted_websocket() if websockets else "none", ws_max_size=MOST_MESSAGE_BYTES,
                 ws_ping_interval=PING_SECONDS, ws_ping_timeout=PING_SECONDS,
-                ws_per_message_deflate=False, http=self.connections.protocol, loop="asyncio",
+                ws_per_message_deflate=False, loop="asyncio",
+                http=self.connections.protocol(certificate),  # type: ignore[arg-type]
                 server_header=False, proxy_headers=False, backlog=BACKLOG,
                 timeout_graceful_shutdown=1,
-                ssl_certfile=None if certificate is None else certificate.certificate,
-                ssl_keyfile=None if certificate is None else certificate.key,
             )
         )  # fmt: skip
         self._thread = threading.Thread(target=self._serve, name="monitor page", daemon=True)

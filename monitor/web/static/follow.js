@@ -37,6 +37,7 @@ function connect() {
     if (hello.run !== run.name) run = new Run(hello);
     $("leave").hidden = !hello.guarded;
     hello.thresholds.forEach(([field, bits]) => run.stands(field, bits));
+    drawnAt = performance.now(); // what is there already is drawn at one go
     drain();
   });
   source.addEventListener("record", (event) => {

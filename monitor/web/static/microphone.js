@@ -27,6 +27,8 @@ export class Microphone {
     /** @type {AudioContext | null} */ this.context = null;
     /** @type {MediaStreamAudioSourceNode | null} */ this.source = null;
     /** @type {AudioWorkletNode | null} */ this.node = null;
+    this.wanted = false;
+    this.gone = false;
   }
 
   get rate() {
@@ -47,9 +49,15 @@ export class Microphone {
 
   /** Ask for the microphone, and hear. Throws a DOMException where there is none, or not for us. */
   async start() {
+    this.wanted = true;
     if (this.stream) return;
     if (!navigator.mediaDevices) throw new DOMException("no https", "SecurityError");
-    this.stream = await navigator.mediaDevices.getUserMedia({ audio: { ...RAW, channelCount: 1 } });
+    const stream = await navigator.mediaDevices.getUserMedia({ audio: { ...RAW, channelCount: 1 } });
+    if (!this.wanted || this.stream) { // while somebody was asked
+      stream.getTracks().forEach((track) => track.stop());
+      return;
+    }
+    this.stream = stream;
     if (!this.context) {
       this.context = new AudioContext({ latencyHint: "interactive" });
       await this.context.audioWorklet.addModule("/static/recorder.js");
@@ -67,6 +75,7 @@ export class Microphone {
 
   /** Let go of the microphone: the browser says that nobody listens. */
   stop() {
+    this.wanted = this.gone = false;
     if (this.source) this.source.disconnect();
     if (this.stream) this.stream.getTracks().forEach((track) => track.stop());
     this.stream = this.source = null;
@@ -84,6 +93,7 @@ export class Microphone {
       if (!this.gone) return;
       try {
         await this.start();
+        if (!this.stream) return; // stopped meanwhile
         this.gone = false;
         this.changed(false, (performance.now() - began) / 1000);
       } catch {
@@ -107,13 +117,10 @@ export class Line {
     this.session = "";
     this.rate = 0;
     this.place = 0;
-    /** Frames that wait for the line. @type {ArrayBuffer[]} */ this.waiting = [];
+    /** Frames and wishes that wait for the line. @type {(ArrayBuffer | string)[]} */ this.waiting = [];
+    /** Whether the program has answered. */ this.open = false;
     /** @type {WebSocket | null} */ this.socket = null;
     this.connect();
-  }
-
-  get open() {
-    return this.socket !== null && this.socket.readyState === WebSocket.OPEN;
   }
 
   connect() {
@@ -130,13 +137,15 @@ export class Line {
       if (message.type === "ready") {
         const same = message.session === this.session;
         this.session = message.session;
-        if (!same) this.waiting = [];
+        if (!same) this.waiting = this.waiting.filter((each) => typeof each === "string");
+        this.open = true;
         this.changed("open", "");
-        this.waiting.splice(0).forEach((frame) => socket.send(frame));
+        this.waiting.splice(0).forEach((each) => socket.send(each));
       }
       this.told(message);
     });
     socket.addEventListener("close", ({ code, reason }) => {
+      this.open = false;
       const refused = [1008, 1013, 4409].includes(code);
       this.changed(refused ? "refused" : "lost", reason);
       if (!refused) setTimeout(() => this.connect(), AGAIN_MILLISECONDS);
@@ -145,7 +154,9 @@ export class Line {
 
   /** Ask for something. @param {Record<string, unknown>} wish */
   ask(wish) {
-    if (this.open) /** @type {WebSocket} */ (this.socket).send(JSON.stringify(wish));
+    const text = JSON.stringify(wish);
+    if (this.open) /** @type {WebSocket} */ (this.socket).send(text);
+    else this.waiting.push(text);
   }
 
   /**
@@ -196,11 +207,12 @@ export class Line {
     this.place += samples.length;
     const most = MOST_WAITING_SECONDS * 2 * this.rate;
     const socket = /** @type {WebSocket} */ (this.socket);
-    if (this.open && this.session) {
+    if (this.open) {
       if (socket.bufferedAmount < most) socket.send(frame);
     } else {
       this.waiting.push(frame);
-      while (this.waiting.length * frame.byteLength > most) this.waiting.shift();
+      const frames = this.waiting.filter((each) => typeof each !== "string");
+      if (frames.length * frame.byteLength > most) this.waiting.splice(this.waiting.indexOf(frames[0]), 1);
     }
   }
 }

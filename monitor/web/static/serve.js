@@ -42,7 +42,7 @@ const microphone = new Microphone(heard, (lost, seconds) => {
 const line = new Line(told, (changed, why) => {
   if (changed === "open") return now.stage === "controls" && listening();
   if (changed === "refused") {
-    microphone.stop();
+    over();
     return problem(`The program has ended this: ${why || "no more is known"}. Load the page again.`);
   }
   return state("lost", "The program does not answer: trying again");
