@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import h11
 import uvicorn
@@ -70,13 +70,6 @@ def no_descriptor_left(context: dict[str, Any]) -> bool:
 _TOO_LONG = b"HTTP/1.1 413 Request Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
-class _Counted(Protocol):
-    """What counts as a connection."""
-
-    loop: asyncio.AbstractEventLoop
-    transport: asyncio.Transport
-
-
 class Connections:
     """All connections of one server; when there are too many, an idle one makes room.
 
@@ -95,10 +88,10 @@ class Connections:
         self.request_seconds = request_seconds
         self.stalled_seconds = stalled_seconds
         self.turned_away = 0
-        self._all: set[_Counted] = set()
+        self._all: set[_Connection | _Handshake] = set()
         # in the order in which they began to wait
-        self._asked: dict[_Counted, asyncio.TimerHandle] = {}
-        self._stalled: dict[_Counted, asyncio.TimerHandle] = {}
+        self._asked: dict[_Connection | _Handshake, asyncio.TimerHandle] = {}
+        self._stalled: dict[_Connection | _Handshake, asyncio.TimerHandle] = {}
 
     def __len__(self) -> int:
         return len(self._all)
@@ -115,7 +108,7 @@ class Connections:
         context = certificate.context()
         return lambda **given: _Handshake(there, context, Counted(**given))
 
-    def enter(self, one: _Counted) -> bool:
+    def enter(self, one: _Connection | _Handshake) -> bool:
         """Count a new connection; False where it must go."""
         while len(self._all) >= self.most:
             idle = next(iter(self._asked), None) or next(iter(self._stalled), None)
@@ -127,35 +120,35 @@ class Connections:
         self.wait_for_request(one)
         return True
 
-    def leave(self, one: _Counted) -> None:
+    def leave(self, one: _Connection | _Handshake) -> None:
         """It is closed."""
         self._all.discard(one)
         self.has_request(one)
         self.reads(one)
 
-    def wait_for_request(self, one: _Counted) -> None:
+    def wait_for_request(self, one: _Connection | _Handshake) -> None:
         """Give it the time for one request; more bytes give no more time."""
         if one in self._all and one not in self._asked:
             self._asked[one] = one.loop.call_later(self.request_seconds, self._drop, one)
 
-    def is_waited_for(self, one: _Counted) -> bool:
+    def is_waited_for(self, one: _Connection | _Handshake) -> bool:
         """Whether its request has not come, or not all of it."""
         return one in self._asked
 
-    def has_request(self, one: _Counted) -> None:
+    def has_request(self, one: _Connection | _Handshake) -> None:
         """It has sent a whole request."""
         _cancel(self._asked.pop(one, None))
 
-    def stalls(self, one: _Counted) -> None:
+    def stalls(self, one: _Connection | _Handshake) -> None:
         """It does not read what it is sent."""
         if one in self._all and one not in self._stalled:
             self._stalled[one] = one.loop.call_later(self.stalled_seconds, self._drop, one)
 
-    def reads(self, one: _Counted) -> None:
+    def reads(self, one: _Connection | _Handshake) -> None:
         """It reads."""
         _cancel(self._stalled.pop(one, None))
 
-    def _drop(self, one: _Counted) -> None:
+    def _drop(self, one: _Connection | _Handshake) -> None:
         self.leave(one)
         one.transport.abort()
 
