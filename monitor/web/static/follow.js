@@ -16,7 +16,7 @@ let status = ["waiting", "Waiting"];
 let planned = null;
 let curveAt = 0;
 let spokenAt = 0;
-let drawnAt = -Infinity;
+let drawnAt = performance.now();
 let source = null;
 let path = "/events";
 let shown = () => {};
@@ -98,7 +98,7 @@ function draw() {
   speak(reading);
   const now = performance.now();
   if (now - curveAt >= CURVE_MILLISECONDS) {
-    curveAt = now;
+    curveAt = reading ? now : 0; // the first reading is drawn whole
     curve.draw(run, reading);
   } else plan();
   const bits = reading && reading.bits;

@@ -164,6 +164,7 @@ $("who").addEventListener("submit", (event) => {
   const name = $("name").value.trim();
   if (name) enrol(name);
 });
+$("begin").disabled = false; // before, the browser would have sent the form itself
 $("again").addEventListener("click", () => enrol(now.name, true));
 $("retake").addEventListener("click", () => enrol(now.name, true));
 $("cancel").addEventListener("click", () => {

@@ -1,0 +1,86 @@
+"""The page that listens, in a real browser with real speech."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from monitor.serve.page import ListeningPage
+from tests.serve.browsing import PATIENCE, RATE, Speaker, enrols, hearing, speaks
+from tests.serve.conftest import TOKEN
+
+DESKTOP, PHONE = (1280, 900), (390, 844)
+
+
+@pytest.fixture(scope="module")
+def speaker(tmp_path_factory: pytest.TempPathFactory, chapters: Any) -> Speaker:
+    return Speaker(tmp_path_factory.mktemp("microphone") / "microphone.wav")
+
+
+@pytest.fixture(scope="module")
+def chromium(speaker: Speaker, chapters: Any) -> Iterator[Any]:
+    speaker.says(chapters[0][: 25 * RATE])
+    with hearing(speaker) as found:
+        yield found
+
+
+def focused(tab: Any) -> str:
+    return str(tab.evaluate("document.activeElement.id"))
+
+
+def fits(tab: Any) -> bool:
+    """Whether nothing stands out at the side."""
+    return bool(tab.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_somebody_enrols_speaks_and_is_alerted(settings, speaker, chromium, chapters, size):
+    speaker.says(chapters[0][: 25 * RATE])
+    with ListeningPage(settings, token=TOKEN) as page:
+        context = chromium.new_context(viewport={"width": size[0], "height": size[1]})
+        context.set_default_timeout(PATIENCE)
+        tab = context.new_page()
+        problems: list[str] = []
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.goto(f"{page.url}#{TOKEN.replace(' ', '%20')}", wait_until="commit")
+        tab.wait_for_selector("#name")
+        assert TOKEN not in tab.url
+        assert fits(tab)
+        enrols(tab, "Ann")
+        assert focused(tab) == "enrolled-now"
+        assert "10 s of speech" in tab.inner_text("#quality")
+        speaker.says(chapters[1])
+        speaks(tab, 1)
+        assert focused(tab) in ("controls", "bits-threshold")
+        assert tab.inner_text("#listening-state") == "Listening to Ann"
+        assert "are off" in tab.inner_text("#raw")
+        tab.wait_for_selector("#banners .banner", timeout=PATIENCE)
+        tab.wait_for_function(
+            "document.getElementById('banners').innerText.includes('bits>1')", timeout=PATIENCE
+        )
+        assert float(tab.inner_text("#bits")) > 1
+        tab.wait_for_selector("#curve .scatterlayer .trace", timeout=PATIENCE)
+        assert fits(tab)
+        number, controls = (
+            tab.locator(each).bounding_box()["y"] for each in ("#hero", "#controls")
+        )
+        assert (number < controls) == (size == PHONE)
+        for seen in ("#listening-state", "#pause"):  # without scrolling
+            box = tab.locator(seen).bounding_box()
+            assert 0 <= box["y"] <= size[1] - box["height"]
+        latenesses = json.loads(tab.get_attribute("#latency", "data-seconds"))
+        assert min(latenesses) > 0
+        tab.click("#pause")
+        assert tab.get_attribute("#lamp", "data-state") == "off"
+        assert "nothing is heard" in tab.inner_text("#listening-state")
+        tab.click("#pause")
+        tab.wait_for_selector("#lamp[data-state=on]", timeout=PATIENCE)
+    # the program has ended: nobody is told that it listens
+    tab.wait_for_selector("#lamp:not([data-state=on])", timeout=PATIENCE)
+    assert "Listening" not in tab.inner_text("#listening-state")
+    assert problems == []
+    context.close()
