@@ -25,7 +25,7 @@ LAYERS = [
     {"corpus", "stream", "alerts", "evaluation"},
     {"adapting", "attributes", "ledger", "anonymisers", "training", "utility", "web"},
     {"attacks", "experiment", "run"},
-    {"serve"},
+    {"audit", "serve"},
     {"cli"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

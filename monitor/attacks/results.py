@@ -8,7 +8,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from monitor.documents import (
     section,
     table,
 )
-from monitor.errors import StoreError, UsageError
+from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.evaluation.family import Figure
 from monitor.evaluation.report.report import figure_json, format_limits, format_value
 from monitor.evaluation.srd import undertrained
@@ -34,7 +34,20 @@ from monitor.maths.ranks import first_rank_bits
 from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, plural, weaker_together
 from monitor.plots.attacks import MethodBits, attacks_svg, plot_attacks
 from monitor.plots.curve import short_name
-from monitor.safe_text import file_name
+from monitor.records.keys import (
+    COUNT,
+    NUMBER,
+    PROBABILITY,
+    SECONDS,
+    SESSION,
+    TEXT,
+    TEXTS,
+    VALUE,
+    list_of,
+    misfit,
+    object_of,
+)
+from monitor.safe_text import file_name, printable
 
 # ----------------------------------------------------------------------------------------- results
 
@@ -47,6 +60,7 @@ FIGURES = {
     "lid.alid_bits": "ALID",
     "lid.max_bits": "LIDmax",
     "verification.eer_rocch": "EER",
+    "linkage.d_sys": "D_sys",
     "anonymity.mean_rank_p50": "mean rank p50",
     "anonymity.mean_rank_p1": "mean rank p1",
     "membership.tpr_at_1e-2": "TPR at FPR 1e-2",
@@ -596,6 +610,7 @@ def _bits(row: AttackRow | None) -> tuple[float, float, float] | None:
 KEPT = "kept"  # the private folder, within that of the results, of what long work goes on from
 FILES = ("index.html", "results.json", "results.csv", "bits.svg", "bits.png")
 SCHEMA = 1
+_MOST_BYTES = 1 << 28
 
 
 def check_folder(folder: Path) -> None:
@@ -650,6 +665,115 @@ def results_json(results: AttackResults) -> str:
         "problems": list(results.problems),
     }
     return json.dumps(made, indent=1, allow_nan=False) + "\n"
+
+
+_FIGURE = object_of(
+    label=TEXT, value=VALUE, text=TEXT, low=VALUE, high=VALUE, unit=TEXT, ceiling=VALUE,
+    floor=VALUE, ties=TEXT, note=TEXT,
+)  # fmt: skip
+_ROW_SCHEMA = object_of(
+    ["rank_model"], method=TEXT, attacker=TEXT, feature=TEXT, segments=COUNT, scoring=TEXT,
+    speakers={**COUNT, "minimum": 1}, trials=COUNT, complete=COUNT, silent=COUNT, rank_model=TEXT,
+    figures={
+        "type": "object",
+        "properties": {
+            BITS: {**_FIGURE, "properties": {**_FIGURE["properties"], "value": NUMBER}}
+        },
+        "required": [BITS],
+        "additionalProperties": _FIGURE,
+    },
+)  # fmt: skip
+_RATE = object_of(
+    asked=PROBABILITY, realised=PROBABILITY, realised_high=PROBABILITY, tpr=PROBABILITY,
+    tpr_low=PROBABILITY, tpr_high=PROBABILITY, epsilon_nats=VALUE, epsilon_low_nats=NUMBER,
+    note=TEXT,
+)  # fmt: skip
+_TOLD_SCHEMA = object_of(
+    method=TEXT, attacker=TEXT, feature=TEXT, value=TEXT, version=TEXT, seconds=SECONDS,
+    learnt_with=COUNT, learnt_without=COUNT, readers_with=COUNT, readers_without=COUNT,
+    excerpts_with=COUNT, excerpts_without=COUNT, eer={"type": "number", "minimum": 0, "maximum": 1},
+    eer_low=PROBABILITY, eer_high=PROBABILITY, at={**list_of(_RATE), "minItems": 1},
+)  # fmt: skip
+_RESULTS_SCHEMA = object_of(
+    settings=object_of(
+        corpus=TEXT, methods=TEXTS, attackers=TEXTS, features=TEXTS, seconds=SECONDS,
+        template_seconds=SECONDS, main_segments=COUNT, segments=list_of(COUNT), session=SESSION,
+        readers=COUNT, background=COUNT, seed=COUNT,
+    ),
+    rows={**list_of(_ROW_SCHEMA), "minItems": 1},
+    attributes={"type": "object", "additionalProperties": list_of(_TOLD_SCHEMA)},
+    clear_bits={
+        "type": "object",
+        "additionalProperties": {**list_of(NUMBER), "minItems": 2, "maxItems": 2},
+    },
+    notes=TEXTS,
+    problems=TEXTS,
+)  # fmt: skip
+
+
+def read_results(path: Path) -> AttackResults:
+    """Read back what `write_results` wrote, without what was measured beside privacy.
+
+    Args:
+        path: of ``results.json``, or of the folder that holds it.
+
+    Raises:
+        StoreError: it is missing, or something else.
+        SchemaError: a newer version wrote it.
+    """
+    file = path / "results.json" if path.is_dir() else path
+    name = file_name(file)
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise StoreError(f"{name} is too large for results of monitor attack")
+        made = json.loads(file.read_bytes())
+    except OSError as error:
+        raise StoreError(f"cannot open {name}: {error.strerror}; check the name") from None
+    except (ValueError, RecursionError):
+        made = None
+    if not isinstance(made, dict) or not {"schema", "settings", "rows"} <= made.keys():
+        raise StoreError(f"{name} has no results of monitor attack")
+    if not isinstance(made["schema"], int) or made["schema"] > SCHEMA:
+        raise SchemaError(f"{name} was written by a newer version of the program: install that one")
+    wrong = misfit(made, _RESULTS_SCHEMA)
+    if wrong is not None or (wrong := _lacking(made, _RESULTS_SCHEMA)) is not None:
+        raise StoreError(f"{name} is damaged ({printable(wrong) or 'at its top'}): attack again")
+    settings = made["settings"]
+    lists = {key: tuple(settings[key]) for key in ("methods", "attackers", "features", "segments")}
+    found = AttackResults(
+        Settings(**{each.name: settings[each.name] for each in fields(Settings)} | lists),
+        tuple(_row_of(row) for row in made["rows"]),
+        attributes=made["attributes"],
+        problems=tuple(made["problems"]),
+        clear_bits={method: (own, theirs) for method, (own, theirs) in made["clear_bits"].items()},
+    )
+    known = set(caveats(found))
+    return replace(found, notes=tuple(each for each in made["notes"] if each not in known))
+
+
+def _lacking(value: Any, schema: Mapping[str, Any]) -> str | None:
+    """The name of the first key that has to be there and is not; None where all are."""
+    if isinstance(value, dict):
+        known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        for key in schema.get("required", ()):
+            if key not in value:
+                return str(key)
+        inside = (_lacking(each, known.get(key, others)) for key, each in value.items())
+    elif isinstance(value, list):
+        inside = (_lacking(each, schema.get("items", {})) for each in value)
+    else:
+        return None
+    return next((each for each in inside if each is not None), None)
+
+
+def _row_of(row: Mapping[str, Any]) -> AttackRow:
+    named = {key: row.get(key, "") for key in AttackRow.__slots__ if key != "figures"}
+    parts = _FIGURE["properties"]
+    figures = {
+        key: Figure(key, **{part: each[part] for part in parts})
+        for key, each in row["figures"].items()
+    }
+    return AttackRow(**named, figures=figures)
 
 
 def results_csv(results: AttackResults) -> str:

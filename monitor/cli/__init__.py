@@ -25,6 +25,7 @@ COMMANDS = (
     *("demo", "listen", "replay", "enroll", "calibrate", "hear", "score", "evaluate"),
     *("forget", "experiment", "plot", "serve", "view", "export", "protect", "scrub", "attack"),
     *("ledger", "devices", "doctor", "completion"),
+    *("audit", "label"),
 )
 
 
@@ -79,6 +80,8 @@ def cli(context: click.Context, config: str | None, trust_config: bool) -> None:
     monitor protect talk.flac -o OUT    write it anew, the voice harder to recognise
     monitor scrub talk.flac --budget 6  keep as much of it as a budget of bits allows
     monitor attack PEOPLE -o DIR        test an anonymiser: what attackers still learn
+    monitor audit PEOPLE -o FILE.html   a report for who answers for speech
+    monitor label PEOPLE -o FILE.md     a privacy card of a speech dataset
 
     Exit status: 0 fine, 1 failed, 2 wrong usage, 3 an alert was raised, 4 something was incomplete
     (audio lost, a file skipped, a recording without speech), 130 interrupted.

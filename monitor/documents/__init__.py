@@ -10,6 +10,7 @@ from monitor.files import atomic_write, not_written
 from monitor.version import __version__
 
 __all__ = [
+    "PRINTED",
     "bullet_list",
     "document",
     "paragraphs",
@@ -19,6 +20,16 @@ __all__ = [
     "table",
     "warning",
 ]
+
+
+PRINTED = (
+    "<style>@media print{@page{margin:14mm}html{font-size:12px}body{font-size:1rem}"
+    "main,header,footer{max-width:none;padding:0}main{display:block}"
+    ".card{border:0;border-radius:0;padding:0;margin:0 0 14px}.scroll{overflow:visible}"
+    "th,td{padding-top:2.5px;padding-bottom:2.5px}tbody th,td.note{min-width:0}"
+    ".long{break-inside:auto}tr{break-inside:avoid}h2,h3{break-after:avoid}}</style>"
+)
+"""Style of documents that are handed over on paper: first among the parts of a `document`."""
 
 
 # --- Tables and lists of a document.

@@ -160,7 +160,8 @@ class SpeechFrames:
         lost: what could not be used of it, for people; mostly empty.
         told: what is to be said of it and of its transcript, a line each.
         sound: shape (ROW,), what was heard of it for a template sounds like, as counts
-            (`monitor.maths.condition`); None of ready-made frames, and of other speech.
+            (`monitor.maths.condition`); None of ready-made frames, and of other speech unless
+            the listener was asked for it.
         landmarks: peaks of its spectrogram, times and pitches (`monitor.maths.landmarks`), where
             they were asked for.
     """
@@ -191,6 +192,7 @@ class Listener:
             holds.
         channel: of audio, counted from 1; None mixes all of them.
         setup: from where features are made.
+        sounds: whether to find out what all speech sounds like, not only that of templates.
 
     Attributes:
         specs: what the frames of each feature look like, once a recording was heard.
@@ -201,8 +203,10 @@ class Listener:
         features: Sequence[str | Feature] | None = None,
         channel: int | None = None,
         setup: FeatureSetup = AS_ENVIRONMENT,
+        *,
+        sounds: bool = False,
     ) -> None:
-        self.channel, self.setup = channel, setup
+        self.channel, self.setup, self.sounds = channel, setup, sounds
         self._wanted = tuple(features) if features is not None else None
         self._made: list[Feature] | None = None
         self.specs: dict[str, FeatureSpec] = {}
@@ -255,7 +259,7 @@ class Listener:
                     [*features, *more],
                     channel,
                     most_speech=wanted,
-                    conditions=speech_seconds is not None,
+                    conditions=self.sounds or speech_seconds is not None,
                 )
             heard = self._join(path, list(runs))
         if isinstance(source, FramesFile):
@@ -433,7 +437,7 @@ def _each(
         return
     words, setup = "words" in map(takes, names), listener.setup.elsewhere()
     made = each_in_order(
-        partial(_hear_apart, names, listener.channel, setup, slices, summed),
+        partial(_hear_apart, names, listener.channel, listener.sounds, setup, slices, summed),
         tasks,
         jobs,
         reads=lambda group: [f for r in group for f in r.words.files(r.path, words=words)],
@@ -454,13 +458,14 @@ def _all_of_it(
 def _hear_apart(
     names: tuple[str, ...],
     channel: int | None,
+    sounds: bool,
     setup: FeatureSetup,
     slices: int | None,
     summed: _Summary[_Result],
     recordings: Sequence[Recording],
 ) -> tuple[dict[str, FeatureSpec], _Result]:
     """As `_extract`, in another process, with what the frames look like."""
-    listener = Listener(names, channel, setup)
+    listener = Listener(names, channel, setup, sounds=sounds)
     outcomes = _extract(listener, slices, recordings)
     return listener.specs, summed(outcomes, listener.specs)
 

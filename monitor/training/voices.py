@@ -93,12 +93,15 @@ class SpeakerSpeech:
         speech: for each session the decisions on its audio, one a tick; empty where nobody kept
             them.
         session_names: empty where nobody said.
+        sounds: what each session sounds like, as counts (`monitor.maths.condition`); None where
+            nobody knows, empty where nobody asked.
     """
 
     name: str
     sessions: tuple[dict[str, SessionFrames], ...]
     speech: tuple[BoolArray, ...] = ()
     session_names: tuple[str, ...] = ()
+    sounds: tuple[AnyArray | None, ...] = ()
 
     def length(self, session: int) -> int:
         """Units of speech in a session."""
@@ -130,6 +133,7 @@ def collect(
     jobs: Jobs = 1,
     told: Callable[[str], object] = lambda _: None,
     setup: FeatureSetup = AS_ENVIRONMENT,
+    sounds: bool = False,
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
     """Listen to a whole corpus; the result does not depend on ``jobs``.
 
@@ -140,6 +144,7 @@ def collect(
         jobs: processes that listen, or a cluster.
         told: called with a line for people: a transcript seems to be of another recording, say.
         setup: from where features are made.
+        sounds: whether to find out what the sessions sound like.
 
     Returns:
         the voices, the spec of each feature, and a line for each file that was skipped or has
@@ -148,12 +153,12 @@ def collect(
     Raises:
         UsageError: there is no such feature.
     """
-    listener = Listener(features, setup=setup)
+    listener = Listener(features, setup=setup, sounds=sounds)
     problems = list(corpus.problems)
     voices = []
     with closing(hear_in_order(corpus.recordings, listener, jobs=jobs)) as outcomes:
         for name, of_speaker in groupby(outcomes, key=lambda o: o.recording.speaker):
-            sessions, speech, called = [], [], []
+            sessions, speech, called, sound = [], [], [], []
             for session_name, group in groupby(of_speaker, key=lambda o: o.recording.session):
                 heard = []
                 for outcome in group:
@@ -169,8 +174,11 @@ def collect(
                     sessions.append(session)
                     speech.append(np.concatenate([each.speech for each in heard]))
                     called.append(session_name)
+                    rows = [each.sound for each in heard if each.sound is not None]
+                    sound.append(np.sum(rows, axis=0) if rows else None)
             if sessions:
-                voices.append(SpeakerSpeech(name, tuple(sessions), tuple(speech), tuple(called)))
+                told_apart = tuple(sessions), tuple(speech), tuple(called)
+                voices.append(SpeakerSpeech(name, *told_apart, tuple(sound) if sounds else ()))
     return voices, listener.specs, tuple(problems)
 
 

@@ -21,6 +21,9 @@ import soundfile
 
 from monitor import Monitor, Population
 from monitor.alerts import Conformal, Threshold
+from monitor.attacks.results import read_results, results_json
+from monitor.audit.audit import audit_attack
+from monitor.audit.document import audit_csv, audit_page
 from monitor.corpus.finding import find, trial_lists
 from monitor.errors import UsageError
 from monitor.evaluation.evaluating import evaluate
@@ -45,6 +48,7 @@ from monitor.stream.records import RunTotals, start_record
 from monitor.training import enrol
 from monitor.transcripts.formats import SUFFIXES, read_transcript
 from monitor.transcripts.turns import read_turns
+from tests.attacks.made import results as attack_results
 from tests.evaluation import kits
 from tests.fuzz.mutations import bytes_of, json_of, npz_of, sqlite_of, text_of
 from tests.ledger.test_ledger import listen
@@ -226,6 +230,12 @@ def _make_run(path: Path) -> None:
     ):
         sink.write(record)
     sink.close()
+
+
+def _use_results(path: Path) -> None:
+    audit = audit_attack(read_results(path))
+    audit_page(audit)
+    audit_csv(audit)
 
 
 def _use_run(path: Path) -> None:
@@ -544,6 +554,10 @@ READERS = (
     Reader("checkpoint", "run.jsonl.state", _make_checkpoint, _NPZ, _use_checkpoint),
     Reader("ledger", "me.db", _make_ledger, sqlite_of, _use_ledger, 0.5),
     Reader("run", "run.jsonl", _make_run, _lines, _use_run, 0.5),
+    Reader("attack-results", "results.json",
+           lambda p: p.write_text(results_json(attack_results())),
+           _plain(lambda random, data: json_of(random, json.loads(data)).encode(
+               "utf-8", "surrogatepass")), _use_results, 0.5),
     Reader("frames-npz", "f.npz", _make_frames, _NPZ, _use_frames),
     Reader("frames-jsonl", "f.jsonl", _make_json_frames, _lines, _use_frames),
     Reader("wav-pipe", "a.wav", _make_wav, _BYTES,

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from monitor.documents import bullet_list, document, paragraphs, picture, save_document, section
+from monitor.documents import (
+    PRINTED,
+    bullet_list,
+    document,
+    paragraphs,
+    picture,
+    save_document,
+    section,
+)
 from monitor.documents import table as table_of
 from monitor.errors import UsageError
 from monitor.evaluation.family import Figure
@@ -95,16 +103,11 @@ _STYLE = (
     ".system>h2{font-size:1.25rem}.matrix td,.matrix th{white-space:nowrap}"
     ".matrix td.number small{display:inline}.stated th{width:30%}.stated td.note,.asked td.note"
     "{color:var(--ink);font-size:.9rem}.sign td{height:2.6em;width:75%}.sign{break-inside:avoid}"
-    "@media print{@page{margin:14mm}html{font-size:12px}body{font-size:1rem}"
-    "main,header,footer{max-width:none;padding:0}main{display:block}"
-    ".card{border:0;border-radius:0;padding:0;margin:0 0 14px}.scroll{overflow:visible}"
-    ".pictures{display:block;orphans:1;widows:1}.pictures figure{display:inline-block;width:48%;"
-    "margin:0 1% 10px 0;"
-    "vertical-align:top;break-inside:avoid}.pictures svg{width:100%}"
-    "th,td{padding-top:2.5px;padding-bottom:2.5px}.parts{font-size:.78rem}.parts thead th"
-    "{font-size:.72rem}.parts th,.parts td{padding-right:6px}tbody th,td.note{min-width:0}"
-    ".system.later{break-before:page}.long{break-inside:auto}tr{break-inside:avoid}"
-    "h2,h3{break-after:avoid}}</style>"
+    "@media print{.pictures{display:block;orphans:1;widows:1}"
+    ".pictures figure{display:inline-block;width:48%;margin:0 1% 10px 0;vertical-align:top;break-inside:avoid}.pictures svg{width:100%}"
+    ".parts{font-size:.78rem}.parts thead th"
+    "{font-size:.72rem}.parts th,.parts td{padding-right:6px}.system.later{break-before:page}}"
+    "</style>"
 )
 
 
@@ -424,6 +427,7 @@ def validation_page(
         else "No limits: nothing was resampled."
     )
     parts = [
+        PRINTED,
         _STYLE,
         _stated(statement),
         _summary(validations) if len(validations) > 1 else "",

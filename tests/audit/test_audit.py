@@ -1,0 +1,166 @@
+"""The document of an audit: what stands in it, and what never does."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import stat
+from dataclasses import replace
+from html import unescape
+
+import pytest
+
+from monitor.attacks.results import read_results, results_json
+from monitor.audit.audit import audit_attack, hash_of, sounds_apart, summary
+from monitor.audit.document import audit_csv, audit_json, audit_page, save_audit
+from monitor.audit.label import label_json, label_markdown, label_of
+from monitor.errors import SchemaError, StoreError, UsageError
+from monitor.maths.condition import Condition
+from tests.attacks.made import results
+
+
+def text_of(page):
+    return unescape(re.sub(r"<[^>]+>", " ", page))
+
+
+@pytest.mark.slow
+def test_the_document_stands_by_itself_and_its_numbers_are_those_of_json(audit, tmp_path):
+    path = tmp_path / "audit.html"
+    beside = save_audit(audit, path)
+    for file in (path, *beside):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    page = path.read_text()
+    assert not re.search(r"<script|http|<link|src=|@import|url\((?!#)", page)
+    made = json.loads(beside[1].read_text())
+    assert {row["seconds"] for row in made["lengths"]} == {1.0, 3.0, 10.0}
+    assert {each["session"] for each in made["tests"]} == {"same", "cross"}
+    shown = text_of(page)
+    for row in made["lengths"]:
+        assert f"{row['mean_bits']['value']:.1f}" in shown
+    for lines in made["summary"].values():
+        assert lines
+        assert all(line in shown for line in lines)
+    table = list(csv.DictReader(io.StringIO(beside[0].read_text())))
+    means = [float(each["value"]) for each in table if each["figure"] == "bits.mean"]
+    assert means == [row["mean_bits"]["value"] for row in made["lengths"]]
+    eer = {
+        (e["session"], float(e["value"])) for e in table if e["figure"] == "verification.eer_rocch"
+    }
+    assert eer == {(t["session"], t["figures"]["verification.eer_rocch"]["value"])
+                   for t in made["tests"]}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_nobody_is_named_and_nothing_is_called_anonymous(audit, heard):
+    page = text_of(audit_page(audit))
+    written = page + label_markdown(label_of(audit)) + json.dumps(audit_json(audit))
+    for voice in heard.voices:
+        assert voice.name not in written
+        assert hash_of(voice.name) in written
+    assert hash_of(heard.voices[0].name, "salt") in audit_page(audit, "salt")
+    said = [line for lines in summary(audit).values() for line in lines]
+    assert not any("anonym" in line.lower() for line in said)
+    assert "no verdict of anonymity" in page
+    for source in ("WP216", "recital 26", "C-582/14", "C-413/23 P"):
+        assert source in page
+
+
+@pytest.mark.slow
+def test_what_was_not_tested_is_said(audit):
+    said = " ".join(audit.not_tested)
+    assert "Inference" in said  # pitch has no embedding to tell an attribute by
+    assert "Protected speech" in said
+    assert summary(audit)["inference"] == ["What else a voice tells of its speaker was not tested."]
+
+
+@pytest.mark.slow
+def test_the_label_has_what_the_audit_has(audit):
+    label = label_of(audit, "s")
+    made, card = label_json(label), label_markdown(label)
+    assert made["lengths"] == audit_json(audit)["lengths"]
+    measured = [each for each in made["uniqueness"] if each["first"] is not None]
+    assert measured
+    best = label.uniqueness
+    assert best is not None
+    assert best.session == "cross"
+    for each in made["uniqueness"]:
+        if each["people"] == 1_000_000:
+            assert f"| a million | {100 * each['low']:.1f} %" in card
+    assert "| a million |" in card
+    assert f"{audit.minute.mean.value:.1f} bits" in card
+    assert all(line in card for line in made["confounds"])
+    with pytest.raises(UsageError, match="a label is of a corpus"):
+        label_of(audit_attack(results()))
+
+
+def test_an_attack_is_audited_by_its_strongest_attacker():
+    found = audit_attack(results())
+    said = summary(found)
+    assert "mcadams:0.8: whether 10 s keep under 6 bits cannot be told" in said["retention"][1]
+    assert "3.1 bits (2.6 to 3.6)" in said["retention"][1]  # of its strongest way
+    low = audit_attack(results(), replace_budget(3.0))
+    assert "do not surely stay under 3 bits" in summary(low)["retention"][1]
+    assert "stay under 3 bits" in summary(low)["retention"][2]
+    page = audit_page(found)
+    assert "25.0 %" in page
+    assert "/opt/anonymisers" not in page
+
+
+def replace_budget(bits):
+    from monitor.audit.audit import AuditConfig
+
+    return AuditConfig(budget=bits)
+
+
+def test_results_are_read_back_as_they_were_written(tmp_path):
+    made = results()
+    path = tmp_path / "results.json"
+    path.write_text(results_json(made))
+    found = read_results(tmp_path)
+    assert json.loads(results_json(found))["rows"] == json.loads(results_json(made))["rows"]
+    assert found.settings == made.settings
+    assert [r.bits for r in found.ranking()] == [r.bits for r in made.ranking()]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "what"),
+    [
+        (lambda _: "[", StoreError, "has no results of monitor attack"),
+        (lambda d: json.dumps(d | {"schema": 99}), SchemaError, "newer version"),
+        (lambda d: json.dumps(d | {"rows": []}), StoreError, "is damaged"),
+        (lambda d: json.dumps(d | {"settings": {}}), StoreError, "is damaged"),
+    ],
+)
+def test_damaged_results_are_refused_in_a_line(tmp_path, change, error, what):
+    path = tmp_path / "results.json"
+    path.write_text(change(json.loads(results_json(results()))))
+    with pytest.raises(error, match=what):
+        read_results(path)
+    with pytest.raises(StoreError, match="cannot open"):
+        read_results(tmp_path / "nothing.json")
+
+
+def test_names_from_elsewhere_cannot_be_markup(audit):
+    mean = replace(audit, name="<b>|x`", notes=("a | b <script>",))
+    assert "<b>|x" not in audit_page(mean)
+    assert "<script>" not in audit_page(mean)
+    card = label_markdown(label_of(mean))
+    assert "\\<b\\>\\|x\\`" in card
+    assert "<script>" not in card
+
+
+def test_sessions_of_one_room_do_not_tell_people_apart():
+    office, hall = Condition(bandwidth_hz=8000.0), Condition(bandwidth_hz=3500.0)
+    mixed = sounds_apart([[office, hall], [office, hall]])
+    assert mixed is not None
+    assert mixed.same == 1.0
+    assert mixed.different == 0.5
+    assert sounds_apart([[None], [None]]) is None
+
+
+def test_csv_has_a_line_for_each_figure(audit):
+    table = list(csv.reader(io.StringIO(audit_csv(audit))))
+    assert len({len(line) for line in table}) == 1
+    assert {line[0] for line in table[1:]} == {"singling out", "linkability", "retention"}
