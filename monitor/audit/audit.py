@@ -273,6 +273,11 @@ class HeardCorpus:
     learnt_on: frozenset[str]
     missing: tuple[str, ...]
 
+    @property
+    def steps(self) -> int:
+        """How often `audit_corpus` calls its ``progress``, at most."""
+        return min(len(self.voices), MOST_TESTED) + 2 * len(TEST_LENGTHS)
+
 
 def hear_corpus(
     corpus: Corpus,

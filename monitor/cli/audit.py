@@ -209,5 +209,5 @@ def hear_and_audit(source: Path, how: CorpusAuditOptions, budget: float) -> Audi
     load_identity(config.features, files)
     with progress_over(len(files), "listening") as step:
         heard = hear_corpus(found, place, config, lambda recording: step(recording.speaker, 1))
-    with progress_over(len(heard.voices), "testing") as step:
+    with progress_over(heard.steps, "testing") as step:
         return audit_corpus(heard, config, lambda what: step(what, 1))

@@ -19,6 +19,7 @@ from monitor.errors import CorpusError, StoreError
 from monitor.population.population import Population
 from monitor.sources.frames import FramesFile
 from monitor.stream.monitor import Monitor
+from monitor.stream.reading import Reading
 from monitor.training.voices import SpeakerSpeech
 
 LENGTHS = tuple(np.arange(1.0, 10.5, 0.5).tolist())
@@ -45,16 +46,15 @@ def test_a_stretch_reads_what_a_run_reads(crowd, heard):
     for place, voice in enumerate(part.rest):
         monitor = Monitor(people, ("f0",), voice.name, step_seconds=0.1)
         path = crowd / voice.name.removeprefix("spk-") / f"{voice.session_name(0)}.npz"
-        readings = {}
+        readings: dict[float, Reading] = {}
         for item in FramesFile(path):
             for reading in monitor.push(item):
                 readings.setdefault(round(reading.speech, 2), reading)
         for seconds in LENGTHS:
             mine = found.at(seconds)
-            reading = readings.get(seconds)
-            if reading is not None:
+            if seconds in readings:
                 (bits,) = mine.bits[mine.owner == place]
-                assert bits == pytest.approx(reading.evidence_bits, abs=1e-9)
+                assert bits == pytest.approx(readings[seconds].evidence_bits, abs=1e-9)
                 checked += 1
     assert checked > 8
 

@@ -555,7 +555,7 @@ READERS = (
     Reader("ledger", "me.db", _make_ledger, sqlite_of, _use_ledger, 0.5),
     Reader("run", "run.jsonl", _make_run, _lines, _use_run, 0.5),
     Reader("attack-results", "results.json",
-           lambda p: p.write_text(results_json(attack_results())),
+           _text(results_json(attack_results())),
            _plain(lambda random, data: json_of(random, json.loads(data)).encode(
                "utf-8", "surrogatepass")), _use_results, 0.5),
     Reader("frames-npz", "f.npz", _make_frames, _NPZ, _use_frames),
