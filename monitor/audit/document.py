@@ -68,6 +68,10 @@ _EXPLAINED = {
     "retention": "Bits of evidence against the budget that was stated. The length is speech of one "
     "person in all: what is kept of several recordings adds up.",
 }
+_OF_ATTACK = {
+    "retention": "Mean bits among the readers tested (MeanD) against the budget, at the one length "
+    "of the trials.",
+}
 _NO_VERDICT = (
     "This report gives no verdict of anonymity. Data are anonymous in law where a person is not or "
     "no longer identifiable by any means reasonably likely to be used, by the controller or by "
@@ -295,10 +299,10 @@ def audit_page(audit: Audit, salt: str = "") -> str:
         section("In short", *(_said(TITLES[area], lines) for area, lines in said.items())),
         section("What this report does not say", paragraphs(*_NO_VERDICT)),
         _long("What was tested", _words(audit.facts.items()) + _conditions(audit)),
-        _area("singling out", said, _lengths(audit), _curve(audit), _tests(audit, SINGLING)),
-        _area("linkability", said, _tests(audit, LINKING), _apart(audit)),
-        _area("inference", said, *_attributes(audit)),
-        _area("retention", said, _budget(audit)),
+        _area(audit, "singling out", said, _lengths(audit), _curve(audit), _tests(audit, SINGLING)),
+        _area(audit, "linkability", said, _tests(audit, LINKING), _apart(audit)),
+        _area(audit, "inference", said, *_attributes(audit)),
+        _area(audit, "retention", said, _budget(audit)),
         _most_exposed(audit, salt),
         section("What was not tested", bullet_list(audit.not_tested, "said")),
         section("What to know of these figures", bullet_list(audit.notes, "said"))
@@ -325,8 +329,9 @@ def _long(heading: str, body: str) -> str:
     return f'<section class="card long"><h2>{escape(heading)}</h2>{body}</section>'
 
 
-def _area(area: str, said: Mapping[str, Sequence[str]], *parts: str) -> str:
-    body = paragraphs(_EXPLAINED[area]) + "".join(parts)
+def _area(audit: Audit, area: str, said: Mapping[str, Sequence[str]], *parts: str) -> str:
+    explained = _OF_ATTACK.get(area) if audit.kind == "attack" else None
+    body = paragraphs(explained or _EXPLAINED[area]) + "".join(parts)
     if not any(parts):
         body += bullet_list(said[area], "said")
     return _long(TITLES[area], body)
@@ -540,6 +545,8 @@ def _budget(audit: Audit) -> str:
 
 
 def _conditions(audit: Audit) -> str:
+    if audit.kind == "attack":
+        return ""
     if not audit.conditions:
         return paragraphs("How the recordings sound is not known: they are ready-made frames.")
     rows = [
