@@ -621,7 +621,7 @@ def _facts_of_corpus(
     source = "the shipped ones" if config.rank_model is None else config.rank_model.name
     return {
         "Speech": f"{plural(len(voices), 'speaker')}, {plural(sessions, 'session')}, "
-        f"{sum(lengths) / 60:.1f} minutes of speech; {several} with two sessions or more. A "
+        f"{sum(lengths) / 60:.1f} min of speech; {several} with two sessions or more. A "
         f"session has {np.median(lengths):.0f} s in the median.",
         "Population": f"N = {exposures.candidates} people enrolled from these recordings, "
         f"{plural(len(exposures.speakers), 'speaker')} of them tested. People are singled out of "
@@ -728,7 +728,7 @@ def audit_runs(
     protected = any(start.get("protected") for start in starts)
     facts = {
         "Speech": f"{plural(len(runs), 'run')} of "
-        f"{plural(len(found.speakers), 'watched speaker')}, {speech / 60:.1f} minutes of speech.",
+        f"{plural(len(found.speakers), 'watched speaker')}, {speech / 60:.1f} min of speech.",
         "Population": f"N = {' or '.join(map(str, sorted(among)))} people enrolled. People are "
         f"singled out of {crowds.crowd_of(config.among)}.",
         "Attackers": "As the runs have them: by "

@@ -39,6 +39,7 @@ from monitor.documents import (
 from monitor.documents import table as table_of
 from monitor.evaluation.family import Figure
 from monitor.evaluation.report.report import figure_json, format_value
+from monitor.phrases import plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above
 
 if TYPE_CHECKING:
@@ -441,7 +442,9 @@ def _tests(audit: Audit, keys: Sequence[str]) -> str:
             if attack
             else [test.feature, f"{test.seconds:g} s", session]
         )
-        rows.append([*named, *cells, f"{test.speakers}\n{test.trials:,} trials of {test.tested}"])
+        rows.append(
+            [*named, *cells, f"{test.speakers}\n{plural(test.trials, 'trial')} of {test.tested}"]
+        )
     depth = ", ".join(
         f"{each:g}" for each in dict.fromkeys(t.template_seconds for t in audit.tests)
     )

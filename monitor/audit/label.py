@@ -24,6 +24,7 @@ from monitor.documents import save_document
 from monitor.errors import UsageError
 from monitor.evaluation.family import Figure
 from monitor.evaluation.report.report import format_limits, format_value
+from monitor.phrases import plural
 from monitor.version import __version__
 
 SCHEMA = 1
@@ -169,7 +170,7 @@ def _unique(label: Label) -> list[str]:
         "### How unique a voice is",
         "",
         f"How often the right person comes first among so many, by {test.seconds:g} s of speech "
-        f"({test.feature}, {SESSIONS[test.session]}, {test.trials} trials).",
+        f"({test.feature}, {SESSIONS[test.session]}, {plural(test.trials, 'trial')}).",
         "",
         *_table(["people", "right one first", ""], rows),
     ]
