@@ -75,8 +75,8 @@ words as `protocols.Feature` says (examples/12_a_feature_of_your_own.py does, in
 'histogram of size 64'
 
 Rooms, each `monitor.NAME` after ``import monitor``: `alerts` (rules, and `alerts.actions`),
-`attacks` (on protected speech), `corpus` (who speaks where), `crowds`, `evaluation` (the papers'
-metrics), `experiment` (a corpus as a paper), `features` (by name), `kinds` (of features), `ledger`
+`attacks` (on protected speech), `audit` (what voices disclose, in a document), `corpus` (who speaks
+where), `crowds`, `evaluation` (the papers' metrics), `experiment` (a corpus as a paper), `features` (by name), `kinds` (of features), `ledger`
 (many sessions of one voice), `managed`, `maths`, `plots`, `population` (templates and rank models),
 `anonymisers` (by name), `protocols` (what parts of your own must offer), `records` (what a run
 writes), `run`, `sinks`, `sources`, `stream`, `tables`, `training` (enrol, calibrate, score),
@@ -95,6 +95,7 @@ if TYPE_CHECKING:
         alerts,
         anonymisers,
         attacks,
+        audit,
         corpus,
         crowds,
         errors,
@@ -146,6 +147,7 @@ __all__ = [
     "alerts",
     "anonymisers",
     "attacks",
+    "audit",
     "calibrate",
     "collect",
     "corpus",
@@ -190,7 +192,17 @@ _HOMES = {
     "types": "Block Frames Gap Track",
 }
 _ROOMS = (
-    *("alerts", "attacks", "corpus", "crowds", "errors", "evaluation", "experiment", "features"),
+    *(
+        "alerts",
+        "attacks",
+        "audit",
+        "corpus",
+        "crowds",
+        "errors",
+        "evaluation",
+        "experiment",
+        "features",
+    ),
     *("kinds", "ledger", "managed", "maths", "plots", "population", "anonymisers", "protocols"),
     *("records", "run", "sinks", "sources", "stream", "tables", "training", "transcripts", "types"),
     "utility",
