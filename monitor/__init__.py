@@ -76,11 +76,12 @@ words as `protocols.Feature` says (examples/12_a_feature_of_your_own.py does, in
 
 Rooms, each `monitor.NAME` after ``import monitor``: `alerts` (rules, and `alerts.actions`),
 `attacks` (on protected speech), `audit` (what voices disclose, in a document), `corpus` (who speaks
-where), `crowds`, `evaluation` (the papers' metrics), `experiment` (a corpus as a paper), `features` (by name), `kinds` (of features), `ledger`
-(many sessions of one voice), `managed`, `maths`, `plots`, `population` (templates and rank models),
-`anonymisers` (by name), `protocols` (what parts of your own must offer), `records` (what a run
-writes), `run`, `sinks`, `sources`, `stream`, `tables`, `training` (enrol, calibrate, score),
-`transcripts`, `types`, `utility` (what an anonymiser costs), `errors`.
+where), `crowds`, `evaluation` (the papers' metrics), `experiment` (a corpus as a paper), `features`
+(by name), `kinds` (of features), `ledger` (many sessions of one voice), `managed`, `maths`,
+`plots`, `population` (templates and rank models), `anonymisers` (by name), `protocols` (what parts
+of your own must offer), `records` (what a run writes), `run`, `sinks`, `sources`, `stream`,
+`tables`, `training` (enrol, calibrate, score), `transcripts`, `types`, `utility` (what an
+anonymiser costs), `errors`.
 """
 
 from __future__ import annotations

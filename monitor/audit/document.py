@@ -64,7 +64,7 @@ _EXPLAINED = {
     'one speaker?"; D_sys is 0 where scores of one speaker and of two overlap fully, 1 where not '
     "at all.",
     "inference": "Whether an attribute of a person can be deduced with significant probability "
-    "(WP216, section 3). A logistic regression on embeddings learns from some of the speakers and "
+    "(WP216). A logistic regression on embeddings learns from some of the speakers and "
     "is judged on the others.",
     "retention": "Bits of evidence against the budget that was stated. The length is speech of one "
     "person in all: what is kept of several recordings adds up.",
