@@ -138,8 +138,8 @@ class AttackOptions:
     )
     training_steps: int | None = option(
         "--training-steps N",
-        "How long the semi-informed attacker trains its network: a step takes a third to half a "
-        "second of a core. Equal seeds give equal networks. [default: 200]",
+        "How long the semi-informed attacker trains its network: a step takes two or three "
+        "seconds of a core. Equal seeds give equal networks. [default: 200]",
         least=1,
     )
     training_minutes: float | None = option(
@@ -183,6 +183,13 @@ class AttackOptions:
         "--seed N", "Of what anonymisers draw; attackers draw by another.", least=0, default=0
     )
     fresh: bool = option("--fresh", "Forget what an earlier run has kept.")
+    scoreboard: Path | None = option(
+        "--scoreboard FILE",
+        "Also write the table of voice changers that people use, your methods among them, as "
+        ".html, .md or .json. A .json that is there already is read, and goes on growing; else the "
+        "rows that ship are taken.",
+        type=click.Path(path_type=Path, dir_okay=False),
+    )
 
 
 @click.command("attack", short_help="Test an anonymiser: what attackers learn of protected speech.")
@@ -194,6 +201,7 @@ def command(asked: AttackOptions) -> int:
     monitor attack voices/ -o tested --method mcadams:0.8
     monitor attack voices/ -o tested --anonymiser-command my-anonymiser --background others/
     monitor attack voices/ -o tested --method mcadams:0.8 --method mcadams:random --jobs 2
+    monitor attack voices/ -o tested --anonymiser-command my-anonymiser --scoreboard table.html
 
     ignorant attackers have templates of clear speech; lazy-informed ones protect the speech that
     they enrol, with draws of their own; semi-informed ones train a network on protected speech of
@@ -229,6 +237,15 @@ def command(asked: AttackOptions) -> int:
     if asked.training_minutes is not None:
         training = Length(seconds=60 * asked.training_minutes)
     check_folder(asked.output)
+    board = None
+    if asked.scoreboard is not None:
+        from monitor.attacks.scoreboard import Scoreboard, check_suffix
+        from monitor.cli.options import check_output
+
+        check_suffix(asked.scoreboard)
+        check_output(asked.scoreboard)
+        grows = asked.scoreboard.suffix.lower() == ".json" and asked.scoreboard.exists()
+        board = Scoreboard.read(asked.scoreboard) if grows else Scoreboard.shipped()
     corpus, background = asked.workers.path(corpus), tuple(map(asked.workers.path, background))
     corpora = [find(place) for place in (corpus, *background)]
     files = [recording.path for recording in corpora[0]]
@@ -258,6 +275,15 @@ def command(asked: AttackOptions) -> int:
         results = try_methods(prepared, told=told, heard=lambda s: step(label, s / 60))
     write_results(results, asked.output)
     print_attacks(results)
+    if board is not None and asked.scoreboard is not None:
+        from monitor.attacks.scoreboard import in_words, own_rows
+
+        own = own_rows(results)
+        board = board.beside(own)
+        board.save(asked.scoreboard)
+        head, lines = board.table()
+        made_console(_WIDE).print(_table(head, lines, names=1))
+        say(f"monitor: {asked.scoreboard}: {in_words(board, own)}")
     for note in results.notes:
         say(f"monitor: {note}")
     for problem in results.problems:

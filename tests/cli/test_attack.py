@@ -53,6 +53,22 @@ def test_one_command_tests_a_anonymiser(run, voices, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_scoreboard_has_ones_own_methods_among_those_that_people_use(run, voices, tmp_path):
+    table = tmp_path / "table.json"
+    asked = ("attack", voices, "-o", tmp_path / "out", "--method", "noise:0", *TINY)
+    refused = run(*asked, "--scoreboard", tmp_path / "table.txt")
+    assert (refused.code, "must end in" in refused.err) == (2, True)
+    done = run(*asked, "--scoreboard", table)
+    assert done.code == 0, done.err
+    assert "other people than the others': no comparison" in done.err
+    rows = json.loads(table.read_text())["rows"]
+    assert {"noise:0", "none"} == {row["name"] for row in rows if row["speakers"] == 6}
+    assert any(row["how"].startswith("sox") for row in rows)
+    assert run(*asked, "--scoreboard", table).code == 0
+    assert json.loads(table.read_text())["rows"] == rows
+
+
+@pytest.mark.slow
 def test_attributes_are_told_beside(run, voices, tmp_path):
     table = tmp_path / "people.csv"
     lines = [f"r{i},{'low' if i < 3 else 'high'},{'ab'[i == 0]}\n" for i in range(6)]

@@ -1,0 +1,283 @@
+"""Is a voice changer enough? What attackers learn through programs that people use, in one table.
+
+The rows that ship were measured by `benchmarks/voice_changers.py`; `monitor attack --scoreboard`
+puts one's own beside them. Bits of another corpus, or among another number of people, are no
+comparison: each row says of whom it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from monitor.attacks.results import BITS, AttackResults, method_name
+from monitor.documents import document, paragraphs, picture, save_document, section, table
+from monitor.errors import StoreError, UsageError
+from monitor.phrases import plural
+from monitor.plots.attacks import MethodBits, attacks_svg
+from monitor.safe_text import file_name, printable
+
+SHIPPED = Path(__file__).with_name("scoreboard.json")
+SCHEMA = 1
+ATTACKERS = ("ignorant", "lazy-informed", "semi-informed")
+SUFFIXES = (".html", ".json", ".md")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """One method of anonymisation.
+
+    Attributes:
+        name: for people.
+        how: command or setting.
+        corpus: on whose speech.
+        speakers: N, whom each trial was compared with.
+        bits: by attacker, what the strongest of its ways learnt: MeanD with limits, bits.
+        ways: by attacker, which feature that was.
+        phone_error: share, with limits; None where nobody measured.
+        seconds: by attacker, the median of speech seconds until the evidence is 6 bits; None where
+            half of the speakers had not got there within `heard`.
+        heard: speech seconds of which ``seconds`` is known.
+    """
+
+    name: str
+    how: str
+    corpus: str
+    speakers: int
+    trials: int
+    bits: Mapping[str, tuple[float, float | None, float | None]]
+    ways: Mapping[str, str] = field(default_factory=dict)
+    phone_error: tuple[float, float | None, float | None] | None = None
+    seconds: Mapping[str, float | None] = field(default_factory=dict)
+    heard: float = 0.0
+    undertrained: bool = False
+
+    @property
+    def strongest(self) -> float:
+        """What the strongest attacker learnt."""
+        return max(each[0] for each in self.bits.values())
+
+    @classmethod
+    def of(cls, results: AttackResults, method: str, name: str = "", how: str = "") -> ScoreRow:
+        """The row of one method that was attacked."""
+        found = {each: results.strongest(method, each) for each in results.settings.attackers}
+        rows = {each: row for each, row in found.items() if row is not None}
+        if not rows:
+            raise UsageError(f"{method_name(method)} was not attacked")
+        error = next(
+            (f for f in results.measured.get(method, ()) if f.key == "utility.phone_error"), None
+        )
+        return cls(
+            name or method_name(method).strip("`"),
+            how or method_name(method).strip("`"),
+            results.settings.corpus,
+            max(row.speakers for row in rows.values()),
+            max(row.trials for row in rows.values()),
+            {each: (row.bits, *row.figures[BITS].limits) for each, row in rows.items()},
+            {each: row.feature for each, row in rows.items()},
+            None if error is None or error.value is None else (error.value, *error.limits),
+            undertrained=method in results.undertrained,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scoreboard:
+    """Rows, with what all of them have in common.
+
+    Attributes:
+        about: sentences: how the rows that ship were measured.
+
+    Example:
+        >>> board = Scoreboard.shipped()
+        >>> board.rows[0].corpus, "nothing" in {row.how for row in board.rows}
+        ('dev-clean', True)
+    """
+
+    rows: tuple[ScoreRow, ...]
+    about: tuple[str, ...] = ()
+
+    @classmethod
+    def shipped(cls) -> Scoreboard:
+        """The table that ships."""
+        return cls.read(SHIPPED)
+
+    @classmethod
+    def read(cls, path: Path) -> Scoreboard:
+        """A table from its JSON file.
+
+        Raises:
+            StoreError: it is none.
+        """
+        try:
+            made = json.loads(path.read_text("utf-8"))
+            if made["schema"] != SCHEMA:
+                raise StoreError(f"{file_name(path)}: written by another version of this program")
+            return cls(tuple(_row(each) for each in made["rows"]), tuple(map(str, made["about"])))
+        except OSError as error:
+            raise StoreError(f"{file_name(path)}: cannot be read: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreError(
+                f"{file_name(path)} is no scoreboard ({printable(error)}); name another file"
+            ) from None
+
+    def beside(self, rows: Iterable[ScoreRow]) -> Scoreboard:
+        """With further rows; one of the same name and corpus takes the place of the old one."""
+        new = {(row.name, row.corpus): row for row in rows}
+        kept = [row for row in self.rows if (row.name, row.corpus) not in new]
+        return Scoreboard((*kept, *new.values()), self.about)
+
+    @property
+    def ranked(self) -> list[ScoreRow]:
+        """The row that discloses least first, as a share of what could be."""
+        return sorted(self.rows, key=lambda row: row.strongest / math.log2(row.speakers))
+
+    @property
+    def attackers(self) -> tuple[str, ...]:
+        """Who was tried on any of them."""
+        return tuple(each for each in ATTACKERS if any(each in row.bits for row in self.rows))
+
+    def json(self) -> str:
+        """As a file keeps it."""
+        rows = [asdict(row) for row in self.rows]
+        made = {"schema": SCHEMA, "about": list(self.about), "rows": rows}
+        return json.dumps(made, indent=1, allow_nan=False) + "\n"
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Head and lines, the method that discloses least first."""
+        head = ["method", *(f"bits, {each}" for each in self.attackers), "phone error"]
+        head += ["6 bits after", "of whom"]
+        lines = []
+        for row in self.ranked:
+            bits = [_limited(row.bits.get(each), "{:.2f}") for each in self.attackers]
+            error = _limited(row.phone_error, "{:.0%}") if row.phone_error else "-"
+            whom = f"{row.corpus}, N = {row.speakers}"
+            lines.append([row.name, *bits, error, soonest(row), whom])
+        return head, lines
+
+    def markdown(self) -> str:
+        """As a table of Markdown."""
+        head, lines = self.table()
+        rows = [head, ["---"] * len(head), *lines]
+        return "".join(
+            f"| {' | '.join(cell.replace(chr(10), ' ').replace('|', '/') for cell in row)} |\n"
+            for row in rows
+        )
+
+    def pictured(self) -> tuple[list[MethodBits], tuple[str, ...], float]:
+        """What a picture shows: methods with bits, names of attackers, the ceiling."""
+        ceiling = max(math.log2(row.speakers) for row in self.rows)
+        methods = [
+            MethodBits(row.name, [_limits(row.bits.get(each)) for each in self.attackers])
+            for row in self.ranked
+        ]
+        return methods, self.attackers, ceiling
+
+    def page(self) -> str:
+        """One HTML file that stands alone and prints."""
+        head, lines = self.table()
+        how = [[row.name, row.how] for row in self.ranked]
+        shown = picture(
+            "What attackers learn",
+            attacks_svg(*self.pictured()),
+            "Of each attacker what it learnt by the best of its ways, in bits among N people; the "
+            "dashed line is everything. A method is worth no more than its rightmost mark.",
+        )
+        return document(
+            "Is your voice changer enough?",
+            self.about,
+            [
+                shown,
+                section("Methods", paragraphs(*NOTES), table(head, lines, wide=True)),
+                section("As they were run", table(["method", "command or setting"], how, names=2)),
+            ],
+            "Limits are 95 %, over resampled speakers. This page holds no voice and no template.",
+        )
+
+    def save(self, path: Path) -> None:
+        """Write it as its suffix says (mode 0600).
+
+        Raises:
+            UsageError: the suffix is another.
+            StoreError: it cannot be written.
+        """
+        check_suffix(path)
+        made = {".json": self.json, ".md": self.markdown, ".html": self.page}
+        save_document(made[path.suffix.lower()](), path)
+
+
+NOTES = (
+    "Bits: mean disclosure (MeanD) of 10 s against 30 s of enrolled speech, where nothing else is "
+    "said. Ignorant attackers have enrolled clear speech, lazy-informed ones speech through the "
+    "same program, semi-informed ones have also trained a network on it. Where one of them was not "
+    "tried a stronger figure may exist.",
+    "Phone error: phones that our recogniser understands otherwise than before. 6 bits after: "
+    "speech seconds until half of the speakers have given 6 bits of evidence by their voice to the "
+    "strongest attacker that was followed; beyond what was heard nothing is known.",
+    "A figure of other people, of other lengths or of another N is no comparison.",
+)
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a file that is none of `SUFFIXES`."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"--scoreboard {file_name(path)} must end in {', '.join(SUFFIXES)}")
+
+
+def soonest(row: ScoreRow) -> str:
+    """The shortest of the medians, in words."""
+    if not row.seconds:
+        return "-"
+    known = [each for each in row.seconds.values() if each is not None]
+    return f"{min(known):.0f} s" if known else f"> {row.heard:.0f} s"
+
+
+def own_rows(results: AttackResults) -> Sequence[ScoreRow]:
+    """What one's own attack has found of each method; unprotected speech is of one's own corpus."""
+    return [ScoreRow.of(results, method) for method in results.settings.methods]
+
+
+def in_words(board: Scoreboard, own: Sequence[ScoreRow]) -> str:
+    """How one's own rows compare."""
+    names = {(row.name, row.corpus) for row in own}
+    others = {row.corpus for row in board.rows if (row.name, row.corpus) not in names}
+    alien = sorted({row.corpus for row in own} - others)
+    said = f"{plural(len(own), 'row')} of your own among {plural(len(board.rows), 'row')}"
+    if alien:
+        said += f"; yours are of {', '.join(alien)}, other people than the others': no comparison"
+    return said
+
+
+def _row(each: Mapping[str, Any]) -> ScoreRow:
+    made = dict(each)
+    made["bits"] = {str(name): _triple(found) for name, found in made["bits"].items()}
+    if not made["bits"] or int(made["speakers"]) < 2:
+        raise ValueError("a row without bits, or of nobody")
+    error = made.get("phone_error")
+    made["phone_error"] = None if error is None else _triple(error)
+    return ScoreRow(**made)
+
+
+def _triple(found: Sequence[Any]) -> tuple[float, float | None, float | None]:
+    value, low, high = found
+    return float(value), *(None if each is None else float(each) for each in (low, high))
+
+
+def _limited(found: tuple[float, float | None, float | None] | None, form: str) -> str:
+    if found is None:
+        return "-"
+    value, low, high = found
+    limits = "" if low is None or high is None else f"\n[{form.format(low)}, {form.format(high)}]"
+    return f"{form.format(value)}{limits}"
+
+
+def _limits(
+    found: tuple[float, float | None, float | None] | None,
+) -> tuple[float, float, float] | None:
+    if found is None:
+        return None
+    value, low, high = found
+    return value, value if low is None else low, value if high is None else high
