@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from monitor.adapting.adapted import Length
 from monitor.attacks.attackers import CLEAR, Amounts, attacker_named
 from monitor.attacks.delay import evidence_over_time
@@ -153,13 +155,17 @@ def board_of(parts: Path) -> Scoreboard:
                 ways={**row.ways, **own.ways},
                 undertrained=own.undertrained,
             )
-        seconds = {}
+        seconds: dict[str, float | None] = {}
+        supported = True
         for attacker in ATTACKERS:
             followed = _part(parts, f"{name} {attacker} seconds")
             if followed is not None:
                 crossings = followed.crossings(LEVEL)
                 seconds[attacker] = median_seconds(crossings)
+                supported &= bool(np.median(followed.support) >= LEVEL)
                 row = replace(row, heard=max(float(each.seconds) for each in crossings))
+        if not supported and not any(seconds.values()):
+            seconds = {}  # that 6 bits were not seen says nothing where they could not be
         rows.append(replace(row, seconds=seconds))
     tried = {attacker for row in rows for attacker in row.bits}
     return Scoreboard(

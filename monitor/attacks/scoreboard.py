@@ -216,7 +216,8 @@ NOTES = (
     "tried a stronger figure may exist.",
     "Phone error: phones that our recogniser understands otherwise than before. 6 bits after: "
     "speech seconds until half of the speakers have given 6 bits of evidence by their voice to the "
-    "strongest attacker that was followed; beyond what was heard nothing is known.",
+    "strongest attacker that was followed; beyond what was heard nothing is known. A dash: not "
+    "followed, or calibration on so few people supports less than 6 bits.",
     "A figure of other people, of other lengths or of another N is no comparison.",
 )
 
@@ -263,7 +264,11 @@ def _row(each: Mapping[str, Any]) -> ScoreRow:
 
 def _triple(found: Sequence[Any]) -> tuple[float, float | None, float | None]:
     value, low, high = found
-    return float(value), *(None if each is None else float(each) for each in (low, high))
+    return (
+        float(value),
+        None if low is None else float(low),
+        None if high is None else float(high),
+    )
 
 
 def _limited(found: tuple[float, float | None, float | None] | None, form: str) -> str:
