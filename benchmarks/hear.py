@@ -65,14 +65,15 @@ def hear_all(
     features: Sequence[str],
     jobs: int,
     rate: int | None = None,
+    seconds: float = MOST_SECONDS,
 ) -> None:
     """Hear what is not there yet of these chapters, the longest first."""
     rows = sorted(rows, key=lambda row: -float(row["seconds"]))
     wanted = [order(row, speech, frames) for row in rows]
     with tempfile.TemporaryDirectory() as folder:
         if rate is not None:
-            wanted = [narrow(each, Path(folder), rate, MOST_SECONDS) for each in wanted]
-        for kept in keep(wanted, HearingOptions(tuple(features), MOST_SECONDS), jobs):
+            wanted = [narrow(each, Path(folder), rate, seconds) for each in wanted]
+        for kept in keep(wanted, HearingOptions(tuple(features), seconds), jobs):
             print(f"{kept.order.target}: {kept.seconds:.0f} s {kept.problem}", file=sys.stderr)
 
 

@@ -1,6 +1,6 @@
 """What a voice discloses in the world: telephones, rooms, noise, and people's own microphones.
 
-    MONITOR_ECAPA=DIR python -m benchmarks.world ../shared/speech VOICES FRAMES
+    MONITOR_ECAPA=DIR python -m benchmarks.world ../shared/speech VOICES FRAMES [--early]
 
 Every row: templates under one condition, streams of another session under another, ranked and
 weighed by the shipped population's rank models of the default features and of those with ECAPA.
@@ -9,7 +9,8 @@ Readers are those of the shipped population: none trained a network, but they ar
 calibration, and of what it knows of conditions. People at their own microphones are those who judge
 (`recipes.voice.clips`): neither trained nor calibrated anything. Conditions are simulated
 (`recipes.voice.world`). FRAMES keeps what was heard; `benchmarks.build_reference` learns from it
-what conditions do (`with_effects`).
+what conditions do (`with_effects`). With ``--early`` the rows are
+of the first seconds at people's own microphones.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -52,6 +53,7 @@ from recipes.voice.world import ROWS, conditions
 
 SETS = (("f0", "phones", "voice"), ("f0", "phones", "identity"))
 TEMPLATE_SECONDS, TEST_SECONDS, OWN_SECONDS = 30.0, 10.0, 5.0
+EARLY_SECONDS = (1.0, 2.0, 3.0)
 _READER_AUDIO, _OWN_AUDIO, _CONDITION_SECONDS = 48.0, 12.0, 15.0
 _MOST_OWN = 150
 _MOST_OTHERS = 6000
@@ -110,16 +112,27 @@ def main() -> None:
     parser.add_argument("voices", type=Path)
     parser.add_argument("frames", type=Path)
     parser.add_argument("--default", action="store_true", help="without ECAPA")
+    parser.add_argument(
+        "--early", action="store_true", help="first seconds at own microphones, alone"
+    )
     parser.add_argument("--jobs", type=int, default=cores())
     given = parser.parse_args()
     sets = SETS[: 1 if given.default else 2]
     features = tuple(dict.fromkeys(name for each in sets for name in each))
     population = Population.reference()
-    hear_world(given.speech, given.voices, given.frames, features, given.jobs)
+    heard = GROUPS
+    if given.early:
+        heard = {"judge-0": ("clean",), "judge-1": ("clean",)}
+    hear_world(given.speech, given.voices, given.frames, features, given.jobs, heard)
     print(HEAD, flush=True)
     reader, own = (TEMPLATE_SECONDS, TEST_SECONDS), (OWN_SECONDS, OWN_SECONDS)
     rows = [("readers", *pair, reader, "") for pair in ROWS]
     rows += [("judge", *pair, own, "own microphones, ") for pair in pairs("judge")]
+    if given.early:
+        rows = [
+            ("judge", "clean", "clean", (OWN_SECONDS, test), f"own microphones, {test:g} s, ")
+            for test in EARLY_SECONDS
+        ]
     for group, first, second, lengths, before in rows:
         for names in sets:
             enrolled = HeardGroup.read(given.frames, f"{group}-0", first, names)
@@ -127,6 +140,8 @@ def main() -> None:
             title = f"{before}{first}, {second}"
             made = compare(title, population, enrolled, streams, names, lengths)
             print(row(made, effect_in(population, names), "+".join(names)), flush=True)
+    if given.early:
+        return
     print(f"\n{ALARMS_HEAD}", flush=True)
     for names in sets:
         for name in GROUPS["readers-1"]:
@@ -215,14 +230,19 @@ def _learnt_from(
 
 
 def hear_world(
-    speech: Path, voices: Path, frames: Path, features: Sequence[str], jobs: int
+    speech: Path,
+    voices: Path,
+    frames: Path,
+    features: Sequence[str],
+    jobs: int,
+    groups: Mapping[str, Sequence[str]] = GROUPS,
 ) -> None:
     """Hear what is not there yet of every group under every condition.
 
     FRAMES/GROUP/CONDITION/NAME.npz, and what each sounds like in conditions.json beside them.
     """
     changes = conditions(speech)
-    for group, named in GROUPS.items():
+    for group, named in groups.items():
         for name in named:
             folder = frames / group / name.replace(" ", "-")
             sounds = list(_sounds(group, speech, voices))

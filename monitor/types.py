@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -273,6 +273,35 @@ class RunEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlyFrames:
+    """Provisional frames, of windows that still grow.
+
+    They enter no sum: one stands in for its feature as long as there is no whole frame.
+
+    Attributes:
+        ticks: shape (k,), non-decreasing, as of a `Track`.
+        values: shape (k, d).
+        seconds: shape (k,), whole seconds of speech that each was made of.
+    """
+
+    ticks: IntArray
+    values: AnyArray
+    seconds: IntArray
+
+    def some(self, which: AnyArray | slice) -> EarlyFrames:
+        """Some of them, by place or by truth values."""
+        return EarlyFrames(self.ticks[which], self.values[which], self.seconds[which])
+
+    def joined(self, after: EarlyFrames) -> EarlyFrames:
+        """These and then those."""
+        return EarlyFrames(
+            np.concatenate((self.ticks, after.ticks)),
+            np.concatenate((self.values, after.values)),
+            np.concatenate((self.seconds, after.seconds)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Track:
     """The usable frames of one feature.
 
@@ -283,23 +312,36 @@ class Track:
         spans: shape (k, 2), the stretch of audio [begin, end) each frame was made of, in ticks of
             the stream; None where a frame stands for its feature's ``frame_seconds``, complete as
             soon as it was heard.
+        early: provisional frames beside them; None where there are none.
     """
 
     ticks: IntArray
     values: AnyArray
     spans: IntArray | None = None
+    early: EarlyFrames | None = None
 
     def some(self, which: AnyArray | slice) -> Track:
-        """Some of its frames, by place or by truth values."""
+        """Some of its frames, by place or by truth values; no early ones."""
         spans = None if self.spans is None else self.spans[which]
         return Track(self.ticks[which], self.values[which], spans)
+
+    def within(self, low: int, high: int) -> Track:
+        """What is complete after tick ``low`` and by tick ``high``."""
+        made = self.some(slice(*self.ticks.searchsorted([low, high], side="right")))
+        if self.early is None:
+            return made
+        inside = slice(*self.early.ticks.searchsorted([low, high], side="right"))
+        return replace(made, early=self.early.some(inside))
 
     def shifted(self, ticks: int) -> Track:
         """The same frames, so many ticks later."""
         if not ticks:
             return self
         spans = None if self.spans is None else self.spans + ticks
-        return Track(self.ticks + ticks, self.values, spans)
+        early = self.early
+        if early is not None:
+            early = EarlyFrames(early.ticks + ticks, early.values, early.seconds)
+        return Track(self.ticks + ticks, self.values, spans, early)
 
 
 @dataclass(frozen=True, slots=True)

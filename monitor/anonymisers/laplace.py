@@ -95,7 +95,10 @@ class Laplace:
             seed: secret wherever the promise counts.
         """
         kept = {
-            feature: replace(track, values=self.noisy(track.values, seed, name, feature))
+            # early frames would tell more of the same speech: nothing is promised of them
+            feature: replace(
+                track, values=self.noisy(track.values, seed, name, feature), early=None
+            )
             for feature, track in frames.tracks.items()
             if tracks[feature].kind.pointed
         }

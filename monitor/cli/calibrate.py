@@ -61,6 +61,7 @@ _COLUMNS = (
     ("impostors", "open_set_area", ".2f"),
     ("evidence", "evidence_bits", ".1f"),
     ("support", "support_bits", ".1f"),
+    ("invariance", "invariance_bits", ".1f"),
     ("Cllr", "evidence_cllr", ".2f"),
     ("least", "evidence_min_cllr", ".2f"),
     ("LR of others", ("others_mean_ratio_low", "others_mean_ratio_high"), ".2f"),
@@ -70,7 +71,7 @@ _COLUMNS = (
 
 
 _FIRST_TO_GO = (
-    *("LR of others", "least", "Cllr", "enrolled"),
+    *("invariance", "LR of others", "least", "Cllr", "enrolled"),
     *("@rank", "MaxD", "Spread", "rank-1", "KL", "StDD", "alpha", "beta", "M-M", "MeanD raw"),
     *("impostors", "support", "evidence", "trials", "ECE", "IdR", "N", "speakers"),
 )
@@ -95,7 +96,8 @@ _LEGEND = {
     "ECE": "error of the best guess's probability",
     "impostors": "how well they are told (0.5: chance)",
     "evidence": "mean log2 likelihood ratio of the speaker, whatever the crowd",
-    "support": "the most that so many people can show",
+    "support": "the most that so many people can show (ELUB)",
+    "invariance": "bits up to which nobody contradicts the ratios",
     "Cllr": "cost of the ratios (1: useless)",
     "least": "what recalibration would leave of it",
     "LR of others": "mean ratio of other people (1 is allowed), 95 % interval",
@@ -139,7 +141,7 @@ def print_rank_models(rows: Sequence[Mapping[str, Any]]) -> None:
 def _cell(row: Mapping[str, Any], key: str | tuple[str, str], style: str) -> str:
     if isinstance(key, tuple):
         return "..".join(_cell(row, part, style) for part in key)
-    value = row[key]
+    value = row.get(key)
     if value is None:
         return "-"
     return ", ".join(value) if isinstance(value, list) else format(value, style)

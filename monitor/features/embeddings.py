@@ -7,6 +7,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,12 +23,17 @@ from monitor.kinds import EMBEDDING, FeatureSpec, Sensitivity
 from monitor.maths.spectra import fft
 from monitor.networks.voice import MARK, BothNetworks, VoiceNetwork, shipped_pair
 from monitor.protocols import Embedder
-from monitor.types import TICKS_PER_SECOND, FloatArray, Track
+from monitor.types import TICKS_PER_SECOND, EarlyFrames, FloatArray, IntArray, Track
 
 RATE = 16000
 WINDOW_SECONDS = 3.0
 _TICK = RATE // TICKS_PER_SECOND
 _WINDOW = round(WINDOW_SECONDS * RATE)
+EARLY_SECONDS = (1, 2)
+"""Of speech in a window that still grows: what it says by then is an early frame."""
+EARLY_EVERY = 3
+"""Of the windows of calibration speech, which has its tests anywhere, every third has early frames:
+all of them would cost as much as the windows themselves."""
 SHORTEST = RATE
 """Of less than a second the network makes little."""
 _BATCH = 4
@@ -46,10 +52,16 @@ class SpeechWindows(AudioFeature):
     """Embedding feature: the speech of a recording, pauses left out, three seconds at a time.
 
     A frame is complete once three seconds of speech are together; they may lie far apart. Of what
-    is left at the end one more is made, if it is a second or more. Any cutting into blocks gives
+    is left at the end one more is made, if it is a second or more. The first window is embedded at
+    one and at two seconds too, as early frames. Any cutting into blocks gives
     the same windows; those that one call completes go to the network together, so that a replay is
     batched and a live stream is not.
+
+    Attributes:
+        early_every: every how many windows have early frames; 0: the first alone.
     """
+
+    early_every = 0
 
     def __init__(
         self, spec: FeatureSpec, embedder: Embedder, follow: Sensitivity | None = None
@@ -69,6 +81,9 @@ class SpeechWindows(AudioFeature):
             made = join_tracks(made, self._embed_windows(samples[start : start + _AT_ONCE]))
         return made
 
+    def _has_early(self, window: int) -> bool:
+        return window % self.early_every == 0 if self.early_every else window == 0
+
     def flush(self) -> Track:
         """The window that the recording cuts short, where it is a second or more."""
         last = self._window[: self._filled].copy()
@@ -84,6 +99,7 @@ class SpeechWindows(AudioFeature):
         self._rest: FloatArray = np.empty(0, np.float32)  # less than a tick
         self._filled = 0
         self._ticks = 0
+        self._windows = 0  # whole ones so far
 
     def _embed_windows(self, samples: FloatArray) -> Track:
         heard = np.concatenate((self._rest, samples))
@@ -94,6 +110,8 @@ class SpeechWindows(AudioFeature):
         before = self._filled // _TICK
         speech = np.concatenate((self._window[: self._filled], ticks[spoken].ravel()))
         whole = speech.size // _WINDOW
+        early = self._embed_early(speech, before, spoken)
+        self._windows += whole
         self._filled = speech.size - whole * _WINDOW
         self._window[: self._filled] = speech[whole * _WINDOW :]
         # a window is complete with the tick that brings its last samples
@@ -106,7 +124,30 @@ class SpeechWindows(AudioFeature):
             self._encoder.embed(windows[start : start + _BATCH])
             for start in range(0, len(windows), _BATCH)
         ]
-        return Track(complete[wanted], np.concatenate(values)) if values else self.spec.no_frames()
+        if not values:
+            return replace(self.spec.no_frames(), early=early)
+        return Track(complete[wanted], np.concatenate(values), early=early)
+
+    def _embed_early(self, speech: FloatArray, before: int, spoken: IntArray) -> EarlyFrames | None:
+        """Early frames that newly spoken ticks complete, the first after ``before`` of a window."""
+        long = _WINDOW // _TICK
+        ticks, values, seconds = [], [], []
+        for window in range(-(-speech.size // _WINDOW)):
+            if not self._has_early(self._windows + window):
+                continue
+            for each in EARLY_SECONDS:
+                end = window * long + each * TICKS_PER_SECOND  # in ticks of this speech
+                if not before < end <= before + spoken.size:
+                    continue
+                tick = int(self._ticks + spoken[end - before - 1] + 1)
+                if tick > self._skip:
+                    part = speech[window * _WINDOW : window * _WINDOW + each * RATE]
+                    ticks.append(tick)
+                    values.append(self._encoder.embed(part[None]))
+                    seconds.append(each)
+        if not ticks:
+            return None
+        return EarlyFrames(np.array(ticks), np.concatenate(values), np.array(seconds))
 
 
 _RATE = 16000

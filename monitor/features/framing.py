@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -178,15 +179,18 @@ class BadSamples:
 
 def join_tracks(before: Track, after: Track) -> Track:
     """The frames of one track and then of another."""
+    early = before.early if after.early is None else after.early
+    if before.early is not None and after.early is not None:
+        early = before.early.joined(after.early)
     if not len(before.ticks):
-        return after
+        return replace(after, early=early)
     if not len(after.ticks):
-        return before
+        return replace(before, early=early)
     ticks = np.concatenate((before.ticks, after.ticks))
     values = np.concatenate((before.values, after.values))
     if before.spans is None or after.spans is None:
-        return Track(ticks, values)
-    return Track(ticks, values, np.concatenate((before.spans, after.spans)))
+        return Track(ticks, values, early=early)
+    return Track(ticks, values, np.concatenate((before.spans, after.spans)), early)
 
 
 def join_frames(before: Frames, after: Frames) -> Frames:

@@ -827,13 +827,39 @@ def upper_bound_bits(
         >>> round(upper_bound_bits(mated, others, ones[:30], ones[30:], 30, 200), 2)
         7.6
     """
+    return _supported_bits(mated, others, own, theirs, speakers, pairs, of, (0.0, 1.0))
+
+
+def invariance_bound_bits(
+    mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray,
+    speakers: int, pairs: int, of: TemplateComparisons | None = None,
+) -> float:  # fmt: skip
+    """The upper of `invariance_bounds_bits`, counted as `upper_bound_bits` counts.
+
+    Speakers and pairs of people are the observations. It says up to where neither side contradicts
+    the ratios, and lies beyond ELUB, which adds a misleading one to each.
+
+    Example:
+        >>> mated, others, ones = np.full(30, 9.0), np.full(200, -5.0), np.ones(230)
+        >>> round(invariance_bound_bits(mated, others, ones[:30], ones[30:], 30, 200), 2)
+        7.65
+    """
+    return _supported_bits(mated, others, own, theirs, speakers, pairs, of, (0.5, 0.5))
+
+
+def _supported_bits(
+    mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray,
+    speakers: int, pairs: int, of: TemplateComparisons | None, added: tuple[float, float],
+) -> float:  # fmt: skip
+    """First t at which ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails.
+
+    ``added`` to how many of either side show as much, of one more than there are.
+    """
     steps = np.arange(0.0, np.log2(1.0 + pairs), 0.01)
-    missed = 1.0 - exceeding(mated, own, steps)
     alarmed = exceeding(others, theirs, steps)
     count = np.full(steps.size, float(pairs)) if of is None else effective_pairs(of, others, steps)
-    cost = (speakers * missed + 1.0) / (speakers + 1.0)
-    cost += np.exp2(steps) * (count * alarmed + 1.0) / (count + 1.0)
-    good = cost <= 1.0
+    hit = (speakers * exceeding(mated, own, steps) + added[0]) / (speakers + 1.0)
+    good = np.exp2(steps) * (count * alarmed + added[1]) / (count + 1.0) <= hit
     if good.all():
         return float(steps[-1])
     return float(steps[max(int(np.argmin(good)) - 1, 0)])

@@ -138,9 +138,9 @@ class Beside(WrappedSource):
                 yield replace(_some_words(self.words, some), recording=recording)
         tracks = {}
         for name, track in self._tracks.items():
-            a, b = np.searchsorted(track.ticks, [low, high], side="right")
-            if b > a:
-                tracks[name] = track.some(slice(a, b))
+            due = track.within(low, high)
+            if due.ticks.size or due.early is not None:
+                tracks[name] = due
         if tracks:
             yield Tracks(tracks, recording)
 

@@ -33,10 +33,7 @@ def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
     for start in range(0, len(frames.speech), most):
         speech = frames.speech[start : start + most]
         low, high = first + start, first + start + len(speech)
-        tracks = {
-            name: track.some(slice(*track.ticks.searchsorted([low, high], side="right")))
-            for name, track in frames.tracks.items()
-        }
+        tracks = {name: track.within(low, high) for name, track in frames.tracks.items()}
         gaps = tuple((tick, gap) for tick, gap in frames.gaps if low < tick <= high)
         notices = tuple((tick, each) for tick, each in frames.notices if low < tick <= high)
         yield Frames(speech, tracks, gaps, frames.recording, notices)

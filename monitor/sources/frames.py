@@ -9,7 +9,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,15 @@ from monitor.phrases import plural
 from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import file_name, printable
 from monitor.sources.base import BaseSource
-from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, Gap, Track
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    BoolArray,
+    EarlyFrames,
+    Frames,
+    Gap,
+    Track,
+)
 
 SCHEMA = 1
 MOST_TICKS = 7 * 24 * 3600 * 100
@@ -33,7 +41,7 @@ RESERVED = frozenset(
     {"header", "speech", "seconds", "schema", "sizes", "frame_seconds", "networks"}
 )
 """What no feature can be called; nor can its name end in one of `SUFFIXES`."""
-SUFFIXES = ("_ticks", "_spans", "_span")
+SUFFIXES = ("_ticks", "_spans", "_span", "_early", "_early_seconds")
 _HASH = re.compile(r"(file|audio):[0-9a-f]{64}")
 
 
@@ -121,8 +129,11 @@ class PrecomputedFrames:
             if spans is not None:
                 _check_spans(label, name, spans, ticks)
                 spans = spans.astype(np.int64)
+            early = (
+                None if track.early is None else _checked_early(label, spec, track.early, speech)
+            )
             values, good = spec.kind.usable(values, spec.size)
-            self._tracks[name] = Track(ticks.astype(np.int64), values, spans), good
+            self._tracks[name] = Track(ticks.astype(np.int64), values, spans, early), good
 
     def runs(self, most_ticks: int, recording: int = 0) -> Iterator[Frames]:
         """The frames in runs of at most that many ticks; unusable ones become gaps."""
@@ -132,8 +143,8 @@ class PrecomputedFrames:
             gaps: list[tuple[int, Gap]] = []
             for name, (track, good) in self._tracks.items():
                 inside = slice(*track.ticks.searchsorted([low, low + len(speech)], side="right"))
-                within, keep = track.some(inside), good[inside]
-                tracks[name] = within.some(keep)
+                within, keep = track.within(low, low + len(speech)), good[inside]
+                tracks[name] = replace(within.some(keep), early=within.early)
                 gaps += self._gaps(name, within, keep, recording)
             gaps.sort(key=lambda gap: gap[0])
             yield Frames(speech, tracks, tuple(gaps))
@@ -172,6 +183,22 @@ def _check_ticks(label: str, name: str, ticks: AnyArray, frames: int, most: int)
         raise SourceError(f"{label}: {name}_ticks must be {frames} integers, one a frame")
     if frames and (np.any(ticks[1:] < ticks[:-1]) or ticks[0] < 1 or ticks[-1] > most):
         raise SourceError(f"{label}: {name}_ticks must not decrease and lie in 1 to {most}")
+
+
+def _checked_early(
+    label: str, spec: FeatureSpec, early: EarlyFrames, speech: BoolArray
+) -> EarlyFrames:
+    """Early frames as they were read; unusable ones are left out without a word."""
+    ticks, values, seconds = early.ticks, early.values, early.seconds
+    name = f"{spec.name}_early"
+    _check_ticks(label, name, ticks, len(values), len(speech))
+    if seconds.dtype.kind not in "iu" or seconds.shape != ticks.shape or np.any(seconds < 1):
+        raise SourceError(f"{label}: {name}_seconds must be whole seconds, one a frame")
+    if values.dtype.kind != spec.kind.none(1).dtype.kind or values.shape[1:] != (spec.size,):
+        raise SourceError(f"{label}: {name} must be like the frames of {spec.name}")
+    values, good = spec.kind.usable(values, spec.size)
+    whole = EarlyFrames(ticks.astype(np.int64), values, seconds.astype(np.int64))
+    return whole.some(good)
 
 
 def _check_spans(label: str, name: str, spans: AnyArray, ticks: AnyArray) -> None:
@@ -319,9 +346,11 @@ class FramesFile(BaseSource[Frames]):
     An ``.npz`` holds, for each feature NAME, ``NAME`` as (k,) integer bins or (k, d) floats and
     ``NAME_ticks`` as (k,) integers: the frame is complete once so many ticks of 10 ms have been
     heard; they may be left out where there is one frame a tick. ``NAME_spans``, (k, 2) integers,
-    may say which ticks [begin, end) each frame was made of. ``speech`` is (n,) booleans, one a tick
-    (default: all speech, up to the last frame). ``header`` is an optional JSON string ``{"schema":
-    1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``; `Header` has what else it may hold.
+    may say which ticks [begin, end) each frame was made of; ``NAME_early``, (e, d) floats,
+    ``NAME_early_ticks`` and ``NAME_early_seconds``, (e,) integers, are `EarlyFrames`. ``speech`` is
+    (n,) booleans, one a tick (default: all speech, up to the last frame). ``header`` is an optional
+    JSON string ``{"schema": 1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``; `Header` has
+    what else it may hold.
 
     JSON lines hold one object a line, in order: ``{"seconds": 0.01, "speech": true, "f0": 57}``.
     ``seconds`` is when the frame is complete, ``speech`` (default true) is of the time since the
@@ -484,6 +513,10 @@ def write_frames(
         arrays[name], arrays[f"{name}_ticks"] = track.values, track.ticks
         if track.spans is not None:
             arrays[f"{name}_spans"] = track.spans
+        if track.early is not None:
+            arrays[f"{name}_early"] = track.early.values
+            arrays[f"{name}_early_ticks"] = track.early.ticks
+            arrays[f"{name}_early_seconds"] = track.early.seconds
     try:
         with atomic_write(path) as file:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
@@ -498,10 +531,16 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
     label = file_name(path)
     header = _npz_header(arrays, label)
     speech = arrays.pop("speech", None)
+    early = {
+        name.removesuffix("_early"): _early_of(arrays, name, label)
+        for name in [name for name in arrays if name.endswith("_early")]
+    }
     names = [name for name in arrays if not name.endswith(_BESIDE)]
     for name in arrays.keys() - set(names):
         if name.rpartition("_")[0] not in names:
             raise SourceError(f"{label}: {name} belongs to no feature; add its frames")
+    if lost := sorted(early.keys() - set(names)):
+        raise SourceError(f"{label}: {lost[0]}_early belongs to no feature; add its frames")
     for name in names:
         if not arrays[name].ndim:
             raise SourceError(f"{label}: {name} must be integer bins (k,) or floats (k, d)")
@@ -519,8 +558,17 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
                     f"add {name}_ticks"
                 )
             ticks = np.arange(1, len(speech) + 1)
-        tracks[name] = Track(ticks, arrays[name], arrays.get(f"{name}_spans"))
+        spans = arrays.get(f"{name}_spans")
+        tracks[name] = Track(ticks, arrays[name], spans, early.get(name))
     return header, speech.astype(np.bool_), tracks
+
+
+def _early_of(arrays: dict[str, AnyArray], name: str, label: str) -> EarlyFrames:
+    try:
+        ticks, seconds = arrays.pop(f"{name}_ticks"), arrays.pop(f"{name}_seconds")
+    except KeyError as error:
+        raise SourceError(f"{label}: add {error.args[0]} beside {name}") from None
+    return EarlyFrames(ticks, arrays.pop(name), seconds)
 
 
 def _npz_header(arrays: dict[str, AnyArray], label: str) -> Header:

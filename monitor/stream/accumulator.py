@@ -13,7 +13,15 @@ from monitor.features.framing import join_tracks
 from monitor.kinds import FeatureSpec
 from monitor.maths.sketch import AnySketch
 from monitor.stream.reading import RunningTotals
-from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, Frames, IntArray, Track
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    BoolArray,
+    EarlyFrames,
+    Frames,
+    IntArray,
+    Track,
+)
 
 
 def check_frames(frames: Frames, features: Mapping[str, FeatureSpec]) -> None:
@@ -111,10 +119,7 @@ class Moments:
 
     def only(self, r: int) -> Moments:
         """The moment r alone."""
-        heard = {
-            name: RunningTotals(one.totals[[r]], one.frames[[r]], one.usable_seconds[[r]])
-            for name, one in self.heard.items()
-        }
+        heard = {name: one.some(slice(r, r + 1)) for name, one in self.heard.items()}
         return Moments([self.ticks[r]], self.speech[[r]], heard, {}, {})
 
     def step(self, r: int) -> dict[str, AnyArray]:
@@ -148,7 +153,9 @@ class FrameAccumulator:
         }
         self.arrived = self.tick = 0
         self._ahead: BoolArray = np.empty(0, np.bool_)  # decisions on the ticks between the two
-        self._early: dict[str, Track] = {}  # frames that came before their tick
+        self._waiting: dict[str, Track] = {}  # frames that came before their tick
+        self._early: dict[str, EarlyFrames] = {}  # the one that stands, and those that wait
+        self._begins = True  # whether the sketches hold the stream from its first tick
         self._speech = 0
         self._usable: dict[str, int] = {}
         self.carried: HeardTotals | None = None
@@ -203,11 +210,24 @@ class FrameAccumulator:
                 if name in self.sketches:
                     counts = self._features[name].kind.counting(fresh.values)
                     fresh = fresh if counts is None else fresh.some(counts)
-                early = self._early.get(name)
-                joined = fresh if early is None else join_tracks(early, fresh)
+                waits = self._waiting.get(name)
+                joined = fresh if waits is None else join_tracks(waits, fresh)
                 if np.any(joined.ticks[1:] < joined.ticks[:-1]):  # one that was known late
                     joined = joined.some(np.argsort(joined.ticks, kind="stable"))
-                self._early[name] = joined
+                self._waiting[name] = replace(joined, early=None)
+            if name in self.sketches and track.early is not None:
+                self._add_early(name, track.early, start + 1)
+
+    def _add_early(self, name: str, early: EarlyFrames, first: int) -> None:
+        """Keep early frames as long as one may stand in for what is not there yet."""
+        if not self._begins or self.sketches[name].frames:
+            return
+        usable = self._features[name].kind.counting(early.values)
+        early = early if usable is None else early.some(usable)
+        early = replace(early, ticks=np.maximum(early.ticks, first))
+        early = early.some(early.ticks > self.tick)  # a resumed stream has the one that stands
+        before = self._early.get(name)
+        self._early[name] = early if before is None else before.joined(early)
 
     def moments(self, ticks: list[int], *, everything: bool = False) -> Moments:
         """What will have been heard at these ticks, increasing, all of which came in.
@@ -220,7 +240,7 @@ class FrameAccumulator:
         usable: dict[str, IntArray] = {}
         fresh: dict[str, tuple[AnyArray, IntArray]] = {}
         for name in self._followed:
-            if name in self._early:  # ready-made frames bring no levels
+            if name in self._waiting:  # ready-made frames bring no levels
                 track, some, counts = self._due(name, ticks, everything)
                 fresh[name] = track.values[some], counts
         for name, sketch in self.sketches.items():
@@ -236,12 +256,27 @@ class FrameAccumulator:
                     more = np.concatenate(([0], np.cumsum(spans[:, 1] - spans[:, 0])))[counts]
                 usable[name] = self._usable.get(name, 0) + more
                 seconds = usable[name] / TICKS_PER_SECOND
-            heard[name] = RunningTotals(totals, frames, seconds)
+            heard[name] = RunningTotals(
+                totals, frames, seconds, *self._standing(name, ticks, frames)
+            )
         return Moments(ticks, speech[np.array(ticks) - self.tick], heard, usable, fresh)
+
+    def _standing(
+        self, name: str, ticks: list[int], frames: IntArray
+    ) -> tuple[AnyArray | None, IntArray | None]:
+        """The early frame that stands in at each of these ticks, of length 1, and its seconds."""
+        early = self._early.get(name)
+        if early is None or not early.ticks.size or frames.all():
+            return None, None
+        place = np.searchsorted(early.ticks, ticks, side="right") - 1
+        there = (place >= 0) & (frames == 0)
+        values = early.values[place].astype(np.float64)
+        values /= np.hypot.reduce(values, axis=1, keepdims=True)
+        return np.where(there[:, None], values, 0.0), np.where(there, early.seconds[place], 0)
 
     def _due(self, name: str, ticks: list[int], everything: bool) -> tuple[Track, slice, IntArray]:
         """A track, its frames up to the last of these ticks, and how many come by each."""
-        track = self._early.get(name, _NOTHING)
+        track = self._waiting.get(name, _NOTHING)
         first, *ends = np.searchsorted(track.ticks, [self.tick, *ticks], side="right").tolist()
         if everything:
             ends[-1] = len(track.ticks)
@@ -264,13 +299,21 @@ class FrameAccumulator:
             sketch.total[:] = 0
             sketch.frames = 0
         self._usable, self._speech, self.carried = {}, 0, None
+        self._early, self._begins = {}, False  # a window that grows may be of what is forgotten
 
     def tidy(self, *, everything: bool = False) -> None:
         """Let go of what was learnt; copies, so that a long block is not kept by its last tick."""
         self._ahead = self._ahead.copy()
-        for name, track in self._early.items():
+        for name, track in self._waiting.items():
             left = np.zeros(len(track.ticks), np.bool_) if everything else track.ticks > self.tick
-            self._early[name] = track.some(left)
+            self._waiting[name] = track.some(left)
+        self._early = {
+            name: early.some(
+                slice(max(np.searchsorted(early.ticks, self.tick, "right") - 1, 0), None)
+            )
+            for name, early in self._early.items()
+            if not self.sketches[name].frames
+        }
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """What was learnt: plain values and arrays."""
@@ -279,8 +322,14 @@ class FrameAccumulator:
             "speech": self._speech,
             "frames": {name: sketch.frames for name, sketch in self.sketches.items()},
             "usable": dict(self._usable),
+            "begins": self._begins,
         }
         arrays = {f"sketch/{name}": s.total for name, s in self.sketches.items()}
+        for name, early in self._early.items():
+            place = int(np.searchsorted(early.ticks, self.tick, "right")) - 1
+            if place >= 0 and not self.sketches[name].frames:
+                arrays[f"early/{name}"] = early.values[place]
+                arrays[f"early_at/{name}"] = np.array([early.ticks[place], early.seconds[place]])
         if (carried := self.carried) is not None:
             plain["carried"], more = carried.state("carried")
             arrays |= more
@@ -298,5 +347,12 @@ class FrameAccumulator:
             sketch.frames = int(plain["frames"][name])
         self.tick, self._speech = int(plain["tick"]), int(plain["speech"])
         self._usable = {name: int(ticks) for name, ticks in plain["usable"].items()}
+        self._begins = bool(plain.get("begins", False))  # older ones do not say
+        for name in self.sketches:
+            if (value := arrays.get(f"early/{name}")) is not None:
+                tick, seconds = arrays[f"early_at/{name}"].tolist()
+                if value.shape != self.sketches[name].total.shape:
+                    raise StoreError(f"the checkpoint does not fit: another early frame of {name}")
+                self._early[name] = EarlyFrames(np.array([tick]), value[None], np.array([seconds]))
         if (carried := plain.get("carried")) is not None:
             self.carried = HeardTotals.restored("carried", carried, arrays)

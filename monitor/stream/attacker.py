@@ -705,6 +705,15 @@ def _from_even(probability: FloatArray, prior: float) -> FloatArray:
     return np.asarray(odds / (1.0 + odds))
 
 
+def _weighed_as(seconds: FloatArray, heard: Sequence[RunningTotals]) -> FloatArray:
+    """T as what was heard is weighed: that of an early frame, where more has been heard since."""
+    for one in heard:
+        if one.early_seconds is not None:
+            early = np.where(one.early_seconds > 0, one.early_seconds, np.inf)
+            seconds = np.minimum(seconds, early)
+    return seconds
+
+
 class Attacker:
     """Scores a stream against N templates and turns the scores into bits.
 
@@ -907,22 +916,43 @@ class Attacker:
 
         Of each moment what the stream sounds like, as far as that is known.
         """
+        heard = self._with_early(heard)
         each = [heard[name] for name in self.features]
         sounds = [None] * speech_seconds.size if conditions is None else list(conditions)
-        steps = [np.diff(row) != 0 for one in each for row in (one.frames, one.usable_seconds)]
+        rows = [
+            row
+            for one in each
+            for row in (one.frames, one.usable_seconds, one.early_seconds)
+            if row is not None
+        ]
+        steps = [np.diff(row) != 0 for row in rows]
         steps.append(np.array([a != b for a, b in pairwise(sounds)], np.bool_))
         more = np.any([np.diff(speech_seconds) != 0, *steps], axis=0)
         if more.all():
             return self._assess_each(heard, speech_seconds, sounds)
         # a pause says nothing new
         new = np.concatenate(([True], more))
-        few = {
-            name: RunningTotals(one.totals[new], one.frames[new], one.usable_seconds[new])
-            for name, one in zip(self.features, each, strict=True)
-        }
+        few = {name: one.some(new) for name, one in zip(self.features, each, strict=True)}
         few_sounds = [sounds[i] for i in np.flatnonzero(new).tolist()]
         found = self._assess_each(few, speech_seconds[new], few_sounds)
         return [found[i] for i in (np.cumsum(new) - 1).tolist()]
+
+    def _with_early(self, heard: Mapping[str, RunningTotals]) -> Mapping[str, RunningTotals]:
+        """Early frames in the place of what is not there yet, where the rank model knows such."""
+        made = dict(heard)
+        for name in self.features:
+            one = heard[name]
+            if one.early is None or one.early_seconds is None:
+                continue
+            there = one.early_seconds >= self._single[name].rank_model.lengths[0]
+            there &= one.frames == 0
+            made[name] = RunningTotals(
+                np.where(there[:, None], one.early, one.totals),
+                np.where(there, 1, one.frames),
+                np.where(there, one.early_seconds, one.usable_seconds),
+                early_seconds=one.early_seconds * there,
+            )
+        return made
 
     def _assess_each(
         self,
@@ -937,7 +967,9 @@ class Attacker:
         alone: WeighedScores | None = None
         for f, name in enumerate(self.features):
             scores[:, f] = self._scores(name, heard[name].totals)
-            alone = self._feature(name, scores[:, f : f + 1], speech_seconds, heard[name], readings)
+            seconds = _weighed_as(speech_seconds, [heard[name]])
+            alone = self._feature(name, scores[:, f : f + 1], seconds, heard[name], readings)
+        weighed_as = _weighed_as(speech_seconds, [heard[name] for name in self.features])
         frames = np.stack([heard[name].frames for name in self.features], axis=1)
         posterior = np.full((moments, self.speakers), 1.0 / self.speakers)
         local: list[Bits | None] = [ZERO if self.watched else None] * moments
@@ -947,7 +979,7 @@ class Attacker:
         unable: list[tuple[str, ...]] = [()] * moments
         for posterior_model, some in self._by_posterior_model(frames > 0):
             axis = np.array([self.features.index(name) for name in posterior_model.features])
-            seconds, mine = speech_seconds[some], scores[np.ix_(some, axis)]
+            seconds, mine = weighed_as[some], scores[np.ix_(some, axis)]
             weighed = alone
             if weighed is None or len(self.features) > 1:
                 weighed = posterior_model.weigh(seconds, mine, self._watched, mixture)

@@ -449,6 +449,8 @@ class ReadingMaker:
         if len(parts) > 1:
             left_out = (speech - taken).tolist()
         frames = np.sum([each.frames for each in moments.heard.values()], axis=0)
+        for one in moments.heard.values():
+            frames = frames + (0 if one.early_seconds is None else one.early_seconds)
         linear, root = guides(
             np.where(frames > 0, taken, 0.0),
             float(attacker.joint.rank_model.lengths[0]),

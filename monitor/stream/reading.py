@@ -460,11 +460,24 @@ class RunningTotals:
     Attributes:
         totals: shape (R, M), of its sketch.
         frames, usable_seconds: shape (R,), behind them.
+        early: shape (R, M), the early frame that stands in where there are no frames; None where
+            none ever does.
+        early_seconds: shape (R,), of speech that it was made of; 0 where there is none.
     """
 
     totals: AnyArray
     frames: IntArray
     usable_seconds: FloatArray
+    early: AnyArray | None = None
+    early_seconds: IntArray | None = None
+
+    def some(self, which: AnyArray | slice) -> RunningTotals:
+        """Some of the moments."""
+        early = None if self.early is None else self.early[which]
+        seconds = None if self.early_seconds is None else self.early_seconds[which]
+        return RunningTotals(
+            self.totals[which], self.frames[which], self.usable_seconds[which], early, seconds
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,12 @@ def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float
             ticks.append(np.searchsorted(np.cumsum(speech), spoken) + 1 + start)
         placed = np.concatenate(ticks)
         values = np.concatenate([part.values for part in parts])
-        tracks[name] = Track(placed[placed <= most], values[placed <= most])
+        early = parts[0].early
+        if early is not None:  # later ones have whole frames before them
+            spoken = (early.ticks.astype(np.int64) + 1) * _UNIT_TICKS
+            at = np.searchsorted(np.cumsum(decisions[0]), spoken) + 1
+            early = replace(early, ticks=at).some(at <= most)
+        tracks[name] = Track(placed[placed <= most], values[placed <= most], early=early)
     return Frames(np.concatenate(decisions)[:most], tracks)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from monitor.features.embeddings import EARLY_EVERY
 from monitor.maths.ranks import rank_bounds, score_gaps
 from monitor.maths.scores import Similarity
 from monitor.maths.sketch import window_starts
@@ -241,6 +242,8 @@ class _Same(Plan):
         self._test, self._template = test, template
         # a long frame of the one may have begun in the other: keep them that far apart
         guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
+        if test < guard:  # an early frame, which begins in one of the next windows
+            guard *= EARLY_EVERY
         fits = [_length(s) >= test + template + 2 * guard for s in self._sessions]
         candidates = np.flatnonzero(fits)
         super().__init__(candidates, np.arange(candidates.size), shifts)

@@ -200,7 +200,13 @@ def learn_impostors(
 ROW = (
     *("evidence_speakers", "evidence_pairs", "evidence_bits", "evidence_low_tenth"),
     *("evidence_low_twentieth", "evidence_high_twentieth", "others_high_twentieth"),
-    *("support_bits", "evidence_lowered_bits", "evidence_cllr", "evidence_min_cllr"),
+    *(
+        "support_bits",
+        "invariance_bits",
+        "evidence_lowered_bits",
+        "evidence_cllr",
+        "evidence_min_cllr",
+    ),
     *("others_mean_ratio", "others_mean_ratio_low", "others_mean_ratio_high"),
     *("others_exceeding", "evidence_candidates", "rank1_predicted", "rank1_actual"),
     *("among_bits_predicted", "among_bits_actual", "enrolled_area"),
@@ -354,6 +360,9 @@ def fit_evidence(
         "evidence_high_twentieth": _quantile(held[mated], own, 0.95),
         "others_high_twentieth": _quantile(held[~mated], theirs, 0.95),
         "support_bits": support,
+        "invariance_bits": calibrated.invariance_bound_bits(
+            bits[mated], bits[~mated], own, theirs, speakers, pairs, all_of_them.some(~mated)
+        ),
         "evidence_lowered_bits": lowered / float(np.log(2.0)),
         "evidence_cllr": calibrated.cost_bits(held[mated], held[~mated], own, theirs),
         "evidence_min_cllr": calibrated.least_cost_bits(held[mated], held[~mated], own, theirs),

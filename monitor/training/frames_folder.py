@@ -16,6 +16,7 @@ import numpy as np
 
 from monitor.corpus.recordings import Corpus
 from monitor.errors import MonitorError, SourceError, UsageError
+from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS
 from monitor.features.framing import join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, make, marks_of, takes
 from monitor.files import atomic_write, not_written, sweep
@@ -61,6 +62,7 @@ class HearingOptions:
             "features": {each.spec.name: list(each.spec.plain().values()) for each in made},
             "seconds": self.seconds,
             "channel": self.channel,
+            "early": [EARLY_EVERY, *EARLY_SECONDS],
         }
 
 

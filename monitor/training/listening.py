@@ -15,6 +15,7 @@ import numpy as np
 from monitor.corpus.recordings import Recording
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.channel import CONDITION
+from monitor.features.embeddings import EARLY_EVERY, SpeechWindows
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.registry import (
@@ -43,6 +44,7 @@ from monitor.types import (
     AnyArray,
     Block,
     BoolArray,
+    EarlyFrames,
     Frames,
     Gap,
     IntArray,
@@ -103,10 +105,17 @@ def heard_runs(
     *,
     most_speech: float = np.inf,
     conditions: bool = False,
+    early: bool = True,
 ) -> Iterator[Frames]:
-    """The frames of a recording of audio; those of words take no time by themselves."""
+    """The frames of a recording of audio; those of words take no time by themselves.
+
+    ``early``: with early frames all along, for tests that begin anywhere.
+    """
     beside = of_words(features)
     by_ear = [each for each in features if each not in beside]
+    for each in by_ear:
+        if isinstance(each, SpeechWindows):
+            each.early_every = EARLY_EVERY if early else 0
     extractor = Extractor(by_ear, channel, conditions=conditions)
     for each in beside:
         each.reset()
@@ -143,11 +152,13 @@ class SpeechTrack:
         values: as in ``Track``.
         at: ticks of speech that had been heard when each was complete.
         since: likewise when its audio began; None where it is heard at once.
+        early: early frames, their ticks those of speech; None where there are none.
     """
 
     values: AnyArray
     at: IntArray
     since: IntArray | None = None
+    early: EarlyFrames | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +271,7 @@ class Listener:
                     channel,
                     most_speech=wanted,
                     conditions=self.sounds or speech_seconds is not None,
+                    early=speech_seconds is None,
                 )
             heard = self._join(path, list(runs))
         if isinstance(source, FramesFile):
@@ -311,7 +323,11 @@ class Listener:
         for name in self.specs:
             track = whole.tracks[name]
             since = None if track.spans is None else at(track.spans[:, 0])
-            tracks[name] = SpeechTrack(track.values, at(track.ticks.astype(np.int64)), since)
+            early = track.early
+            if early is not None:
+                early = replace(early, ticks=at(early.ticks))
+            placed = at(track.ticks.astype(np.int64))
+            tracks[name] = SpeechTrack(track.values, placed, since, early)
         gaps = [gap for _, gap in whole.gaps]
         lost = sum(gap.lost_seconds or 0.0 for gap in gaps)
         return SpeechFrames(

@@ -27,7 +27,7 @@ from monitor.training.listening import (
     hear_in_order,
     speakers_in_order,
 )
-from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, EarlyFrames, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class SessionFrames:
             at once.
         span: units of speech one frame takes, where that is longer than a unit: who hears that many
             has at most one frame.
+        early: early frames, their ticks units of speech; None where there are none.
     """
 
     values: AnyArray
@@ -50,13 +51,15 @@ class SessionFrames:
     spec: FeatureSpec
     begins: IntArray | None = None
     span: int = 0
+    early: EarlyFrames | None = None
 
     def total(self, start: int, length: int) -> AnyArray:
         """Counts (or sum of unit embeddings) over ``length`` units from ``start``, circular.
 
         What somebody has who begins to listen at ``start``: frames that were complete in time and
         had not begun before. Long frames (``span``) lie where the session has them, not where the
-        listener would, so as many are taken as the listener would have.
+        listener would, so as many are taken as the listener would have; where that is none, the
+        next early frame of a window that began since.
 
         Returns:
             shape (M,), int64 counts or float64 sums.
@@ -64,12 +67,26 @@ class SessionFrames:
         if length > self.length:
             raise UsageError(f"a session of {self.length} units has no window of {length}")
         start %= max(self.length, 1)
+        if length < self.span and self.early is not None:
+            return self.spec.kind.total(self._early_frame(start, length), self.spec.size)
         end = start + length
         most = length // self.span if self.span else self.units.size
         heard = self._heard(start, min(end, self.length))
         if end > self.length:
             heard = np.concatenate([heard, self._heard(0, end - self.length)])
         return self.spec.kind.total(heard[:most], self.spec.size)
+
+    def _early_frame(self, start: int, length: int) -> AnyArray:
+        """The next one of as many whole seconds, circular, shape (1, d); or none."""
+        assert self.early is not None
+        seconds = self.early.seconds
+        fits = seconds[seconds * UNITS_PER_SECOND <= length]
+        if not fits.size:
+            return self.early.values[:0]
+        places = np.flatnonzero(seconds == fits.max())
+        begins = self.early.ticks[places] + 1 - fits.max() * UNITS_PER_SECOND
+        place = places[np.searchsorted(begins, start) % places.size]
+        return self.early.values[place : place + 1]
 
     def _heard(self, start: int, end: int) -> AnyArray:
         low, high = np.searchsorted(self.units, (start, end))
@@ -185,6 +202,7 @@ def collect(
 def session_frames(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> SessionFrames:
     """The frames of one feature in the recordings of a session, one after the other."""
     values, units, begins, before = [], [], [], 0
+    early: EarlyFrames | None = None
     for each in heard:
         track = each.tracks[spec.name]
         values.append(track.values)
@@ -192,6 +210,10 @@ def session_frames(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> SessionF
         if track.since is not None or not track.at.size:  # of no frames nothing is known
             since = track.at if track.since is None else track.since
             begins.append((since + before) // _UNIT_TICKS)
+        if track.early is not None:
+            placed = np.maximum(track.early.ticks + before - 1, 0) // _UNIT_TICKS
+            more = replace(track.early, ticks=placed)
+            early = more if early is None else early.joined(more)
         before += each.speech_ticks
     length = before // _UNIT_TICKS
     if not values:
@@ -206,6 +228,7 @@ def session_frames(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> SessionF
         spec,
         np.concatenate(begins)[keep].astype(np.int32) if len(begins) == len(values) else None,
         span if span > 1 else 0,
+        early,
     )
 
 
@@ -216,6 +239,11 @@ def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
     starts = np.cumsum([0] + [session.length for session in sessions])
     placed = list(zip(sessions, starts[:-1], strict=True))
     begins = [s.begins + start for s, start in placed if s.begins is not None]
+    early: EarlyFrames | None = None
+    for session, start in placed:
+        if session.early is not None:
+            more = replace(session.early, ticks=session.early.ticks + start)
+            early = more if early is None else early.joined(more)
     return SessionFrames(
         np.concatenate([session.values for session in sessions]),
         np.concatenate([s.units + start for s, start in placed]),
@@ -223,6 +251,7 @@ def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
         sessions[0].spec,
         np.concatenate(begins) if len(begins) == len(sessions) else None,
         sessions[0].span,
+        early,
     )
 
 

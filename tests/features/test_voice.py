@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ import soundfile
 
 from monitor.errors import StoreError, UsageError
 from monitor.features.embeddings import RATE, Voice
+from monitor.features.extractor import VoiceActivity
 from monitor.features.registry import defaults, make, superseded
 from monitor.networks import voice as network
 from monitor.networks.layers import read_weights
 from monitor.networks.voice import MARK, VoiceNetwork, shipped, shipped_pair
 from monitor.run.pace import Timed
-from monitor.types import FloatArray, Track
+from monitor.types import EarlyFrames, FloatArray, Track
 from tests.sounds import synthetic
 
 GOLDEN = Path(__file__).with_name("golden_voice.json")
@@ -71,6 +73,33 @@ def test_any_cutting_and_any_batch_gives_the_same_bits():
     whole = heard(Voice(), sound)
     assert len(whole.values) > 4  # more than the network is given at once
     assert np.array_equal(whole.values, heard(Voice(), *np.array_split(sound, 397)).values)
+
+
+@pytest.mark.parametrize(("every", "windows"), [(0, [0]), (3, [0, 3])])
+def test_the_first_seconds_are_early_frames_in_any_cutting(every, windows):
+    sound = np.concatenate([synthetic(8.0, pitch) for pitch in PITCHES])
+    spoken = VoiceActivity(RATE, ticks=1).process(sound)
+    speech = sound.reshape(-1, 160)[spoken].ravel()
+    voice = Voice()
+    voice.early_every = every
+
+    def early(parts: int, skip: int = 0) -> EarlyFrames:
+        voice.reset()
+        voice.skip_to(skip)
+        made = [voice.process(part).early for part in np.array_split(sound, parts)]
+        return reduce(EarlyFrames.joined, [each for each in made if each is not None])
+
+    whole, cut = early(1), early(97)
+    assert whole.seconds.tolist() == [1, 2] * len(windows)
+    begins = [3 * RATE * window for window in windows for _ in (1, 2)]
+    for value, begin, seconds in zip(whole.values, begins, whole.seconds, strict=True):
+        part = speech[begin : begin + seconds * RATE]
+        assert np.array_equal(value, shipped_pair().embed(part[None])[0])
+    clock = np.cumsum(spoken)
+    assert (clock[whole.ticks - 1] * 160 == np.array(begins) + whole.seconds * RATE).all()
+    for one, other in ((whole, cut), (whole.some(slice(1, None)), early(5, whole.ticks[0]))):
+        assert np.array_equal(one.ticks, other.ticks)
+        assert np.array_equal(one.values, other.values)
 
 
 @pytest.mark.slow

@@ -664,7 +664,7 @@ def test_a_long_block_is_not_kept_alive():
     made = simulated(5.0)
     ahead = Track(np.append(made.tracks["f0"].ticks, 600), np.append(made.tracks["f0"].values, 3))
     monitor.push(Frames(made.speech, {"f0": ahead}))
-    assert [track.ticks.base is None for track in monitor._accumulator._early.values()] == [True]
+    assert [track.ticks.base is None for track in monitor._accumulator._waiting.values()] == [True]
     assert monitor._accumulator._ahead.base is None
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from monitor.errors import UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.sketch import EmbeddingSum, Histogram
-from monitor.training.voices import SessionFrames
+from monitor.training.voices import SessionFrames, join
+from monitor.types import EarlyFrames
 
 
 def bins(size):
@@ -89,3 +92,25 @@ def test_long_frames_are_as_many_as_a_listener_would_have(start, length):
     total = session.total(start, length)
     assert total.sum() == length // 30
     assert total.max(initial=0) <= 1
+
+
+def test_a_test_shorter_than_a_window_takes_the_next_early_frame():
+    spec = FeatureSpec("x", EMBEDDING, 2, 3.0)
+    values = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    early = EarlyFrames(np.array([9, 19, 99, 109]), values, np.array([1, 2, 1, 2]))
+    session = SessionFrames(np.ones((4, 2)), np.arange(29, 120, 30), 120, spec, None, 30, early)
+
+    def at(start, length):
+        return session.total(start, length).round(3).tolist()
+
+    assert at(0, 10) == [1.0, 0.0]
+    assert at(0, 19) == [1.0, 0.0]
+    assert at(0, 20) == [0.0, 1.0]
+    assert at(1, 20) == [0.707, 0.707]  # the window that begins at 90
+    assert at(91, 29) == [0.0, 1.0]  # and around the end
+    assert at(91, 10) == [1.0, 0.0]
+    assert at(0, 9) == [0.0, 0.0]
+    assert_array_equal(session.total(0, 30), replace(session, early=None).total(0, 30))
+    twice = join([session, session]).early
+    assert twice is not None
+    assert twice.ticks.tolist() == [9, 19, 99, 109, 129, 139, 219, 229]
