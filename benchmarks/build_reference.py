@@ -80,8 +80,8 @@ EARLY_AUDIO_SECONDS = 65.0
 """Of a chapter: a template of 30 s of speech, and early frames that share no window with it."""
 EARLY_PEOPLE = 250
 """Of those at their own microphones, by the hashes of their names."""
-EARLY_HORIZON = 10.0
-"""Seconds of audio by which every reader has been heard for a whole window."""
+EARLY_HORIZON = 3.0
+"""Seconds of audio in which early frames are weighed."""
 _LONG = ("losses", "others_exceeding")
 """What is left out of the rows."""
 DEMO_CHAPTER = "16882"
@@ -214,14 +214,22 @@ def _with_early(population: Population, given: argparse.Namespace) -> Population
         key = each.features, each.session
         before[key] = _merged(before[key], each, [specs[n].kind.pointed for n in each.features])
     made = population.with_rank_models(RankModels(before.values()))
+
+    def heard_early(rank_model: RankModel) -> bool:
+        return any(specs[name].kind.pointed for name in rank_model.features)
+
     early = with_maxima(
         made,
         voices,
         trained=trainers(given.speech),
         horizons=(EARLY_HORIZON,),
+        wanted=heard_early,
         jobs=given.jobs,
     )
-    models = [_higher(*both) for both in zip(made.rank_models, early.rank_models, strict=True)]
+    models = [
+        _higher(one, other) if heard_early(one) else one
+        for one, other in zip(made.rank_models, early.rank_models, strict=True)
+    ]
     return made.with_rank_models(RankModels(models))
 
 
