@@ -3,15 +3,16 @@
     monitor protect voices/ -o safe/ --anonymiser-command 'python benchmarks/channel_vocoder.py'
         [--seed N]
 
-GlobaLeaks sends a spoken report through a channel vocoder in the browser. This is one made from the
-description in that program's source (the comments of voice-recorder.component.ts, read in 2026),
-not from its code. 48 bands of one width on a logarithmic axis from 150 Hz to 16 kHz; of each the
-envelope (rectified, low-passed at 50 Hz, fourth order), after what lies above 1.5 kHz was raised by
-6 dB. An envelope drives a sine of random phase, or noise in a band where that lies above 6 kHz.
-The sines and noises lie at other frequencies than the bands: three points in between are moved by
-up to 10 % each, drawn for each recording, and what lies between follows smoothly. Pitch is gone,
-formants are moved a little; words, timing and loudness stay. Left out are the browser's noise
-suppression and its codec; the limiter holds single samples, without attack or release.
+GlobaLeaks sends a spoken report through a channel vocoder in the browser. This is one of our own
+after the description and the settings that its source gives (voice-recorder.component.ts, read in
+2026); none of its code is here. 48 bands of one width on a logarithmic axis from 150 Hz to 16 kHz;
+of each the envelope (rectified, low-passed at 50 Hz, fourth order), after what lies above 1.5 kHz
+was raised by 6 dB. An envelope drives a sine of random phase, or noise in a band where that lies
+above 6 kHz. The sines and noises lie at other frequencies than the bands: three points in between
+are moved by up to 10 % each, drawn for each recording, and what lies between follows smoothly.
+Pitch is gone, formants are moved a little; words, timing and loudness stay. Left out are the
+browser's noise suppression and its codec; the limiter holds single samples, without attack or
+release.
 """
 
 from __future__ import annotations

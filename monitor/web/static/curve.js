@@ -27,6 +27,8 @@ export class Curve {
   constructor(onPick) {
     this.element = $("curve");
     this.hidden = new Set();
+    /** Of lines that are not always there. @type {Record<string, HTMLElement>} */
+    this.buttons = {};
     this.onPick = onPick;
     this.drawn = false;
     this.redraw = () => {};
@@ -37,7 +39,7 @@ export class Curve {
     const swatch = make("span", { class: `swatch ${shape} ${key}`, "aria-hidden": "true" });
     const some = ["history", "closed", "protected", "expected", "linear", "sqrt"].includes(key);
     const button = make("button", { type: "button", "aria-pressed": "true", hidden: some }, swatch, name);
-    if (some) this[key] = button;
+    if (some) this.buttons[key] = button;
     button.addEventListener("click", () => {
       const on = button.getAttribute("aria-pressed") === "true";
       button.setAttribute("aria-pressed", String(!on));
@@ -51,13 +53,14 @@ export class Curve {
   draw(run, moment) {
     if (!window.Plotly || !this.element.offsetWidth) return; // nowhere to be drawn
     this.redraw = () => this.draw(run, moment);
-    this.history.hidden = !historyOf(run).length;
+    const { history, closed, protected: other, linear, sqrt, expected } = this.buttons;
+    history.hidden = !historyOf(run).length;
     const both = Boolean(run.start.protected);
-    this.closed.hidden = !run.evidence || both;
-    this.protected.hidden = !both;
+    closed.hidden = !run.evidence || both;
+    other.hidden = !both;
     const guided = researching() && !both; // two voices are enough to tell apart
-    this.linear.hidden = this.sqrt.hidden = !guided;
-    this.expected.hidden = run.evidence && !researching(); // of the closed-set figure
+    linear.hidden = sqrt.hidden = !guided;
+    expected.hidden = run.evidence && !researching(); // of the closed-set figure
     $("researcher").hidden = both && !run.evidence;
     const points = plotted(run.readings);
     const config = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: false };

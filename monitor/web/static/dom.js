@@ -1,5 +1,6 @@
 // Small helpers to make elements. Text is only ever set as text: names may hold anything.
 
+/** The element of that id; what kind it is, the page says. @type {(id: string) => any} */
 export const $ = (id) => document.getElementById(id);
 
 export function make(tag, options = {}, ...children) {

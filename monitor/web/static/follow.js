@@ -19,10 +19,11 @@ let spokenAt = 0;
 let drawnAt = performance.now();
 let source = null;
 let path = "/events";
-let shown = () => {};
+/** @type {(run: any, reading: any) => void} */ let shown = () => {};
 const curve = new Curve((seconds) => look(seconds));
 
 // Follow the run whose events come from there; `drawn` is called whenever a moment was drawn.
+/** @param {(run: any, reading: any) => void} drawn */
 export function follow(from = "/events", drawn = () => {}) {
   if (source) source.close();
   [path, shown] = [from, drawn];
@@ -140,7 +141,7 @@ function speak(reading) {
   text("spoken-summary", `${doubt ? capital(doubt) : capital(figure)}. ${caution}${alerts}`);
 }
 
-$("moment").addEventListener("input", (event) => look(Number(event.target.value)));
+$("moment").addEventListener("input", () => look(Number($("moment").value)));
 $("latest").addEventListener("click", () => look(Infinity));
 document.addEventListener("visibilitychange", plan);
 export const redraw = () => {

@@ -2,6 +2,7 @@
 const token = decodeURIComponent(location.hash.slice(1));
 if (token) {
   history.replaceState(null, "", location.pathname);
-  document.getElementById("token").value = token;
+  const field = /** @type {HTMLInputElement} */ (document.getElementById("token"));
+  field.value = token;
   document.querySelector("form").submit();
 }

@@ -16,9 +16,11 @@ let people = new Map(); // by label: readings by who is watched, and alerts
 let events = [];
 let status = ["waiting", "Waiting"];
 
-let source = null, path = "/events", shownAt = () => {};
+let source = null, path = "/events";
+/** @type {(seconds: number) => void} */ let shownAt = () => {};
 
 // Follow the run whose events come from there; `drawn` is called with the second that was drawn.
+/** @param {(seconds: number) => void} drawn */
 export function followPeople(from = "/events", drawn = () => {}) {
   if (source) source.close();
   [path, shownAt] = [from, drawn];

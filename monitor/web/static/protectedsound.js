@@ -16,7 +16,7 @@ export class ProtectedSound {
     this.rate = rate;
     this.context = context;
     this.next = 0; // when what comes next is heard, on the clock of the context
-    /** @type {Int16Array[]} */ this.parts = [];
+    /** @type {Int16Array<ArrayBuffer>[]} */ this.parts = [];
     this.length = 0;
   }
 
@@ -37,7 +37,7 @@ export class ProtectedSound {
     if (this.heard) this.play(samples);
   }
 
-  /** @param {Int16Array} samples */
+  /** @param {Int16Array<ArrayBuffer>} samples */
   keep(samples) {
     this.parts.push(samples);
     this.length += samples.length;
