@@ -149,7 +149,7 @@ def command(asked: AuditOptions) -> int:
     audit = _audited(asked)
     beside = save_audit(audit, asked.output, asked.salt)
     for area, lines in summary(audit).items():
-        click.echo(TITLES[area])
+        say(TITLES[area], err=False)
         for line in lines:
             say(f"  {line}", err=False)
     for problem in audit.problems:

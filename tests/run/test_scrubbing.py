@@ -70,12 +70,12 @@ def talk(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_no_second_of_what_is_written_exceeds_the_budget(talk, tmp_path):
     people, out = Population.reference(), tmp_path / "out.wav"
-    made = scrub(talk, out, people, READER, 6.0, tries=4)
+    made = scrub(talk, out, people, READER, 10.0, tries=4)
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
     assert made.strongest(made.before)[1].peak > 9
     assert 1 < made.kept_seconds < made.speech_seconds / 2
     peak = max(heard.peak for heard in made.after.values())
-    assert 0 < peak <= 6
+    assert 0 < peak <= 10
     heard = measure(
         out, watch=READER, on_change="note", features=made.measured.records[0]["features"]
     )

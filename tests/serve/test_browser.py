@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
+import soundfile
 
 from monitor.serve.page import ListeningPage
 from tests.serve.browsing import PATIENCE, RATE, Speaker, enrols, hearing, speaks
@@ -34,6 +37,22 @@ def focused(tab: Any) -> str:
 def fits(tab: Any) -> bool:
     """Whether nothing stands out at the side."""
     return bool(tab.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+
+
+def sees_itself_through_an_anonymiser(tab: Any) -> None:
+    """Both curves, and a WAV of what the anonymiser made."""
+    from playwright.sync_api import expect
+
+    tab.select_option("#anonymiser", "mcadams:random")
+    expect(tab.locator("#protected-bits")).to_have_text(re.compile(r"\d"), timeout=PATIENCE)
+    assert tab.is_visible("#protected")
+    assert "mcadams:random" in tab.inner_text("#protected-title")
+    tab.wait_for_selector("#save-back:not([disabled])", timeout=PATIENCE)
+    with tab.expect_download() as saved:
+        tab.click("#save-back")
+    sound, rate = soundfile.read(saved.value.path())
+    assert sound.size > rate / 2
+    assert np.abs(sound).max() > 0.01
 
 
 @pytest.mark.slow
@@ -79,6 +98,8 @@ def test_somebody_enrols_speaks_and_is_alerted(settings, speaker, chromium, chap
         assert "nothing is heard" in tab.inner_text("#listening-state")
         tab.click("#pause")
         tab.wait_for_selector("#lamp[data-state=on]", timeout=PATIENCE)
+        if size == DESKTOP:
+            sees_itself_through_an_anonymiser(tab)
     # the program has ended: nobody is told that it listens
     tab.wait_for_selector("#lamp:not([data-state=on])", timeout=PATIENCE)
     assert "Listening" not in tab.inner_text("#listening-state")
