@@ -634,10 +634,12 @@ def scrub(
     nothing: frozenset[int] = frozenset()
     if anonymiser is not None and not work.fits(nothing):
         who, heard = Scrubbed.strongest(work.all(nothing))
+        # bits that calibration cuts may be more
+        over = "over" if heard.peak > budget else "all that calibration supports, so maybe over"
         raise MonitorError(
             f"cannot be done with {_method_name(anonymiser)}: protected from end to end, "
             f"{source.label} still gives {_bits(heard)} at {clock_time(heard.at)} ({who.name}), "
-            f"over the budget of {budget:g}; cut instead (without --anonymiser), or take another "
+            f"{over} the budget of {budget:g}; cut instead (without --anonymiser), or take another "
             "method"
         )
     progress("hearing each stretch", 0.1)
