@@ -3,6 +3,7 @@
     export MONITOR_ECAPA=DIR
     python -m benchmarks.build_reference ../shared/speech FRAMES VOICES MICROPHONES WORLD
     python -m benchmarks.build_reference ../shared/speech        # its landmarks alone, anew
+    python -m benchmarks.build_reference ../shared/speech --demo # the frames of the demo alone
     python -m benchmarks.build_reference ../shared/speech FRAMES VOICES MICROPHONES --early
 
 Hears the readers (`benchmarks.hear`) as far as FRAMES lacks them, and people at their own
@@ -110,7 +111,11 @@ def main() -> None:
         "--conditions", action="store_true", help="what templates sound like, alone"
     )
     parser.add_argument("--early", action="store_true", help="lengths under 3 s, alone")
+    parser.add_argument("--demo", action="store_true", help="the frames of the demo, alone")
     given = parser.parse_args()
+    if given.demo:
+        _demo(next(given.speech.glob(f"*/*/{DEMO_CHAPTER}.opus")))
+        return
     if given.conditions:
         _save(_with_conditions(Population.reference(), given.speech))
         return
@@ -417,11 +422,13 @@ def _demo(path: Path) -> None:
     for feature in features:
         track = frames.tracks[feature.spec.name]
         whole = track.values.dtype.kind in "iu"
+        early = None if track.early is None else track.early.some(slice(0, 2))  # as of a stream
         values = track.values.astype(np.uint8 if whole else np.float16)
         tracks[feature.spec.name] = Track(
             track.ticks.astype(np.int32),
             values,
             None if track.spans is None else track.spans.astype(np.int32),
+            None if early is None else replace(early, values=early.values.astype(np.float16)),
         )
     write_frames(
         demo_frames(),
