@@ -1,6 +1,6 @@
 """How should a score be set against a cohort whose people trained the network?
 
-    python -m benchmarks.normalising FRAMES
+    python -m benchmarks.normalising FRAMES [--features f0,phones,voice]
 
 FRAMES is a folder that `benchmarks.build_reference` heard; the cohort is its background readers,
 who trained `voice` and not `identity`. Across sessions, T = 10 s, templates of 100 s: how well the
@@ -33,9 +33,11 @@ SECONDS, TEMPLATE_SECONDS, SHIFTS = 10.0, 100.0, 20
 def main() -> None:
     parser = argparse.ArgumentParser(description="Scores set against a cohort, in several ways.")
     parser.add_argument("frames", type=Path)
+    parser.add_argument("--features", default=",".join(FEATURES))
     given = parser.parse_args()
-    voices, specs = collected(given.frames, FEATURES)
-    cohort, _ = cohort_of(find(given.frames / BACKGROUND), features=FEATURES)
+    features = given.features.split(",")
+    voices, specs = collected(given.frames, features)
+    cohort, _ = cohort_of(find(given.frames / BACKGROUND), features=features)
     (plan,) = (
         plan
         for session, _, _, plan in plans(voices, (SECONDS,), (TEMPLATE_SECONDS,), SHIFTS)

@@ -1,6 +1,6 @@
 """May people who trained a feature's network be candidates, where their tests teach no rank model?
 
-    python -m benchmarks.trained FRAMES
+    python -m benchmarks.trained FRAMES [--features f0,phones,voice]
 
 FRAMES is a folder that `benchmarks.build_reference` heard. The tests are those of readers who
 trained no network. First: do the templates of readers who trained the network of phones attract
@@ -40,28 +40,30 @@ COHORT_SECONDS = 12.0
 def main() -> None:
     parser = argparse.ArgumentParser(description="People who trained a network, as candidates.")
     parser.add_argument("frames", type=Path)
+    parser.add_argument("--features", default=",".join(FEATURES))
     given = parser.parse_args()
+    features = given.features.split(",")
     trained = trainers(given.frames)["phones"]
-    voices, specs = collected(given.frames, FEATURES)
+    voices, specs = collected(given.frames, features)
     measures = {n: s.kind.similarity() for n, s in specs.items()}
     knows = np.array([voice.name in trained for voice in voices])
-    print("| session | T | " + " | ".join(FEATURES) + " |")
-    print("| --- | ---: |" + " ---: |" * len(FEATURES))
+    print("| session | T | " + " | ".join(features) + " |")
+    print("| --- | ---: |" + " ---: |" * len(features))
     lines = []
     for session, t, _, plan in plans(voices, LENGTHS, (TEMPLATE_SECONDS,), SHIFTS):
         units = [round(x * UNITS_PER_SECOND) for x in (LENGTHS[t], TEMPLATE_SECONDS)]
         cell = plan.run(measures, *units).tested_on(~knows)
         group = knows[plan.candidates]
-        cells = [attraction(cell, f, group) for f in range(len(FEATURES))]
+        cells = [attraction(cell, f, group) for f in range(len(features))]
         print(f"| {session} | {LENGTHS[t]:g} s | " + " | ".join(cells) + " |", flush=True)
-        for features in SETS:
-            axis = [list(measures).index(name) for name in features]
+        for names in SETS:
+            axis = [list(measures).index(name) for name in names]
             among, own = bits(cell, axis, ~group)
             lines.append(
-                f"| {session} | {'+'.join(features)} | {LENGTHS[t]:g} s | {among:.2f} | {own:.2f} |"
+                f"| {session} | {'+'.join(names)} | {LENGTHS[t]:g} s | {among:.2f} | {own:.2f} |"
             )
     print("\n| cosine: mean, sd in a stream | cohort | other readers |\n| --- | ---: | ---: |")
-    for name in ("voice", "identity"):
+    for name in (each for each in ("voice", "identity") if each in features):
         print(f"| {name} | " + " | ".join(near(voices, name)) + " |")
     print("\n| session | features | T | fitted among all | among them alone |")
     print("| --- | --- | ---: | ---: | ---: |", *lines, sep="\n")

@@ -2,6 +2,7 @@
 
     monitor hear ../shared/nonnative -o NONNATIVE --features f0,phones,voice,identity
     python -m benchmarks.truth ../shared/speech ../shared/nonnative FRAMES NONNATIVE -o docs
+    python -m benchmarks.truth ... --features f0,phones,voice   # without ECAPA
 
 FRAMES is a folder that `benchmarks.build_reference` heard; the cohort is its background readers.
 Rank models of LibriSpeech's readers are fitted on three or four fifths of them and judged on
@@ -114,15 +115,17 @@ def main() -> None:
     for name in ("speech", "nonnative", "frames", "nonnative_frames"):
         parser.add_argument(name, type=Path)
     parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--features", default=",".join(FEATURES))
     given = parser.parse_args()
-    readers, specs = collected(given.frames, FEATURES)
-    foreign, _, _ = collect(find(given.nonnative_frames), features=FEATURES)
+    heard = tuple(given.features.split(","))
+    readers, specs = collected(given.frames, heard)
+    foreign, _, _ = collect(find(given.nonnative_frames), features=heard)
     apart = {
         each.speaker
         for each in recordings(given.speech, given.nonnative)
         if each.role == "held out"
     }
-    cohort, _ = cohort_of(find(given.frames / BACKGROUND), features=FEATURES)
+    cohort, _ = cohort_of(find(given.frames / BACKGROUND), features=heard)
     measures = {n: s.kind.similarity() for n, s in specs.items()}
     against = {name: CohortScoring(cohort, name, each) for name, each in measures.items()}
     voices = [*readers, *foreign]
@@ -132,8 +135,11 @@ def main() -> None:
         units = [round(x * UNITS_PER_SECOND) for x in (LENGTHS[t], TEMPLATE_SECONDS)]
         made = plan.run(measures, *units, cohort=against).compared
         assert made is not None
-        for features in SETS:
-            lines += judge(made, voices, len(readers), features, session, LENGTHS[t], apart, known)
+        for features in (each for each in SETS if set(each) <= set(heard)):
+            axis = [heard.index(name) for name in features]
+            lines += judge(
+                made, voices, len(readers), features, axis, session, LENGTHS[t], apart, known
+            )
     lines = [each for each in lines if np.unique(at_home(each).speaker).size >= FEWEST]
     print(HEAD, *(row(each) for each in lines), sep="\n", flush=True)
     print(FEW_HEAD, *(few(each) for each in lines if each.title.startswith(UNLIKE)), sep="\n")
@@ -149,13 +155,13 @@ def judge(
     voices: Sequence[SpeakerSpeech],
     readers: int,
     features: Sequence[str],
+    axis: Sequence[int],
     session: str,
     seconds: float,
     apart: set[str],
     known: set[str],
 ) -> list[Judged]:
     """Readers by their own models; non-native speakers by theirs, and by that of the readers."""
-    axis = [FEATURES.index(name) for name in features]
     names = np.array([voice.name for voice in voices])
     reader = np.arange(len(voices)) < readers
     taught = np.isin(names, list(known)) & ("phones" in features)
