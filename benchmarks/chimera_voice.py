@@ -20,25 +20,37 @@ import os
 import secrets
 import sys
 
+import numpy as np
 import soundfile
 
 
-def main() -> None:
+def masked(
+    samples: np.ndarray,
+    rate: int,
+    key: str | None = None,
+    preset: str = "strong",
+    speakers: int | None = None,
+) -> np.ndarray:
+    """What it makes of one channel, shape (n,)."""
     for library in ("OMP", "OPENBLAS"):  # two threads wait for each other, at 7 times the CPU
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     import chimera
 
+    if not samples.size:  # it fails on nothing
+        return samples
+    key = key or secrets.token_hex(16)
+    made = chimera.mask_array(samples, rate, key=key, preset=preset, n_speakers=speakers)
+    return np.asarray(made.audio)
+
+
+def main() -> None:
     words = argparse.ArgumentParser(description="chimera-voice between two pipes.")
-    words.add_argument("--preset", default="strong", choices=sorted(chimera.PRESETS))
+    words.add_argument("--preset", default="strong", help="of the package, such as strong")
     words.add_argument("--key")
     words.add_argument("--speakers", type=int)
     asked = words.parse_args()
     samples, rate = soundfile.read(io.BytesIO(sys.stdin.buffer.read()))
-    if samples.size:  # it fails on nothing
-        key = asked.key or secrets.token_hex(16)
-        samples = chimera.mask_array(
-            samples, rate, key=key, preset=asked.preset, n_speakers=asked.speakers
-        ).audio
+    samples = masked(samples, rate, asked.key, asked.preset, asked.speakers)
     made = io.BytesIO()
     soundfile.write(made, samples, rate, format="WAV", subtype="FLOAT")
     sys.stdout.buffer.write(made.getvalue())

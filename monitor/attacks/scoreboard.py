@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from monitor.attacks.attackers import ATTACKERS as ATTACKERS_OF
+from monitor.attacks.attackers import CLEAR
 from monitor.attacks.results import BITS, AttackResults, method_name
 from monitor.documents import document, paragraphs, picture, save_document, section, table
 from monitor.errors import StoreError, UsageError
@@ -42,6 +44,11 @@ class ScoreRow:
         seconds: by attacker, the median of speech seconds until the evidence is 6 bits; None where
             half of the speakers had not got there within `heard`.
         heard: speech seconds of which ``seconds`` is known.
+        undertrained: whether the network of the attacker who trains tells too little of unprotected
+            speech for its figure to judge the method.
+        clear_share: how much that is, as a share of what the shipped network tells; None where
+            nobody trained or it is not known.
+        kept_shipped: whether that attacker left its own network for the shipped one.
     """
 
     name: str
@@ -55,11 +62,36 @@ class ScoreRow:
     seconds: Mapping[str, float | None] = field(default_factory=dict)
     heard: float = 0.0
     undertrained: bool = False
+    clear_share: float | None = None
+    kept_shipped: bool = False
 
     @property
     def strongest(self) -> float:
         """What the strongest attacker learnt."""
-        return max(each[0] for each in self.bits.values())
+        return self.bits[self.strongest_attacker][0]
+
+    @property
+    def strongest_attacker(self) -> str:
+        """Who learnt most; of equals the one who knows least."""
+        return max(self.bits, key=lambda each: self.bits[each][0])
+
+    def trained(self, attacker: str) -> str:
+        """How well the network of an attacker was trained, in words; empty for who trains none.
+
+        Example:
+            >>> bits = {"semi-informed": (1.0, None, None)}
+            >>> row = ScoreRow("x", "x", "x", 8, 9, bits, clear_share=0.97)
+            >>> row.trained("semi-informed")
+            'trained, 97 % on clear speech'
+        """
+        if not ATTACKERS_OF[attacker].trains:
+            return ""
+        if self.kept_shipped:
+            return "shipped network"
+        if self.clear_share is None:
+            return "undertrained" if self.undertrained else ""
+        how = "undertrained" if self.undertrained else "trained"
+        return f"{how}, {100 * self.clear_share:.0f} % on clear speech"
 
     @classmethod
     def of(cls, results: AttackResults, method: str, name: str = "", how: str = "") -> ScoreRow:
@@ -81,6 +113,10 @@ class ScoreRow:
             {each: row.feature for each, row in rows.items()},
             None if error is None or error.value is None else (error.value, *error.limits),
             undertrained=method in results.undertrained,
+            clear_share=_clear_share(results, method),
+            kept_shipped=method != CLEAR
+            and method not in results.clear_bits  # told of each network that is not the shipped one
+            and any(ATTACKERS_OF[each].trains for each in rows),
         )
 
 
@@ -148,11 +184,15 @@ class Scoreboard:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Head and lines, the method that discloses least first."""
-        head = ["method", *(f"bits, {each}" for each in self.attackers), "phone error"]
-        head += ["6 bits after", "of whom"]
+        head = ["method", "bits, strongest", *(f"bits, {each}" for each in self.attackers)]
+        head += ["phone error", "6 bits after", "of whom"]
         lines = []
         for row in self.ranked:
-            bits = [_limited(row.bits.get(each), "{:.2f}") for each in self.attackers]
+            who = row.strongest_attacker
+            bits = [f"{_limited(row.bits[who], '{:.2f}', who)}"]
+            bits += [
+                _limited(row.bits.get(each), "{:.2f}", row.trained(each)) for each in self.attackers
+            ]
             error = _limited(row.phone_error, "{:.0%}") if row.phone_error else "-"
             whom = f"{row.corpus}, N = {row.speakers}"
             lines.append([row.name, *bits, error, soonest(row), whom])
@@ -210,10 +250,18 @@ class Scoreboard:
 
 
 NOTES = (
-    "Bits: mean disclosure (MeanD) of 10 s against 30 s of enrolled speech, where nothing else is "
-    "said. Ignorant attackers have enrolled clear speech, lazy-informed ones speech through the "
-    "same program, semi-informed ones have also trained a network on it. Where one of them was not "
-    "tried a stronger figure may exist.",
+    "Bits: of a stretch of 10 s of a voice an attacker tells who speaks among N people, of each of "
+    "whom it has 30 s; k bits leave one of 2^k of them. It is the mean over trials (mean "
+    "disclosure, MeanD), with 95 % limits over speakers, where nothing else is said. Each figure "
+    "is that of the attacker's best way: pitch, phones, voice, or their joint score. Strongest: "
+    "the largest of the row, and whose it is; what a method is worth. Where an attacker was not "
+    "tried (a dash) a stronger figure may exist.",
+    "Ignorant attackers have enrolled clear speech, lazy-informed ones speech through the same "
+    "program, with draws of their own where it draws. Semi-informed ones have also trained the "
+    "voice network on other people's speech through it. How well is said beside the figure: how "
+    "many of the bits that the shipped network tells of unprotected speech theirs tells. Below "
+    "90 % it is undertrained, and its figure no measure of the method. Shipped network: their own "
+    "told less of other people's protected speech, so that they left it.",
     "Phone error: phones that our recogniser understands otherwise than before. 6 bits after: "
     "speech seconds until half of the speakers have given 6 bits of evidence by their voice to the "
     "strongest attacker that was followed; beyond what was heard nothing is known. A dash: not "
@@ -271,12 +319,21 @@ def _triple(found: Sequence[Any]) -> tuple[float, float | None, float | None]:
     )
 
 
-def _limited(found: tuple[float, float | None, float | None] | None, form: str) -> str:
+def _clear_share(results: AttackResults, method: str) -> float | None:
+    """What the network that was trained tells of clear speech, of what the shipped one does."""
+    own, shipped = results.clear_bits.get(method, (0.0, 0.0))
+    return own / shipped if shipped > 0 else None
+
+
+def _limited(
+    found: tuple[float, float | None, float | None] | None, form: str, more: str = ""
+) -> str:
     if found is None:
         return "-"
     value, low, high = found
-    limits = "" if low is None or high is None else f"\n[{form.format(low)}, {form.format(high)}]"
-    return f"{form.format(value)}{limits}"
+    limits = "" if low is None or high is None else f"[{form.format(low)}, {form.format(high)}]"
+    below = ", ".join(each for each in (limits, more) if each)
+    return f"{form.format(value)}{below and chr(10)}{below}"
 
 
 def _limits(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from monitor import crowds
-from monitor.attacks.attackers import CLEAR
+from monitor.attacks.attackers import ATTACKERS, CLEAR
 from monitor.attacks.results import BITS, AttackResults, AttackRow, caveats, method_name
 from monitor.attributes import Excerpts, attribute, judged, log_odds
 from monitor.audit.exposure import (
@@ -66,9 +66,12 @@ _FAMILIES = ("srd", "among", "linkage", "verification", "anonymity")
 _EXCERPTS = 10
 _MOST_PAIRED = 200
 """Sessions whose sound is compared with each other."""
+_STRONGER = (
+    "Stronger networks than those named, and attackers who train on speech of this very product."
+)
 _UNTRIED = (
     "Listeners who know the person, and people who are good at voices.",
-    "Stronger networks than those named, and attackers who train on speech of this very product.",
+    _STRONGER,
     "What is said: names, places, topics; and the words themselves, unless style is among the "
     "features.",
     "What comes with the audio: file names, times, accounts, devices, background sounds.",
@@ -683,9 +686,10 @@ def _commands(
         f"monitor evaluate scores.npz --all "
         f"--among {','.join(map(str, sorted({*CROWDS, config.among})))} "
         f"--replicates {config.replicates} --seed {config.seed}",
-        f"monitor replay RECORDING -p us.npz --watch SPEAKER, once the people are enrolled from "
-        f"other sessions (monitor enroll --seconds {part.template_seconds:g} -o us.npz): the "
-        "evidence of a recording's first T seconds",
+        f"monitor replay RECORDING -p us.npz --watch SPEAKER{model}, once the people are enrolled "
+        f"from other sessions (monitor enroll PEOPLE --seconds {part.template_seconds:g}"
+        f"{'' if model else ' --base reference'} -o us.npz): the evidence of a recording's first T "
+        "seconds",
     )
 
 
@@ -779,6 +783,11 @@ def _fingerprint(start: Mapping[str, Any]) -> str:
 
 # ------------------------------------------------------------------------------------ of an attack
 
+_TRAINED_MORE = (
+    "Stronger networks than those named, and attackers who train longer, or on speech of more "
+    "people."
+)
+
 
 def audit_attack(results: AttackResults, config: AuditConfig = _USUAL) -> Audit:
     """Audit what `monitor attack` found."""
@@ -789,10 +798,11 @@ def audit_attack(results: AttackResults, config: AuditConfig = _USUAL) -> Audit:
         if best is not None and best not in rows:
             rows.append(best)
     tests = tuple(_as_test(row, results) for row in rows)
+    trained = any(ATTACKERS[each].trains for each in settings.attackers)
     apart = settings.background
     facts = {
         "Speech": f"{settings.corpus}: {plural(settings.readers, 'reader')}; protected by "
-        + (", ".join(method_name(m) for m in settings.methods if m != CLEAR) or "nothing") + ".",
+        + (", ".join(plain_name(m) for m in settings.methods if m != CLEAR) or "nothing") + ".",
         "Population": f"N = {max(row.speakers for row in results.rows)} readers, each compared "
         "with all.",
         "Attackers": f"{', '.join(settings.attackers)}; they recognise voices by "
@@ -808,13 +818,13 @@ def audit_attack(results: AttackResults, config: AuditConfig = _USUAL) -> Audit:
         *(["Inference: no attribute was asked for (monitor attack --attributes)."]
           * (not results.attributes)),
         "Other lengths of speech than these trials'.",
-        *_UNTRIED,
+        *(_TRAINED_MORE if each == _STRONGER and trained else each for each in _UNTRIED),
     ]  # fmt: skip
     return Audit(
         settings.corpus, "attack", facts, config.among, config.budget,
         tests=tests, attributes=results.attributes, not_tested=tuple(not_tested),
         notes=(*results.notes, *caveats(results)), problems=results.problems,
-        commands=("monitor attack: index.html and results.json beside it",),
+        commands=("monitor attack, as it was run: results.json and index.html in its folder",),
     )  # fmt: skip
 
 
@@ -822,15 +832,22 @@ def _as_test(row: AttackRow, results: AttackResults) -> TestRow:
     settings = results.settings
     feature = row.feature + (", max scoring" if row.scoring == "max" else "")
     each = settings.template_seconds / max(settings.main_segments, 1)
+    poor = ATTACKERS[row.attacker].trains and row.method in results.undertrained
+    attacker = row.attacker + " (undertrained)" * poor
     return TestRow(
-        row.method, row.attacker, feature, settings.seconds, each * row.segments,
-        settings.session, row.speakers, row.trials, row.speakers, row.figures,
+        row.method, attacker, feature, settings.seconds, each * row.segments, settings.session,
+        row.speakers, row.trials, row.speakers, row.figures,
     )  # fmt: skip
 
 
 # --------------------------------------------------------------------------------------- sentences
 
 SESSIONS = {"cross": "another session", "same": "the same session"}
+
+
+def plain_name(method: str) -> str:
+    """A method for people who read no Markdown."""
+    return method_name(method).strip("`")
 
 
 def summary(audit: Audit) -> dict[str, list[str]]:
@@ -885,6 +902,11 @@ def _singling_out(audit: Audit) -> Iterator[str]:
             told += f" of {math.log2(audit.exposures.candidates):.1f} among the enrolled."
         yield told.strip()
     for best in _strongest_each(audit):
+        if audit.kind == "attack":
+            yield (
+                f"{_whose(best, audit)}{best.seconds:g} s disclose {bits_said(best.figures[BITS])} "
+                f"of {math.log2(best.speakers):.1f} among {best.speakers} readers ({_how(best)})."
+            )
         first = best.figures.get("srd.idr")
         if first is not None and first.value is not None:
             yield (
@@ -941,7 +963,7 @@ def _inference(audit: Audit) -> Iterator[str]:
                 by_method[row["method"]] = row
         for method, row in by_method.items():
             figure = Figure("", "", row["eer"], "share", low=row["eer_low"], high=row["eer_high"])
-            whose = "" if len(by_method) < 2 and method == CLEAR else f"{method_name(method)}: "
+            whose = "" if len(by_method) < 2 and method == CLEAR else f"{plain_name(method)}: "
             yield (
                 f"{whose}{row['seconds']:g} s tell {name} ({row['value']}) with an equal error "
                 f"rate of {_value(figure)}, by {row['feature']}; 50 % would be a guess."
@@ -1035,7 +1057,7 @@ def _best(tests: Sequence[TestRow]) -> TestRow | None:
 
 
 def _whose(test: TestRow, audit: Audit) -> str:
-    return f"{method_name(test.method)}: " if audit.kind == "attack" else ""
+    return f"{plain_name(test.method)}: " if audit.kind == "attack" else ""
 
 
 def _how(test: TestRow) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from monitor import crowds
-from monitor.attacks.results import BITS, cell, method_name
+from monitor.attacks.results import BITS, cell
 from monitor.audit.audit import (
     CONDITION_NAMES,
     SESSIONS,
@@ -24,6 +24,7 @@ from monitor.audit.audit import (
     TestRow,
     hash_of,
     left_of,
+    plain_name,
     summary,
 )
 from monitor.audit.exposure import LengthRow
@@ -70,6 +71,9 @@ _EXPLAINED = {
     "person in all: what is kept of several recordings adds up.",
 }
 _OF_ATTACK = {
+    "singling out": "Whether records of one person can be isolated (WP216). Bits say how well an "
+    "attacker tells who of N readers speaks: k bits leave one of 2^k, and all N are told apart at "
+    "log2 N.",
     "retention": "Mean bits among the readers tested (MeanD) against the budget, at the one length "
     "of the trials.",
 }
@@ -90,13 +94,17 @@ _SOURCES = (
     "Article 29 Data Protection Working Party, Opinion 05/2014 on Anonymisation Techniques, WP216, "
     "10 April 2014.",
     "Regulation (EU) 2016/679 (GDPR), recital 26, articles 4(1), 4(14) and 9.",
-    "Court of Justice of the European Union, C-582/14, Breyer, 19 October 2016.",
-    "Court of Justice of the European Union, C-413/23 P, EDPS v SRB, 4 September 2025.",
+    "Court of Justice of the European Union, C-582/14, Breyer, 19 October 2016 (on Directive "
+    "95/46/EC, before the GDPR).",
+    "Court of Justice of the European Union, C-413/23 P, EDPS v SRB, 4 September 2025, "
+    "ECLI:EU:C:2025:645 (on Regulation (EU) 2018/1725, for the Union's own bodies, which defines "
+    "personal data as the GDPR does).",
     "EDPB, Guidelines 02/2021 on virtual voice assistants, version 2.0, 7 July 2021: voice as "
     "biometric data.",
     "D_sys: M. Gomez-Barrero et al., IEEE Transactions on Information Forensics and Security 13 "
     "(2018).",
-    "Attributes: as in VoxGuard, section 3.2.",
+    "Attributes: as in VoxGuard (Evaluating User and Attribute Privacy in Speech via Membership "
+    "Inference Attacks), section 3.2.",
 )
 SINGLING = (BITS, "srd.idr", "linkage.pi_sing", "anonymity.mean_rank_p50", "anonymity.mean_rank_p1")
 LINKING = (
@@ -114,6 +122,20 @@ _HEADS = {
     "linkage.pi_link_10": "right one of 10",
     "membership.tpr_at_1e-2": "TPR at FPR 1 %",
     "membership.epsilon_nats_at_1e-2": "epsilon, nats",
+}
+_KEYS = {
+    BITS: "MeanD: mean disclosure, bits of log2 N.",
+    "srd.idr": "First: share of the trials in which the right person ranks first.",
+    "linkage.pi_sing": "pi_sing: chance that a threshold isolates one person; 37 % is no evidence.",
+    "anonymity.mean_rank_p50": "Mean rank of the right person: 1 is the first; of the median "
+    "speaker, and of the most exposed hundredth.",
+    "verification.eer_rocch": "50 % EER and D_sys 0 are no link.",
+    "linkage.pi_link_10": "Right one of 10: how often a recording is linked to the right one of "
+    "ten; 10 % is chance.",
+    "membership.tpr_at_1e-2": "TPR at FPR 1 %: share of the right pairs that are accepted where "
+    "one wrong pair in a hundred is.",
+    "membership.epsilon_nats_at_1e-2": "Epsilon: ln(TPR / FPR) there; infinite where no wrong pair "
+    "was accepted, which with so few is no measure.",
 }
 _STYLE = (
     "<style>.facts th{width:17%}.facts td.note{color:var(--ink);font-size:.9rem}"
@@ -438,26 +460,24 @@ def _tests(audit: Audit, keys: Sequence[str]) -> str:
         cells = [cell(test.figures.get(key)) for key in there]
         session = SESSIONS[test.session].removesuffix(" session")
         named = (
-            [method_name(test.method), test.attacker, test.feature]
+            [plain_name(test.method), test.attacker, test.feature]
             if attack
             else [test.feature, f"{test.seconds:g} s", session]
         )
         rows.append(
             [*named, *cells, f"{test.speakers}\n{plural(test.trials, 'trial')} of {test.tested}"]
         )
-    depth = ", ".join(
-        f"{each:g}" for each in dict.fromkeys(t.template_seconds for t in audit.tests)
-    )
-    chance = (
-        "pi_sing: chance that a threshold isolates one person; 37 % is no evidence. Mean rank: of "
-        "the right person, 1 is the first."
-        if "linkage.pi_sing" in there
-        else "50 % EER and D_sys 0 are no link."
-        if "verification.eer_rocch" in there
-        else ""
-    )
-    key = f"Templates of {depth} s. {chance}".strip()
-    return _table([*first, *(_HEADS[k] for k in there), "N"], rows, names=3, key=key)
+    depths = list(dict.fromkeys(test.template_seconds for test in audit.tests))
+    if len(depths) > 1:
+        first.append("template")
+        rows = [[*row[:3], f"{test.template_seconds:g} s", *row[3:]]
+                for row, test in zip(rows, _shown(audit), strict=True)]  # fmt: skip
+    said = [f"Templates of {depths[0]:g} s."] * (len(depths) == 1)
+    said += [each for key, each in _KEYS.items() if key in there]
+    said.append("N: people whom each trial was compared with, below it the trials and their "
+                "speakers. Small: 95 % limits.")  # fmt: skip
+    head = [*first, *(_HEADS[k] for k in there), "N"]
+    return _table(head, rows, names=len(first), key=" ".join(said))
 
 
 def _shown(audit: Audit) -> list[TestRow]:
@@ -509,7 +529,7 @@ def _attributes(audit: Audit) -> Iterator[str]:
             eer = Figure("", "", row["eer"], "share", low=row["eer_low"], high=row["eer_high"])
             at = row["at"][0]
             told = Figure("", "", at["tpr"], "share", low=at["tpr_low"], high=at["tpr_high"])
-            names = [method_name(row["method"]), row["attacker"]] if audit.kind == "attack" else []
+            names = [plain_name(row["method"]), row["attacker"]] if audit.kind == "attack" else []
             lines.append([
                 *names, row["feature"], row["value"], cell(eer),
                 cell(told) + (" *" if at["note"] and "\n" not in cell(told) else ""),

@@ -209,12 +209,14 @@ def _confounds(label: Label) -> Iterator[str]:
             if cross.seconds == same.seconds:
                 first, other = same.figures.get("srd.idr"), cross.figures.get("srd.idr")
                 if first and other and first.value is not None and other.value is not None:
+                    more = first.value > other.value
                     yield (
                         f"By {same.seconds:g} s the right one of {same.speakers} comes first in "
-                        f"{_share(first)} within a session, and of {cross.speakers} in "
-                        f"{_share(other)} across sessions: what the former has more is the "
-                        "recording's."
-                    )
+                        f"{_share(first)} of the trials within a session, and of {cross.speakers} "
+                        f"in {_share(other)} across sessions"
+                        + (": what is more within one, room, microphone and day tell."
+                           if more else ", no less than within one.")
+                    )  # fmt: skip
     if said := apart_said(audit):
         yield said
 

@@ -12,6 +12,8 @@ import pytest
 
 from monitor.attacks.scoreboard import Scoreboard, ScoreRow, in_words, soonest
 from monitor.errors import StoreError, UsageError
+from tests.attacks.made import results
+from tests.attacks.made import row as made_row
 
 
 @pytest.fixture
@@ -49,12 +51,40 @@ def test_own_rows_stand_among_the_others_and_survive_a_file(mine, tmp_path: Path
     assert [row for row in again.rows if row.name == "mine"] == [better]
     board.save(tmp_path / "table.md")
     lines = (tmp_path / "table.md").read_text().splitlines()
-    assert lines[2].startswith("| mine | 0.10 [0.00, 0.40] | 0.20 [0.10, 0.60] |")
+    assert lines[2].startswith(
+        "| mine | 0.20 [0.10, 0.60], lazy-informed | 0.10 [0.00, 0.40] | 0.20 [0.10, 0.60] |"
+    )
     assert len(lines) == 2 + len(board.rows)
     board.save(tmp_path / "table.html")
     page = (tmp_path / "table.html").read_text()
     assert page.count("my-anonymiser") == 1
     assert "<script" not in page
+
+
+def test_the_strongest_attacker_stands_first_and_training_beside_its_figure(mine):
+    weaker = {**mine.bits, "semi-informed": (0.15, 0.0, 0.5)}
+    row = replace(mine, bits=weaker, clear_share=0.97)
+    head, (line,) = Scoreboard((row,)).table()
+    cells = dict(zip(head, line, strict=True))
+    assert head[1] == "bits, strongest"
+    assert cells["bits, strongest"].startswith("0.20\n")
+    assert "lazy-informed" in cells["bits, strongest"]
+    assert "97 %" in cells["bits, semi-informed"]
+    assert "undertrained" not in cells["bits, semi-informed"]
+    poor = replace(row, clear_share=0.6, undertrained=True)
+    assert "undertrained, 60 %" in Scoreboard((poor,)).markdown()
+    assert "shipped network" in Scoreboard((replace(mine, bits=weaker, kept_shipped=True),)).page()
+
+
+def test_training_is_read_off_an_attack():
+    method, attackers = "mcadams:0.8", ("ignorant", "semi-informed")
+    rows = [made_row(method, "semi-informed", 2.0), made_row("none", "ignorant", 3.5)]
+    own = replace(results(rows, attackers=attackers), clear_bits={method: (3.0, 4.0)})
+    row = ScoreRow.of(own, method)
+    assert row.clear_share == pytest.approx(0.75)
+    assert row.undertrained
+    assert ScoreRow.of(replace(own, clear_bits={}), method).kept_shipped
+    assert not ScoreRow.of(own, "none").kept_shipped
 
 
 def test_a_delay_is_that_of_the_strongest_attacker(mine):

@@ -19,6 +19,7 @@ from monitor.audit.label import label_json, label_markdown, label_of
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.maths.condition import Condition
 from tests.attacks.made import results
+from tests.attacks.made import row as made_row
 
 
 def text_of(page):
@@ -106,6 +107,31 @@ def test_an_attack_is_audited_by_its_strongest_attacker():
     page = audit_page(found)
     assert "25.0 %" in page
     assert "/opt/anonymisers" not in page
+
+
+def test_an_attackers_training_stands_beside_its_figure():
+    rows = [made_row("none", "ignorant", 3.5), made_row("mcadams:0.8", "ignorant", 0.2),
+            made_row("mcadams:0.8", "semi-informed", 3.0)]  # fmt: skip
+    made = results(rows, attackers=("ignorant", "semi-informed"))
+    poor = replace(made, clear_bits={"mcadams:0.8": (1.0, 4.0)})
+    for found, mark in ((made, "semi-informed"), (poor, "semi-informed (undertrained)")):
+        audit = audit_attack(found)
+        assert f"({mark}, voice, another session)" in summary(audit)["singling out"][1]
+        assert mark in text_of(audit_page(audit))
+        assert not any("train on speech" in line for line in audit.not_tested)
+    assert any("train on speech" in line for line in audit_attack(results()).not_tested)
+
+
+def test_every_part_of_an_attacks_report_says_something_a_reader_can_follow():
+    page = text_of(audit_page(audit_attack(results())))
+    said = summary(audit_attack(results()))
+    assert all(said.values())
+    assert "mine --strong: 10 s disclose 0.1 bits" in said["singling out"][2]
+    assert "`" not in page  # marks of Markdown
+    for shown, explained in (("TPR at FPR 1 %", "TPR at FPR 1 %: "), ("epsilon", "Epsilon: ")):
+        assert shown in page
+        assert explained in page
+    assert {"30 s", "18 s"} <= set(re.findall(r"\d+ s", page))  # the templates of each row
 
 
 def replace_budget(bits):
