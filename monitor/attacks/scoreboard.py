@@ -17,7 +17,7 @@ from typing import Any
 from monitor.attacks.attackers import ATTACKERS as ATTACKERS_OF
 from monitor.attacks.attackers import CLEAR
 from monitor.attacks.results import BITS, AttackResults, method_name
-from monitor.documents import document, paragraphs, picture, save_document, section, table
+from monitor.documents import PRINTED, document, paragraphs, picture, save_document, section, table
 from monitor.errors import StoreError, UsageError
 from monitor.phrases import plural
 from monitor.plots.attacks import MethodBits, attacks_svg
@@ -82,7 +82,7 @@ class ScoreRow:
             >>> bits = {"semi-informed": (1.0, None, None)}
             >>> row = ScoreRow("x", "x", "x", 8, 9, bits, clear_share=0.97)
             >>> row.trained("semi-informed")
-            'trained, 97 % on clear speech'
+            'trained, 97 %'
         """
         if not ATTACKERS_OF[attacker].trains:
             return ""
@@ -91,7 +91,7 @@ class ScoreRow:
         if self.clear_share is None:
             return "undertrained" if self.undertrained else ""
         how = "undertrained" if self.undertrained else "trained"
-        return f"{how}, {100 * self.clear_share:.0f} % on clear speech"
+        return f"{how}, {100 * self.clear_share:.0f} %"
 
     @classmethod
     def of(cls, results: AttackResults, method: str, name: str = "", how: str = "") -> ScoreRow:
@@ -183,9 +183,10 @@ class Scoreboard:
         return json.dumps(made, indent=1, allow_nan=False) + "\n"
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Head and lines, the method that discloses least first."""
+        """Head and lines, the method that discloses least first; of whom, where that differs."""
         head = ["method", "bits, strongest", *(f"bits, {each}" for each in self.attackers)]
         head += ["phone error", "6 bits after", "of whom"]
+        alike = len({(row.corpus, row.speakers) for row in self.rows}) == 1
         lines = []
         for row in self.ranked:
             who = row.strongest_attacker
@@ -196,7 +197,7 @@ class Scoreboard:
             error = _limited(row.phone_error, "{:.0%}") if row.phone_error else "-"
             whom = f"{row.corpus}, N = {row.speakers}"
             lines.append([row.name, *bits, error, soonest(row), whom])
-        return head, lines
+        return (head[:-1], [line[:-1] for line in lines]) if alike else (head, lines)
 
     def markdown(self) -> str:
         """As a table of Markdown."""
@@ -230,8 +231,11 @@ class Scoreboard:
             "Is your voice changer enough?",
             self.about,
             [
+                PRINTED,
+                _STYLE,
                 shown,
-                section("Methods", paragraphs(*NOTES), table(head, lines, wide=True)),
+                f'<section class="card long"><h2>Methods</h2>{paragraphs(*NOTES)}'
+                f"{table(head, lines, wide=True)}</section>",
                 section("As they were run", table(["method", "command or setting"], how, names=2)),
             ],
             "Limits are 95 %, over resampled speakers. This page holds no voice and no template.",
@@ -249,6 +253,14 @@ class Scoreboard:
         save_document(made[path.suffix.lower()](), path)
 
 
+_STYLE = (
+    "<style>@media print{svg{max-width:480px}.wide thead{display:table-header-group}"
+    ".wide tr{display:table-row}.wide th,.wide td,.wide td.number{padding:3px 7px 3px 0;"
+    "border-top:1px solid var(--line)}.wide td.number{text-align:right}"
+    ".wide td[data-name]::before{content:none}}</style>"
+)
+"""Paper is wide enough for the table as it is."""
+
 NOTES = (
     "Bits: of a stretch of 10 s of a voice an attacker tells who speaks among N people, of each of "
     "whom it has 30 s; k bits leave one of 2^k of them. It is the mean over trials (mean "
@@ -258,14 +270,15 @@ NOTES = (
     "tried (a dash) a stronger figure may exist.",
     "Ignorant attackers have enrolled clear speech, lazy-informed ones speech through the same "
     "program, with draws of their own where it draws. Semi-informed ones have also trained the "
-    "voice network on other people's speech through it. How well is said beside the figure: how "
-    "many of the bits that the shipped network tells of unprotected speech theirs tells. Below "
+    "voice network on other people's speech through it. How well is said beside the figure: of "
+    "the bits that the shipped network tells of unprotected speech, how many theirs tells. Below "
     "90 % it is undertrained, and its figure no measure of the method. Shipped network: their own "
     "told less of other people's protected speech, so that they left it.",
-    "Phone error: phones that our recogniser understands otherwise than before. 6 bits after: "
-    "speech seconds until half of the speakers have given 6 bits of evidence by their voice to the "
-    "strongest attacker that was followed; beyond what was heard nothing is known. A dash: not "
-    "followed, or calibration on so few people supports less than 6 bits.",
+    "Phone error: phones that our recogniser understands otherwise than before, which says what a "
+    "program costs in words. 6 bits after: speech seconds until half of the speakers have given 6 "
+    "bits of evidence by their voice to the strongest attacker that was followed; beyond what was "
+    "heard nothing is known. A dash: not followed, or calibration on so few people supports less "
+    "than 6 bits.",
     "A figure of other people, of other lengths or of another N is no comparison.",
 )
 

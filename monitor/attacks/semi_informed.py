@@ -44,6 +44,7 @@ NETWORKS = "networks"  # the private folder in which they are kept
 _TELL_SECONDS = 5.0
 _REPLICATES = 20
 _LEAST_SPREAD = 1e-9
+_BOTH = "both"  # the shipped network and the adapted one
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +114,12 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
     found: dict[str, Feature] = {
         "shipped": Voice(),
         "adapted": Voice(network, "voice_adapted"),
-        "both": Voice(BothNetworks(shipped_pair(), network), "voice_both"),
+        _BOTH: Voice(BothNetworks(shipped_pair(), network), "voice_both"),
     }
     bits, apartness = _told(bench, method, held, found)
     picked = max(bits, key=lambda name: (round(bits[name], 2), round(apartness[name], 2)))
     said = ", ".join(f"{name} {each:.2f}" for name, each in bits.items())
-    networks = "networks" if picked == "both" else "network"
+    networks = "networks" if picked == _BOTH else "network"
     bench.notes.append(
         f"{method}: semi-informed uses the {picked} voice {networks}: MeanD of "
         f"{len(held)} background speakers, in bits: {said}"
@@ -126,9 +127,10 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
     for problem in problems:
         bench.notes.append(f"{method}: not trained on: {problem}")
     if picked != "shipped":
-        both = {name: found[name] for name in (picked, "shipped")}
-        clear, _ = _told(bench, CLEAR, held, both)
-        bench.clear_bits[method] = clear[picked], clear["shipped"]
+        clear = (  # one by one: the shipped network's are the same for every method
+            _told(bench, CLEAR, held, {name: found[name]})[0][name] for name in (picked, "shipped")
+        )
+        bench.clear_bits[method] = next(clear), next(clear)
     return found[picked]
 
 
@@ -142,8 +144,9 @@ def _told(
         deviations the own score lies above the best of the others, in the mean.
     """
     trial, attacker = replace(bench, judged=held), attacker_named("semi-informed")
-    specs = {each.spec.name: each.spec for each in candidates.values()}
-    features = tuple(candidates.values())
+    heard = {_BOTH: candidates[_BOTH]} if _BOTH in candidates else candidates
+    specs = {each.spec.name: each.spec for each in heard.values()}
+    features = tuple(heard.values())
     enrolled, trials = heard_speech(
         trial,
         specs,
@@ -153,11 +156,12 @@ def _told(
     bits, apartness = {}, {}
     rows = np.arange(len(trials.target))
     for name, each in candidates.items():
-        spec = each.spec
+        part = _columns(name, candidates)
+        spec = next(iter(specs.values())) if len(heard) < len(candidates) else each.spec
         made = scores(
-            spec.kind.similarity(),
-            enrolled.totals[spec.name],
-            trials.totals[spec.name],
+            each.spec.kind.similarity(),
+            [of[:, part] for of in enrolled.totals[spec.name]],
+            trials.totals[spec.name][:, part],
             bench.amounts.least_segments,
         )
         found = ScoreMatrix(made, trials.target, enrolled.names, name, trials.names)
@@ -169,6 +173,17 @@ def _told(
         spread = np.ma.masked_invalid(others).std(axis=1).filled(0.0)
         apartness[name] = float(np.mean(ahead / np.maximum(spread, _LEAST_SPREAD)))
     return bits, apartness
+
+
+def _columns(name: str, candidates: Mapping[str, Feature]) -> slice:
+    """Where a candidate's numbers lie: in those of both networks, side by side, where it is heard.
+
+    `monitor.networks.voice.BothNetworks` scales them, which no cosine sees.
+    """
+    if _BOTH not in candidates or name == _BOTH:
+        return slice(None)
+    first = candidates["shipped"].spec.size
+    return slice(first) if name == "shipped" else slice(first, None)
 
 
 class _RunReporter:

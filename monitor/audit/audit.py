@@ -636,9 +636,15 @@ def _facts_of_corpus(
            if part.session == "cross"
            else "from the same session as what is tested: a voice is easier to recognise so."),
         "Lengths": f"{', '.join(f'{each:g}' for each in exposures.lengths)} s of speech; at most "
-        f"{TRIALS} stretches of each speaker at each.",
+        f"{TRIALS} stretches of each speaker at each. Ranks and links: {TRIALS} trials of each "
+        "speaker, which overlap where there is less speech; sessions take turns as the template.",
         "Limits": f"95 %, over {config.replicates} resamples of speakers (seed {config.seed}).",
     }  # fmt: skip
+
+
+def _column(attribute: str) -> str:
+    """The column of a table that an attribute is told by: of ``age<30`` it is ``age``."""
+    return attribute.partition("<")[0].lower()
 
 
 def _networks(specs: Mapping[str, FeatureSpec]) -> str:
@@ -667,7 +673,9 @@ def _untested(
             "(--attributes, --groups)."
         )
     else:
-        yield "Attributes other than those of the table: health, mood, origin, age."
+        known = {_column(name) for name in told}
+        left = [each for each in ("health", "mood", "origin", "age") if each not in known]
+        yield f"Attributes other than {', '.join(told)}: {', '.join(left)}."
     yield f"More enrolled speech than {part.template_seconds:g} s of a person: it tells more."
     yield "Protected speech: nothing was anonymised (monitor attack tests an anonymiser)."
     yield from _UNTRIED
@@ -680,15 +688,16 @@ def _commands(
     lengths = ",".join(f"{each:g}" for each in dict.fromkeys(row.seconds for row in tests))
     more = f" --features {','.join(config.features)}" if config.features else ""
     model = f" --rank-model {config.rank_model.name}" if config.rank_model else ""
+    weighed = model or " --rank-model reference"
     return (
         f"monitor score {name} -o scores.npz --session both --lengths {lengths} "
         f"--template-lengths {part.template_seconds:g}{more}{model}",
         f"monitor evaluate scores.npz --all "
         f"--among {','.join(map(str, sorted({*CROWDS, config.among})))} "
         f"--replicates {config.replicates} --seed {config.seed}",
-        f"monitor replay RECORDING -p us.npz --watch SPEAKER{model}, once the people are enrolled "
-        f"from other sessions (monitor enroll PEOPLE --seconds {part.template_seconds:g}"
-        f"{'' if model else ' --base reference'} -o us.npz): the evidence of a recording's first T "
+        f"monitor replay RECORDING -p us.npz{weighed} --watch SPEAKER, once the people are "
+        f"enrolled from other sessions (monitor enroll PEOPLE --seconds "
+        f"{part.template_seconds:g}{more} -o us.npz): the evidence of a recording's first T "
         "seconds",
     )
 
@@ -1004,7 +1013,9 @@ def _retention(audit: Audit) -> Iterator[str]:
             f"{kept.reached:g} s a stretch of the {many} {may} as much."
         )
     if kept.on_average is not None:
-        yield (f"The mean, its upper limit included, reaches {budget} at {kept.on_average:g} s.")
+        row = next(row for row in audit.rows if row.seconds == kept.on_average)
+        told = "mean" if (row.mean.value or 0.0) >= audit.budget else "upper limit of the mean"
+        yield f"The {told} reaches {budget} at {kept.on_average:g} s."
     yield (
         "Bits of one person add up over recordings: the length is that of all speech that is kept "
         "of a person, and of who was tested here; others may be more exposed."

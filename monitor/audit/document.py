@@ -111,6 +111,7 @@ LINKING = (
     "verification.eer_rocch", "linkage.d_sys", "linkage.pi_link_10", "membership.tpr_at_1e-2",
     "membership.epsilon_nats_at_1e-2",
 )  # fmt: skip
+_LEAST = "\N{GREATER-THAN OR EQUAL TO} "
 _HEADS = {
     BITS: "bits (MeanD)",
     "srd.idr": "first",
@@ -290,6 +291,7 @@ def _row_json(row: LengthRow) -> dict[str, Any]:
         "mean_bits": figure_json(row.mean),
         "exposed_bits": row.exposed,
         "most_bits": row.most,
+        "most_at_least": row.most_at_least,
         "first": figure_json(row.first),
         "beyond_budget": None if row.beyond is None else figure_json(row.beyond),
         "undecided": row.undecided,
@@ -386,12 +388,12 @@ def _lengths(audit: Audit) -> str:
         head.insert(2, f"fit of {crowd}")
     rows = []
     for row in audit.rows:
-        least = "\N{GREATER-THAN OR EQUAL TO} " if row.clipped > 0.05 else ""
+        least = _LEAST * (row.clipped > 0.05)
         line = [
             f"{row.seconds:g} s",
             f"{least}{_two(row.mean)}",
             f"{row.exposed:.1f} or more",
-            f"{row.most:.1f}",
+            f"{_LEAST * row.most_at_least}{row.most:.1f}",
             cell(row.first),
             f"{row.stretches:,}\nof {row.speakers} speakers",
         ]
@@ -400,8 +402,9 @@ def _lengths(audit: Audit) -> str:
         rows.append(line)
     key = (
         f'Evidence bits of stretches of T seconds. "Fit of {crowd}": people who would fit as well '
-        "as the speaker, at the mean. \N{GREATER-THAN OR EQUAL TO}: of more than one stretch in "
-        "twenty calibration supports no more."
+        f"as the speaker, at the mean. {_LEAST.strip()}: calibration supports no more, of the mean "
+        "in more than one stretch in twenty. Ranked first: against one template of everybody, by "
+        "other trials than in the tests."
         if evidence
         else f"Bits among the {audit.exposures.candidates} enrolled, of "
         f"{math.log2(audit.exposures.candidates):.1f}."
@@ -441,7 +444,9 @@ def _curve(audit: Audit) -> str:
         legend_above(axes, columns=3)
 
     drawn = inline_svg(paint, "audit", "Bits by length of speech")
-    figure = picture("Bits by length of speech", drawn, "Each length by itself.")
+    figure = picture(
+        "Bits by length of speech", drawn, "Each length was tested by stretches of its own."
+    )
     return f'<div class="single-picture">{figure}</div>'
 
 
@@ -505,6 +510,11 @@ def apart_said(audit: Audit) -> str:
     if apart is None or apart.different is None:
         return ""
     different = format_value(apart.different, "share")
+    if not apart.different and not apart.same:
+        return (
+            "No two sessions that were compared differ much in how they sound (band, noise, echo, "
+            "clipping). Finer differences, of a codec or a room, may still tell people apart."
+        )
     if apart.same is None:
         return (
             f"Sessions of two speakers differ in how they sound (band, noise, echo, clipping) in "

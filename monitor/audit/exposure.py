@@ -107,6 +107,7 @@ class LengthRow:
         mean: bits on average, with limits over speakers.
         exposed: bits that the most exposed tenth of the stretches disclose at least.
         most: bits of the most telling stretch.
+        most_at_least: whether calibration supports no more than these.
         first: share of stretches whose speaker ranked first, with limits.
         beyond: share of stretches at the budget or above it, with limits; None without a budget.
         undecided: share of those below it that calibration lets say no more.
@@ -119,6 +120,7 @@ class LengthRow:
     mean: Figure
     exposed: float
     most: float
+    most_at_least: bool
     first: Figure
     beyond: Figure | None
     undecided: float
@@ -201,6 +203,7 @@ def _row(
         Figure("bits.mean", "bits", mean.value, "bits", low=low, high=high),
         float(np.quantile(part.bits, 1 - EXPOSED, method="higher")),
         float(part.bits.max()),
+        bool(part.at_least[part.bits >= part.bits.max()].any()),
         share("first", "first", part.first),
         None if below is None else share("bits.beyond", "at the budget", ~below),
         0.0 if below is None else float((below & part.at_least).mean()),

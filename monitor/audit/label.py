@@ -24,7 +24,7 @@ from monitor.documents import save_document
 from monitor.errors import UsageError
 from monitor.evaluation.family import Figure
 from monitor.evaluation.report.report import format_limits, format_value
-from monitor.phrases import plural
+from monitor.phrases import length_in_words, plural
 from monitor.version import __version__
 
 SCHEMA = 1
@@ -112,7 +112,9 @@ def label_markdown(label: Label) -> str:
         "are anonymous in law.",
         "",
     ]
-    lines += _table(["", ""], [(name, _plain(text)) for name, text in audit.facts.items()])
+    lines += _table(
+        ["of these recordings", ""], [(name, _plain(text)) for name, text in audit.facts.items()]
+    )
     lines += _minute(audit)
     lines += _unique(label)
     lines += _exposed(label)
@@ -130,7 +132,7 @@ def _minute(audit: Audit) -> list[str]:
     row, found = audit.minute, audit.exposures
     if row is None or found is None:
         return []
-    lines = [f"### An attacker with {row.seconds:g} s", ""]
+    lines = [f"### What an attacker with {length_in_words(row.seconds)} of speech learns", ""]
     if found.kind != "evidence":
         most = math.log2(found.candidates)
         return [*lines, f"{bits_said(row.mean)} of {most:.1f} among the {found.candidates} enrolled"
@@ -138,19 +140,24 @@ def _minute(audit: Audit) -> list[str]:
     crowd = crowds.people(audit.among)
     told = [
         ("on average", bits_said(row.mean, least=row.clipped > 0.05),
-         left_of(row.mean.value or 0.0, audit.among)),
-        ("one stretch in ten, at least", f"{row.exposed:.1f} bits",
-         left_of(row.exposed, audit.among)),
-        ("the most telling stretch", f"{row.most:.1f} bits", left_of(row.most, audit.among)),
+         _left(row.mean.value or 0.0, audit)),
+        ("one stretch in ten, at least", f"{row.exposed:.1f} bits", _left(row.exposed, audit)),
+        ("the most telling stretch", f"{'at least ' * row.most_at_least}{row.most:.1f} bits",
+         _left(row.most, audit)),
     ]  # fmt: skip
     lines += _table(["", "evidence", f"people of {crowd} who fit as well"], told)
     depth = "" if found.template_seconds is None else f"{found.template_seconds:g} s of "
     lines += [
         f"{row.stretches} stretches of {row.speakers} speakers; the attacker has {depth}known "
-        f"speech of each, from {SESSIONS[found.session]}.",
+        f"speech of each, from {SESSIONS[found.session]}. Evidence of k bits: the speech is 2^k "
+        "times as likely of this person as of anybody else, which leaves one of 2^k people.",
         "",
     ]
     return lines
+
+
+def _left(bits: float, audit: Audit) -> str:
+    return left_of(bits, audit.among).removesuffix(f" of {crowds.people(audit.among)}")
 
 
 def _unique(label: Label) -> list[str]:
@@ -170,9 +177,11 @@ def _unique(label: Label) -> list[str]:
         "### How unique a voice is",
         "",
         f"How often the right person comes first among so many, by {test.seconds:g} s of speech "
-        f"({test.feature}, {SESSIONS[test.session]}, {plural(test.trials, 'trial')}).",
+        f"({test.feature}, {SESSIONS[test.session]}, {plural(test.trials, 'trial')} of "
+        f"{plural(test.tested, 'speaker')}). Among the {test.speakers} enrolled it is measured; of "
+        "more people there is only a bracket, which spans what ways of extrapolation say.",
         "",
-        *_table(["people", "right one first", ""], rows),
+        *_table(["people", "right one first", "how it is known"], rows),
     ]
 
 
@@ -214,7 +223,7 @@ def _confounds(label: Label) -> Iterator[str]:
                         f"By {same.seconds:g} s the right one of {same.speakers} comes first in "
                         f"{_share(first)} of the trials within a session, and of {cross.speakers} "
                         f"in {_share(other)} across sessions"
-                        + (": what is more within one, room, microphone and day tell."
+                        + (": what is more within one is told by room, microphone and day."
                            if more else ", no less than within one.")
                     )  # fmt: skip
     if said := apart_said(audit):

@@ -16,6 +16,7 @@ from monitor.cli.options import (
     Features,
     NumberOfBits,
     OptionGroup,
+    RankModelFile,
     Seconds,
     Share,
     Text,
@@ -51,8 +52,10 @@ class MonitorOptions:
         "Whom the attacker knows, from `monitor enroll`. [default: the shipped readers]",
     )
     rank_model_file: str | None = option(
-        "--rank-model FILE",
-        "What a rank means, from `monitor calibrate -o rank_model.npz`. [default: what -p holds]",
+        "--rank-model FILE|reference",
+        "What a rank means, from `monitor calibrate -o rank_model.npz`; reference: what the "
+        "shipped readers have. [default: what -p holds]",
+        type=RankModelFile(),
     )
     watch: tuple[str, ...] = option(
         "-w, --watch NAME",

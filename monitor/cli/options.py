@@ -506,6 +506,18 @@ class People(Text):
         return sizes([float(part) for part in text.split(",")])
 
 
+class RankModelFile(Text):
+    """The name of a file of rank models; ``reference`` names those that ship."""
+
+    name = "FILE|reference"
+
+    def parse(self, text: str) -> str:
+        """The file's name."""
+        from monitor.population.population import REFERENCE
+
+        return str(REFERENCE) if text == "reference" else text
+
+
 class Seconds(Text):
     """Seconds as 90, 90s, 1.5m, 2h or 1:30."""
 

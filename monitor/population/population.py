@@ -39,6 +39,9 @@ from monitor.population.store import SCHEMA, read_store, write_store
 from monitor.safe_text import printable
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
+REFERENCE = Path(__file__).parent / "reference" / "population.npz"
+"""The population that ships, with its rank models."""
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -71,10 +74,15 @@ def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None 
 def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
     """Read what ``save_rank_models`` wrote: models, and the cohort of their evidence, if any.
 
+    Of `REFERENCE`, a population, those that ship are read.
+
     Raises:
         StoreError: it is no such file, incomplete or damaged.
         SchemaError: a newer version wrote it.
     """
+    if path == REFERENCE:
+        reference = Population.reference()
+        return reference.rank_models, reference.cohort
     header, arrays = read_store(path, "rank_model")
     with _refusing_incomplete(path):
         rank_models, note = RankModels.unpack(header["rank_models"], arrays), header.get("cohort")
@@ -834,7 +842,7 @@ class Population:
 
         LibriVox volunteers, from LibriSpeech (Panayotov et al., 2015, CC BY 4.0); see ``about``.
         """
-        return cls.load(Path(__file__).parent / "reference" / "population.npz")
+        return cls.load(REFERENCE)
 
 
 def _joined(blocks: Iterator[AnyArray], scoring: Scoring) -> AnyArray:

@@ -33,7 +33,7 @@ from monitor.corpus.finding import find
 from monitor.errors import UsageError
 from monitor.features.embeddings import Voice
 from monitor.networks.layers import RATE
-from monitor.networks.voice import VoiceNetwork, shipped, shipped_pair
+from monitor.networks.voice import BothNetworks, VoiceNetwork, shipped, shipped_pair
 from monitor.protocols import Feature
 from monitor.result_cache import ResultCache
 from tests.adapting.conftest import played, voice
@@ -231,6 +231,21 @@ def test_where_all_networks_tell_everybody_the_one_that_parts_voices_furthest_is
     )
     monkeypatch.setattr(module, "_told", lambda *_: told)
     assert used(semi_informed(bench, "played")) == "voice_adapted"
+
+
+@pytest.mark.slow
+def test_networks_heard_side_by_side_tell_what_each_tells_alone(bench):
+    turned = {**shipped().weights, "embed": shipped().weights["embed"][::-1] * 0.5}
+    network = VoiceNetwork(turned, "ab" * 32)
+    both = Voice(BothNetworks(shipped_pair(), network), "voice_both")
+    each = {"shipped": Voice(), "adapted": Voice(network, "voice_adapted"), "both": both}
+    held, _ = apart(background(bench))
+    assert held is not None
+    together = module._told(bench, "played", held, each)
+    for name, feature in each.items():
+        alone = module._told(bench, "played", held, {name: feature})
+        for which in (0, 1):  # bits, and how far the voices lie apart
+            assert together[which][name] == pytest.approx(alone[which][name], rel=1e-4)
 
 
 def used(heard_with: Mapping[str, str | Feature]) -> str:

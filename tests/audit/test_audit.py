@@ -10,11 +10,20 @@ import stat
 from dataclasses import replace
 from html import unescape
 
+import numpy as np
 import pytest
 
 from monitor.attacks.results import read_results, results_json
-from monitor.audit.audit import audit_attack, hash_of, sounds_apart, summary
+from monitor.audit.audit import (
+    Audit,
+    _untested,
+    audit_attack,
+    hash_of,
+    sounds_apart,
+    summary,
+)
 from monitor.audit.document import audit_csv, audit_json, audit_page, save_audit
+from monitor.audit.exposure import EnrolledPart, Exposures, length_rows
 from monitor.audit.label import label_json, label_markdown, label_of
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.maths.condition import Condition
@@ -94,6 +103,62 @@ def test_the_label_has_what_the_audit_has(audit):
     assert all(line in card for line in made["confounds"])
     with pytest.raises(UsageError, match="a label is of a corpus"):
         label_of(audit_attack(results()))
+
+
+@pytest.mark.slow
+def test_the_label_says_where_calibration_ends_and_what_its_crowds_are(audit):
+    card = label_markdown(label_of(audit))
+    row = audit.minute
+    capped = replace(row, most_at_least=True)
+    rows = tuple(capped if each is row else each for each in audit.rows)
+    told = label_markdown(label_of(replace(audit, rows=rows)))
+    most = f"{row.most:.1f} bits |"
+    assert f"at least {most}" in told
+    assert f"at least {most}" not in card or row.most_at_least
+    assert "\N{GREATER-THAN OR EQUAL TO} " + f"{row.most:.1f}" in text_of(
+        audit_page(replace(audit, rows=rows))
+    )
+    test = label_of(audit).uniqueness
+    assert test is not None
+    assert f"Among the {test.speakers} enrolled it is measured" in card
+    assert not re.search(r"\d of a million \|", card)  # the head of the column says it
+
+
+@pytest.mark.slow
+def test_confounds_are_told_as_they_are(audit):
+    def swapped(session):
+        return {"same": "cross", "cross": "same"}[session]
+
+    turned = tuple(replace(test, session=swapped(test.session)) for test in audit.tests)
+    for found in (audit, replace(audit, tests=turned)):
+        by = {test.session: test.figures["srd.idr"].value for test in found.tests}
+        card = label_markdown(label_of(found))
+        assert ("is told by room, microphone and day" in card) == (by["same"] > by["cross"])
+
+
+def test_attributes_that_were_told_are_not_said_to_be_left_out():
+    part = EnrolledPart(None, (), "same", 10.0)  # type: ignore[arg-type]  # nobody is looked at
+    told = next(line for line in _untested(part, {"gender": [], "age<30": []}, 0.0)
+                if line.startswith("Attributes"))  # fmt: skip
+    assert "health" in told
+    assert not told.endswith("age.")
+
+
+def test_the_mean_and_its_upper_limit_are_told_apart():
+    def said(mean, high):
+        found = Exposures(
+            ("a", "b"), np.array([0, 1]), np.full(2, 3.0), np.full(2, mean), np.full(2, mean),
+            np.full(2, high), np.zeros(2, bool), np.ones(2, bool), "evidence", 20, "cross",
+        )  # fmt: skip
+        rows = length_rows(found, 6.0)
+        (row,) = (replace(row, mean=replace(row.mean, high=high)) for row in rows)
+        made = Audit("x", "corpus", {}, 10**6, 6.0, exposures=found, rows=(row,))
+        return summary(made)["retention"]
+
+    assert any(line.startswith("The mean reaches 6 bits") for line in said(7.0, 8.0))
+    below = said(5.0, 6.5)
+    assert any(line.startswith("The upper limit of the mean reaches 6 bits") for line in below)
+    assert not any("reaches" in line for line in said(5.0, 5.5))
 
 
 def test_an_attack_is_audited_by_its_strongest_attacker():
