@@ -116,6 +116,20 @@ class RankModelPoint:
         return np.clip(bits, 0.0, np.log2(speakers))
 
 
+class _Models(NamedTuple):
+    """The rank model alone at R lengths, named as in a `RankModelPoint`, of two components.
+
+    Shapes (2, R), but weights (R, F) and spread (R,).
+    """
+
+    share: FloatArray
+    alpha: FloatArray
+    beta: FloatArray
+    binomial: BoolArray
+    weights: FloatArray
+    spread: FloatArray
+
+
 class LengthModel:
     """A rank model at one template length, continuous in the test length T.
 
@@ -172,6 +186,62 @@ class LengthModel:
             point = self.at(float(seconds[r]))
             weights[r], spread[r] = point.weights, point.spread
         return weights, spread
+
+    def of_the_model(self, seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``weighing`` without the resamples, of all lengths at once: (R, F) and (R,)."""
+        found = self._models(seconds)
+        shrink = self._shrink(np.maximum(seconds, self.lengths[-1])[:, None])
+        return found.weights * shrink, found.spread
+
+    def rank_bits_of_the_model(
+        self, seconds: FloatArray, speakers: int, better: IntArray, tied: IntArray
+    ) -> FloatArray:
+        """``at(T).rank_bits`` without the resamples, of R lengths and ranks at once: (R,)."""
+        found, alone = self._models(seconds), (tied == 1) & (tied < speakers)
+        bits, gamma = np.empty(seconds.size), np.zeros(seconds.size)
+        for r in np.flatnonzero(~alone):
+            point = self.at(float(seconds[r]))
+            bits[r] = point.rank_bits(speakers, int(better[r]), int(tied[r]))[0]
+        for c in range(2):
+            there = alone & (found.share[c] > 0.0)
+            for binomial in (False, True):
+                some = np.flatnonzero(there & (found.binomial[c] == binomial))
+                if some.size:
+                    alpha, beta, rank = found.alpha[c, some], found.beta[c, some], better[some] + 1
+                    if binomial:
+                        logs = betabinomial.binomial_log_pmf_at(alpha, speakers, rank)
+                    else:
+                        logs = betabinomial.log_pmf_at(alpha, beta, speakers, rank)
+                    gamma[some] += found.share[c, some] * np.exp(logs)
+        spread = found.spread[alone]
+        probability = ((1.0 - spread) * (speakers * gamma[alone]) + spread) / speakers
+        bits[alone] = np.log2(probability / (1.0 / speakers))
+        return bits
+
+    def _models(self, seconds: FloatArray) -> _Models:
+        inside = np.minimum(np.maximum(seconds, self.lengths[0]), self.lengths[-1])
+        left = np.searchsorted(self.lengths, inside, side="right") - 1
+        right = np.minimum(left + 1, self.lengths.size - 1)
+        gap = self._log_lengths[right] - self._log_lengths[left]
+        w = (np.log(inside) - self._log_lengths[left]) / np.where(gap > 0, gap, 1.0)
+        near, far = (1.0 - w)[:, None], w[:, None]
+        mixed = np.exp(near * self._logs[left, :, 0] + far * self._logs[right, :, 0])
+        on_grid = inside == self.lengths[left]
+        ends = np.stack([left, right])
+        stiff = self._binomial[0, ends]
+        beside = ~on_grid & stiff.any(axis=0)
+        share = np.where(beside, [1.0 - w, w], [[1.0], [0.0]])
+        at_ends = beside | on_grid  # else between them
+        alpha = np.where(at_ends, self._alpha[0, ends], mixed[:, 0])
+        beta = np.where(at_ends, self._beta[0, ends], mixed[:, 1])
+        floor = np.where(on_grid, self._floor[0, left], mixed[:, 2])
+        low, high = self._weights[0, left], self._weights[0, right]
+        zero = (low == 0.0) | (high == 0.0)  # which has no logarithm
+        weights = np.where(zero, near * low + far * high, mixed[:, 3:])
+        weights = np.where(on_grid[:, None], low, weights)
+        fade = np.minimum(np.maximum(seconds, 0.0) / self.lengths[0], 1.0)
+        spread = 1.0 - fade * (1.0 - floor)
+        return _Models(share, alpha, beta, stiff & at_ends, weights, spread)
 
     def _shrink(self, seconds: FloatArray | float) -> FloatArray:
         return np.where(self._additive, self.lengths[-1] / seconds, 1.0)

@@ -7,11 +7,11 @@ ratios).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -276,6 +276,33 @@ class _Effect(NamedTuple):
         return _Effect(shift, SessionMixture.taken(self.slope, place), support)
 
 
+_Levels: TypeAlias = tuple[FloatArray, FloatArray]
+"""Mean and spread of the cohort's scores at R moments, (R,) each."""
+
+
+class _Told(NamedTuple):
+    """What R moments say of N people: bits before and after they are levelled, (R, N) each.
+
+    Of people with several sessions by the best of them, which the bits exceed by ``less``.
+    """
+
+    point: EvidencePoint
+    effect: _Effect | None
+    levels: Sequence[_Levels]
+    scores: FloatArray
+    full: FloatArray
+    less: FloatArray
+    raw: FloatArray
+    best: IntArray
+
+    def most(self, rows: IntArray, place: IntArray) -> FloatArray:
+        """The most bits that calibration supports of these people, one at each moment."""
+        support = self.point.support
+        if self.effect is None:
+            return support
+        return np.minimum(support, self.effect.support[rows, place])
+
+
 def _told_by_a(point: EvidencePoint) -> FloatArray:
     """Bits of the intercept that a shift is a share of, shape (R,)."""
     return np.asarray(np.maximum(-point.intercept[:, 0], 0.0) / np.log(2.0))
@@ -286,10 +313,16 @@ class Ratios:
 
     Ask ``ratios_lack`` first; ``watched`` is a place among the scoring's members, or None. Where it
     is known what stream and template sound like, a ratio counts as these conditions have it.
+    ``against`` keeps the cohort's scoring by feature, for several rank models of one population.
     """
 
     def __init__(
-        self, population: Population, rank_model: RankModel, scoring: Scoring, watched: int | None
+        self,
+        population: Population,
+        rank_model: RankModel,
+        scoring: Scoring,
+        watched: int | None,
+        against: dict[str, CohortScoring] | None = None,
     ) -> None:
         cohort = population.cohort
         assert cohort is not None, ratios_lack(population, rank_model)
@@ -297,10 +330,10 @@ class Ratios:
         self.features = rank_model.features
         self.rank_model = rank_model.evidence.at_template(scoring.seconds)
         self._watched = watched
-        self._against = {
-            name: CohortScoring(cohort, name, scorer)
-            for name, scorer in population.scorers(rank_model).items()
-        }
+        self._against = {} if against is None else against
+        for name, scorer in population.scorers(rank_model).items():
+            if name not in self._against:
+                self._against[name] = CohortScoring(cohort, name, scorer)
         self._mixture = population.sessions_apart(scoring)
         each = [population.speakers[i].conditions for i in np.flatnonzero(scoring.members)]
         sounds = [own[0] for own in each] + [one for own in each for one in own[1:]]
@@ -320,9 +353,53 @@ class Ratios:
         And by what the stream sounds like at each of them, where that is known. Of people with
         several sessions scores of every template, as `SessionMixture` has them.
         """
+        told = self._told(seconds, scores, conditions, self.levels(totals))
+        point, effect, rows, place = told.point, told.effect, np.arange(len(seconds)), told.best
+        ratios = held_to(told.raw, told.most(rows, place))
+        watched: list[Bits | None] = [None] * len(seconds)
+        if self._watched is not None:
+            place = np.full(rows.size, self._watched)
+            mean, spread = (np.stack(each, axis=1) for each in zip(*told.levels, strict=True))
+            own = normalised(told.scores[..., self._watched, None], mean, spread)
+            value = told.raw[rows, place]
+            lowered, shift = told.full[rows, place] - value, told.less[rows, place]
+            if effect is not None:
+                own = own * effect.slope[rows, :, place, None]
+                shift = effect.shift[rows, place] + shift
+            most = told.most(rows, place)
+            watched = self._limits(point, value, own, lowered - shift, most)
+        most = told.most(rows, place)
+        return RatioBits(
+            ratios, watched, most, np.asarray(told.raw[rows, place] > most), point.area
+        )
+
+    def of_the_watched(
+        self,
+        seconds: FloatArray,
+        scores: FloatArray,
+        conditions: Sequence[Condition | None],
+        levels: Sequence[_Levels],
+    ) -> FloatArray:
+        """The values of ``at(...).watched`` alone, (R,), by the cohort's levels of each feature."""
+        assert self._watched is not None
+        told = self._told(seconds, scores, conditions, levels)
+        rows, place = np.arange(len(seconds)), np.full(len(seconds), self._watched)
+        return np.asarray(np.minimum(told.raw[rows, place], told.most(rows, place)))
+
+    def levels(self, totals: Mapping[str, AnyArray]) -> list[_Levels]:
+        """Of each feature, mean and spread over the cohort of the scores of R totals, (R, M)."""
+        return [self._against[name].levels(totals[name]) for name in self.features]
+
+    def _told(
+        self,
+        seconds: FloatArray,
+        scores: FloatArray,
+        conditions: Sequence[Condition | None],
+        levels: Sequence[_Levels],
+    ) -> _Told:
         point = self.rank_model.at(seconds)
         effect = self._effect(point, conditions)
-        full, mean, spread = self._bits(point, totals, scores, effect)
+        full = self._bits(point, levels, scores, effect)
         less = np.zeros((len(seconds), self._people))
         if self._mixture is not None:
             nats, session = self._mixture.mixed(full * np.log(2.0))
@@ -333,26 +410,7 @@ class Ratios:
             if effect is not None:
                 effect = effect.taken(session)
         raw = levelled(full)
-        watched: list[Bits | None] = [None] * len(seconds)
-        rows, best = np.arange(len(seconds)), raw.argmax(axis=1)
-        most = point.support
-        if effect is not None:
-            most = np.minimum(most, effect.support[rows, best])
-        ratios, place = held_to(raw, most), best
-        if self._watched is not None:
-            place = np.full(rows.size, self._watched)
-            most = point.support
-            if effect is not None:
-                most = np.minimum(most, effect.support[rows, place])
-            own = normalised(scores[..., self._watched, None], mean, spread)
-            told = raw[rows, place]
-            shift, lowered = np.zeros(rows.size), full[rows, place] - told
-            if effect is not None:
-                own = own * effect.slope[rows, :, place, None]
-                shift = effect.shift[rows, place]
-            shift = shift + less[rows, place]
-            watched = self._limits(point, told, own, lowered - shift, most)
-        return RatioBits(ratios, watched, most, np.asarray(raw[rows, place] > most), point.area)
+        return _Told(point, effect, levels, scores, full, less, raw, raw.argmax(axis=1))
 
     def _effect(
         self, point: EvidencePoint, conditions: Sequence[Condition | None]
@@ -378,22 +436,21 @@ class Ratios:
     def _bits(
         self,
         point: EvidencePoint,
-        totals: Mapping[str, AnyArray],
+        levels: Sequence[_Levels],
         scores: FloatArray,
         effect: _Effect | None = None,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Bits of everybody, (R, N); and mean and spread of the cohort's scores, (R, F) each."""
-        levels = [self._against[name].levels(totals[name]) for name in self.features]
+    ) -> FloatArray:
+        """Bits of everybody, (R, N), by mean and spread of the cohort's scores of each feature."""
         mean, spread = (np.stack(each, axis=1) for each in zip(*levels, strict=True))
         # a + sum_f b_f (s_fj - mean_f) / spread_f, in one product over the candidates
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         slopes = point.slopes[:, 0] * scale
         if effect is None:
             level = point.intercept[:, 0] - (slopes * mean).sum(axis=1)
-            return log2_ratios(scores, level, slopes), mean, spread
+            return log2_ratios(scores, level, slopes)
         parts = slopes[..., None] * (scores - mean[..., None]) * effect.slope
         bits = (point.intercept[:, :1] + parts.sum(axis=1)) / np.log(2.0)
-        return with_misses(bits + effect.shift), mean, spread
+        return with_misses(bits + effect.shift)
 
     def of_the_enrolled(
         self, population: Population, rank_model: RankModel, scoring: Scoring
@@ -422,7 +479,7 @@ class Ratios:
         most = np.repeat(point.support[:, None], len(sounds), axis=1)
         if effect is not None:
             most = np.minimum(most, effect.support)
-        bits = np.minimum(self._bits(point, totals, scores, effect)[0], most)
+        bits = np.minimum(self._bits(point, self.levels(totals), scores, effect), most)
         return np.array([np.exp2(bits[i, i + 1 :]).mean() for i in range(len(bits) - 1)])
 
     @staticmethod
@@ -464,9 +521,16 @@ class ExpectedBits:
         self._offsets: dict[int, tuple[float, float]] = {}
         self._latest: dict[float, Bits] = {}  # of one block: a rank model may be asked twice
         self._nodes = _nodes(rank_model)
-        grid = [self._value(float(t)) for t in rank_model.lengths]
-        self.first_bits = grid[0]
-        self.plateau_bits = max(grid)
+
+    @cached_property
+    def first_bits(self) -> float:
+        """At the first length of the grid."""
+        return self._value(float(self._rank_model.lengths[0]))
+
+    @cached_property
+    def plateau_bits(self) -> float:
+        """The most at any length of the grid."""
+        return max(self._value(float(t)) for t in self._rank_model.lengths)
 
     def at(self, seconds: float) -> Bits:
         """Expected bits with limits at T speech seconds; zero at T = 0."""
@@ -565,11 +629,7 @@ class PosteriorModel:
         """
         weights, spread = self.rank_model.weighing(seconds)
         if mixture is not None:
-            rows = weighted_evidence(scores, weights[:, 0])
-            mixed, place = mixture.mixed(rows)
-            left = mixed - np.take_along_axis(rows, place, axis=1)
-            scores = np.concatenate([mixture.taken(scores, place), left[:, None]], axis=1)
-            weights = np.concatenate([weights, np.ones((*weights.shape[:2], 1))], axis=2)
+            scores, weights = _each_once(mixture, scores, weights)
         posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread[:, 0])
         local, drawn = replicate_bits(scores, weights, spread[:, 1:], watched)
         gain = _with_limits(confidence_bits(posterior), drawn)
@@ -577,6 +637,24 @@ class PosteriorModel:
             return WeighedScores(posterior, [None] * len(seconds), gain)
         own = local_bits(posterior[:, watched], scores.shape[2])
         return WeighedScores(posterior, list(_with_limits(own, local)), gain)
+
+    def values(
+        self,
+        seconds: FloatArray,
+        scores: FloatArray,
+        watched: int | None,
+        mixture: SessionMixture | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """``weigh`` without limits: local bits, NaN where nobody is watched, and gain, (R,)."""
+        weights, spread = self.rank_model.of_the_model(seconds)
+        weights = weights[:, None]
+        if mixture is not None:
+            scores, weights = _each_once(mixture, scores, weights)
+        posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread)
+        if watched is None:
+            return np.full(len(seconds), np.nan), confidence_bits(posterior)
+        own = local_bits(posterior[:, watched], scores.shape[2])
+        return own, confidence_bits(posterior)
 
     def enrolled(
         self, seconds: FloatArray, scores: FloatArray, frames: IntArray, posterior: FloatArray
@@ -588,6 +666,17 @@ class PosteriorModel:
     def impostor_area(self, seconds: FloatArray) -> FloatArray:
         """How well that probability told impostors in calibration: area under the ROC curve."""
         return self._enrolled.area(seconds)
+
+
+def _each_once(
+    mixture: SessionMixture, scores: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Scores of the best template of each, and as one more feature what the others leave of it."""
+    rows = weighted_evidence(scores, weights[:, 0])
+    mixed, place = mixture.mixed(rows)
+    left = mixed - np.take_along_axis(rows, place, axis=1)
+    scores = np.concatenate([mixture.taken(scores, place), left[:, None]], axis=1)
+    return scores, np.concatenate([weights, np.ones((*weights.shape[:2], 1))], axis=2)
 
 
 class WeighedScores(NamedTuple):
@@ -796,6 +885,7 @@ class Attacker:
             self.spread = EvidenceSpread.of(self.evidence_model.rows, self.scoring.seconds)
         specs = population.specs
         self._discerning = {name for name in self.features if specs[name].kind.discerning}
+        self._against: dict[str, CohortScoring] = {}
         make = partial(self._posterior_model, population, rank_models)
         self.joint = make(rank_model)
         self._single: dict[str, PosteriorModel] = {}
@@ -839,7 +929,7 @@ class Attacker:
     ) -> PosteriorModel:
         ratios, evidence_model = None, evidence_model_of(population, rank_models, rank_model)
         if evidence_model is not None and not self.withheld:
-            ratios = Ratios(population, evidence_model, self.scoring, self._watched)
+            ratios = Ratios(population, evidence_model, self.scoring, self._watched, self._against)
         additive = np.array([each.additive for each in population.scorers(rank_model).values()])
         return PosteriorModel(rank_model, self.scoring.seconds, self.speakers, additive, ratios)
 
@@ -1110,11 +1200,7 @@ class Attacker:
         weighed = posterior_model.weigh(speech_seconds[some], scores, self._watched, self._mixture)
         ranks: list[tuple[float | None, Bits | None]] = [(None, None)] * some.size
         if self._watched is not None:
-            ranked = scores[:, 0]
-            if self._mixture is not None:  # each by their best session
-                _, place = self._mixture.mixed(ranked)
-                ranked = np.take_along_axis(ranked, place, axis=1)
-            better, tied = rank_now(ranked, self._watched)
+            better, tied = self._ranked(scores[:, 0], self._watched)
             ranks = [
                 (b + (t + 1) / 2, posterior_model.rank_bits(at, self.speakers, b, t))
                 for at, b, t in zip(seconds, better.tolist(), tied.tolist(), strict=True)
@@ -1131,6 +1217,93 @@ class Attacker:
                 gain_bits=weighed.gain[i],
             )
         return weighed
+
+    def _ranked(self, scores: FloatArray, watched: int) -> tuple[IntArray, IntArray]:
+        """How many are better, and as good, by scores (R, N) of one feature: (R,) each."""
+        if self._mixture is not None:  # each by their best session
+            _, place = self._mixture.mixed(scores)
+            scores = np.take_along_axis(scores, place, axis=1)
+        return rank_now(scores, watched)
+
+    def figures(
+        self,
+        heard: Mapping[str, RunningTotals],
+        speech_seconds: FloatArray,
+        known: dict[tuple[str, str, bytes], Any],
+    ) -> dict[str, FloatArray]:
+        """Figures of ``assess_each`` by their names in a reading, without limits: shape (R,) each.
+
+        NaN where there is none. ``rank_bits`` are of the one feature of a rank model of one. What
+        does not depend on the rank model (scores) is kept in ``known``, for attackers with the same
+        templates and the same R moments.
+        """
+        early = self._with_early(heard)
+        each = [early[name] for name in self.features]
+        marks = {name: (early[name].frames > 0).tobytes() for name in self.features}
+
+        def once(what: str, name: str, make: Callable[[], Any]) -> Any:
+            key = what, name, marks[name]
+            if key not in known:
+                known[key] = make()
+            return known[key]
+
+        def levels(name: str, some: IntArray) -> tuple[FloatArray, FloatArray]:
+            against = self._against[name]
+            mean, spread = once("levels", name, lambda: against.levels(early[name].totals))
+            return mean[some], spread[some]
+
+        scores = np.stack(
+            [
+                once("scores", name, partial(self._scores, name, early[name].totals))
+                for name in self.features
+            ],
+            axis=1,
+        )
+        moments, nothing = speech_seconds.size, 0.0 if self.watched else np.nan
+        gain, total = np.zeros(moments), np.full(moments, nothing)
+        closed, rank = np.full(moments, nothing), np.full(moments, np.nan)
+        evidence = np.full(moments, np.nan if self._without_audio.evidence is None else 0.0)
+        for f, name in enumerate(self.features):
+            some: IntArray = np.flatnonzero(early[name].frames)
+            seconds, single = _weighed_as(speech_seconds, [early[name]])[some], self._single[name]
+            mine = scores[some, f : f + 1]
+            own, sure = single.values(seconds, mine, self._watched, self._mixture)
+            total[some] += own
+            if len(self.features) == 1:
+                closed[some], gain[some] = own, sure
+                if self._watched is not None:
+                    rank[:] = 0.0
+                    better, tied = self._ranked(mine[:, 0], self._watched)
+                    rank[some] = single.rank_model.rank_bits_of_the_model(
+                        seconds, self.speakers, better, tied
+                    )
+        weighed_as = _weighed_as(speech_seconds, each)
+        frames = np.stack([one.frames for one in each], axis=1)
+        for posterior_model, some in self._by_posterior_model(frames > 0):
+            axis = np.array([self.features.index(name) for name in posterior_model.features])
+            seconds, mine = weighed_as[some], scores[np.ix_(some, axis)]
+            if len(self.features) > 1:
+                closed[some], gain[some] = posterior_model.values(
+                    seconds, mine, self._watched, self._mixture
+                )
+            ratios = posterior_model.ratios
+            if ratios is None or self._watched is None or not frames[np.ix_(some, axis)].all():
+                evidence[some] = np.nan
+                continue
+            own_axis = [posterior_model.features.index(name) for name in ratios.features]
+            evidence[some] = ratios.of_the_watched(
+                seconds,
+                mine[:, own_axis],
+                [None] * some.size,
+                [levels(n, some) for n in ratios.features],
+            )
+        return {
+            "closed_set_bits": closed,
+            "gain_bits": gain,
+            "sum_bits": total,
+            "rank_bits": rank,
+            "evidence_bits": evidence,
+        }
 
     def scores(
         self, totals: Mapping[str, AnyArray], speech_seconds: FloatArray

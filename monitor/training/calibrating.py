@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -15,7 +15,7 @@ import numpy as np
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CalibrationError, StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
-from monitor.jobs import cores, each_in_order
+from monitor.jobs import cores, each_in_order, one_thread
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.maths.likelihood_ratios import PriorCoefficients
 from monitor.maths.rank_models import mean_bits_of
@@ -34,8 +34,9 @@ from monitor.population.rank_model import (
     rounded_up,
 )
 from monitor.protocols import Feature
-from monitor.stream.monitor import Monitor
-from monitor.stream.reading import Reading
+from monitor.stream.accumulator import FrameAccumulator
+from monitor.stream.attacker import Attacker
+from monitor.stream.reading import RunningTotals
 from monitor.training.cells import Cell, CellComparisons, Plan, plans
 from monitor.training.enrolling import Enrolment
 from monitor.training.fitted import (
@@ -191,57 +192,63 @@ def _heard(
     """By the place of a rank model, the maxima of a stream: shape (fields, horizons)."""
     if stream.speaker in population.names:
         population = population.without(stream.speaker)
+    ticks, speech, heard = _moments(population, stream, horizons)
+    known: dict[tuple[str, str, bytes], Any] = {}  # what the rank models share
     made = {}
     for i, rank_model in enumerate(population.rank_models):
         knows = any(stream.speaker in trained.get(name, ()) for name in rank_model.features)
         if i not in places or knows or not set(rank_model.features) <= set(stream.frames.tracks):
             continue
         try:
-            monitor = Monitor(
+            attacker = Attacker(
                 population, rank_model.features, stream.watch, session=rank_model.session
             )
         except StoreError:  # one of its features has no rank model of its own
             continue
-        made[i] = _maxima(_readings(monitor, stream, horizons), rank_model, stream, horizons)
+        with one_thread():
+            figures = attacker.figures(heard, speech, known)
+        made[i] = _maxima(np.stack([figures[name] for name in FIELDS]), ticks, stream, horizons)
     return made
 
 
-def _readings(monitor: Monitor, stream: _Stream, horizons: Sequence[float]) -> Iterator[Reading]:
-    """Of the stream, and of its beginning again up to the longest horizon within twice of it."""
+def _moments(
+    population: Population, stream: _Stream, horizons: Sequence[float]
+) -> tuple[IntArray, FloatArray, dict[str, RunningTotals]]:
+    """Where something new was heard, at a reading a second: R ticks, T, and by feature.
+
+    Of the stream, and of its beginning again up to the longest horizon within twice of it.
+    """
     frames, own = stream.frames, stream.frames.speech.size
     reach = max((h for h in horizons if h <= 2 * stream.seconds), default=0.0)
-    parts = [frames]
+    accumulator = FrameAccumulator({name: population.features[name].spec for name in frames.tracks})
+    accumulator.add(frames)
     if (again := round(reach * TICKS_PER_SECOND) - own) > 0:
         tracks = {}
         for name, track in frames.tracks.items():
             first = track.ticks <= again
             tracks[name] = Track(track.ticks[first] + own, track.values[first])
-        parts.append(Frames(frames.speech[:again], tracks))
-    for part in parts:
-        yield from monitor.push(part)
+        accumulator.add(Frames(frames.speech[:again], tracks))
+    ticks = np.arange(TICKS_PER_SECOND, accumulator.arrived + 1, TICKS_PER_SECOND)
+    if not ticks.size:
+        return ticks, np.zeros(0), {}
+    moments = accumulator.moments(ticks.tolist())
+    # a pause says nothing new
+    rows = [moments.speech, *(one.frames for one in moments.heard.values())]
+    rows += [one.early_seconds for one in moments.heard.values() if one.early_seconds is not None]
+    new = np.any([np.diff(row, prepend=-1) != 0 for row in rows], axis=0)
+    heard = {name: one.some(new) for name, one in moments.heard.items()}
+    return ticks[new], moments.speech[new] / TICKS_PER_SECOND, heard
 
 
 def _maxima(
-    readings: Iterator[Reading],
-    rank_model: RankModel,
-    stream: _Stream,
-    horizons: Sequence[float],
+    figures: FloatArray, ticks: IntArray, stream: _Stream, horizons: Sequence[float]
 ) -> FloatArray:
-    """Shape (fields, horizons); NaN where there was no figure, or not half of the audio."""
-    one = rank_model.features[0] if len(rank_model.features) == 1 else None
-
-    def of(reading: Reading, field: str) -> float | None:
-        thing: Any = reading if field != "rank_bits" else one and reading.features[one]
-        value: float | None = getattr(thing, field) if thing else None
-        return value
-
-    rows = [[each.seconds, *(of(each, field) for field in FIELDS)] for each in readings]
-    table = np.array(rows, dtype=np.float64)
+    """Of figures (fields, R): (fields, horizons); NaN where none was, or not half of the audio."""
     made = np.full((len(FIELDS), len(horizons)), np.nan)
     for h, horizon in enumerate(horizons):
         if horizon <= 2 * stream.seconds:
-            some = table[table[:, 0] <= horizon + 1e-9, 1:]
-            made[:, h] = np.fmax.reduce(some, axis=0, initial=np.nan)
+            some = figures[:, ticks <= (horizon + 1e-9) * TICKS_PER_SECOND]
+            made[:, h] = np.fmax.reduce(some, axis=1, initial=np.nan)
     return made
 
 

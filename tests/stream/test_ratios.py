@@ -82,7 +82,7 @@ def test_the_ratio_of_several_sessions_is_the_mean_of_their_ratios():
     assert joined is not None
     rows = np.stack([attacker._scores(f, totals[f]) for f in FEATURES], axis=1)
     seconds = np.full(5, 20.0)
-    alone = ratios._bits(ratios.rank_model.at(seconds), totals, scores)[0]
+    alone = ratios._bits(ratios.rank_model.at(seconds), ratios.levels(totals), scores)
     found = joined.at(seconds, totals, rows).bits
     mean = np.log2(np.exp2(alone[:, [2, 4, 5]]).mean(axis=1))
     assert_allclose(found[:, 2] - found[:, 1], mean - alone[:, 1], atol=1e-9)
@@ -360,10 +360,11 @@ def test_a_telephone_counts_as_telephones_were_seen_to():
     seconds, calls = np.full(5, 10.0), [TELEPHONE] * 5
     before = plain.at(seconds, totals, scores)
     by_studio = sounding(whole, own, STUDIO, effect)
-    raw, _, _ = by_studio._bits(by_studio.rank_model.at(seconds), totals, scores)
+    levels = by_studio.levels(totals)
+    raw = by_studio._bits(by_studio.rank_model.at(seconds), levels, scores)
     raw = np.log2((np.exp2(raw) - MISSES) / (1 - MISSES))
     point = by_studio._effect(by_studio.rank_model.at(seconds), calls)
-    found = by_studio._bits(by_studio.rank_model.at(seconds), totals, scores, point)[0]
+    found = by_studio._bits(by_studio.rank_model.at(seconds), levels, scores, point)
     told = 6.0 / np.log(2)
     wanted = 0.5 * (raw + told) - told + 0.5 * told
     assert_allclose(found, np.log2((1 - MISSES) * np.exp2(wanted) + MISSES), rtol=1e-6)
@@ -388,3 +389,61 @@ def test_no_more_than_what_the_conditions_support():
     assert (held.bits.max(axis=1) <= 1.5 + 1e-12).all()
     assert_allclose(held.support, 1.5, rtol=0.02)
     assert_array_equal(held.at_least, free.bits[:, 2] > held.support)
+
+
+def as_figures(attacker, heard, seconds):
+    """What `Attacker.figures` gives, of whole assessments."""
+    each = attacker.assess_each(heard, seconds)
+    alone = attacker.features[0] if len(attacker.features) == 1 else None
+
+    def values(of):
+        return np.array([np.nan if (one := of(row)) is None else one for row in each], float)
+
+    def value(bits):
+        return None if bits is None else bits.value
+
+    def total(row):
+        parts = [one.local_bits for one in row.features.values()]
+        return None if None in parts else sum(parts)
+
+    return {
+        "closed_set_bits": values(lambda row: value(row.local)),
+        "gain_bits": values(lambda row: row.gain.value),
+        "sum_bits": values(total),
+        "rank_bits": values(lambda row: row.features[alone].rank_bits if alone else None),
+        "evidence_bits": values(lambda row: value(row.told.evidence)),
+    }
+
+
+def stiff_at_two_seconds(rank_model):
+    """The same, degenerate at the second length."""
+    binomial = rank_model.binomial.copy()
+    binomial[:, 1] = True
+    alpha, beta = np.where(binomial, [[[[0.2]]], [[[0.8]]]], [rank_model.alpha, rank_model.beta])
+    return replace(rank_model, alpha=alpha, beta=beta, binomial=binomial)
+
+
+@pytest.mark.parametrize("features", [FEATURES, FEATURES[:1]])
+@pytest.mark.parametrize("watch", ["s2", None])
+@pytest.mark.parametrize("sessions", [0, 2])
+def test_figures_are_the_values_of_whole_assessments(features, watch, sessions):
+    """Below, on, between and beyond the lengths of the grid, with pauses before the first frame."""
+    whole, own, *_ = made()
+    if sessions:
+        whole = with_sessions(whole, "s2", "s4", "s5")
+    rank_models = RankModels(map(stiff_at_two_seconds, models(own)))
+    attacker = Attacker(whole, features, watch, rank_models=rank_models)
+    seconds = np.sort(np.concatenate([own.lengths, np.geomspace(0.05, 500.0, 23)]))
+    generator, heard = np.random.default_rng(9), {}
+    for first, name in enumerate(features):  # the second is not heard at first
+        more = generator.integers(1, 9, (seconds.size, SIZE))
+        more[: 3 * first + 1] = 0
+        totals = more.cumsum(axis=0)
+        frames = totals.sum(axis=1)
+        heard[name] = RunningTotals(totals, frames, frames / 100)
+    found, wanted = attacker.figures(heard, seconds, {}), as_figures(attacker, heard, seconds)
+    assert found.keys() == wanted.keys()
+    for name, each in wanted.items():
+        assert_array_equal(found[name], each, err_msg=name)
+    assert np.nanmax(found["gain_bits"]) > 0.1
+    assert np.isnan(found["evidence_bits"]).all() == (watch is None or len(features) == 1)
