@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from monitor.errors import CalibrationError, UsageError
 from monitor.maths.condition import UNLIKE
 from monitor.maths.evidence import ConditionEffect, with_misses
 from monitor.maths.lid import softmax_bits
-from monitor.maths.newton import descend, logistic
+from monitor.maths.newton import descend
 from monitor.maths.roc import pool
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -205,6 +206,90 @@ _FOLDS = 8
 _FAR = 500.0
 _TOGETHER = 1 << 17
 _MOST_NATS = 700.0  # of a margin: its exponential does not overflow
+_SHORTER, _RISES = 20, 0.9
+
+
+class Pairing:
+    """Who is compared with whom, and what follows from that alone, worked out once.
+
+    Several sets of features share it where the same streams were heard of all of them.
+
+    Attributes:
+        tester: whose stream, shape (n,), 0..V-1.
+        owner: whose template, shape (n,), 0..V-1.
+    """
+
+    def __init__(self, tester: IntArray, owner: IntArray) -> None:
+        self.tester, self.owner = tester, owner
+        self._thinned: dict[tuple[int, int], tuple[IntArray, Pairing]] = {}
+        self._drawn: tuple[FloatArray, IntArray, FloatArray] | None = None
+        self._weights: tuple[FloatArray, FloatArray] | None = None
+
+    @cached_property
+    def mated(self) -> BoolArray:
+        """Which are of one person, shape (n,)."""
+        return np.asarray(self.tester == self.owner)
+
+    @cached_property
+    def pair(self) -> IntArray:
+        """Which two people each is of, whoever is the template, shape (n,)."""
+        low, high = np.minimum(self.tester, self.owner), np.maximum(self.tester, self.owner)
+        return np.asarray(low.astype(np.int64) * (int(high.max(initial=0)) + 1) + high)
+
+    @cached_property
+    def pairs(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Of each pair the first comparison and how many there are; and the pair of each, (n,)."""
+        _, first, place, counts = np.unique(
+            self.pair, return_index=True, return_inverse=True, return_counts=True
+        )
+        return first, counts, place
+
+    @cached_property
+    def others(self) -> Pairing:
+        """Those of two people alone."""
+        return Pairing(self.tester[~self.mated], self.owner[~self.mated])
+
+    def drawn(self, speakers: FloatArray, people: IntArray) -> FloatArray:
+        """How often each of these people is drawn, (B, V), of how often each voice is."""
+        if self._drawn is None or self._drawn[0] is not speakers or self._drawn[1] is not people:
+            self._drawn = speakers, people, speakers[:, people]
+        return self._drawn[2]
+
+    def weights(self, speakers: FloatArray | None = None) -> FloatArray:
+        """As `TemplateComparisons.weights`; (1, n) without speakers."""
+        if speakers is not None and self._weights is not None and self._weights[0] is speakers:
+            return self._weights[1]
+        _, counts, place = self.pairs
+        each = (1.0 / counts)[place]
+        drawn: FloatArray = np.ones((1, each.size))
+        if speakers is not None:
+            drawn = speakers[:, self.tester] * np.where(self.mated, 1.0, speakers[:, self.owner])
+        made: FloatArray = drawn * each
+        for label in (self.mated, ~self.mated):
+            total = made[:, label].sum(axis=1)
+            made[np.ix_(total == 0.0, label)] = each[label]
+            made[:, label] /= np.where(total == 0.0, each[label].sum(), total)[:, None]
+        if speakers is not None:
+            self._weights = speakers, made
+        return made
+
+    def thinned(self, most: int, seed: int) -> tuple[IntArray, Pairing]:
+        """Which are kept, and these alone, as `TemplateComparisons.thinned`."""
+        if (most, seed) not in self._thinned:
+            order = np.random.default_rng(seed).permutation(self.tester.size)
+            pair = self.pair[order]
+            by_pair = np.argsort(pair, kind="stable")
+            starts = np.flatnonzero(np.diff(pair[by_pair], prepend=-1))
+            turn = np.empty(order.size, dtype=np.int64)
+            turn[by_pair] = np.arange(order.size) - np.repeat(
+                starts, np.diff(np.append(starts, order.size))
+            )
+            # every pair's first one, then every pair's second
+            kept = order[np.argsort(turn, kind="stable")[:most]]
+            own = np.flatnonzero(self.mated)
+            index = np.sort(np.union1d(kept, own[:: -(-own.size // most)]))
+            self._thinned[most, seed] = index, Pairing(self.tester[index], self.owner[index])
+        return self._thinned[most, seed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,22 +300,37 @@ class TemplateComparisons:
         z: normalised scores, shape (n, F).
         tester: whose stream, shape (n,), 0..V-1.
         owner: whose template, shape (n,), 0..V-1.
+        pairing: of these, where it is shared.
     """
 
     z: FloatArray
     tester: IntArray
     owner: IntArray
+    pairing: Pairing = field(default=None, repr=False, compare=False)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.pairing is None:
+            object.__setattr__(self, "pairing", Pairing(self.tester, self.owner))
+
+    @classmethod
+    def of(cls, z: FloatArray, pairing: Pairing) -> TemplateComparisons:
+        """Of scores, (n, F), of who is compared so."""
+        return cls(z, pairing.tester, pairing.owner, pairing)
 
     @property
     def mated(self) -> BoolArray:
         """Which are of one person, shape (n,)."""
-        return np.asarray(self.tester == self.owner)
+        return self.pairing.mated
 
     @property
     def pair(self) -> IntArray:
         """Which two people each is of, whoever is the template, shape (n,)."""
-        low, high = np.minimum(self.tester, self.owner), np.maximum(self.tester, self.owner)
-        return np.asarray(low.astype(np.int64) * (int(high.max(initial=0)) + 1) + high)
+        return self.pairing.pair
+
+    @property
+    def others(self) -> TemplateComparisons:
+        """Those of two people alone."""
+        return self.of(self.z[~self.mated], self.pairing.others)
 
     def some(self, chosen: BoolArray | IntArray) -> TemplateComparisons:
         """Those comparisons alone."""
@@ -243,34 +343,15 @@ class TemplateComparisons:
         a pair then counts as often as the product of its two, and a replicate without any
         comparison of a class counts everybody.
         """
-        _, place, counts = np.unique(self.pair, return_inverse=True, return_counts=True)
-        each = (1.0 / counts)[place]
-        drawn: FloatArray = np.ones((1, each.size))
-        if speakers is not None:
-            drawn = speakers[:, self.tester] * np.where(self.mated, 1.0, speakers[:, self.owner])
-        made: FloatArray = drawn * each
-        for label in (self.mated, ~self.mated):
-            total = made[:, label].sum(axis=1)
-            made[np.ix_(total == 0.0, label)] = each[label]
-            made[:, label] /= np.where(total == 0.0, each[label].sum(), total)[:, None]
+        made = self.pairing.weights(speakers)
         return made if speakers is not None else made[0]
 
     def thinned(self, most: int, seed: int = 0) -> TemplateComparisons:
         """As few of each speaker and pair as make some so many, evenly, by a stated draw."""
         if self.tester.size <= most:
             return self
-        order = np.random.default_rng(seed).permutation(self.tester.size)
-        pair = self.pair[order]
-        by_pair = np.argsort(pair, kind="stable")
-        starts = np.flatnonzero(np.diff(pair[by_pair], prepend=-1))
-        turn = np.empty(order.size, dtype=np.int64)
-        turn[by_pair] = np.arange(order.size) - np.repeat(
-            starts, np.diff(np.append(starts, order.size))
-        )
-        # every pair's first one, then every pair's second
-        kept = order[np.argsort(turn, kind="stable")[:most]]
-        own = np.flatnonzero(self.mated)
-        return self.some(np.sort(np.union1d(kept, own[:: -(-own.size // most)])))
+        index, pairing = self.pairing.thinned(most, seed)
+        return self.of(self.z[index], pairing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +364,7 @@ class PriorCoefficients:
 
 def pair_count(comparisons: TemplateComparisons) -> int:
     """Pairs of people behind the non-mated comparisons."""
-    return int(np.unique(comparisons.pair[~comparisons.mated]).size)
+    return int(comparisons.pairing.others.pairs[1].size)
 
 
 def fit_each(
@@ -304,102 +385,143 @@ def fit_each(
         array([[-2.06,  1.54]])
     """
     x = np.column_stack([np.ones(len(comparisons.z)), comparisons.z]).astype(np.float64)
-    label = comparisons.mated.astype(np.float64)
     ratio = np.append(np.log(OTHERS), np.zeros(comparisons.z.shape[1]))
     people = np.unique(comparisons.tester[comparisons.mated])
     count = np.full((1, 1), float(people.size))
     if speakers is not None:
         count = speakers[:, people].sum(axis=1, keepdims=True)
         count = np.where(count > 0, count, people.size)
-    weight = comparisons.weights(speakers) * count * np.where(comparisons.mated, 1.0, OTHERS)
-    held = np.append(_HELD, np.full(x.shape[1] - 1, RIDGE))
-    centre = -ratio[None]
-    goal = np.broadcast_to(label, weight.shape)
-    if told is not None:
-        centre = told.coefficients - ratio
-        share = told.worth / (count + told.worth)
-        goal = (1.0 - share) * label + share * logistic(centre @ x.T)
-        weight = weight / (1.0 - share)
+    weight = comparisons.pairing.weights(speakers)
     shape = (len(weight), x.shape[1])
-    found = np.broadcast_to(centre if start is None else start - ratio, shape).copy()
-    centre = np.broadcast_to(centre, shape)
-    together = max(_TOGETHER // len(x), 1)  # so many rows stay in a processor's cache
-    for first in range(0, len(found), together):
-        some = slice(first, first + together)
-        found[some] = _descend(x, goal[some], weight[some], held, centre[some], found[some].copy())
-    return np.asarray(found + ratio)
+    rows = _Regressions(x, comparisons.mated, weight)
+    centre = np.broadcast_to(-ratio if told is None else told.coefficients - ratio, shape)
+    share = 0.0 if told is None else told.worth / (count + told.worth)
+    goal = (1.0 - share) * rows.by_label()
+    if told is not None:
+        goal += share * rows.by_share(centre)
+    times = np.broadcast_to(count / (1.0 - share), (shape[0], 1))
+    begin = centre if start is None else np.broadcast_to(start - ratio, shape)
+    return np.asarray(rows.descend(begin, times, goal, centre) + ratio)
 
 
-def _descend(
-    x: FloatArray,
-    goal: FloatArray,
-    weight: FloatArray,
-    held: FloatArray,
-    centre: FloatArray,
-    found: FloatArray,
-) -> FloatArray:
-    """Newton's method within slopes >= 0, every row for itself, halved where it overshoots."""
-    size = x.shape[1]
-    across = np.ascontiguousarray(x.T)
-    one, two = np.triu_indices(size)
-    products = x[:, one] * x[:, two]
+class _Regressions:
+    """Logistic regressions on the same n comparisons, each with weights of its own, (B, n).
 
-    def loss(point: FloatArray, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
-        """Of each row; and ``1 + exp(-margin)`` (rows, n), of which the next step is made."""
-        margin = point @ across
-        odds = np.clip(margin, -_MOST_NATS, _MOST_NATS)
-        np.exp(np.negative(odds, out=odds), out=odds)
-        odds += 1.0
-        nats = np.log(odds)  # log(1 + exp(m)) is m more
-        nats += np.maximum(margin, -_MOST_NATS)
-        nats -= np.multiply(goal[rows], margin, out=margin)
-        nats *= weight[rows]
-        bent = 0.5 * ((point - centre[rows]) ** 2 @ held)
-        return np.asarray(nats.sum(axis=1) + bent), odds
+    Args:
+        x: shape (n, K), the first column ones.
+        mated: shape (n,); all others count `OTHERS` times.
+        weight: shape (B, n).
+    """
 
-    every = np.arange(len(found))
-    rows: IntArray | slice = slice(None)
-    here, odds = loss(found, rows)
-    for _ in range(_TWOCLASS_STEPS):
-        point = found[rows].copy()
-        share = np.divide(1.0, odds, out=odds)
-        part = share - goal[rows]
-        part *= weight[rows]
-        slope = part @ x + held * (point - centre[rows])
-        np.multiply(weight[rows], share, out=part)
-        part *= np.subtract(1.0, share, out=share)
-        bend = np.empty((len(part), size, size))
-        bend[:, one, two] = bend[:, two, one] = part @ products
-        bend += np.diag(held)
-        # a slope at 0 that would go below stays there
-        free = np.ones(point.shape, dtype=bool)
-        free[:, 1:] = (point[:, 1:] > 0.0) | (slope[:, 1:] < 0.0)
-        slope = np.where(free, slope, 0.0)
-        bend = np.where(free[:, :, None] & free[:, None, :], bend, np.eye(size))
-        step = -np.linalg.solve(bend, slope[:, :, None])[:, :, 0]
-        tried = _within(point + step)
-        least = _TWOCLASS_ARRIVED * (1.0 + np.abs(tried).max(axis=1))
-        if (np.abs(tried - point).max(axis=1) <= least).all():
-            found[rows] = tried  # whose losses nobody asks for any more
-            break
-        scale = np.ones(len(point))
-        for _ in range(20):
-            tried = _within(point + scale[:, None] * step)
-            new, odds = loss(tried, rows)
-            worse = new > here[rows] + 1e-12
-            if not worse.any():
-                break
-            scale[worse] *= 0.4
-        tried, new = np.where(worse[:, None], point, tried), np.where(worse, here[rows], new)
-        found[rows], here[rows] = tried, new
-        moved = np.abs(tried - point).max(axis=1) > _TWOCLASS_ARRIVED * (
-            1.0 + np.abs(tried).max(axis=1)
+    def __init__(self, x: FloatArray, mated: BoolArray, weight: FloatArray) -> None:
+        self._x, self._mated, self._weight = x, mated, weight
+        self._across = np.ascontiguousarray(x.T)
+        self._one, self._two = np.triu_indices(x.shape[1])
+        self._often = np.where(mated, 1.0, OTHERS)
+        # what sums of slopes and bends are made of
+        self._each = x * self._often[:, None]
+        self._products = self._each[:, self._one] * x[:, self._two]
+        self._held = np.append(_HELD, np.full(x.shape[1] - 1, RIDGE))
+        together = max(_TOGETHER // len(x), 1)  # so many rows stay in a processor's cache
+        self._parts = [slice(k, k + together) for k in range(0, len(weight), together)]
+
+    def by_label(self) -> FloatArray:
+        """``sum_i w_bi x_i`` of the mated, (B, K)."""
+        own = np.flatnonzero(self._mated)
+        return np.asarray(self._weight[:, own] @ self._each[own])
+
+    def by_share(self, point: FloatArray) -> FloatArray:
+        """``sum_i w_bi p_bi x_i`` with the probabilities at these points (B, K): (B, K)."""
+        return np.concatenate(
+            [self._slopes(self._shares(point[part]) * self._weight[part]) for part in self._parts]
         )
-        if not moved.any():
-            break
-        if not moved.all():
-            rows, odds = every[rows][moved], odds[moved]
-    return found
+
+    def _slopes(self, weights: FloatArray) -> FloatArray:
+        return np.asarray(weights @ self._each)
+
+    def _shares(self, point: FloatArray) -> FloatArray:
+        """Probabilities at points (r, K), (r, n)."""
+        share = point @ self._across
+        np.negative(share, out=share)
+        np.exp(np.minimum(share, _MOST_NATS, out=share), out=share)
+        share += 1.0
+        return np.divide(1.0, share, out=share)
+
+    def descend(
+        self, begin: FloatArray, times: FloatArray, goal: FloatArray, centre: FloatArray
+    ) -> FloatArray:
+        """Newton's method within slopes >= 0, every row for itself: points, (B, K).
+
+        Args:
+            begin: where to, shape (B, K).
+            times: what weights are multiplied by, shape (B, 1).
+            goal: ``sum_i w_bi g_bi x_i`` of what the probabilities should be, shape (B, K).
+            centre: of the ridge, shape (B, K).
+        """
+        first = None
+        if len(begin) > 1 and (begin == begin[0]).all():  # the probabilities are the same in all
+            share = self._shares(begin[:1])[0, :, None]
+            bend = self._products * (share * (1.0 - share))
+            first = self._weight @ np.concatenate([self._each * share, bend], axis=1)
+        found = np.array(begin)
+        for part in self._parts:
+            rows = np.arange(len(begin))[part]
+            sums = self._sums(found[rows], rows) if first is None else first[part]
+            self._descend(found, rows, sums, times, goal, centre)
+        return found
+
+    def _sums(self, point: FloatArray, rows: IntArray) -> FloatArray:
+        """``sum_i w_i p_i x_i`` and ``sum_i w_i p_i (1 - p_i) x_i x_i'`` of rows, side by side."""
+        share = self._shares(point)
+        weighed = self._weight[rows] * share
+        slope = weighed @ self._each
+        weighed *= np.subtract(1.0, share, out=share)
+        return np.concatenate([slope, weighed @ self._products], axis=1)
+
+    def _descend(
+        self, found: FloatArray, rows: IntArray, sums: FloatArray,
+        times: FloatArray, goal: FloatArray, centre: FloatArray,
+    ) -> None:  # fmt: skip
+        """Move these rows of ``found`` to their optimum; ``sums`` as `_sums` of where they are."""
+        size = found.shape[1]
+        for _ in range(_TWOCLASS_STEPS):
+            point = found[rows]
+            slope = times[rows] * (sums[:, :size] - goal[rows])
+            slope += self._held * (point - centre[rows])
+            bend = np.empty((len(rows), size, size))
+            bend[:, self._one, self._two] = times[rows] * sums[:, size:]
+            bend[:, self._two, self._one] = bend[:, self._one, self._two]
+            bend += np.diag(self._held)
+            # a slope at 0 that would go below stays there
+            free = np.ones(point.shape, dtype=bool)
+            free[:, 1:] = (point[:, 1:] > 0.0) | (slope[:, 1:] < 0.0)
+            bend = np.where(free[:, :, None] & free[:, None, :], bend, np.eye(size))
+            step = -np.linalg.solve(bend, np.where(free, slope, 0.0)[:, :, None])[:, :, 0]
+            tried = _within(point + step)
+            arrived = np.abs(tried - point).max(axis=1) <= _TWOCLASS_ARRIVED * (
+                1.0 + np.abs(tried).max(axis=1)
+            )
+            found[rows[arrived]] = tried[arrived]
+            if arrived.all():
+                return
+            left = ~arrived
+            rows, point, slope, step = rows[left], point[left], slope[left], step[left]
+            scale = np.ones((len(rows), 1))
+            for _ in range(_SHORTER):
+                tried = _within(point + scale * step)
+                sums = self._sums(tried, rows)
+                away = tried - point
+                there = times[rows] * (sums[:, :size] - goal[rows])
+                there += self._held * (tried - centre[rows])
+                # the loss is convex: where it does not rise more steeply than it fell it is less
+                worse = (away * there).sum(axis=1) > -_RISES * (away * slope).sum(axis=1) + 1e-12
+                if not worse.any():
+                    break
+                scale[worse] *= 0.4
+            found[rows[~worse]] = tried[~worse]
+            rows, sums = rows[~worse], sums[~worse]
+            if not rows.size:
+                return
 
 
 def _within(point: FloatArray) -> FloatArray:
@@ -827,7 +949,7 @@ def upper_bound_bits(
         >>> round(upper_bound_bits(mated, others, ones[:30], ones[30:], 30, 200), 2)
         7.6
     """
-    return _supported_bits(mated, others, own, theirs, speakers, pairs, of, (0.0, 1.0))
+    return supported_bits(mated, others, own, theirs, speakers, pairs, of)[0]
 
 
 def invariance_bound_bits(
@@ -844,25 +966,30 @@ def invariance_bound_bits(
         >>> round(invariance_bound_bits(mated, others, ones[:30], ones[30:], 30, 200), 2)
         7.65
     """
-    return _supported_bits(mated, others, own, theirs, speakers, pairs, of, (0.5, 0.5))
+    return supported_bits(mated, others, own, theirs, speakers, pairs, of)[1]
 
 
-def _supported_bits(
+def supported_bits(
     mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray,
-    speakers: int, pairs: int, of: TemplateComparisons | None, added: tuple[float, float],
-) -> float:  # fmt: skip
-    """First t at which ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails.
+    speakers: int, pairs: int, of: TemplateComparisons | None = None,
+) -> tuple[float, float]:  # fmt: skip
+    """`upper_bound_bits` and `invariance_bound_bits`, both by the same counts.
 
-    ``added`` to how many of either side show as much, of one more than there are.
+    First t at which ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails. To how
+    many of either side show as much, of one more than there are, the one adds a misleading other,
+    the other half a one to each.
     """
     steps = np.arange(0.0, np.log2(1.0 + pairs), 0.01)
-    alarmed = exceeding(others, theirs, steps)
     count = np.full(steps.size, float(pairs)) if of is None else effective_pairs(of, others, steps)
-    hit = (speakers * exceeding(mated, own, steps) + added[0]) / (speakers + 1.0)
-    good = np.exp2(steps) * (count * alarmed + added[1]) / (count + 1.0) <= hit
-    if good.all():
-        return float(steps[-1])
-    return float(steps[max(int(np.argmin(good)) - 1, 0)])
+    alarmed = count * exceeding(others, theirs, steps)
+    hits = speakers * exceeding(mated, own, steps)
+
+    def first(hit: float, alarm: float) -> float:
+        shown = (hits + hit) / (speakers + 1.0)
+        good = np.exp2(steps) * (alarmed + alarm) / (count + 1.0) <= shown
+        return float(steps[-1] if good.all() else steps[max(int(np.argmin(good)) - 1, 0)])
+
+    return first(0.0, 1.0), first(0.5, 0.5)
 
 
 def bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
@@ -994,35 +1121,53 @@ def effective_pairs(of: TemplateComparisons, bits: FloatArray, steps: FloatArray
         >>> effective_pairs(of, apart, np.array([5.0])).round(1)
         array([45.])
     """
-    _, first, place, counts = np.unique(
-        of.pair, return_index=True, return_inverse=True, return_counts=True
-    )
+    first, counts, place = of.pairing.pairs
     pairs = counts.size
     one, other = of.tester[first], of.owner[first]
     with_others = np.bincount(one, minlength=1 + int(max(one.max(), other.max())))
     with_others = with_others + np.bincount(other, minlength=with_others.size)
-    order = np.argsort(-bits, kind="stable")
-    ends = np.searchsorted(-bits[order], -steps, side="right")
-    found = np.full(steps.size, float(pairs))
-    # of each pair the share that shows so many bits; their sum, that of their squares, and people's
-    share, total, squares, sums = np.zeros(pairs), 0.0, 0.0, np.zeros(with_others.size)
-    end = 0
-    for k in range(steps.size - 1, -1, -1):  # from the most bits down
-        if ends[k] == end:
-            found[k] = found[min(k + 1, steps.size - 1)]
-            continue
-        some, times = np.unique(place[order[end : ends[k]]], return_counts=True)
-        end = int(ends[k])
-        more = times / counts[some]
-        squares += float((more * (2.0 * share[some] + more)).sum())
-        total += float(more.sum())
-        share[some] += more
-        np.add.at(sums, one[some], more)
-        np.add.at(sums, other[some], more)
-        p = total / pairs
-        away = sums - p * with_others
-        variance = float(away @ away - (squares - pairs * p * p)) / pairs**2
-        variance = max(variance, p * (1.0 - p) / pairs)
-        found[k] = np.clip(p * (1.0 - p) / variance, 1.0, pairs) if variance > 0 else pairs
+    # comparisons from the most bits down: what each adds to sums over pairs, and over people
+    some = np.flatnonzero(bits >= steps[0])
+    some = some[np.argsort(-bits[some], kind="stable")]
+    mine = place[some]
+    more = 1.0 / counts[mine]
+    squares = more * (2.0 * _before(mine, more) + more)
+    people = np.stack([one[mine], other[mine]], axis=1).ravel()
+    twice = np.repeat(more, 2)
+    apart = twice * (2.0 * _before(people, twice) + twice)
+    total, squares, by_size, apart = (
+        np.append(0.0, np.cumsum(each))
+        for each in (
+            more,
+            squares,
+            more * (with_others[one] + with_others[other])[mine],
+            apart.reshape(-1, 2).sum(axis=1),
+        )
+    )
+    ends = np.searchsorted(-bits[some], -steps, side="right")
+    p = total[ends] / pairs
+    # of each person what her pairs show beyond p, squared, summed over people
+    away = apart[ends] - 2.0 * p * by_size[ends] + p * p * float(with_others @ with_others)
+    variance = (away - (squares[ends] - pairs * p * p)) / pairs**2
+    variance = np.maximum(variance, p * (1.0 - p) / pairs)
+    known = np.full(steps.size, float(pairs))
+    np.divide(p * (1.0 - p), variance, out=known, where=variance > 0)
+    found = np.where(ends > 0, np.clip(known, 1.0, pairs), float(pairs))
     highest = found[np.searchsorted(steps, bits.max(), side="right") - 1]
     return np.where(steps > bits.max(), min(highest, pairs), found)
+
+
+def _before(group: IntArray, more: FloatArray) -> FloatArray:
+    """Of each entry, in order, the sum of those of its group before it: shape (n,).
+
+    Example:
+        >>> _before(np.array([0, 1, 0, 0]), np.array([1.0, 5.0, 2.0, 3.0])).tolist()
+        [0.0, 0.0, 1.0, 3.0]
+    """
+    order = np.argsort(group, kind="stable")
+    sums = np.append(0.0, np.cumsum(more[order]))
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    sizes = np.diff(np.append(starts, group.size))
+    made = np.empty(group.size)
+    made[order] = sums[:-1] - np.repeat(sums[starts], sizes)
+    return made

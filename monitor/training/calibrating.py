@@ -41,6 +41,7 @@ from monitor.training.cells import Cell, CellComparisons, Plan, plans
 from monitor.training.enrolling import Enrolment
 from monitor.training.fitted import (
     ROW,
+    ChosenComparisons,
     FittedCell,
     FittedEvidence,
     KnownModel,
@@ -474,6 +475,7 @@ def calibrate(
             return []
         whole, fits = run(place), []
         compared = run(wide).compared if beside else whole.compared
+        shared: dict[bytes, ChosenComparisons | None] = {}
         for features, axis in zip(chosen_sets, axes, strict=True):
             told = known(features, place, whole.candidates)
             if told is not None:
@@ -485,7 +487,7 @@ def calibrate(
                 ratios = None
                 if against.keys() >= set(features) and compared is not None:
                     may = np.append(testers[features], np.ones(len(beside), np.bool_))
-                    ratios = _ratios(compared, axis, may, corpora, drawn, told)
+                    ratios = _ratios(compared, axis, may, corpora, drawn, told, shared)
                 more = dict.fromkeys(ROW) if ratios is None else ratios.row
                 fit = replace(fit, evidence=ratios, row=fit.row | more)
             fits.append(fit)
@@ -599,9 +601,10 @@ def _ratios(
     corpora: IntArray,
     weights: FloatArray,
     told: KnownModel | None,
+    shared: dict[bytes, ChosenComparisons | None],
 ) -> FittedEvidence | None:
     """Likelihood ratios of one cell; None where too few people were heard of every feature."""
-    found = chosen(compared, axis, voices, corpora)
+    found = chosen(compared, axis, voices, corpora, shared)
     if found is None or np.unique(found.streams[found.own >= 0]).size < FEWEST_SPEAKERS:
         return None
     known = None

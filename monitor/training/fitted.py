@@ -266,6 +266,7 @@ def chosen(
     axis: Sequence[int],
     voices: BoolArray,
     corpora: IntArray | None = None,
+    known: dict[bytes, ChosenComparisons | None] | None = None,
 ) -> ChosenComparisons | None:
     """Streams of those voices alone, where every feature was heard, against all templates.
 
@@ -275,17 +276,34 @@ def chosen(
         voices: shape (voices,), whose streams count.
         corpora: shape (voices,): people of two corpora, whom their microphones and languages would
             tell apart, are not compared. None: all are of one.
+        known: what was chosen for other features of this cell, which is shared where it is of the
+            same streams; added to.
 
     Returns:
         None where a class of comparisons is empty.
     """
     rows = voices[compared.tester] & compared.heard[:, list(axis)].all(axis=1)
+    known = {} if known is None else known
+    if (key := rows.tobytes()) not in known:
+        known[key] = _of_all_features(compared, rows, corpora)
+    every = known[key]
+    if every is None:
+        return None
+    comparisons = every.comparisons
+    z = comparisons.z[:, list(axis)]
+    return replace(every, comparisons=TemplateComparisons.of(z, comparisons.pairing))
+
+
+def _of_all_features(
+    compared: CellComparisons, rows: BoolArray, corpora: IntArray | None
+) -> ChosenComparisons | None:
+    """The comparisons of these streams, shape (n,), with scores of all features."""
     tester, mated = compared.tester[rows], compared.mated[rows]
     column = np.arange(compared.owner.size)
     own = column == mated[:, None]
     counts = (compared.owner != tester[:, None]) | own
     if corpora is None:
-        corpora = np.zeros(voices.size, np.int64)
+        corpora = np.zeros(int(max(tester.max(initial=0), compared.owner.max())) + 1, np.int64)
     counts &= corpora[tester][:, None] == corpora[compared.owner]
     place = np.argwhere(counts)
     who = np.stack([tester[place[:, 0]], compared.owner[place[:, 1]]])
@@ -293,7 +311,7 @@ def chosen(
         return None
     people, of = np.unique(who, return_inverse=True)
     of = of.reshape(who.shape)
-    z = compared.z[rows][:, list(axis)][place[:, 0], :, place[:, 1]]
+    z = compared.z[rows][place[:, 0], :, place[:, 1]]
     streams = np.where(mated >= 0, np.searchsorted(people, tester), -1)
     return ChosenComparisons(
         TemplateComparisons(z, of[0], of[1]),
@@ -322,7 +340,8 @@ def fit_evidence(
     resampled = None if told is None else PriorCoefficients(told.coefficients[1:], told.worth)
     fit = fit_each(many, told=rank_model)
     near = fit_each(few, told=rank_model, start=fit[0])
-    replicates = fit_each(few, speaker_weights[:, found.people], resampled, near[0])
+    drawn = found.comparisons.pairing.drawn(speaker_weights, found.people)
+    replicates = fit_each(few, drawn, resampled, near[0])
     replicates += fit - near  # what the fewer comparisons alone would move
     replicates[:, 1:] = np.maximum(replicates[:, 1:], 0.0)
     by_fold, fold = cross_fit(few, rank_model, near[0])
@@ -337,17 +356,18 @@ def fit_evidence(
     own, theirs = weight[mated], weight[~mated]
     pairs, speakers = pair_count(all_of_them), int(np.unique(all_of_them.tester[mated]).size)
     most = float(np.log2(1.0 + pairs))
-    corpus, others = found.corpora[all_of_them.tester[~mated]], np.minimum(bits[~mated], most)
+    corpus, shown = found.corpora[all_of_them.tester[~mated]], np.minimum(bits[~mated], most)
     ratio = max(
-        calibrated.mean_ratio(others[corpus == each], theirs[corpus == each])
+        calibrated.mean_ratio(shown[corpus == each], theirs[corpus == each])
         for each in np.unique(corpus)
     )
     lowered = max(float(np.log(ratio)), 0.0)
     coefficients = np.concatenate([fit, replicates])
     coefficients[:, 0] -= lowered
     bits = with_misses(bits - lowered / np.log(2.0))
-    support = calibrated.upper_bound_bits(
-        bits[mated], bits[~mated], own, theirs, speakers, pairs, all_of_them.some(~mated)
+    others = all_of_them.others
+    support, invariance = calibrated.supported_bits(
+        bits[mated], bits[~mated], own, theirs, speakers, pairs, others
     )
     held = np.minimum(bits, support)
     area, among = _among(found, bits, support)
@@ -360,13 +380,11 @@ def fit_evidence(
         "evidence_high_twentieth": _quantile(held[mated], own, 0.95),
         "others_high_twentieth": _quantile(held[~mated], theirs, 0.95),
         "support_bits": support,
-        "invariance_bits": calibrated.invariance_bound_bits(
-            bits[mated], bits[~mated], own, theirs, speakers, pairs, all_of_them.some(~mated)
-        ),
+        "invariance_bits": invariance,
         "evidence_lowered_bits": lowered / float(np.log(2.0)),
         "evidence_cllr": calibrated.cost_bits(held[mated], held[~mated], own, theirs),
         "evidence_min_cllr": calibrated.least_cost_bits(held[mated], held[~mated], own, theirs),
-        **_others(all_of_them.some(~mated), held[~mated], speaker_weights[:, found.people]),
+        **_others(others, held[~mated], drawn),
         **among,
         "enrolled_area": area,
     }
@@ -381,8 +399,7 @@ def _others(
     comparisons: TemplateComparisons, bits: FloatArray, drawn: FloatArray
 ) -> dict[str, Any]:
     """Other people's mean ratio with limits, and how many of them show k bits."""
-    pair, place, counts = np.unique(comparisons.pair, return_inverse=True, return_counts=True)
-    first = np.unique(place, return_index=True)[1]
+    first, counts, place = comparisons.pairing.pairs
     each = np.bincount(place, np.exp2(bits)) / counts
     who = comparisons.tester[first], comparisons.owner[first]
     ratios, there = np.zeros((2, drawn.shape[1], drawn.shape[1]))
@@ -391,7 +408,7 @@ def _others(
     total = ((drawn @ there) * drawn).sum(axis=1)
     means = ((drawn @ ratios) * drawn).sum(axis=1)[total > 0] / total[total > 0]
     low, high = limits(means if means.size else each)
-    steps = np.arange(1, int(np.log2(1.0 + pair.size)) + 1)
+    steps = np.arange(1, int(np.log2(1.0 + counts.size)) + 1)
     shares = calibrated.exceeding(bits, (1.0 / counts)[place], steps.astype(float))
     return {
         "others_mean_ratio": float(each.mean()),
