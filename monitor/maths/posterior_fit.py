@@ -5,7 +5,7 @@ Source: docs/method.md section 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -49,18 +49,32 @@ class Anchor:
 
     def cost(self, weights: FloatArray, floors: FloatArray) -> FloatArray:
         """Nats at every point: weights of shape (P, F), floors (E,); shape (1 + B, P, E)."""
-        points = np.repeat(weights, floors.size, axis=0)
-        x = np.column_stack([points, np.tile(np.log(floors), len(weights))])
-        bent, pulled = x @ self.precision, self.centre @ self.precision
-        own, theirs = (bent * x).sum(axis=1), (pulled * self.centre).sum(axis=1)
-        cost = 0.5 * (own + theirs[:, None]) - pulled @ x.T
+        own, pulled, theirs = self.parts(weights, floors)
+        cost = own + theirs @ pulled
         return np.asarray(cost.reshape(-1, len(weights), floors.size))
 
-    def slope(self, weights: FloatArray, floor: float) -> tuple[float, FloatArray]:
-        """The model's cost at one point, weights of shape (F,), and its slopes by lambda, log e."""
+    def parts(
+        self, weights: FloatArray, floors: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """``cost`` in parts: ``own + theirs @ pulled``, (P E,), (F + 2, P E), (1 + B, F + 2)."""
+        points = np.repeat(weights, floors.size, axis=0)
+        x = np.column_stack([points, np.tile(np.log(floors), len(weights))])
+        own = 0.5 * ((x @ self.precision) * x).sum(axis=1)
+        pulled = self.centre @ self.precision
+        theirs = 0.5 * (pulled * self.centre).sum(axis=1)
+        return own, np.column_stack([np.ones(len(x)), x]).T, np.column_stack([theirs, -pulled])
+
+    def bends(self, weights: FloatArray, floor: float) -> tuple[float, FloatArray, FloatArray]:
+        """The model's cost at one point, and its slope and bend by log lambda and log e.
+
+        Weights have shape (F,).
+        """
+        by_log = np.append(weights, 1.0)
         away = np.append(weights, np.log(floor)) - self.centre[0]
-        slope = self.precision @ away
-        return float(0.5 * away @ slope), slope
+        slope = (self.precision @ away) * by_log
+        bend = self.precision * by_log[:, None] * by_log
+        bend[np.diag_indices(len(weights))] += slope[:-1]
+        return float(0.5 * away @ (self.precision @ away)), slope, bend
 
 
 def information(behind: FloatArray, weights: FloatArray, floor: float) -> FloatArray:
@@ -100,6 +114,7 @@ def information(behind: FloatArray, weights: FloatArray, floor: float) -> FloatA
 
 _STEPS = 33
 _REACH = 256.0
+_START_STEPS = np.geomspace(1.0 / _REACH, _REACH, _STEPS)
 _FLOORS = 24
 _FEW_SPEAKERS = 12
 _FLATTEST = 0.02
@@ -118,6 +133,10 @@ class Trials:
 
     behind: FloatArray
     speaker: IntArray
+
+    def of(self, features: Sequence[int]) -> Trials:
+        """The same trials with some of the features."""
+        return Trials(self.behind[:, list(features)], self.speaker)
 
     @property
     def speakers(self) -> int:
@@ -170,48 +189,111 @@ def _scale(trials: Trials) -> FloatArray:
     return np.asarray(np.where(spread > 0, 1.0 / np.maximum(spread, 1e-300), 1.0))
 
 
-class _Shares:
-    """The true speaker's softmax in every trial, by many weights: of it tables of losses are made.
-
-    Attributes:
-        points: weights, shape (P, F).
-    """
-
-    def __init__(self, trials: Trials, points: FloatArray) -> None:
-        self.points = points
-        self._order = np.argsort(trials.speaker, kind="stable")
-        self._present, self._starts = np.unique(trials.speaker[self._order], return_index=True)
-        count, features, self._candidates = trials.behind.shape
-        # candidates first: reductions then run along the trials
-        behind = np.ascontiguousarray(trials.behind[self._order].transpose(1, 2, 0), np.float64)
-        behind = behind.reshape(features, -1)
-        self._share = np.empty((len(points), count))
-        for part in _chunks(len(points), behind.shape[1]):
-            evidence = points[part] @ behind
-            evidence = evidence.reshape(-1, self._candidates, count)
-            best = evidence.max(axis=1)
-            evidence -= best[:, None]
-            mass = np.exp(evidence, out=evidence).sum(axis=1)
-            self._share[part] = np.exp(-best - np.log(mass))
-
-    def table(self, speakers: int, lowest_floor: float) -> _Table:
-        """Losses with floors from the lowest to 1."""
-        floors = np.geomspace(lowest_floor, 1.0, _FLOORS)
-        loss = np.zeros((speakers, len(self.points), floors.size))
-        for part in _chunks(len(self.points), floors.size * self._share.shape[1]):
-            losses = _loss(self._share[part, None], floors[:, None], self._candidates)
-            sums = np.add.reduceat(losses, self._starts, axis=2)
-            loss[self._present, part] = sums.transpose(2, 0, 1)
-        return _Table(floors, loss)
-
-
 _TOGETHER = 1 << 17
 """Numbers that are worked on at once: what a processor keeps at hand."""
+_VANISHED = 1e-200
+"""Of a product of exponentials: below it digits are lost."""
 
 
 def _chunks(count: int, each: int) -> Iterator[slice]:
     step = max(_TOGETHER // each, 1)
     return (slice(start, start + step) for start in range(0, count, step))
+
+
+def _shares_at(trials: Trials, points: FloatArray) -> FloatArray:
+    """The true speaker's softmax in every trial, by weights (P, F): shape (P, n)."""
+    count, features, candidates = trials.behind.shape
+    # candidates first: reductions then run along the trials
+    behind = np.ascontiguousarray(trials.behind.transpose(1, 2, 0), np.float64)
+    behind = behind.reshape(features, -1)
+    share = np.empty((len(points), count))
+    for part in _chunks(len(points), behind.shape[1]):
+        evidence = points[part] @ behind
+        evidence = evidence.reshape(-1, candidates, count)
+        best = evidence.max(axis=1)
+        evidence -= best[:, None]
+        mass = np.exp(evidence, out=evidence).sum(axis=1)
+        share[part] = np.exp(-best - np.log(mass))
+    return share
+
+
+def _shares_of_products(trials: Trials, levels: Sequence[FloatArray]) -> FloatArray:
+    """`_shares_at` every combination of levels, (L,), of each lambda, the last runs fastest.
+
+    ``exp(sum_f lambda_f s_f)`` is a product of what each feature has at each of its levels: as many
+    exponentials as there are levels, and one product of matrices for all combinations.
+    """
+    count, _, candidates = trials.behind.shape
+    share = np.empty((count, int(np.prod([each.size for each in levels]))))
+    lost = np.zeros(share.shape[1], np.bool_)
+    for part in _chunks(count, candidates * max(share.shape[1] // levels[-1].size, levels[0].size)):
+        behind = trials.behind[part].astype(np.float64)
+        top, mass = np.zeros((len(behind), 1)), np.ones((len(behind), 1, candidates))
+        for f, each in enumerate(levels):
+            best = each * behind[:, f].max(axis=1, keepdims=True)
+            alone = np.exp(each[:, None] * behind[:, f, None] - best[:, :, None])
+            top = (top[:, :, None] + best[:, None]).reshape(len(behind), -1)
+            if f + 1 < len(levels):
+                mass = (mass[:, :, None] * alone[:, None]).reshape(len(behind), -1, candidates)
+        total = (mass @ alone.transpose(0, 2, 1)).reshape(len(behind), -1)
+        lost |= (total < _VANISHED).any(axis=0)
+        share[part] = np.exp(-top) / np.maximum(total, _VANISHED)
+    if lost.any():  # features that contradict each other by hundreds of nats
+        mesh = np.meshgrid(*levels, indexing="ij")
+        points = np.stack([each.ravel()[lost] for each in mesh], axis=1)
+        share[:, lost] = _shares_at(trials, points).T
+    return share.T
+
+
+class _Shares:
+    """The true speaker's softmax in every trial, by many weights: of it tables of losses are made.
+
+    Args:
+        trials: n of them.
+        share: shape (P, n).
+    """
+
+    def __init__(self, trials: Trials, share: FloatArray) -> None:
+        self._candidates = trials.behind.shape[2]
+        # trial by trial of each speaker, those of most trials first
+        self._present, place, counts = np.unique(
+            trials.speaker, return_inverse=True, return_counts=True
+        )
+        order = np.argsort(place, kind="stable")
+        first = np.cumsum(counts) - counts
+        ranked = np.argsort(-counts, kind="stable")
+        self._present, self._counts = self._present[ranked], counts[ranked]
+        self._rounds = [
+            share[:, order[first[ranked[: int((counts > k).sum())]] + k]].T
+            for k in range(int(counts.max()))
+        ]
+
+    def table(self, speakers: int, lowest_floor: float) -> _Table:
+        """Losses with floors from the lowest to 1."""
+        floors = np.geomspace(lowest_floor, 1.0, _FLOORS)
+        people, points = self._rounds[0].shape
+        loss = np.zeros((speakers, points, floors.size))
+        # p = (1 - e) (q + e / (1 - e) / N), and 1 / N at e = 1
+        kept = 1.0 - floors
+        spread = (floors[:-1] / kept[:-1])[:, None] / self._candidates
+        lost = -np.append(np.log(kept[:-1]), -np.log(self._candidates)) * self._counts[:, None]
+        for part in _chunks(points, floors.size * people):
+            # of several trials one logarithm: no probability is below the floor's
+            product = np.ones((floors.size, self._rounds[0][:, part].size))
+            nats = np.zeros_like(product)
+            for k, share in enumerate(self._rounds, 1):
+                p = share[:, part].reshape(1, -1) + spread
+                product[:-1, : p.shape[1]] *= p
+                if k % _AT_ONCE == 0 or k == len(self._rounds):
+                    nats -= np.log(product, out=product)
+                    product[:] = 1.0
+            nats = nats.reshape(floors.size, people, -1).transpose(1, 2, 0)
+            loss[self._present, part] = nats + lost[:, None]
+        return _Table(floors, loss)
+
+
+_AT_ONCE = 16
+"""Probabilities of which a product does not vanish: each is 1e-18 at least."""
 
 
 class _Table(NamedTuple):
@@ -223,92 +305,171 @@ class _Table(NamedTuple):
 
 def _start_lines(trials: Trials) -> FloatArray:
     """All features scaled together, and each alone: shape (lines, steps, F)."""
-    steps = np.geomspace(1.0 / _REACH, _REACH, _STEPS)
     scale = _scale(trials)
     directions = np.ones((1, scale.size))
     if scale.size > 1:
         directions = np.concatenate([directions, np.eye(scale.size)])
-    return np.asarray(steps[None, :, None] * (directions * scale)[:, None])
+    return np.asarray(_START_STEPS[None, :, None] * (directions * scale)[:, None])
 
 
-def _loss_and_slopes(
-    trials: Trials, weights: FloatArray, floor: float, row_weights: FloatArray
-) -> tuple[float, FloatArray, float]:
-    """Weighted sum of -log p, and its derivatives by lambda, shape (F,), and by e."""
-    candidates = trials.behind.shape[2]
-    evidence = np.einsum("f,nfj->nj", weights, trials.behind)
-    best = evidence.max(axis=1, keepdims=True)
-    np.exp(evidence - best, out=evidence)
-    mass = evidence.sum(axis=1)
-    share = np.exp(-best[:, 0]) / mass
-    p = (1.0 - floor) * share + floor / candidates
-    # d share / d lambda_f = -share * posterior mean of (s_fj - s_fw)
-    mean = np.einsum("nj,nfj->nf", evidence, trials.behind) / mass[:, None]
-    slope = (row_weights * (1.0 - floor) * share / p) @ mean
-    slope_floor = (row_weights * (share - 1.0 / candidates) / p).sum()
-    return float(-(row_weights @ np.log(p))), slope, float(slope_floor)
+class _Losses:
+    """Mean of -log p of some trials, with its derivatives."""
+
+    def __init__(self, trials: Trials, row_weights: FloatArray | None = None) -> None:
+        count, features, self._candidates = trials.behind.shape
+        # candidates first: reductions then run along the trials
+        self._behind = np.ascontiguousarray(trials.behind.transpose(1, 2, 0), np.float64)
+        self._pairs = list(zip(*np.triu_indices(features), strict=True))
+        self._weights = np.full(count, 1.0 / count) if row_weights is None else row_weights
+
+    def at(self, weights: FloatArray, floor: float) -> tuple[float, FloatArray, FloatArray]:
+        """The loss, its slope and its bend by lambda, (F,), and e: scalar, (F + 1,), square."""
+        size = len(weights)
+        behind = self._behind.reshape(size, -1)
+        evidence = (weights @ behind).reshape(self._behind.shape[1:])
+        best = evidence.max(axis=0)
+        evidence -= best
+        np.exp(evidence, out=evidence)
+        mass = evidence.sum(axis=0)
+        share = np.exp(-best) / mass
+        p = (1.0 - floor) * share + floor / self._candidates
+        # means of (s_fj - s_fw), and of their products, under the posterior
+        products = [evidence * each for each in self._behind]
+        means = np.stack([each.sum(axis=0) for each in products]) / mass
+        slopes = np.empty((size + 1, mass.size))
+        slopes[:size] = (floor - 1.0) * share * means
+        slopes[size] = 1.0 / self._candidates - share
+        slopes /= p
+        each = self._weights
+        bend = (slopes * each) @ slopes.T
+        bent = each * share / p
+        for f, g in self._pairs:
+            both = np.einsum("jn,jn->n", products[f], self._behind[g]) / mass
+            bend[f, g] += (1.0 - floor) * (bent @ (both - 2.0 * means[f] * means[g]))
+            bend[g, f] = bend[f, g]
+        across = -(means @ bent)
+        bend[:size, size] += across
+        bend[size, :size] += across
+        return -float(each @ np.log(p)), -(slopes @ each), bend
+
+
+_FARTHEST = 12.0
+"""Of the logarithm of a lambda, from where a descent begins."""
+_LONGEST, _MOST_STEPS, _HALVED = 2.0, 100, 40
+_FLAT = 1e-9
+"""Slope, nats, along which nothing is to be gained: classes that separate want lambda without end."""
 
 
 def _polish(
     trials: Trials, start: FloatArray, floor: float, prior: FloatArray, anchor: Anchor | None = None
 ) -> LogitFit:
-    """Descend from the best grid point, in log lambda and log e."""
-    from scipy.optimize import minimize
-
+    """Descend from the best grid point, in log lambda and log e, by Newton's method."""
     speakers = trials.speakers
-    lowest = np.log(smallest_floor(speakers))
+    losses, pull = _Losses(trials), prior / speakers
     origin = np.log(np.maximum(start, 1e-4 * _scale(trials)))
-    row_weights = np.full(trials.speaker.size, 1.0 / trials.speaker.size)
-    pull = prior / speakers
+    low = np.append(origin - _FARTHEST, np.log(smallest_floor(speakers)))
+    high = np.append(origin + _FARTHEST, 0.0)
 
-    def objective(x: FloatArray) -> tuple[float, FloatArray]:
-        weights, e = np.exp(origin + x[:-1]), float(np.exp(min(x[-1], 0.0)))
-        loss, slope, slope_floor = _loss_and_slopes(trials, weights, e, row_weights)
-        slopes = np.append((slope + pull) * weights, slope_floor * e)
+    def objective(x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        at = np.exp(x)
+        loss, slope, bend = losses.at(at[:-1], float(at[-1]))
+        slope[:-1] += pull
+        slope *= at
+        bend = bend * at[:, None] * at + np.diag(slope)
         if anchor is not None:
-            cost, pulled = anchor.slope(weights, e)
+            cost, pulled, stiff = anchor.bends(at[:-1], float(at[-1]))
             loss += cost / speakers
-            slopes += pulled * np.append(weights, 1.0) / speakers
-        return loss + pull @ weights, slopes
+            slope += pulled / speakers
+            bend += stiff / speakers
+        return loss + float(pull @ at[:-1]), slope, bend
 
-    found = minimize(
-        objective,
-        np.append(np.zeros(start.size), np.log(floor)),
-        jac=True,
-        method="TNC",  # L-BFGS-B calls LAPACK on tiny matrices, whose idle threads cost more
-        bounds=[(-12.0, 12.0)] * start.size + [(lowest, 0.0)],
-        options={"maxfun": 400, "ftol": 1e-14, "gtol": 1e-9},
-    )
-    weights = np.exp(origin + found.x[:-1])
+    x = np.clip(np.append(origin, np.log(floor)), low, high)
+    loss, slope, bend = objective(x)
+    for _ in range(_MOST_STEPS):
+        free = ~(((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0)))
+        step = np.zeros(x.size)
+        step[free] = _downhill(slope[free], bend[np.ix_(free, free)])
+        if not step.any():
+            break
+        for halved in range(_HALVED):
+            tried = np.clip(x + step * 0.5**halved, low, high)
+            found = objective(tried)
+            if found[0] <= loss:
+                break
+        else:
+            break
+        x, (loss, slope, bend) = tried, found
+    weights = np.exp(x[:-1])
     weights[(prior > 0.0) & (weights * prior < _NO_SAY)] = 0.0
-    return LogitFit(weights, float(np.exp(found.x[-1])), float(found.fun))
+    return LogitFit(weights, float(np.exp(x[-1])), loss)
 
 
-def prior_of(trials: Trials) -> FloatArray:
+def _downhill(slope: FloatArray, bend: FloatArray) -> FloatArray:
+    """Newton's step where the loss bends upwards, its mirror image where it bends downwards."""
+    bends, axes = np.linalg.eigh(bend)
+    bends = np.maximum(np.abs(bends), 1e-12 * np.abs(bends).max(initial=1e-300))
+    along = axes.T @ slope
+    step = -axes @ np.where(np.abs(along) > _FLAT, along / bends, 0.0)
+    return np.asarray(step * min(1.0, _LONGEST / max(float(np.abs(step).max(initial=0.0)), 1e-300)))
+
+
+def prior_of(trials: Trials, alone: Sequence[LogitFit] | None = None) -> FloatArray:
     """The penalty on each lambda, shape (F,): nats of one speaker for each unit of it.
 
     Nothing for the feature that does best alone; of the others, whose information may be the same,
-    one nat for the lambda that each would get alone.
+    one nat for the lambda that each would get alone. ``alone`` are the fits of each by itself,
+    where they are known.
     """
     count = trials.behind.shape[1]
     if count == 1:
         return np.zeros(1)
-    alone = [fit(Trials(trials.behind[:, f : f + 1], trials.speaker)) for f in range(count)]
+    if alone is None:
+        alone = [fit(trials.of([f])) for f in range(count)]
     prior = 1.0 / np.maximum([float(each.weights[0]) for each in alone], 1e-12)
     prior[int(np.argmin([each.loss for each in alone]))] = 0.0
     return np.asarray(prior)
 
 
 class Starts:
-    """Losses of some trials far and wide: where fits begin, whatever prior and anchor they have."""
+    """Losses of some trials far and wide: where fits begin, whatever prior and anchor they have.
 
-    def __init__(self, trials: Trials) -> None:
+    ``alone`` are those of each feature by itself, where they are known.
+    """
+
+    def __init__(self, trials: Trials, alone: Sequence[Starts] | None = None) -> None:
         self.lines = _start_lines(trials)
         self.points = self.lines.reshape(-1, self.lines.shape[2])
-        table = _Shares(trials, self.points).table(
+        if alone is None or len(alone) == 1:
+            share = _shares_at(trials, self.points)
+        else:
+            together = _shares_at(trials, self.lines[0])
+            share = np.concatenate([together, *(each.share for each in alone)])
+        self.share = share
+        table = _Shares(trials, share).table(
             int(trials.speaker.max()) + 1, smallest_floor(trials.speakers)
         )
         self.floors, self.loss = table.floors, table.loss.sum(axis=0)
+
+
+class Singles:
+    """What each feature of some trials says alone: behind the fits of every set of them."""
+
+    def __init__(self, trials: Trials) -> None:
+        self._trials = trials
+        self._known: dict[int, tuple[Starts, LogitFit]] = {}
+
+    def of(self, axis: Sequence[int]) -> tuple[Starts, FloatArray]:
+        """Where fits of these features begin, and their `prior_of`."""
+        for f in axis:
+            if f not in self._known:
+                trials = self._trials.of([f])
+                starts = Starts(trials)
+                self._known[f] = starts, fit(trials, starts=starts)
+        starts, fits = zip(*(self._known[f] for f in axis), strict=True)
+        if len(axis) == 1:
+            return starts[0], np.zeros(1)
+        trials = self._trials.of(axis)
+        return Starts(trials, starts), prior_of(trials, fits)
 
 
 def fit(
@@ -337,27 +498,56 @@ def fit(
     return min(found, key=lambda each: each.loss)
 
 
-def _near_grid(centre: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Products of multipliers around an optimum, shape (steps ** F, F), and the multipliers."""
+def _near_grid(centre: FloatArray) -> FloatArray:
+    """Multipliers of each lambda of an optimum, all products of which are looked at."""
     reach, steps = {1: (6.0, 33), 2: (6.0, 15), 3: (4.0, 9)}.get(centre.size, (3.0, 5))
-    multipliers = np.geomspace(1.0 / reach, reach, steps)
-    mesh = np.meshgrid(*[multipliers] * centre.size, indexing="ij")
-    return np.stack([m.ravel() for m in mesh], axis=1) * centre, multipliers
+    return np.geomspace(1.0 / reach, reach, steps)
 
 
-def _offsets(total: FloatArray, index: IntArray) -> FloatArray:
+def _least(often: FloatArray, losses: FloatArray) -> IntArray:
+    """Where each row of ``often @ losses`` is least, (B, K) and (K, P) to (B,)."""
+    best, least = np.zeros(len(often), np.intp), np.full(len(often), np.inf)
+    for part in _chunks(losses.shape[1], len(often)):
+        total = often @ losses[:, part]
+        place = total.argmin(axis=1)
+        found = total[np.arange(len(often)), place]
+        lower = found < least
+        best[lower], least[lower] = place[lower] + part.start, found[lower]
+    return best
+
+
+class _Sums(NamedTuple):
+    """Losses of B replicates on a grid, of which few are looked at.
+
+    Attributes:
+        often: how often each part of a loss counts, shape (B, K).
+        losses: shape (K, P).
+        shape: of the grid of P points.
+    """
+
+    often: FloatArray
+    losses: FloatArray
+    shape: tuple[int, ...]
+
+    def at(self, index: IntArray) -> FloatArray:
+        """Of each replicate at a grid point of its own, (d, B): shape (B,)."""
+        place = np.ravel_multi_index(tuple(index), self.shape)
+        return np.asarray(np.einsum("bk,kb->b", self.often, self.losses[:, place]))
+
+
+def _offsets(total: _Sums, index: IntArray) -> FloatArray:
     """Where between grid points the paraboloid through the neighbours has its minimum, in steps.
 
-    Of losses (B, n1, ..., nd) and the best grid point (d, B), to (d, B); 0 along an axis where the
-    best point is at its end.
+    Of losses and the best grid point (d, B), to (d, B); 0 along an axis where the best point is at
+    its end.
     """
     axes, replicates = index.shape
-    rows, last = np.arange(replicates), np.array(total.shape[1:])[:, None] - 1
+    last = np.array(total.shape)[:, None] - 1
     inside = (index > 0) & (index < last)
     unit = np.eye(axes, dtype=index.dtype)[:, :, None]
 
     def at(move: IntArray) -> FloatArray:
-        return np.asarray(total[(rows, *np.clip(index + move, 0, last))])
+        return total.at(np.clip(index + move, 0, last))
 
     slope, bend = np.zeros((replicates, axes)), np.zeros((replicates, axes, axes))
     here = at(np.zeros_like(unit[0]))
@@ -386,8 +576,11 @@ class Around:
     """What trials say around lambda of a fit, shape (F,): behind all its refits."""
 
     def __init__(self, trials: Trials, centre: FloatArray) -> None:
-        self.grid, self.multipliers = _near_grid(centre)
-        self.shares = _Shares(trials, self.grid)
+        self.multipliers = _near_grid(centre)
+        mesh = np.meshgrid(*[self.multipliers] * centre.size, indexing="ij")
+        self.grid = np.stack([m.ravel() for m in mesh], axis=1) * centre
+        share = _shares_of_products(trials, [self.multipliers * each for each in centre])
+        self.shares = _Shares(trials, share)
 
 
 def fit_replicates(
@@ -416,15 +609,21 @@ def fit_replicates(
     shape = (multipliers.size,) * centre.size + (table.floors.size,)
     # row 0: everybody once, whose optimum is known
     weights = np.concatenate([np.ones((1, speakers)), weights])
-    total = np.tensordot(weights, table.loss, axes=1)
+    # a replicate's loss is a sum of those of its speakers, of the prior, and of parts of the anchor
+    parts, often = [table.loss.reshape(speakers, -1)], [weights]
+    one, per_speaker = np.ones((len(weights), 1)), trials.per_speaker
     if prior is not None:
-        total += np.asarray(grid @ prior * trials.per_speaker)[:, None]
+        cost = np.repeat(grid @ prior, table.floors.size)
+        parts.append(cost[None] * per_speaker)
+        often.append(one)
     if anchor is not None:
-        total += anchor.cost(grid, table.floors) * trials.per_speaker
-    total = total.reshape(-1, *shape)
-    best = total.reshape(total.shape[0], -1).argmin(axis=1)
+        own, pulled, theirs = anchor.parts(grid, table.floors)
+        parts += [own[None] * per_speaker, pulled * per_speaker]
+        often += [one, np.broadcast_to(theirs, (len(weights), pulled.shape[0]))]
+    losses, often = np.concatenate(parts), np.concatenate(often, axis=1)
+    best = _least(often, losses)
     index = np.stack(np.unravel_index(best, shape))
-    place = index + _offsets(total, index)
+    place = index + _offsets(_Sums(often, losses, shape), index)
     # a loss is steeper on one side than on the other: what that moves is seen in row 0
     error = place[:-1, 0] - (multipliers.size - 1) / 2
     place[:-1] -= np.where(np.abs(error) < 1.0, error, 0.0)[:, None]

@@ -18,6 +18,7 @@ from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import cores, each_in_order, one_thread
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.maths.likelihood_ratios import PriorCoefficients
+from monitor.maths.posterior_fit import Singles
 from monitor.maths.rank_models import mean_bits_of
 from monitor.maths.scores import Similarity
 from monitor.maths.statistics import REPLICATES, limits, speaker_weights
@@ -50,6 +51,7 @@ from monitor.training.fitted import (
     fit_cell,
     fit_evidence,
     held_out_nats,
+    singles_of,
 )
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, units_of
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames, IntArray, Track
@@ -459,14 +461,15 @@ def calibrate(
         if before is None or len(voices) >= _MANY:
             return [{} for _ in chosen_sets]
         whole = run(place)
+        tested = _Tested(whole)
         losses: list[Mapping[int, FloatArray]] = []
         for features, axis in zip(chosen_sets, axes, strict=True):
             told = known(features, place, whole.candidates)
-            cell = whole.tested_on(testers[features])
+            cell, singles = tested.on(testers[features])
             if told is None or np.unique(cell.behind_speaker).size < FEWEST_SPEAKERS:
                 losses.append({})
             else:
-                losses.append(held_out_nats(cell, axis, told))
+                losses.append(held_out_nats(cell, axis, told, singles=singles))
         return losses
 
     def work(places: tuple[_Place, _Place]) -> list[FittedCell | None]:
@@ -476,13 +479,16 @@ def calibrate(
         whole, fits = run(place), []
         compared = run(wide).compared if beside else whole.compared
         shared: dict[bytes, ChosenComparisons | None] = {}
+        tested = _Tested(whole)
         for features, axis in zip(chosen_sets, axes, strict=True):
             told = known(features, place, whole.candidates)
             if told is not None:
                 told = replace(told, worth=worths[features, place[0]])
-            cell = whole.tested_on(testers[features])
+            cell, singles = tested.on(testers[features])
             few = np.unique(cell.behind_speaker).size < FEWEST_SPEAKERS
-            fit = None if few else fit_cell(cell, axis, weights, additive[axis], seed, told)
+            fit = None
+            if not few:
+                fit = fit_cell(cell, axis, weights, additive[axis], seed, told, singles)
             if fit is not None:
                 ratios = None
                 if against.keys() >= set(features) and compared is not None:
@@ -581,6 +587,21 @@ def _testers(
                 f"{'+'.join(features)}; at least {FEWEST_SPEAKERS} are needed to learn a rank model"
             )
     return made
+
+
+class _Tested:
+    """A cell with the tests of some voices alone, and what the features say there alone."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+        self._made: dict[bytes, tuple[Cell, Singles]] = {}
+
+    def on(self, voices: BoolArray) -> tuple[Cell, Singles]:
+        """With the tests of these, shape (voices,); of the same voices the same."""
+        if (key := voices.tobytes()) not in self._made:
+            cell = self._cell.tested_on(voices)
+            self._made[key] = cell, singles_of(cell)
+        return self._made[key]
 
 
 def _against(

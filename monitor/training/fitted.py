@@ -116,10 +116,22 @@ def ranks_of(
     return cell.behind_speaker, (evidence > 0).sum(axis=1), (evidence == 0).sum(axis=1)
 
 
+def singles_of(cell: Cell) -> logit.Singles:
+    """What each feature of a cell says alone, for the fits of sets of them."""
+    _, place = np.unique(cell.behind_speaker, return_inverse=True)
+    return logit.Singles(logit.Trials(cell.behind, place))
+
+
 def held_out_nats(
-    cell: Cell, axis: Sequence[int], known: KnownModel, worths: Sequence[float] = WORTHS
+    cell: Cell,
+    axis: Sequence[int],
+    known: KnownModel,
+    worths: Sequence[float] = WORTHS,
+    singles: logit.Singles | None = None,
 ) -> dict[int, FloatArray]:
     """What each speaker of a cell loses under a fit on the others, by the worth of the other model.
+
+    ``singles`` are of this cell, where several sets of features share them.
 
     Returns:
         by voice, shape (M,): nats of its score posterior and of its rank; nothing where no score
@@ -130,12 +142,12 @@ def held_out_nats(
         return {}
     trials, heard = made
     voices = np.unique(cell.behind_speaker)
-    cost = logit.prior_of(trials)
+    singles = singles_of(cell) if singles is None else singles
+    starts, cost = singles.of(np.array(axis)[heard].tolist())
     fold = np.arange(voices.size) % min(voices.size, _FOLDS)
     kept = (fold != np.arange(fold.max() + 1)[:, None]).astype(float)
     lowest = logit.smallest_floor(voices.size - 1)
     losses = np.empty((voices.size, len(worths)))
-    starts = logit.Starts(trials)
     for i, worth in enumerate(worths):
         told = replace(known, worth=worth)
         anchor = told.anchor(trials, heard).rank_model
@@ -497,6 +509,7 @@ def fit_cell(
     additive: BoolArray,
     seed: int = 0,
     known: KnownModel | None = None,
+    singles: logit.Singles | None = None,
 ) -> FittedCell | None:
     """Fit one cell for one set of features.
 
@@ -507,6 +520,7 @@ def fit_cell(
         additive: shape (F,), which of those features' scores grow with the evidence.
         seed: of the permutations of the null band.
         known: another rank model, in the weight that it has; B resamples of it.
+        singles: of this cell, where several sets of features share them.
 
     Returns:
         None where no score ever differed, as with embeddings of windows longer than the test.
@@ -516,9 +530,10 @@ def fit_cell(
         return None
     trials, heard = made
     voices, place = np.unique(cell.behind_speaker), trials.speaker
-    prior = logit.prior_of(trials)
+    singles = singles_of(cell) if singles is None else singles
+    starts, prior = singles.of(np.array(axis)[heard].tolist())
     anchor = known.anchor(trials, heard) if known is not None else None
-    posterior = logit.fit(trials, prior, anchor)
+    posterior = logit.fit(trials, prior, anchor, starts)
     drawn = _never_empty(speaker_weights[:, voices])
     around = logit.Around(trials, posterior.weights)
     replicate_weights, replicate_floor = logit.fit_replicates(

@@ -49,7 +49,7 @@ def test_information_is_the_bend_of_the_expected_loss(behind):
     assert_allclose(information(behind - behind[:, :, 3:4], truth[:-1], 0.1), found, rtol=1e-9)
 
 
-def test_cost_and_slope_agree():
+def test_cost_slope_and_bend_agree():
     generator = np.random.default_rng(0)
     root = generator.normal(size=(3, 3))
     anchor = Anchor(generator.normal(size=(4, 3)), root @ root.T).worth(7.0)
@@ -58,11 +58,13 @@ def test_cost_and_slope_agree():
     assert cost.shape == (4, 5, 2)
     away = np.append(weights[2], np.log(0.3)) - anchor.centre[3]
     assert cost[3, 2, 1] == pytest.approx(3.5 * away @ root @ root.T @ away)
-    value, slope = anchor.slope(weights[2], 0.3)
+    at = np.log(np.append(weights[2], 0.3))
+    value, slope, bend = anchor.bends(weights[2], 0.3)
     assert value == pytest.approx(cost[0, 2, 1])
-    for f, move in enumerate(np.eye(2) * 1e-6):
-        moved = anchor.slope(weights[2] + move, 0.3)[0] - anchor.slope(weights[2] - move, 0.3)[0]
-        assert slope[f] == pytest.approx(moved / 2e-6, rel=1e-5)
+    for f, move in enumerate(np.eye(3) * 1e-6):
+        up, down = (anchor.bends(np.exp(x[:2]), np.exp(x[2])) for x in (at + move, at - move))
+        assert slope[f] == pytest.approx((up[0] - down[0]) / 2e-6, rel=1e-5)
+        assert_allclose(bend[f], (up[1] - down[1]) / 2e-6, rtol=1e-5)
     assert anchor.rank_model.cost(weights, floors) == pytest.approx(cost[:1])
 
 
@@ -78,7 +80,7 @@ def test_a_fit_goes_from_its_own_to_the_anchor_as_the_worth_grows(behind):
     assert_allclose(found[0].weights, free.weights, rtol=1e-4)
     assert_allclose(found[2].weights, there, rtol=1e-4)
     assert found[2].floor == pytest.approx(0.2, rel=1e-4)
-    away = [anchor.slope(each.weights, each.floor)[0] for each in found]
+    away = [anchor.bends(each.weights, each.floor)[0] for each in found]
     assert away[0] > away[1] > away[2]
     # the limits hold what is left of the prior's own spread
     picks = speaker_weights(10, 30)

@@ -65,21 +65,22 @@ def in_sample_bits(trials, found):
 
 
 @pytest.mark.parametrize("features", [1, 2, 3])
-def test_slopes_by_finite_differences(features):
+def test_slopes_and_bends_by_finite_differences(features):
     trials = simulated(0, 6, 4, 9, np.linspace(0.5, 2, features), 10.0 ** np.arange(features), 0.5)
     rows = np.random.default_rng(1).dirichlet(np.ones(24))
-    weights, floor = 0.7 * 10.0 ** np.arange(features), 0.2
-    _, slope, slope_floor = logit._loss_and_slopes(trials, weights, floor, rows)
+    losses = logit._Losses(trials, rows)
+    point = np.append(0.7 * 10.0 ** np.arange(features), 0.2)
 
-    def loss(w, e):
-        return -(rows @ bits(trials, w, e)) * LN2
+    def at(x):
+        return losses.at(x[:-1], x[-1])
 
-    for f in range(features):
-        step = np.eye(features)[f] * 1e-5 * weights[f]
-        numeric = (loss(weights + step, floor) - loss(weights - step, floor)) / (2 * step[f])
-        assert slope[f] == pytest.approx(numeric, rel=1e-6)
-    numeric = (loss(weights, floor + 1e-6) - loss(weights, floor - 1e-6)) / 2e-6
-    assert slope_floor == pytest.approx(numeric, rel=1e-6)
+    loss, slope, bend = at(point)
+    shown = np.log(9) - LN2 * rows @ bits(trials, point[:-1], point[-1])
+    assert loss == pytest.approx(shown)
+    for f, step in enumerate(np.diag(1e-5 * point)):
+        up, down = at(point + step), at(point - step)
+        assert slope[f] == pytest.approx((up[0] - down[0]) / (2 * step[f]), rel=1e-6)
+        assert_allclose(bend[f], (up[1] - down[1]) / (2 * step[f]), rtol=1e-6)
 
 
 def test_loss_is_what_the_monitor_shows():
@@ -177,7 +178,7 @@ def test_a_replicate_of_everybody_is_the_fit(features):
     weights, floors = fit_replicates(trials, found.weights, np.ones((2, 30)))
     assert_allclose(weights, np.stack([found.weights] * 2), rtol=0.02)
     assert_allclose(floors, found.floor, rtol=0.15)
-    loss, _, _ = logit._loss_and_slopes(trials, weights[0], floors[0], np.full(180, 1 / 180))
+    loss, _, _ = logit._Losses(trials).at(weights[0], floors[0])
     assert loss == pytest.approx(found.loss, abs=1e-3)
 
 
