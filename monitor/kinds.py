@@ -437,6 +437,14 @@ class Kind(ABC):
 
     def total(self, values: AnyArray, size: int) -> AnyArray:
         """What a sketch of these frames would hold, shape (size,), worked out at once."""
+        return self.added(self.addends(values), size)
+
+    def addends(self, values: AnyArray) -> AnyArray:
+        """Frames as `added` takes them: what can be worked out before it is known which count."""
+        return values
+
+    def added(self, addends: AnyArray, size: int) -> AnyArray:
+        """``total`` of frames of which `addends` are given."""
         raise self._in_no_template()
 
     def narrow(self, values: AnyArray, size: int) -> AnyArray:
@@ -624,12 +632,14 @@ class _EmbeddingKind(Kind):
     def sketch(self, size: int) -> AnySketch:
         return EmbeddingSum(size)
 
-    def total(self, values: AnyArray, size: int) -> AnyArray:
+    def addends(self, values: AnyArray) -> AnyArray:
         values = values.astype(np.float64)
         length = np.hypot.reduce(values, axis=1, keepdims=True)
         usable = (length > 0) & np.isfinite(length)
-        unit = np.divide(values, length, out=np.zeros_like(values), where=usable)
-        return np.asarray(unit.sum(axis=0))
+        return np.asarray(np.divide(values, length, out=np.zeros_like(values), where=usable))
+
+    def added(self, addends: AnyArray, size: int) -> AnyArray:
+        return np.asarray(addends.sum(axis=0))
 
     def span_seconds(self, frame_seconds: float) -> float:
         return frame_seconds
@@ -761,8 +771,8 @@ class _HistogramKind(Kind):
     def sketch(self, size: int) -> AnySketch:
         return Histogram(size)
 
-    def total(self, values: AnyArray, size: int) -> AnyArray:
-        return np.bincount(values, minlength=size)
+    def added(self, addends: AnyArray, size: int) -> AnyArray:
+        return np.bincount(addends, minlength=size)
 
     def narrow(self, values: AnyArray, size: int) -> AnyArray:
         return values.astype(np.min_scalar_type(max(size - 1, 1)))

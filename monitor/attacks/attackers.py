@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -503,6 +503,29 @@ _VERSION = 1  # of what this file makes of these: another one hears anew
 _BLOCK_SECONDS = 30.0
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A piece to be heard under a method, drawn by a seed, with what is measured meanwhile."""
+
+    piece: Piece
+    method: str
+    seed: int
+    measures: tuple[str, ...] = ()
+
+    @property
+    def drawn(self) -> Wanted:
+        """The same by what it depends on: clear speech draws nothing."""
+        return self if self.method != CLEAR else replace(self, seed=0)
+
+
+@dataclass
+class HeardSeconds:
+    """Seconds of audio that were protected and heard, and those that were kept from before."""
+
+    heard: float = 0.0
+    kept: float = 0.0
+
+
 @dataclass(frozen=True)
 class Hearing:
     """Hears pieces under any method, each once.
@@ -511,6 +534,7 @@ class Hearing:
         cache: keeps what was heard; None keeps nothing.
         setup: from where features are made.
         progress: called with seconds of audio done.
+        seconds: of all pieces so far, each once; added to.
     """
 
     cache: ResultCache | None = None
@@ -518,6 +542,9 @@ class Hearing:
     setup: FeatureSetup = AS_ENVIRONMENT
     progress: Callable[[float], None] = lambda _: None
     missing: dict[str, str] = field(default_factory=dict)
+    seconds: HeardSeconds = field(default_factory=HeardSeconds)
+    _failed: dict[str, str] = field(default_factory=dict)
+    _counted: set[str] = field(default_factory=set)
 
     def extract(
         self,
@@ -533,38 +560,75 @@ class Hearing:
             UsageError: the method or a feature makes no sense.
             MonitorError: a process was ended from outside.
         """
+        found: dict[Piece, HeardPiece] = {}
+        wanted = [Wanted(piece, method, seed, tuple(measures)) for piece in pieces]
+        for each, heard in self._hear(wanted, features).items():
+            found[each.piece] = unpack(heard)
+        return {piece: found[piece] for piece in pieces if piece in found}
+
+    def ahead(self, wanted: Sequence[Wanted], features: Sequence[str | Feature]) -> None:
+        """Hear what will be asked for, all methods of a piece one after the other, and keep it.
+
+        Nothing is heard where nothing is kept. Errors as of `extract`.
+        """
+        if self.cache is not None:
+            self._hear(wanted, features, give=False)
+
+    def _hear(
+        self, wanted: Sequence[Wanted], features: Sequence[str | Feature], *, give: bool = True
+    ) -> dict[Wanted, bytes]:
         setup = self.setup.elsewhere()
         made_here = make_features(features, setup)
         noted = [[each.spec.name, each.spec.plain()] for each in made_here]
         words = bool(of_words(made_here))
-        versions = {name: MEASURES[name]().version for name in measures}
-        found: dict[Piece, HeardPiece] = {}
-        todo: list[tuple[Piece, str]] = []
-        for piece in pieces:
+        found: dict[Wanted, bytes] = {}
+        todo: dict[Piece, dict[str, Wanted]] = {}
+        for each in wanted:
+            versions = {name: MEASURES[name]().version for name in each.measures}
             try:
-                key = _key(piece, method, seed, noted, versions, words=words)
+                key = _key(each.piece, each.method, each.seed, noted, versions, words=words)
+                if key in self._failed:
+                    raise SourceError(self._failed[key])
             except SourceError as error:
-                self.missing[piece.name] = str(error)
+                self.missing[each.piece.name] = str(error)
                 continue
             kept = self.cache.read(key) if self.cache else None
             if kept is None:
-                todo.append((piece, key))
-            else:
-                found[piece] = unpack(kept)
-                self.progress(piece.seconds)
-        work = partial(_extract, method, seed, tuple(features), tuple(measures), setup)
-        waiting = [piece for piece, _ in todo]
-        results = each_in_order(work, waiting, self.jobs, reads=partial(_read, words), alike=_code)
-        with closing(results):
-            for (piece, key), made in zip(todo, results, strict=True):
-                self.progress(piece.seconds)
+                todo.setdefault(each.piece, {})[key] = each
+                continue
+            if self._count(key, each.piece):
+                self.seconds.kept += each.piece.seconds
+            if give:
+                found[each] = kept
+
+        def arrived(results: Sequence[_Extracted]) -> None:
+            for key, piece, made in results:
+                if self._count(key, piece):
+                    self.seconds.heard += piece.seconds
                 if isinstance(made, str):
-                    self.missing[piece.name] = made
-                    continue
-                found[piece] = unpack(made)
-                if self.cache:
+                    self._failed[key] = self.missing[piece.name] = made
+                elif self.cache:
                     self.cache.write(key, made)
-        return {piece: found[piece] for piece in pieces if piece in found}
+
+        work = partial(_extract, tuple(features), setup)
+        tasks = [tuple(of_piece.items()) for of_piece in todo.values()]
+        heard = each_in_order(
+            work, tasks, self.jobs, reads=partial(_read, words), alike=_code, arrived=arrived
+        )
+        with closing(heard) as results:
+            for task, made in zip(tasks, results, strict=True):
+                for (_, each), (_, _, one) in zip(task, made, strict=True):
+                    if give and not isinstance(one, str):
+                        found[each] = one
+        return found
+
+    def _count(self, key: str, piece: Piece) -> bool:
+        """Whether this is heard for the first time."""
+        if key in self._counted:
+            return False
+        self._counted.add(key)
+        self.progress(piece.seconds)
+        return True
 
 
 def hear_protected(
@@ -629,24 +693,31 @@ def hear_protected(
     return HeardPiece(heard, measured)
 
 
+_Extracted: TypeAlias = tuple[str, Piece, bytes | str]
+_Task: TypeAlias = tuple[tuple[str, Wanted], ...]
+
+
 def _extract(
-    method: str,
-    seed: int,
-    features: Sequence[str | Feature],
-    measures: Sequence[str],
-    setup: FeatureSetup,
-    piece: Piece,
-) -> bytes | str:
-    """A piece as bytes, or why not."""
-    try:
-        return pack(hear_protected(piece, method, seed, features, measures, setup))
-    except SourceError as error:
-        return str(error)
+    features: Sequence[str | Feature], setup: FeatureSetup, task: _Task
+) -> list[_Extracted]:
+    """Each of a task as bytes, or why not, by its key."""
+    made: list[_Extracted] = []
+    for key, each in task:
+        found: bytes | str
+        try:
+            found = pack(
+                hear_protected(each.piece, each.method, each.seed, features, each.measures, setup)
+            )
+        except SourceError as error:
+            found = str(error)
+        made.append((key, each.piece, found))
+    return made
 
 
-def _read(words: bool, piece: Piece) -> list[Path]:
-    """The files that are read of a piece."""
-    return [each.absolute() for each in LIES_BESIDE.files(piece.path, words=words)]
+def _read(words: bool, task: _Task) -> list[Path]:
+    """The files that are read for a task, which is of one piece."""
+    _, each = task[0]
+    return [one.absolute() for one in LIES_BESIDE.files(each.piece.path, words=words)]
 
 
 def _key(
@@ -793,6 +864,23 @@ class Bench:
     ) -> dict[Piece, HeardPiece]:
         """The judged readers' enrolled speech, as the attacker has it."""
         return self.own(self.judged.pieces("enrolment"), attacker, method, features)
+
+    def wanted(self, methods: Mapping[str, Sequence[ThreatModel]]) -> list[Wanted]:
+        """All that these attackers of methods hear with the features of the bench, each once."""
+        found: dict[Wanted, None] = {}
+        tried, enrolled = self.judged.pieces("trials"), self.judged.pieces("enrolment")
+        for method, attackers in methods.items():
+            for piece in tried:
+                found[Wanted(piece, method, self.seed, self.measures).drawn] = None
+            for attacker in attackers:
+                if attacker.features is not None:
+                    continue
+                readers = self.learns_from(attacker) if len(self.features) > 1 else None
+                apart = [] if readers is None else [p for x in PARTS for p in readers.pieces(x)]
+                used = method if attacker.protects else CLEAR
+                for piece in (*enrolled, *apart):
+                    found[Wanted(piece, used, self.attacker_seed).drawn] = None
+        return list(found)
 
     def own(
         self, pieces: Sequence[Piece], attacker: ThreatModel, method: str,

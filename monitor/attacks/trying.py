@@ -104,17 +104,23 @@ class Preparation:
     @property
     def seconds(self) -> float:
         """Audio seconds that are heard, or were kept; without what an attacker trains on."""
-        bench, total = self.bench, 0.0
+        bench = self.bench
+        total = sum(each.piece.seconds for each in bench.wanted(self.tried))
         apart = bench.background.readers if bench.background else None
         known = sum(p.seconds for part in PARTS for p in apart.pieces(part)) if apart else 0.0
-        tried = sum(p.seconds for p in bench.judged.pieces("trials"))
-        enrolled = sum(p.seconds for p in bench.judged.pieces("enrolment"))
-        for method in self.config.methods:
-            for attacker in worth_trying(self.attackers, method):
-                total += enrolled + tried
-                if len(bench.features) > 1 or attacker.trains:
-                    total += known * (2 if attacker.trains else 1)
+        judged = sum(p.seconds for part in PARTS for p in bench.judged.pieces(part))
+        for attackers in self.tried.values():
+            for attacker in attackers:  # who hears with features of its own
+                if attacker.features is not None:
+                    total += judged
+                    if len(bench.features) > 1 or attacker.trains:
+                        total += known * (2 if attacker.trains else 1)
         return total
+
+    @property
+    def tried(self) -> dict[str, list[ThreatModel]]:
+        """By method, the attackers that are worth trying."""
+        return {method: worth_trying(self.attackers, method) for method in self.config.methods}
 
 
 def usual_features(setup: FeatureSetup = AS_ENVIRONMENT) -> tuple[str, ...]:
@@ -227,9 +233,11 @@ def try_methods(
     quiet = replace(bench, hearing=replace(bench.hearing, progress=lambda _: None))
     told_of: dict[str, list[Mapping[str, Any]]] = {}
     problems = list(prepared.problems)
-    for method in config.methods:
+    doing("all methods")
+    bench.hearing.ahead(bench.wanted(prepared.tried), bench.features)
+    for method, attackers in prepared.tried.items():
         try:
-            for attacker in worth_trying(prepared.attackers, method):
+            for attacker in attackers:
                 told(f"{method}, {attacker.name}")
                 rows += attack(
                     bench, method, attacker, config.segments, replicates=config.replicates

@@ -214,7 +214,7 @@ def command(asked: AttackOptions) -> int:
     something could not be used.
     """
     from monitor.adapting.adapted import FINE_TUNING_STEPS, Length
-    from monitor.attacks.attackers import SEGMENT_SECONDS, Amounts
+    from monitor.attacks.attackers import PARTS, SEGMENT_SECONDS, Amounts
     from monitor.attacks.results import KEPT, check_folder, write_results
     from monitor.attacks.trying import AttackConfig, prepare, try_methods
     from monitor.cli.inputs import load_identity
@@ -275,6 +275,13 @@ def command(asked: AttackOptions) -> int:
         results = try_methods(prepared, told=told, heard=lambda s: step(label, s / 60))
     write_results(results, asked.output)
     print_attacks(results)
+    judged, seconds = prepared.bench.judged, prepared.bench.hearing.seconds
+    each = [sum(piece.seconds for piece in judged.pieces(part)) / 60 for part in PARTS]
+    say(
+        f"monitor: heard {seconds.heard / 60:.1f} min of audio, and kept {seconds.kept / 60:.1f} "
+        f"from before: what is judged, {each[1]:.1f} min of trials by every method and "
+        f"{each[0]:.1f} of enrolment by every method that an attacker knows"
+    )
     if board is not None and asked.scoreboard is not None:
         from monitor.attacks.scoreboard import in_words, own_rows
 

@@ -147,7 +147,7 @@ def _cell(row: Mapping[str, Any], key: str | tuple[str, str], style: str) -> str
     return ", ".join(value) if isinstance(value, list) else format(value, style)
 
 
-_WORTHWHILE = 100
+_WORTHWHILE = 2000
 """Streams of which several processes are quicker: each takes a second or two to start."""
 
 
@@ -210,7 +210,7 @@ class CalibrateOptions:
         "--alarms/--no-alarms",
         "Hear each speaker as a stream of somebody else, for thresholds that hold over a whole "
         "stream (--false-alarms of `monitor replay`): of at most 100 speakers, up to 10 minutes "
-        "each, under every rank model; a few seconds a speaker. Needs a population in -o.",
+        "each, under every rank model; a second for several of them. Needs a population in -o.",
         default=True,
     )
     as_json: bool = option("--json", "Print everything as JSON instead.")
@@ -393,6 +393,7 @@ def command(asked: CalibrateOptions) -> int:
             seed=asked.seed,
             prior=None if asked.no_prior else "shipped",
             cohort=others or "shipped",
+            jobs=asked.workers.jobs,
             progress=lambda _done, _all: step("", 1),
         )
     if population is not None and asked.alarms:

@@ -101,7 +101,7 @@ MOST_ROWS = 20
 _NAME_CELLS = 32
 _SAMPLE_SECONDS = 5.0
 _SPEECH, _FEWEST, _MOST_SETS = 0.8, 10, 3
-_CELL_SECONDS, _SPEAKER_SECONDS, _READING_SECONDS = 0.2, 0.01, 0.0008
+_CELL_SECONDS, _SPEAKER_SECONDS, _READING_SECONDS = 0.05, 0.0025, 0.00003
 """Of one core: for a cell of a set of features, for each speaker in it, and for a reading."""
 _SURE = 2.0
 """Times as long, or as short, as reckoned."""

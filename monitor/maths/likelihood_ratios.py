@@ -223,7 +223,7 @@ class Pairing:
         self.tester, self.owner = tester, owner
         self._thinned: dict[tuple[int, int], tuple[IntArray, Pairing]] = {}
         self._drawn: tuple[FloatArray, IntArray, FloatArray] | None = None
-        self._weights: tuple[FloatArray, FloatArray] | None = None
+        self._weights: list[tuple[FloatArray | None, FloatArray]] = []
 
     @cached_property
     def mated(self) -> BoolArray:
@@ -257,21 +257,34 @@ class Pairing:
 
     def weights(self, speakers: FloatArray | None = None) -> FloatArray:
         """As `TemplateComparisons.weights`; (1, n) without speakers."""
-        if speakers is not None and self._weights is not None and self._weights[0] is speakers:
-            return self._weights[1]
+        for known, made in self._weights:
+            if known is speakers:
+                return made
         _, counts, place = self.pairs
         each = (1.0 / counts)[place]
         drawn: FloatArray = np.ones((1, each.size))
         if speakers is not None:
             drawn = speakers[:, self.tester] * np.where(self.mated, 1.0, speakers[:, self.owner])
-        made: FloatArray = drawn * each
+        made = drawn * each
         for label in (self.mated, ~self.mated):
             total = made[:, label].sum(axis=1)
             made[np.ix_(total == 0.0, label)] = each[label]
             made[:, label] /= np.where(total == 0.0, each[label].sum(), total)[:, None]
-        if speakers is not None:
-            self._weights = speakers, made
+        self._weights = [*self._weights[-2:], (speakers, made)]
         return made
+
+    @cached_property
+    def folds(self) -> tuple[IntArray, FloatArray]:
+        """The fold of each person, (V,), and who is kept without two of them, (pairs, V)."""
+        people = int(max(self.tester.max(), self.owner.max())) + 1
+        own = np.zeros(people, dtype=bool)
+        own[self.tester[self.mated]] = True
+        folds = min(_FOLDS, int(own.sum()))
+        # mated speakers first: every fold has its share of them
+        fold = np.empty(people, dtype=np.int64)
+        fold[np.argsort(~own, kind="stable")] = np.arange(people) % folds
+        one, two = np.triu_indices(folds)
+        return fold, ((fold != one[:, None]) & (fold != two[:, None])).astype(np.float64)
 
     def thinned(self, most: int, seed: int) -> tuple[IntArray, Pairing]:
         """Which are kept, and these alone, as `TemplateComparisons.thinned`."""
@@ -542,15 +555,9 @@ def cross_fit(
         person, shape (V,). A comparison of persons i and j is judged by
         ``coefficients[fold[i], fold[j]]``, which has seen neither.
     """
-    people = int(max(comparisons.tester.max(), comparisons.owner.max())) + 1
-    own = np.zeros(people, dtype=bool)
-    own[comparisons.tester[comparisons.mated]] = True
-    folds = min(_FOLDS, int(own.sum()))
-    # mated speakers first: every fold has its share of them
-    fold = np.empty(people, dtype=np.int64)
-    fold[np.argsort(~own, kind="stable")] = np.arange(people) % folds
+    fold, kept = comparisons.pairing.folds
+    folds = int(fold.max()) + 1
     one, two = np.triu_indices(folds)
-    kept = ((fold != one[:, None]) & (fold != two[:, None])).astype(np.float64)
     fits = fit_each(comparisons, kept, told, start)
     found = np.empty((folds, folds, fits.shape[1]))
     found[one, two] = found[two, one] = fits

@@ -287,8 +287,8 @@ class _Shares:
                 if k % _AT_ONCE == 0 or k == len(self._rounds):
                     nats -= np.log(product, out=product)
                     product[:] = 1.0
-            nats = nats.reshape(floors.size, people, -1).transpose(1, 2, 0)
-            loss[self._present, part] = nats + lost[:, None]
+            each = nats.reshape(floors.size, people, -1).transpose(1, 2, 0)
+            loss[self._present, part] = each + lost[:, None]
         return _Table(floors, loss)
 
 
@@ -356,8 +356,9 @@ class _Losses:
 _FARTHEST = 12.0
 """Of the logarithm of a lambda, from where a descent begins."""
 _LONGEST, _MOST_STEPS, _HALVED = 2.0, 100, 40
+_ROUNDING = 1e-14
 _FLAT = 1e-9
-"""Slope, nats, along which nothing is to be gained: classes that separate want lambda without end."""
+"""Slope, nats, along which nothing is gained: classes that separate want lambda without end."""
 
 
 def _polish(
@@ -391,10 +392,13 @@ def _polish(
         step[free] = _downhill(slope[free], bend[np.ix_(free, free)])
         if not step.any():
             break
+        # towards 0, where the loss still falls as it is reached: in the logarithm that takes long
+        vanishes = free[:-1] & (slope[:-1] > _FLAT) & (np.diag(bend)[:-1] <= 2.0 * slope[:-1])
+        step[:-1][vanishes] = low[:-1][vanishes] - x[:-1][vanishes]
         for halved in range(_HALVED):
             tried = np.clip(x + step * 0.5**halved, low, high)
             found = objective(tried)
-            if found[0] <= loss:
+            if found[0] <= loss + _ROUNDING * max(abs(loss), 1.0):
                 break
         else:
             break
@@ -439,13 +443,12 @@ class Starts:
     def __init__(self, trials: Trials, alone: Sequence[Starts] | None = None) -> None:
         self.lines = _start_lines(trials)
         self.points = self.lines.reshape(-1, self.lines.shape[2])
-        if alone is None or len(alone) == 1:
-            share = _shares_at(trials, self.points)
+        if alone is None:
+            self.share = _shares_at(trials, self.points)
         else:
             together = _shares_at(trials, self.lines[0])
-            share = np.concatenate([together, *(each.share for each in alone)])
-        self.share = share
-        table = _Shares(trials, share).table(
+            self.share = np.concatenate([together, *(each.share for each in alone)])
+        table = _Shares(trials, self.share).table(
             int(trials.speaker.max()) + 1, smallest_floor(trials.speakers)
         )
         self.floors, self.loss = table.floors, table.loss.sum(axis=0)
@@ -462,14 +465,15 @@ class Singles:
         """Where fits of these features begin, and their `prior_of`."""
         for f in axis:
             if f not in self._known:
-                trials = self._trials.of([f])
-                starts = Starts(trials)
-                self._known[f] = starts, fit(trials, starts=starts)
-        starts, fits = zip(*(self._known[f] for f in axis), strict=True)
+                single = self._trials.of([f])
+                there = Starts(single)
+                self._known[f] = there, fit(single, starts=there)
+        each = [self._known[f] for f in axis]
         if len(axis) == 1:
-            return starts[0], np.zeros(1)
+            return each[0][0], np.zeros(1)
         trials = self._trials.of(axis)
-        return Starts(trials, starts), prior_of(trials, fits)
+        starts = Starts(trials, [starts for starts, _ in each])
+        return starts, prior_of(trials, [found for _, found in each])
 
 
 def fit(
@@ -504,18 +508,6 @@ def _near_grid(centre: FloatArray) -> FloatArray:
     return np.geomspace(1.0 / reach, reach, steps)
 
 
-def _least(often: FloatArray, losses: FloatArray) -> IntArray:
-    """Where each row of ``often @ losses`` is least, (B, K) and (K, P) to (B,)."""
-    best, least = np.zeros(len(often), np.intp), np.full(len(often), np.inf)
-    for part in _chunks(losses.shape[1], len(often)):
-        total = often @ losses[:, part]
-        place = total.argmin(axis=1)
-        found = total[np.arange(len(often)), place]
-        lower = found < least
-        best[lower], least[lower] = place[lower] + part.start, found[lower]
-    return best
-
-
 class _Sums(NamedTuple):
     """Losses of B replicates on a grid, of which few are looked at.
 
@@ -528,6 +520,17 @@ class _Sums(NamedTuple):
     often: FloatArray
     losses: FloatArray
     shape: tuple[int, ...]
+
+    def least(self) -> IntArray:
+        """Where each replicate's loss is least: shape (B,)."""
+        best, least = np.zeros(len(self.often), np.intp), np.full(len(self.often), np.inf)
+        for part in _chunks(self.losses.shape[1], len(self.often)):
+            total = self.often @ self.losses[:, part]
+            place = total.argmin(axis=1)
+            found = total[np.arange(len(total)), place]
+            lower = found < least
+            best[lower], least[lower] = place[lower] + part.start, found[lower]
+        return best
 
     def at(self, index: IntArray) -> FloatArray:
         """Of each replicate at a grid point of its own, (d, B): shape (B,)."""
@@ -620,10 +623,9 @@ def fit_replicates(
         own, pulled, theirs = anchor.parts(grid, table.floors)
         parts += [own[None] * per_speaker, pulled * per_speaker]
         often += [one, np.broadcast_to(theirs, (len(weights), pulled.shape[0]))]
-    losses, often = np.concatenate(parts), np.concatenate(often, axis=1)
-    best = _least(often, losses)
-    index = np.stack(np.unravel_index(best, shape))
-    place = index + _offsets(_Sums(often, losses, shape), index)
+    sums = _Sums(np.concatenate(often, axis=1), np.concatenate(parts), shape)
+    index = np.stack(np.unravel_index(sums.least(), shape))
+    place = index + _offsets(sums, index)
     # a loss is steeper on one side than on the other: what that moves is seen in row 0
     error = place[:-1, 0] - (multipliers.size - 1) / 2
     place[:-1] -= np.where(np.abs(error) < 1.0, error, 0.0)[:, None]

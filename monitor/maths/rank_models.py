@@ -519,12 +519,17 @@ class RankFit:
         return float(mean_disclosure_bits(self.alpha, self.beta, speakers))
 
 
-def fit(histogram: FloatArray | IntArray, loss: str = "LL") -> RankFit:
+def fit(
+    histogram: FloatArray | IntArray,
+    loss: str = "LL",
+    likeliest: tuple[FloatArray, FloatArray, BoolArray] | None = None,
+) -> RankFit:
     """Fit the rank model to one histogram by one of `LOSSES`; the live rank model is LL.
 
     The histogram, (N,), rank 1 first, holds counts, weights, or proportions that sum to one (of an
     unknown number of trials, which are then not called sparse). Where it has no finite optimum, the
-    rank model is the binomial one.
+    rank model is the binomial one. ``likeliest`` is what `fit_many` gives of it, where that is
+    known.
 
     Raises:
         CalibrationError: the histogram is empty.
@@ -539,7 +544,7 @@ def fit(histogram: FloatArray | IntArray, loss: str = "LL") -> RankFit:
         raise UsageError(f"no loss {loss!r}: take one of {', '.join(LOSSES)}")
     counts = _checked(np.asarray(histogram, dtype=np.float64)[None])
     shares = counts[0] / counts[0].sum()
-    alpha, beta, binomial = fit_many(counts)
+    alpha, beta, binomial = fit_many(counts) if likeliest is None else likeliest
     notes = _notes(counts[0], bool(binomial[0]))
     if loss == "CLL" and (shares[0] == 0 or "sparse" in notes):
         loss, notes = "LL", [*notes, "LL instead of CLL"]

@@ -355,6 +355,7 @@ def calibrate(
     prior: Population | Literal["shipped"] | None = "shipped",
     cohort: Cohort | Literal["shipped"] | None = "shipped",
     alarms: Population | None = None,
+    jobs: int | None = None,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> Calibration:
@@ -390,6 +391,8 @@ def calibrate(
         alarms: who is enrolled. The rank models then know how high the streams of other people get
             among them, which `Monitor.false_alarms` goes by: each of at most 100 of the voices is
             heard as somebody else (docs/alarms.md). None: those of an enrolment, else they do not.
+        jobs: cells that are fitted at a time, each by a thread; None: one a core. The result does
+            not depend on it.
         progress: called with cells done and cells in all.
         setup: from where features of a corpus are made; of an enrolment it is as it was.
 
@@ -499,8 +502,8 @@ def calibrate(
             fits.append(fit)
         return fits
 
-    # numpy works outside the interpreter's lock, so that threads do
-    with ThreadPoolExecutor(cores()) as pool:
+    # numpy works outside the interpreter's lock, so that threads do; its products take one each
+    with one_thread(), ThreadPoolExecutor(jobs or cores()) as pool:
         worths = {}
         for session in ("same", "cross"):
             some = [place for place in cells if place[0] == session and _enough(place)]

@@ -635,15 +635,19 @@ def _null_band(
     generator = np.random.default_rng(seed + 1)
     # permutations of thousands of candidates vary less, and cost more
     count = int(np.clip(100_000_000 // max(trials * n, 1), 20, PERMUTATIONS))
-    histograms = np.empty((count, n))
     rows = np.arange(trials)
-    better, tied = all_rank_bounds(evidence)
-    for i in range(count):
-        wrong = generator.permutation(n)[own]
-        histograms[i] = rank_histogram(better[rows, wrong], tied[rows, wrong], n)
+    wrong = np.stack([generator.permutation(n)[own] for _ in range(count)])
+    better, tied = (each[rows, wrong] for each in all_rank_bounds(evidence))
+    if (tied == 1).all():
+        place = better + n * np.arange(count)[:, None]
+        histograms = np.bincount(place.ravel(), minlength=count * n).reshape(count, n).astype(float)
+    else:
+        both = zip(better, tied, strict=True)
+        histograms = np.stack([rank_histogram(*each, n) for each in both])
     told = histograms if known is None else known.mixed(histograms, np.unique(own).size)
     model = mean_bits_of(*fit_many(told), n)
-    raw = np.array([rank_statistics(each, trials=trials).mean_bits for each in histograms])
+    share = histograms / trials
+    raw = np.maximum((share * np.log2(n * np.where(share > 0, share, 1.0 / n))).sum(axis=1), 0.0)
     low, high = limits(model)
     raw_low, raw_high = limits(raw)
     return {"null_low": low, "null_high": high, "null_raw_low": raw_low, "null_raw_high": raw_high}
@@ -651,8 +655,9 @@ def _null_band(
 
 def _losses(histogram: FloatArray, pmf: FloatArray) -> dict[str, dict[str, Any]]:
     result = {}
+    likeliest = fit_many(histogram[None])
     for loss in LOSSES:
-        found = fit(histogram, loss)
+        found = fit(histogram, loss, likeliest)
         gamma = np.exp(found.log_pmf(histogram.size))
         result[loss] = {
             "alpha": found.alpha,

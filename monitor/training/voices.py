@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -52,6 +52,7 @@ class SessionFrames:
     begins: IntArray | None = None
     span: int = 0
     early: EarlyFrames | None = None
+    _addends: list[AnyArray] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def total(self, start: int, length: int) -> AnyArray:
         """Counts (or sum of unit embeddings) over ``length`` units from ``start``, circular.
@@ -74,7 +75,7 @@ class SessionFrames:
         heard = self._heard(start, min(end, self.length))
         if end > self.length:
             heard = np.concatenate([heard, self._heard(0, end - self.length)])
-        return self.spec.kind.total(heard[:most], self.spec.size)
+        return self.spec.kind.added(heard[:most], self.spec.size)
 
     def _early_frame(self, start: int, length: int) -> AnyArray:
         """The next one of as many whole seconds, circular, shape (1, d); or none."""
@@ -89,8 +90,12 @@ class SessionFrames:
         return self.early.values[place : place + 1]
 
     def _heard(self, start: int, end: int) -> AnyArray:
-        low, high = np.searchsorted(self.units, (start, end))
-        values = self.values[low:high]
+        """The frames of these units, ready to be added up."""
+        if not self._addends:  # windows overlap
+            self._addends.append(self.spec.kind.addends(self.values))
+        # of its own type, or all units would be converted
+        low, high = self.units.searchsorted(np.array((start, end), self.units.dtype))
+        values = self._addends[0][low:high]
         return values if self.begins is None else values[self.begins[low:high] >= start]
 
 

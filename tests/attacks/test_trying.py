@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from monitor.attacks.attackers import ATTACKERS
+from monitor.attacks import attackers
+from monitor.attacks.attackers import ATTACKERS, CLEAR
 from monitor.attacks.results import AttackResults
 from monitor.attacks.trying import AttackConfig, prepare, try_methods
 from monitor.errors import CorpusError, UsageError
 from tests.attacks.conftest import AMOUNTS
+from tests.sounds import RATE
 
 WISHES = AttackConfig(
     ("noise:20", "none", "noise:20"),
@@ -112,3 +115,45 @@ def test_who_cannot_do_without_a_background_says_so(corpora, tmp_path):
 def test_attributes_want_an_embedding(corpora, tmp_path: Path):
     with pytest.raises(UsageError, match="add voice to --features"):
         prepare(corpora(), replace(WISHES, attributes=("gender",)), folder=tmp_path)
+
+
+def test_no_more_is_heard_than_is_judged(corpora, tmp_path, monkeypatch):
+    """Every second of trials and templates once by each method, and a second beside each part."""
+    heard: Counter[str] = Counter()
+
+    def counting(method, utterance):
+        anonymiser = make_anonymiser(method, utterance)
+        process = anonymiser.process
+
+        def counted(samples):
+            heard[method] += len(samples)
+            return process(samples)
+
+        anonymiser.process = counted
+        return anonymiser
+
+    make_anonymiser = attackers.make
+    monkeypatch.setattr(attackers, "make", counting)
+    config = replace(WISHES, methods=("noise:0",), attackers=("ignorant", "lazy-informed"),
+                     segments=(1, 2), features=("f0",))  # fmt: skip
+    prepared = prepare(corpora(), config, folder=tmp_path / "kept")
+    heard.clear()
+    told: list[float] = []
+    results = try_methods(prepared, heard=told.append)
+    bench = prepared.bench
+    trials, enrolled = (bench.judged.pieces(part) for part in ("trials", "enrolment"))
+    once = sum(piece.seconds for piece in (*trials, *enrolled))
+    assert {method: n / RATE for method, n in heard.items()} == pytest.approx(
+        {CLEAR: once, "noise:0": once}
+    )
+    assert bench.hearing.seconds.heard == pytest.approx(2 * once)
+    assert prepared.seconds == pytest.approx(2 * once)
+    assert sum(told) == pytest.approx(2 * once)
+    for pieces, most in ((trials, 3 * 2.0), (enrolled, 2 * 6.0)):
+        for found in bench.hearing.extract(pieces, CLEAR, 0, ["f0"]).values():
+            assert found.frames.speech.sum() / 100 <= most + 1.0 + 1e-9
+    again = prepare(corpora(), config, folder=tmp_path / "kept")
+    assert [r.bits for r in try_methods(again).rows] == [r.bits for r in results.rows]
+    assert (again.bench.hearing.seconds.heard, again.bench.hearing.seconds.kept) == (
+        0.0, pytest.approx(2 * once),
+    )  # fmt: skip

@@ -83,6 +83,47 @@ def test_slopes_and_bends_by_finite_differences(features):
         assert_allclose(bend[f], (up[1] - down[1]) / (2 * step[f]), rtol=1e-6)
 
 
+@pytest.mark.parametrize("features", [1, 2, 3, 4])
+def test_all_products_of_lambdas_at_once(features):
+    """Also where features contradict each other by so much that a product of theirs vanishes."""
+    trials = simulated(2, 5, 3, 12, np.linspace(1, 2, features), 10.0 ** np.arange(features))
+    if features > 1:
+        trials.behind[4, 0, 3], trials.behind[4, 1, 3] = 900.0, -900.0 * 0.1
+        trials.behind[4, 0, 5], trials.behind[4, 1, 5] = -900.0, 900.0 * 0.1
+    levels = [
+        np.concatenate([[0.0], np.geomspace(0.3, 1.5, 4) * 10.0 ** (f * (f != 1) + (f == 1))])
+        for f in range(features)
+    ]
+    points = np.stack([each.ravel() for each in np.meshgrid(*levels, indexing="ij")], axis=1)
+    found = logit._shares_of_products(trials, levels)
+    assert_allclose(found, logit._shares_at(trials, points), rtol=1e-9, atol=1e-290)
+    assert found.shape == (5**features, 15)
+
+
+def test_tables_of_losses_whatever_the_trials_of_each_speaker():
+    """Some say nothing, one has more trials than go into one product."""
+    generator = np.random.default_rng(0)
+    speaker = np.repeat([4, 0, 2, 0, 4], [1, 30, 5, 10, 2])
+    share = generator.uniform(0, 1, (7, speaker.size)) ** 40
+    trials = Trials(np.zeros((speaker.size, 1, 9)), speaker)
+    table = logit._Shares(trials, share).table(5, 0.01)
+    p = (1 - table.floors[:, None]) * share[:, None] + table.floors[:, None] / 9
+    wanted = np.stack([-np.log(p[..., speaker == s]).sum(axis=2) for s in range(5)])
+    assert_allclose(table.loss, wanted, rtol=1e-12)
+    assert (table.loss[[1, 3]] == 0).all()
+
+
+def test_what_features_say_alone_is_shared_by_their_sets():
+    trials = simulated(5, 12, 4, 15, [0.8, 1.5, 1.0], [1.0, 0.1, 2.0], 0.3)
+    singles = logit.Singles(trials)
+    for axis in ([1], [0, 2], [0, 1, 2]):
+        starts, prior = singles.of(axis)
+        some_features = trials.of(axis)
+        assert_allclose(prior, prior_of(some_features))
+        assert_allclose(starts.loss, logit.Starts(some_features).loss)
+        assert_allclose(starts.points, logit.Starts(some_features).points)
+
+
 def test_loss_is_what_the_monitor_shows():
     trials = simulated(0, 12, 5, 20, [1.0, 2.0], [0.1, 3.0])
     found = fit(trials)
