@@ -6,9 +6,9 @@ import numpy as np
 
 from monitor.features.framing import AudioFeature, Framer
 from monitor.kinds import LEVELS, FeatureSpec, Sensitivity
-from monitor.maths.condition import ROW, describe_second
+from monitor.maths.condition import ROW, describe_seconds
 from monitor.maths.spectra import fft
-from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Track
+from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 BANDS_HZ = (60, 150, 300, 500, 800, 1300, 2100, 3400, 4600, 6000, 7600)
 """Edges of the ten bands."""
@@ -89,6 +89,10 @@ CONDITION = "sound-condition"
 """Name of its track among those of the features; none of them may have a hyphen in its name."""
 
 
+_TOGETHER = 8
+"""Seconds that are described together: enough to be cheap, few enough for a processor's cache."""
+
+
 class ConditionRows:
     """One recording, as rows of counts that `monitor.maths.condition` adds up.
 
@@ -112,22 +116,24 @@ class ConditionRows:
 
     def process(self, columns: FloatArray, mono: FloatArray) -> Track:
         """The rows of the seconds that further samples, (n, channels), and their mean complete."""
-        first, rows, begin = self._seconds, [], 0
-        while mono.size - begin >= self._rate - self._samples:
-            end = begin + self._rate - self._samples
-            self._waiting.append((columns[begin:end], mono[begin:end]))
-            self._seconds += 1
-            if self._seconds * TICKS_PER_SECOND > self._skip:
-                whole, mean = map(np.concatenate, zip(*self._waiting, strict=True))
-                rows.append(describe_second(whole, mean, self._rate))
-            else:
-                first = self._seconds
-            self._waiting, self._samples, begin = [], 0, end
-        if begin < mono.size:  # copies, so that a long block is not kept by its last samples
-            self._waiting.append((columns[begin:].copy(), mono[begin:].copy()))
-            self._samples += mono.size - begin
-        ticks = (first + 1 + np.arange(len(rows))) * TICKS_PER_SECOND
-        return Track(ticks, np.array(rows, np.int32).reshape(-1, ROW))
+        rate, made = self._rate, list[IntArray]()
+        count = (self._samples + mono.size) // rate
+        if count and self._samples:
+            columns, mono = map(np.concatenate, zip(*self._waiting, (columns, mono), strict=True))
+        if count:
+            self._waiting, self._samples = [], 0
+        before = min(max(self._skip // TICKS_PER_SECOND - self._seconds, 0), count)
+        for start in range(before, count, _TOGETHER):
+            part = slice(start * rate, min(start + _TOGETHER, count) * rate)
+            seconds = columns[part].reshape(-1, rate, columns.shape[1])
+            made.append(describe_seconds(seconds, mono[part].reshape(-1, rate), rate))
+        if mono.size > count * rate:  # copies, so that a long block is not kept by its last samples
+            self._waiting.append((columns[count * rate :].copy(), mono[count * rate :].copy()))
+            self._samples += mono.size - count * rate
+        rows = np.concatenate(made) if made else np.empty((0, ROW), np.int32)
+        ticks = (self._seconds + before + 1 + np.arange(len(rows))) * TICKS_PER_SECOND
+        self._seconds += count
+        return Track(ticks, rows)
 
     def skip_to(self, tick: int) -> None:
         """Rows complete by ``tick`` of the recording are not computed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
@@ -74,19 +74,35 @@ def describe_second(columns: FloatArray, mono: FloatArray, rate: int) -> IntArra
 
     Of its samples as they were decoded, (rate, channels), and their mean, (rate,).
     """
+    return describe_seconds(columns[None], mono[None], rate)[0]
+
+
+def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArray:
+    """`describe_second` of n seconds, each by itself: (n, rate, channels), (n, rate): (n, ROW)."""
     window, edges, last = _analysis(rate)
-    pieces = mono[: _FRAMES * window.size].reshape(_FRAMES, window.size) * window
+    count = len(mono)
+    pieces = mono[:, : _FRAMES * window.size].reshape(-1, window.size) * window
     spectrum = fft.rfft(pieces, axis=1)[:, :last]
     power = spectrum.real**2 + spectrum.imag**2
     bands = np.add.reduceat(power, edges, axis=1) + _SILENCE
-    by_band = np.full((_FRAMES, _BANDS), _LEAST_BAND, np.float32)
+    by_band = np.full((len(bands), _BANDS), _LEAST_BAND, np.float32)
     by_band[:, : edges.size] = 10 * np.log10(bands)
     bins = np.clip((by_band - _LEAST_BAND) / _BAND_STEP, 0, _BAND_LEVELS - 1).astype(np.intp)
     bins += np.arange(_BANDS) * _BAND_LEVELS
     levels = np.clip(10 * np.log10(bands.sum(axis=1)) - _LEAST, 0, _LEVELS - 1).astype(np.intp)
-    counts = np.bincount(bins.ravel(), minlength=_SIZES[0]), np.bincount(levels, minlength=_LEVELS)
-    parts = (*counts, _decays(bands), _flat_tops(columns))
-    return np.concatenate(parts, dtype=np.int32, casting="same_kind")
+    parts = (
+        _counts(bins.reshape(count, -1), _SIZES[0]),
+        _counts(levels.reshape(count, -1), _LEVELS),
+        _decays(bands.reshape(count, _FRAMES, -1)),
+        _flat_tops(columns),
+    )
+    return np.concatenate(parts, axis=1, dtype=np.int32, casting="same_kind")
+
+
+def _counts(bins: IntArray, size: int) -> IntArray:
+    """How often each bin stands in each row: (n, k) to (n, size)."""
+    placed = bins + size * np.arange(len(bins))[:, None]
+    return np.bincount(placed.ravel(), minlength=size * len(bins)).reshape(-1, size)
 
 
 @lru_cache(maxsize=8)
@@ -103,34 +119,38 @@ def _analysis(rate: int) -> tuple[FloatArray, IntArray, int]:
 
 
 def _decays(bands: FloatArray) -> IntArray:
-    """Slopes, counted, of levels that fall for four frames on end, from well above the quiet."""
-    made = [bands[:, round(a / _BAND_HZ) : round(b / _BAND_HZ)] for a, b in _DECAY_BANDS]
-    level = 10 * np.log10(np.array([each.sum(axis=1) for each in made]) + _SILENCE)
-    quiet = np.partition(level, 2, axis=1)[:, 2:3]
-    begin, end = level[:, :-3], level[:, 3:]
-    step = level[:, 1:] - level[:, :-1]
-    falls = np.maximum(np.maximum(step[:, :-2], step[:, 1:-1]), step[:, 2:]) < 0
+    """Slopes, counted, of levels that fall for four frames on end, from well above the quiet.
+
+    Of n seconds, (n, frames, bands): (n, slopes).
+    """
+    made = [bands[..., round(a / _BAND_HZ) : round(b / _BAND_HZ)] for a, b in _DECAY_BANDS]
+    level = 10 * np.log10(np.array([each.sum(axis=2) for each in made]) + _SILENCE)
+    quiet = np.partition(level, 2, axis=2)[..., 2:3]
+    begin, end = level[..., :-3], level[..., 3:]
+    step = level[..., 1:] - level[..., :-1]
+    falls = np.maximum(np.maximum(step[..., :-2], step[..., 1:-1]), step[..., 2:]) < 0
     counts = falls & (begin > quiet + _DECAY_RANGE) & (end > quiet + _DECAY_ABOVE)
-    slope = (3 * (begin - end) - step[:, 1:-1]) / 10  # of the line through four points
-    bins = np.clip(slope[counts] / _SLOPE_STEP, 0, _SLOPES - 1).astype(np.intp)
-    return np.bincount(bins, minlength=_SLOPES)
+    _, second, _ = some = np.nonzero(counts)
+    slope = (3 * (begin[some] - end[some]) - step[..., 1:-1][some]) / 10  # through four points
+    bins = np.clip(slope / _SLOPE_STEP, 0, _SLOPES - 1).astype(np.intp) + _SLOPES * second
+    return np.bincount(bins, minlength=_SLOPES * len(bands)).reshape(-1, _SLOPES)
 
 
 def _flat_tops(columns: FloatArray) -> IntArray:
-    """Samples at the extremes of this second, a little below them, and all; over the channels."""
-    counts = [0, 0, 0]
-    for samples in columns.T:
-        high, low = samples.max(), samples.min()
-        if not low < 0 < high or max(high, -low) < _AUDIBLE:
-            continue
-        top, lower = (
-            int(np.count_nonzero(samples >= share * high))
-            + int(np.count_nonzero(samples <= share * low))
-            for share in (_FLAT, _NEAR)
-        )
-        for place, more in enumerate((top, lower - top, samples.size)):
-            counts[place] += more
-    return np.array(counts)
+    """Samples at the extremes of each second, a little below them, and all; over the channels.
+
+    Of n seconds, (n, samples, channels): (n, 3).
+    """
+    high, low = columns.max(axis=1), columns.min(axis=1)
+    heard = (low < 0) & (high > 0) & (np.maximum(high, -low) >= _AUDIBLE)
+    top, lower = (
+        np.count_nonzero(columns >= share * high[:, None], axis=1)
+        + np.count_nonzero(columns <= share * low[:, None], axis=1)
+        for share in (_FLAT, _NEAR)
+    )
+    every = np.full(top.shape, columns.shape[1])
+    each = np.stack([top, lower - top, every], axis=2) * heard[..., None]
+    return np.asarray(each.sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +173,7 @@ class Condition:
 
     def record(self) -> dict[str, float | None]:
         """As records and stores have it."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in _FIGURES}
 
     @classmethod
     def of(cls, record: Mapping[str, Any] | None) -> Condition | None:
@@ -164,12 +184,15 @@ class Condition:
         """
         if record is None:
             return None
-        figures = {each.name: record[each.name] for each in fields(cls)}
+        figures = {name: record[name] for name in _FIGURES}
         for figure in figures.values():
             number = isinstance(figure, int | float) and not isinstance(figure, bool)
             if figure is not None and not (number and abs(figure) <= _MOST):
                 raise ValueError(f"{figure!r:.40} is no figure of a sound")
         return cls(**figures)
+
+
+_FIGURES = tuple(each.name for each in fields(Condition))
 
 
 def condition_of(total: AnyArray) -> Condition:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -142,6 +142,10 @@ class Record:
 
     title: str
     keys: tuple[Key, ...]
+    _steps: tuple[_Step, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_steps", tuple(_steps(self.keys)))
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -167,9 +171,39 @@ class Record:
     def of(self, thing: Any) -> dict[str, Any]:
         """The record of an object that has every key's value."""
         record: dict[str, Any] = {"type": self.title}
-        for key in self.keys:
-            record |= key.of(thing)
+        for names, values, sparse in self._steps:
+            if sparse is None:
+                record.update(zip(names, values(thing), strict=True))
+                continue
+            value = values(thing)
+            if not sparse or (value is not None and value != ""):
+                record[names[0]] = value
         return record
+
+
+_Step: TypeAlias = tuple[tuple[str, ...], Callable[[Any], Any], bool | None]
+
+
+def _steps(keys: Sequence[Key]) -> Iterator[_Step]:
+    """How a record is made of them: attributes on end at once, and each other key by itself.
+
+    Names, what takes their values, and whether the one is sparse; None of several values.
+    """
+    plain: list[str] = []
+
+    def together() -> Iterator[_Step]:
+        if plain:
+            one = attrgetter(*plain)
+            yield tuple(plain), one if len(plain) > 1 else lambda thing: (one(thing),), None
+            plain.clear()
+
+    for key in keys:
+        if key.limits or (key.value is None and not key.sparse):
+            plain += key.properties
+            continue
+        yield from together()
+        yield (key.name,), key.value or attrgetter(key.name), key.sparse
+    yield from together()
 
 
 # --- Whether a value that was read is what a JSON Schema promises.

@@ -273,6 +273,10 @@ def line_of(record: Mapping[str, Any]) -> bytes:
     return orjson.dumps(rounded, option=orjson.OPT_APPEND_NEWLINE)
 
 
+_KEPT = frozenset((str, int, bool, type(None)))
+"""Types that are written as they are."""
+
+
 def _rounded(value: Any) -> Any:
     """The same value with every float at six decimals: the one place that rounds."""
     kind = type(value)
@@ -280,15 +284,24 @@ def _rounded(value: Any) -> Any:
         # three times as fast as round(value, 6) (benchmarks/replay.py: much of a run's time goes
         # here), and refuses what is not finite
         return round(value * _SCALE) / _SCALE
-    if kind is str or kind is int or kind is bool or value is None:
+    if kind in _KEPT:
         return value
-    if kind is dict:  # floats in place: see above
+    if kind is dict:  # most values in place: see above
         return {
-            key: round(item * _SCALE) / _SCALE if type(item) is float else _rounded(item)
+            key: (
+                round(item * _SCALE) / _SCALE
+                if (which := type(item)) is float
+                else item
+                if which in _KEPT
+                else _rounded(item)
+            )
             for key, item in value.items()
         }
     if kind is list or kind is tuple:
-        return [_rounded(item) for item in value]
+        return [
+            round(item * _SCALE) / _SCALE if type(item) is float else _rounded(item)
+            for item in value
+        ]
     if isinstance(value, Mapping):
         return _rounded(dict(value))
     return _plain(value)
