@@ -1,6 +1,6 @@
 """What a voice discloses in the world: telephones, rooms, noise, and people's own microphones.
 
-    MONITOR_ECAPA=DIR python -m benchmarks.world ../shared/speech VOICES FRAMES [--early]
+    MONITOR_ECAPA=DIR python -m benchmarks.world ../shared/speech VOICES FRAMES [--early] [-o docs]
 
 Every row: templates under one condition, streams of another session under another, ranked and
 weighed by the shipped population's rank models of the default features and of those with ECAPA.
@@ -20,12 +20,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import orjson
 import soundfile
+from matplotlib.figure import Figure
 
 from benchmarks.hear import chapters
 from benchmarks.truth import Judged, others_of
@@ -39,6 +41,7 @@ from monitor.maths.condition import ROW, Condition, condition_of, degradation, u
 from monitor.maths.evidence import ConditionEffect, with_misses
 from monitor.maths.likelihood_ratios import ConditionComparisons, fit_condition_effect
 from monitor.networks.layers import RATE
+from monitor.plots.canvas import BLUE, GREY, ORANGE, draw
 from monitor.population.cohort import CohortScoring
 from monitor.population.false_alarms import false_alarms
 from monitor.population.population import Population
@@ -54,6 +57,7 @@ from recipes.voice.world import ROWS, conditions
 SETS = (("f0", "phones", "voice"), ("f0", "phones", "identity"))
 TEMPLATE_SECONDS, TEST_SECONDS, OWN_SECONDS = 30.0, 10.0, 5.0
 EARLY_SECONDS = (1.0, 2.0, 3.0)
+EARLY_ROWS = (("clean", "clean"), ("clean", "telephone"), ("telephone", "telephone"))
 _READER_AUDIO, _OWN_AUDIO, _CONDITION_SECONDS = 48.0, 12.0, 15.0
 _MOST_OWN = 150
 _MOST_OTHERS = 6000
@@ -115,6 +119,7 @@ def main() -> None:
     parser.add_argument(
         "--early", action="store_true", help="first seconds at own microphones, alone"
     )
+    parser.add_argument("-o", "--output", type=Path, help="folder of the picture")
     parser.add_argument("--jobs", type=int, default=cores())
     given = parser.parse_args()
     sets = SETS[: 1 if given.default else 2]
@@ -122,7 +127,7 @@ def main() -> None:
     population = Population.reference()
     heard = GROUPS
     if given.early:
-        heard = {"judge-0": ("clean",), "judge-1": ("clean",)}
+        heard = {"judge-0": ("clean", "telephone"), "judge-1": ("clean", "telephone")}
     hear_world(given.speech, given.voices, given.frames, features, given.jobs, heard)
     print(HEAD, flush=True)
     reader, own = (TEMPLATE_SECONDS, TEST_SECONDS), (OWN_SECONDS, OWN_SECONDS)
@@ -130,18 +135,24 @@ def main() -> None:
     rows += [("judge", *pair, own, "own microphones, ") for pair in pairs("judge")]
     if given.early:
         rows = [
-            ("judge", "clean", "clean", (OWN_SECONDS, test), f"own microphones, {test:g} s, ")
+            ("judge", *pair, (OWN_SECONDS, test), f"own microphones, {test:g} s, ")
+            for pair in EARLY_ROWS
             for test in EARLY_SECONDS
         ]
+    lines: dict[str, list[Judged]] = {}
     for group, first, second, lengths, before in rows:
         for names in sets:
             enrolled = HeardGroup.read(given.frames, f"{group}-0", first, names)
             streams = HeardGroup.read(given.frames, f"{group}-1", second, names)
             title = f"{before}{first}, {second}"
             made = compare(title, population, enrolled, streams, names, lengths)
-            print(row(made, effect_in(population, names), "+".join(names)), flush=True)
+            effect = effect_in(population, names)
+            print(row(made, effect, "+".join(names)), flush=True)
+            lines.setdefault("+".join(names), []).append(made.judged(effect))
     if given.early:
         return
+    if given.output:
+        draw(given.output / "world-truth.svg", partial(exceeded, lines), (10.0, 9.0))
     print(f"\n{ALARMS_HEAD}", flush=True)
     for names in sets:
         for name in GROUPS["readers-1"]:
@@ -457,6 +468,36 @@ def row(made: Comparisons, effect: ConditionEffect | None, features: str) -> str
         f"| {100 * own @ cut:.0f} % "
         f"| {without:.2f} | {costs[0]:.2f}, {costs[1]:.2f} | {ratio:.2f} |"
     )
+
+
+def exceeded(lines: Mapping[str, Sequence[Judged]], figure: Figure) -> None:
+    """Of each row, the share of impostors' and of mated comparisons at k bits or more."""
+    titles = [each.title for each in next(iter(lines.values()))]
+    grid = figure.subplots(-(-len(titles) // 4), 4, sharex=True, sharey=True, squeeze=False)
+    steps = np.linspace(0.0, 13.0, 53)
+    for axes, number in zip(grid.flat, range(len(titles)), strict=False):
+        axes.plot(steps, 100 * np.exp2(-steps), color=GREY, linestyle=":", label="allowed: 2^-k")
+        for (features, judged), colour in zip(lines.items(), (BLUE, ORANGE), strict=False):
+            made = judged[number]
+            others, weight, place, _ = others_of(made)
+            share = calibrated.exceeding(others, weight, steps)
+            share[share * (place.max() + 1) < 0.2] = np.nan
+            own = 1.0 / np.bincount(made.speaker)[made.speaker]
+            mated = calibrated.exceeding(made.mated, own, steps)
+            axes.plot(steps, 100 * mated, color=colour, linestyle="--", label=f"{features}, right")
+            axes.plot(steps, 100 * share, color=colour, label=f"{features}, other people")
+        axes.set_title(
+            titles[number].replace("own microphones, ", "own microphones:\n"), fontsize=9
+        )
+        axes.set(yscale="log", ylim=(0.02, 130))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.grid(alpha=0.3)
+    for axes in list(grid.flat)[len(titles) :]:
+        axes.set_axis_off()
+    figure.supxlabel("bits shown, at least")
+    figure.supylabel("share of comparisons, %")
+    handles, labels = grid.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
 
 
 if __name__ == "__main__":

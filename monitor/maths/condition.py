@@ -43,8 +43,8 @@ _ENDS = tuple(int(end) for end in np.cumsum(_SIZES))
 ROW = _ENDS[-1]
 """Numbers in a row: levels by band, levels, slopes of decays, samples at and near the top."""
 
-LEAST_SPEECH_SECONDS = 3.0
-"""Of sound above its noise: with less nothing is said."""
+LEAST_BAND_SECONDS, LEAST_SPEECH_SECONDS = 1.0, 3.0
+"""Of sound above its noise: with less nothing is said of the band, and of anything else."""
 _SILENCE_DB = -100.0
 """Below are zeros, of a gate or of no input, and no noise."""
 _QUIET_SHARE, _QUIETEST_SHARE, _MOST_SPREAD = 0.1, 0.02, 4.0
@@ -207,18 +207,23 @@ def condition_of(total: AnyArray) -> Condition:
         >>> found = condition_of(10 * row)
         >>> round(found.snr_db), round(found.bandwidth_hz, -2), found.clipping
         (37, 3200.0, 0.0)
-        >>> condition_of(row)  # a second is too little
+        >>> condition_of(row)  # 0.6 s of sound are too little
         Condition(bandwidth_hz=None, snr_db=None, reverberation_seconds=None, clipping=None, \
 level_db=None)
+        >>> round(condition_of(2 * row).bandwidth_hz, -2), condition_of(2 * row).snr_db
+        (3200.0, None)
     """
     bands, levels, decays, tops = np.split(total, _ENDS[:-1])
     level, noise, active = _speech_and_noise(levels)
-    if active < LEAST_SPEECH_SECONDS * _FRAMES:
+    if active < LEAST_BAND_SECONDS * _FRAMES:
         return Condition()
+    band = _bandwidth(bands.reshape(_BANDS, _BAND_LEVELS))
+    if active < LEAST_SPEECH_SECONDS * _FRAMES:
+        return Condition(band)
     snr = level - noise
     known = snr >= _LEAST_SNR and decays.sum() >= _LEAST_DECAYS
     return Condition(
-        _bandwidth(bands.reshape(_BANDS, _BAND_LEVELS)),
+        band,
         snr,
         _reverberation(decays) if known else None,
         _clipping(*(int(count) for count in tops)),

@@ -111,10 +111,18 @@ def test_gain_changes_the_level_alone(voice):
 
 def test_too_little_silence_and_noise_alone_are_unknown(voice):
     unknown = Condition()
-    assert described(voice[: 3 * RATE]) == unknown
+    assert described(voice[: RATE // 2]) == unknown
     assert described(np.zeros(30 * RATE)) == unknown
     assert condition_of(np.zeros(ROW, int)) == unknown
     assert described(0.1 * white(30 * RATE, 0)) == unknown
+
+
+def test_the_band_is_known_before_anything_else(voice):
+    for heard, rate, narrow in ((voice, RATE, False), (telephone(voice), 8000, True)):
+        begun = described(heard[: 3 * rate], rate)
+        assert begun.bandwidth_hz is not None
+        assert begun == Condition(begun.bandwidth_hz)
+        assert (begun.bandwidth_hz < 4000) == narrow
 
 
 def test_rows_add_in_any_order(voice):
