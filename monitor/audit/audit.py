@@ -636,7 +636,7 @@ def _facts_of_corpus(
            if part.session == "cross"
            else "from the same session as what is tested: a voice is easier to recognise so."),
         "Lengths": f"{', '.join(f'{each:g}' for each in exposures.lengths)} s of speech; at most "
-        f"{TRIALS} stretches of each speaker at each. Ranks and links: {TRIALS} trials of each "
+        f"{TRIALS} stretches of each speaker at each. Ranks and links: {plural(TRIALS, 'trial')} of each "
         "speaker, which overlap where there is less speech; sessions take turns as the template.",
         "Limits": f"95 %, over {config.replicates} resamples of speakers (seed {config.seed}).",
     }  # fmt: skip
