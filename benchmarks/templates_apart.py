@@ -190,9 +190,11 @@ def rows(
     def bits(ratios: Ratios, scored: FloatArray) -> FloatArray:
         point = ratios.rank_model.at(seconds)
         effect = ratios._effect(point, sounds_of)
-        made = ratios._bits(point, totals, scored, effect)[0]
+        made = ratios._bits(point, ratios.levels(totals), scored, effect)
         most = np.broadcast_to(point.support[:, None], made.shape)
-        return np.minimum(made, most if effect is None else np.minimum(most, effect.support))
+        return np.asarray(
+            np.minimum(made, most if effect is None else np.minimum(most, effect.support))
+        )
 
     one, two = scores(first[0]), scores(other[0])
     alone = bits(first[1], one), bits(other[1], two)

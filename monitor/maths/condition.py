@@ -74,7 +74,7 @@ def describe_second(columns: FloatArray, mono: FloatArray, rate: int) -> IntArra
 
     Of its samples as they were decoded, (rate, channels), and their mean, (rate,).
     """
-    return describe_seconds(columns[None], mono[None], rate)[0]
+    return np.asarray(describe_seconds(columns[None], mono[None], rate)[0])
 
 
 def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArray:
