@@ -64,6 +64,8 @@ FEWEST = 10
 """Speakers to fit a rank model on that is carried over to another number of them."""
 
 _CHUNK = 1 << 20
+_DOUBLES = 1 << 26
+"""Most sums that are kept in double precision: in single a temperature is off by 1e-8 of itself."""
 _FITTED = 1 << 21
 """Most numbers that a temperature is fitted on; of more, every so many speakers are taken."""
 
@@ -164,7 +166,7 @@ class SpeakerSums:
         last = self.rows.shape[1]
         some = np.flatnonzero(speakers)
         target = self.target
-        constant = fit_temperature(weight * self._final[some], target[some], last)
+        constant = fit_temperature(self._final, target, last, weight=weight, rows=some)
         at, sums = self._spaced
         place = np.isin(at, some)
         if not place.any():
@@ -222,9 +224,12 @@ class SpeakerSums:
 
     @cached_property
     def _final(self) -> FloatArray:
-        """Sum of the normalised scores of all K trials: shape (S', N)."""
-        every = np.arange(len(self.tested))
-        return np.concatenate([z.sum(axis=1) for _, z, _ in self._chunks(every)])
+        """Sum of the normalised scores of all K trials: shape (S', N); of many in single."""
+        shape = len(self.tested), self.matrix.population
+        sums = np.empty(shape, np.float64 if np.prod(shape) <= _DOUBLES else np.float32)
+        for part, normalised, _ in self._chunks(np.arange(len(self.tested))):
+            sums[part] = normalised.sum(axis=1)
+        return sums
 
     @cached_property
     def _spaced(self) -> tuple[IntArray, FloatArray]:

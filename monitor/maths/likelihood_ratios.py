@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from monitor.errors import CalibrationError, UsageError
 from monitor.maths.condition import UNLIKE
@@ -572,6 +572,8 @@ def cross_fit(
 
 _LOWEST, _HIGHEST = 0.05, 100.0
 _SECTIONS, _TEMPERING_STEPS = 60, 30
+_IN_CACHE = 1 << 15
+"""Numbers taken at a time."""
 _WIDEST = 20.0
 """Range of log tau and of the logit of rho."""
 
@@ -586,32 +588,63 @@ def tempered_bits(ratios: FloatArray, target: IntArray, temperature: FloatArray)
     return softmax_bits(ratios / np.asarray(temperature)[..., None], target)
 
 
-def fit_temperature(ratios: FloatArray, target: IntArray, trials: int = 1) -> float:
+def fit_temperature(
+    ratios: AnyArray,
+    target: IntArray,
+    trials: int = 1,
+    *,
+    weight: float = 1.0,
+    rows: IntArray | None = None,
+) -> float:
     """The temperature under which summed ratios predict their speakers best.
 
     The loss is convex in ``1 / T``: the one minimum between 0.05 and ``max(100, 4 trials)`` that
-    a fine grid and a golden section would find, by Newton steps held inside a bracket.
+    a fine grid and a golden section would find, by Newton steps held inside a bracket. Sums are
+    taken a few at a time, so that nothing of the size of all of them is made.
 
-    Of sums (n, N) of development speakers, their columns (n,), and the most trials that a sum
-    holds. UsageError without a sum.
+    Args:
+        ratios: sums of development speakers, shape (n, N).
+        target: their columns, shape (n,).
+        trials: the most that a sum holds.
+        weight: by which every sum is multiplied.
+        rows: which sums to fit on, ascending; None for all.
+
+    Raises:
+        UsageError: there is no sum.
 
     Example:
         >>> ratios = 6 * np.eye(4) + 8 * np.eye(4)[[1, 1, 2, 3]]
         >>> round(fit_temperature(ratios, np.arange(4)), 2)
         2.79
     """
-    if not len(ratios):
+    chosen = np.arange(len(ratios)) if rows is None else rows
+    if not chosen.size:
         raise UsageError("a temperature is fitted on sums of development speakers: give some")
-    columns = np.broadcast_to(target, len(ratios))[:, None]
-    behind = ratios - ratios.max(axis=1, keepdims=True)
-    own = float(np.take_along_axis(behind, columns, axis=1).mean())
+    step = max(1, _IN_CACHE // ratios.shape[1])
+    parts = [slice(first, first + step) for first in range(0, chosen.size, step)]
+    leads, means, bends = np.empty((3, chosen.size))
+
+    def behind_of(part: slice) -> _Doubles:
+        behind = np.multiply(ratios[chosen[part]], weight, dtype=np.float64)
+        behind -= behind.max(axis=1, keepdims=True)
+        return behind
+
+    columns = np.broadcast_to(target, len(ratios))[chosen, None]
+    for part in parts:
+        leads[part] = np.take_along_axis(behind_of(part), columns[part], axis=1)[:, 0]
+    own = float(leads.mean())
 
     def slope(cold: float) -> tuple[float, float]:
-        mass = softmax(behind * cold, axis=1)
-        weighed = mass * behind
-        mean = weighed.sum(axis=1)
-        bend = np.einsum("ij,ij->i", weighed, behind) - mean**2
-        return float(mean.mean()) - own, float(bend.mean())
+        for part in parts:
+            behind = behind_of(part)
+            mass = np.multiply(behind, cold)
+            np.exp(mass, out=mass)
+            mass /= mass.sum(axis=1, keepdims=True)
+            mass *= behind
+            mean = mass.sum(axis=1)
+            means[part] = mean
+            bends[part] = np.einsum("ij,ij->i", mass, behind) - mean**2
+        return float(means.mean()) - own, float(bends.mean())
 
     low, high = 1.0 / max(_HIGHEST, 4.0 * trials), 1.0 / _LOWEST
     if slope(high)[0] <= 0:  # sums that are all right have no best temperature
