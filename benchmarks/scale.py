@@ -1,11 +1,17 @@
 """What N enrolled people cost, up to 100 000: memory and processor time of everything that grows.
 
     python -m benchmarks.scale [--speakers 1000,11696,100000] [--what reading,store,evaluate]
+    python -m benchmarks.scale --speakers 1000000 --what mapped --folder DIR
 
 Templates of 30 s are drawn from a generator, of the features, sizes and networks of the shipped
 population and under its rank models and cohort, so that every reading says all that it would. Each
 row is a process of its own, on one thread, whose memory is looked at; times are of the processor.
 The public peer is numpy's product of the same matrices, in the same process. Prints JSON.
+
+``mapped`` has embeddings of `voice` alone, 10 s of each person, in a store that is mapped: the
+file is made in one process (``--folder`` keeps it), and started from and read in another. People
+are drawn about the shipped readers (a smoothed bootstrap, by their covariance, and by that from
+slice to slice): the cosines of both stand beside each other.
 
 ``shortlist`` scores embeddings alone, as one would among millions. ``calibrate`` learns a rank
 model of pitch on simulated speech (benchmarks/simulation.py), which takes minutes to make.
@@ -23,6 +29,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -232,6 +239,161 @@ def shortlisted(speakers: int) -> dict[str, float]:
     return row | {"of_the_hundred_nearest": float(np.isin(best, kept).mean())}
 
 
+SMOOTHED = 0.5
+"""Share of the variance between people that is drawn anew, not a shipped voice's."""
+WIDER = 1.1
+"""By so much slices of a reader differ more than shipped ones do from their mean: of those that lie
+apart in a recording the cosines are lower than of independent draws."""
+
+
+class Crowd:
+    """Draws people like the shipped ones, by sums of their `voice` embeddings over 5 s."""
+
+    def __init__(self) -> None:
+        shipped = Population.reference().only(["voice"])
+        slices = shipped.features["voice"].slices.astype(float)
+        counts = np.diff(shipped.offsets)
+        means = np.add.reduceat(slices, shipped.offsets[:-1]) / counts[:, None]
+        within = slices - np.repeat(means, counts, axis=0)
+        lengths = np.linalg.norm(means, axis=1, keepdims=True)
+        self.length = float(lengths.mean())
+        self.voices = means / lengths
+        self.middle = self.voices.mean(axis=0)
+        self.between = self._root(self.voices - self.middle)
+        self.within = WIDER * self._root(within)
+        self.real = self._cosines(
+            np.stack([slices[o : o + 2].sum(axis=0) for o in shipped.offsets[:-1]]),
+            np.stack([slices[o - 2 : o].sum(axis=0) for o in shipped.offsets[1:]]),
+        )
+
+    @staticmethod
+    def _root(rows: AnyArray) -> AnyArray:
+        return np.asarray(rows / np.sqrt(len(rows)))
+
+    def people(self, generator: np.random.Generator, count: int) -> AnyArray:
+        """Means of so many, shape (count, M)."""
+        kernel = self.voices[generator.integers(0, len(self.voices), count)] - self.middle
+        drawn = generator.standard_normal((count, len(self.between)), np.float32)
+        drawn = drawn @ self.between.astype(np.float32)
+        mixed = np.sqrt(1 - SMOOTHED) * kernel + np.sqrt(SMOOTHED) * drawn
+        return np.asarray((self.middle + mixed) * self.length, np.float32)
+
+    def slices(self, generator: np.random.Generator, means: AnyArray, each: int) -> AnyArray:
+        """So many slices of each, shape (count, each, M)."""
+        drawn = generator.standard_normal((len(means), each, len(self.within)), np.float32)
+        return np.asarray(means[:, None] + drawn @ self.within.astype(np.float32))
+
+    @staticmethod
+    def _cosines(one: AnyArray, other: AnyArray) -> dict[str, list[float]]:
+        unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (one, other)]
+        scores = unit[0] @ unit[1].T
+        own = np.eye(len(scores), dtype=bool)
+        return {
+            name: np.round(
+                [some.mean(), some.std(), *np.quantile(some, [0.01, 0.5, 0.99])], 3
+            ).tolist()
+            for name, some in (("genuine", scores[own]), ("impostor", scores[~own]))
+        }
+
+    def made(self) -> dict[str, list[float]]:
+        """Mean, deviation and quantiles (1, 50, 99 %) of the cosines of some who are drawn."""
+        generator = np.random.default_rng(1)
+        both = self.slices(generator, self.people(generator, 2000), 4)
+        return self._cosines(both[:, :2].sum(axis=1), both[:, 2:].sum(axis=1))
+
+
+def made_mapped(speakers: int, path: Path) -> dict[str, Any]:
+    """Write a mapped store of so many people with 10 s of `voice` each."""
+    row: dict[str, Any] = {}
+    crowd, generator = Crowd(), np.random.default_rng(0)
+    shipped = Population.reference().only(["voice"])
+    size = crowd.voices.shape[1]
+    with tempfile.TemporaryFile(dir=path.parent) as file:
+        slices = np.memmap(file, np.float16, "w+", shape=(2 * speakers, size))
+        for first in range(0, speakers, 10_000):
+            count = min(10_000, speakers - first)
+            block = crowd.slices(generator, crowd.people(generator, count), 2)
+            slices[2 * first : 2 * (first + count)] = block.reshape(-1, size)
+        population = Population(
+            [Speaker(f"{i:08d}") for i in range(speakers)],
+            np.arange(speakers + 1) * 2,
+            {"voice": FeatureTemplates(shipped.specs["voice"], slices)},
+            shipped.rank_models,
+            cohort=shipped.cohort,
+        )
+        began = time.process_time()
+        population.save(path, mapped=True)
+        row["save_seconds"] = round(time.process_time() - began, 1)
+    row["file_mb"] = round(path.stat().st_size / 1e6, 1)
+    return row | {"cosines": crowd.made(), "cosines_of_the_shipped": crowd.real}
+
+
+def mapped(speakers: int, folder: Path | None = None) -> dict[str, Any]:
+    """Start a monitor of a mapped store, and read; beside numpy's product of the same matrix."""
+    with tempfile.TemporaryDirectory() as spare:
+        path = (folder or Path(spare)) / f"mapped_{speakers}.npz"
+        row: dict[str, Any] = {}
+        if not path.exists():
+            command = [sys.executable, "-m", "benchmarks.scale", "--one", "--what", "made_mapped"]
+            asked = [*command, "--speakers", str(speakers), "--folder", str(path.parent)]
+            done = subprocess.run(asked, check=True, stdout=subprocess.PIPE)
+            row |= json.loads(done.stdout)
+        return row | read_mapped(path)
+
+
+def read_mapped(path: Path) -> dict[str, Any]:
+    """Readings a second apart of one of the people, whose speech begins with others' noise."""
+    crowd, generator = Crowd(), np.random.default_rng(7)
+    before, wall, began = memory_mb(), time.perf_counter(), time.process_time()
+    population = Population.load(path)
+    watch = population.names[len(population) // 3]
+    monitor = Monitor(population, ["voice"], watch=watch)
+    monitor.push(Frames(np.zeros(1, np.bool_), {}))  # what is said before anything is heard
+    start = time.perf_counter() - wall, time.process_time() - began
+    assert monitor.attacker.support_bits is not None
+    started = memory_mb()
+    place = population.index(watch)
+    own = np.asarray(population.features["voice"].slices[2 * place : 2 * place + 2], float)
+    matrix = monitor.attacker._templates["voice"]
+    times: list[list[float]] = [[], []]
+    walls = []
+    for second in range(SECONDS):
+        values = crowd.slices(generator, own.mean(axis=0, keepdims=True), 1)[0].astype(np.float32)
+        tick = np.array([100] if second % 3 == 2 else [], np.int64)
+        block = Frames(np.ones(100, np.bool_), {"voice": Track(tick, values[: tick.size])})
+        wall, began = time.perf_counter(), time.thread_time()
+        (reading,) = monitor.push(block)
+        middle = time.thread_time()
+        walls.append(time.perf_counter() - wall)
+        vector = np.ones(matrix.shape[1], matrix.dtype)
+        product = time.thread_time()
+        np.dot(matrix, vector)
+        times[0].append(middle - began)
+        times[1].append(time.thread_time() - product)
+    ratios = [a / b for a, b in zip(*times, strict=True)]
+    ranks = reading.features["voice"].rank
+    return {
+        "speakers": len(population),
+        "matrix": [*matrix.shape, str(matrix.dtype)],
+        "start_seconds_wall_processor": [round(each, 2) for each in start],
+        "start_memory_mb": round(started - before, 1),
+        "memory_mb": round(memory_mb(), 1),
+        "peak_mb": round(memory_mb("VmHWM"), 1),
+        "reading_seconds_median_most": [
+            round(statistics.median(times[0]), 3),
+            round(max(times[0]), 3),
+        ],
+        "reading_seconds_median_most_by_the_clock": [
+            round(statistics.median(walls), 3),
+            round(max(walls), 3),
+        ],
+        "product_seconds": round(statistics.median(times[1]), 3),
+        "ratio": [round(each, 2) for each in (min(ratios), statistics.median(ratios), max(ratios))],
+        "rank": ranks,
+        "evidence_bits": reading.evidence_bits,
+    }
+
+
 WHAT: dict[str, Callable[[int], dict[str, float]]] = {
     "reading": reading,
     "store": store,
@@ -246,15 +408,23 @@ def main() -> None:
     parser.add_argument("--speakers", default="1000,11696,100000")
     parser.add_argument("--what", default="reading,store,evaluate")
     parser.add_argument("--one", action="store_true", help="in this process")
+    parser.add_argument("--folder", type=Path, help="where a mapped store is kept")
     given = parser.parse_args()
     counts = [int(number) for number in given.speakers.split(",")]
     if given.one:
         with threadpool_limits(1):
-            print(json.dumps(WHAT[given.what](counts[0])))
+            if given.what == "made_mapped":
+                path = given.folder / f"mapped_{counts[0]}.npz"
+                print(json.dumps(made_mapped(counts[0], path)))
+            elif given.what == "mapped":
+                print(json.dumps(mapped(counts[0], given.folder)))
+            else:
+                print(json.dumps(WHAT[given.what](counts[0])))
         return
     for what in given.what.split(","):
         for speakers in counts:
             command = [sys.executable, "-m", "benchmarks.scale", "--one", "--what", what]
+            command += ["--folder", str(given.folder)] if given.folder else []
             done = subprocess.run(
                 [*command, "--speakers", str(speakers)], check=True, stdout=subprocess.PIPE
             )

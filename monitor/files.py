@@ -8,16 +8,17 @@ import math
 import os
 import re
 import stat
+import struct
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import IO, BinaryIO, TypeAlias
+from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -235,6 +236,8 @@ MOST_MEMBERS = 65_536
 MOST_BYTES = 4 << 30
 FREE_BYTES = 128 << 20  # however small a file is: a day of voice activity shrinks a thousand times
 MOST_RATIO = 50  # beyond that, of its size: histograms of ten thousand speakers shrink 24 times
+MAPPED = "mapped/"
+"""What the names of arrays begin with that are read where they lie in the file."""
 
 
 def read_arrays(
@@ -256,36 +259,124 @@ def read_arrays(
         names = {member.filename for member in members}
         if len(members) > MOST_MEMBERS or len(names) < len(members):
             raise ValueError("too many members")
-        if sum(member.file_size for member in members) > most:
+        if sum(member.file_size for member in members if not _is_mapped(member)) > most:
             raise ValueError("it would take far more memory than its size makes believable")
         found = {}
         for member in members:
             name = member.filename.removesuffix(".npy")
             if name == member.filename:
                 raise ValueError("a member is no array")
-            if only in (None, name) and not name.startswith(without):
+            if only in (None, name) and not (name.startswith(without) or _is_mapped(member)):
                 found[name] = _array(archive, member)
     return found
+
+
+def _is_mapped(member: zipfile.ZipInfo) -> bool:
+    return member.filename.startswith(MAPPED)
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> AnyArray:
     """One array, once its header is known to promise what is there."""
     with archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        one, two = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
-        read = one if version == (1, 0) else two
-        try:
-            shape, _, kind = read(stream)
-        except Exception as error:  # numpy reads it with Python's tokenizer, which has its own
-            raise ValueError("the header of an array makes no sense") from error
-        left = member.file_size - stream.tell()
-    if kind.hasobject:
-        raise ValueError("Object arrays cannot be loaded")
-    if math.prod(shape) * kind.itemsize != left:
-        raise ValueError("an array is of another length than it says")
+        _header(stream, member.file_size)
     with archive.open(member) as stream:
         array: AnyArray = np.lib.format.read_array(stream, allow_pickle=False)
     return array
+
+
+def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether in Fortran's order, and type of an array of so many bytes, header and all."""
+    before = stream.tell()
+    version = np.lib.format.read_magic(stream)
+    one, two = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+    read = one if version == (1, 0) else two
+    try:
+        shape, fortran, kind = read(stream)
+    except Exception as error:  # numpy reads it with Python's tokenizer, which has its own
+        raise ValueError("the header of an array makes no sense") from error
+    if kind.hasobject:
+        raise ValueError("Object arrays cannot be loaded")
+    if min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != size - (
+        stream.tell() - before
+    ):
+        raise ValueError("an array is of another length than it says")
+    return shape, fortran, kind
+
+
+# --- Arrays that are larger than memory: kept as they are in an npz, and mapped.
+
+_ALIGNED = 64
+_PAD = 0xD935  # zipalign's
+_LOCAL_HEADER, _LOCAL_MAGIC = 30, b"PK\x03\x04"
+_ZIP64_BYTES = 20
+
+
+class Rows(NamedTuple):
+    """An array that is written block after block: its shape, its type, and the rows."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    blocks: Iterable[AnyArray]
+
+
+def write_arrays(
+    file: IO[bytes], arrays: Mapping[str, AnyArray], mapped: Mapping[str, Rows]
+) -> None:
+    """Write an npz: compressed arrays, and those that `mapped_arrays` finds, as they are.
+
+    Example:
+        >>> with tempfile.TemporaryFile() as file:
+        ...     rows = Rows((2, 2), np.dtype(np.int64), [np.eye(1, 2), np.ones((1, 2))])
+        ...     write_arrays(file, {"a": np.arange(3)}, {"b": rows})
+        ...     read_arrays(file)["a"].tolist(), mapped_arrays(file)["b"].tolist()
+        ([0, 1, 2], [[1, 0], [1, 1]])
+    """
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+        for name, rows in mapped.items():
+            info = zipfile.ZipInfo(f"{MAPPED}{name}.npy", (1980, 1, 1, 0, 0, 0))
+            info.external_attr = _PRIVATE << 16
+            begins = file.tell() + _LOCAL_HEADER + len(info.filename.encode()) + _ZIP64_BYTES
+            pad = -(begins + 4) % _ALIGNED  # numpy's own header takes whole lines of a cache
+            info.extra = struct.pack("<HH", _PAD, pad) + bytes(pad)
+            with archive.open(info, "w", force_zip64=True) as member:
+                described = np.lib.format.dtype_to_descr(rows.dtype)
+                header = {"descr": described, "fortran_order": False, "shape": rows.shape}
+                np.lib.format.write_array_header_1_0(member, header)
+                for block in rows.blocks:
+                    member.write(np.ascontiguousarray(block, rows.dtype).data.cast("B"))
+
+
+def mapped_arrays(file: BinaryIO) -> dict[str, AnyArray]:
+    """The arrays that lie in an npz as they are, mapped and not read: they cost no memory.
+
+    Raises:
+        ValueError: one is compressed, reaches beyond the file, or is of another length than it
+            says.
+    """
+    length = file.seek(0, os.SEEK_END)
+    found: dict[str, AnyArray] = {}
+    with zipfile.ZipFile(file) as archive:
+        for member in filter(_is_mapped, archive.infolist()):
+            size = member.file_size
+            file.seek(member.header_offset)
+            local = file.read(_LOCAL_HEADER)
+            if len(local) < _LOCAL_HEADER or not local.startswith(_LOCAL_MAGIC):
+                raise ValueError("a member is not where it should be")
+            name, extra = struct.unpack("<HH", local[26:30])
+            first = member.header_offset + _LOCAL_HEADER + name + extra
+            plain = member.compress_type == zipfile.ZIP_STORED and size == member.compress_size
+            if not plain or member.flag_bits & 1 or first + size > length:
+                raise ValueError("an array cannot be mapped")
+            file.seek(first)
+            shape, fortran, kind = _header(file, size)
+            if fortran or not math.prod(shape):
+                raise ValueError("an array cannot be mapped")
+            array = np.memmap(file, kind, "r", file.tell(), shape)
+            found[member.filename.removeprefix(MAPPED).removesuffix(".npy")] = np.asarray(array)
+    return found
 
 
 # ------------------------------------------------------------------------------------------ atomic

@@ -5,7 +5,7 @@ Source: SRD section IV-B, equation (3) as corrected in docs/method.md section 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -94,6 +94,71 @@ def _block(start: int, stop: int) -> tuple[_Doubles, _Doubles]:
     return centre + half * np.cos(angles), np.cos(np.outer(where, order)) @ series
 
 
+# A rank model among very many is narrower than that beside some ranks: then more nodes, of which
+# only the weights of a plain sum are kept, dense at both ends of a stretch of ranks.
+
+_FINE_EXACT, _FINE_ORDER = 128, 24
+_AT_ONCE = 1 << 14
+
+
+@lru_cache(maxsize=64)
+def _summing(count: int, first: int, most: int) -> tuple[_Doubles, _Doubles]:
+    """As `nodes` and `weights` of 0, 1, ..., count - 1: so many one by one, so many a block."""
+    exact = np.arange(min(count, first), dtype=np.float64)
+    places, sums = [exact], [np.ones(exact.size)]
+    start, order = first, np.arange(most)
+    angles = (order + 0.5) * np.pi / most
+    series = np.cos(np.outer(order, angles)) * 2 / most
+    series[0] /= 2
+    while start < count:
+        stop = min(2 * start, count)
+        if stop - start <= most:
+            places.append(np.arange(start, stop, dtype=np.float64))
+            sums.append(np.ones(stop - start))
+        else:
+            centre, half = (start + stop - 1) / 2, (stop - 1 - start) / 2
+            moments = np.zeros(most)
+            for at in range(start, stop, _AT_ONCE):
+                ranks = np.arange(at, min(at + _AT_ONCE, stop), dtype=np.float64)
+                where = np.arccos(np.clip((ranks - centre) / half, -1.0, 1.0))
+                moments += np.cos(np.outer(order, where)).sum(axis=1)
+            places.append(centre + half * np.cos(angles))
+            sums.append(moments @ series)
+        start = stop
+    return np.concatenate(places), np.concatenate(sums)
+
+
+def fine_nodes(
+    count: int, windows: Sequence[tuple[int, int]] = (), *, few: bool = False
+) -> tuple[_Doubles, _Doubles]:
+    """Where f has to be known to sum it over 0, 1, ..., count - 1, and the weight of each.
+
+    ``windows`` are stretches of ranks, ``[first, last)``, in order and apart: there f is known at
+    every rank, and between them at some hundred, dense at both ends; at fewer where few will do.
+
+    Example:
+        >>> places, weights = fine_nodes(1_000_000, [(5_000, 5_100)])
+        >>> bool(abs(weights @ np.log1p(places) - np.log1p(np.arange(1e6)).sum()) < 1e-3)
+        True
+    """
+    how = (EXACT, ORDER) if few else (_FINE_EXACT, _FINE_ORDER)
+    places, sums, start = [], [], 0
+    for first, last in (*windows, (count, count)):
+        size = first - start
+        if size > 0:
+            lower = (size + 1) // 2
+            for end, sign, half in ((start, 1, lower), (first - 1, -1, size - lower)):
+                if half:
+                    at, weight = _summing(half, *how)
+                    places.append(end + sign * at)
+                    sums.append(weight)
+        if last > first:
+            places.append(np.arange(first, last, dtype=np.float64))
+            sums.append(np.ones(last - first))
+        start = last
+    return np.concatenate(places), np.concatenate(sums)
+
+
 # ------------------------------------------------------------------------------------ betabinomial
 # The rank model: SRD's equation (3), corrected.
 #
@@ -110,6 +175,11 @@ _SHIFT = 16
 _THIN_FROM = 2048
 _CHUNK = 1 << 19
 """Most numbers worked on at once, so that memory stays small."""
+_ROWS = 32
+FINE_FROM = 1 << 17
+"""Of more speakers no sum runs over every rank where `fine_nodes` will do."""
+_FINE_NEAR = 1e-8
+"""What log-gammas of millions leave of a mass of 1; the figure is then off by 1e-6 bits at most."""
 
 
 def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
@@ -188,6 +258,9 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _D
     if speakers > _THIN_FROM:
         entropy = _thinned_entropy(flat[0], flat[1], last)
     left = np.flatnonzero(np.isnan(entropy))
+    if speakers > FINE_FROM and left.size:
+        entropy[left] = _fine_entropy(flat[0, left], flat[1, left], last)
+        left = np.flatnonzero(np.isnan(entropy))
     step = max(_CHUNK // speakers, 1)
     for start in range(0, left.size, step):
         some = left[start : start + step]
@@ -196,6 +269,68 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _D
         total = mass.sum(axis=1)
         entropy[some] = np.log(total) - np.einsum("ij,ij->i", mass, log) / total
     return _in_bits(entropy.reshape(a.shape), speakers)
+
+
+def mixed_mean_disclosure_bits(
+    share: FloatArray,
+    alpha: FloatArray,
+    beta: FloatArray,
+    binomial: BoolArray,
+    even: float,
+    speakers: int,
+) -> _Doubles:
+    """MeanD of R mixtures of rank models and ``even`` odds, without a sum over every rank.
+
+    Of each part, shape (parts, R): its share, alpha and beta, or p in the place of alpha where it
+    is binomial. NaN where one is too narrow for that.
+    """
+    narrow = (binomial & (share > 0)).any(axis=0)
+    bits = np.full(share.shape[1], np.nan)
+    wide = np.flatnonzero(~narrow)
+    groups = [wide[first : first + _ROWS] for first in range(0, wide.size, _ROWS)]
+    for some in (*groups, *np.flatnonzero(narrow)[:, None]):
+        for few in (True, False):
+            left = some[np.isnan(bits[some])]
+            if left.size:
+                parts = share[:, left], alpha[:, left], beta[:, left], binomial[:, left]
+                bits[left] = _mixed(*parts, even, speakers, few)
+    return bits
+
+
+def _mixed(
+    share: FloatArray,
+    alpha: FloatArray,
+    beta: FloatArray,
+    binomial: BoolArray,
+    even: float,
+    n: int,
+    few: bool,
+) -> _Doubles:
+    """Of one mixture with a binomial part, or of several without any; at few ranks, or at more."""
+    last = _impostors(n)
+    windows: list[tuple[int, int]] = []
+    for p in np.sort(alpha[binomial & (share > 0)]).tolist():
+        reach = 12.0 * np.sqrt(last * p * (1.0 - p)) + 8.0
+        first = max(int(last * p - reach), windows[-1][1] if windows else 0)
+        windows.append((first, max(min(int(last * p + reach) + 1, n), first)))
+    if sum(end - first for first, end in windows) > _CHUNK:
+        return np.full(share.shape[1], np.nan)
+    j, weight = fine_nodes(n, windows, few=few)
+    gamma = np.zeros((share.shape[1], j.size))
+    for some, a, b, narrow in zip(share[..., None], alpha[..., None], beta, binomial, strict=True):
+        if not some.any():
+            continue
+        if narrow.any():
+            with np.errstate(divide="ignore"):
+                won, lost = np.log(a), np.log1p(-a)
+            log = _log_choose(last, j) + _times(j, won) + _times(last - j, lost)
+        else:
+            log = _log_at(a, b[:, None], last, j)
+        gamma += some * np.exp(log)
+    good = np.abs(gamma @ weight - 1.0) < _FINE_NEAR
+    gamma = (1.0 - even) * gamma + even / n
+    bits = np.log2(n) + (gamma * np.log2(np.maximum(gamma, 1e-300))) @ weight
+    return np.where(good, np.clip(bits, 0.0, np.log2(n)), np.nan)
 
 
 def binomial_mean_disclosure_bits(p: ArrayLike, speakers: int) -> _Doubles:
@@ -304,13 +439,17 @@ def _times(count: _Doubles, log: _Doubles) -> _Doubles:
 
 def _thinned_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
     """Entropies through nodes that are dense at both ends; NaN where a rank model is too narrow."""
-    lower = (last + 2) // 2
-    upper = last + 1 - lower
-    j = np.concatenate([nodes(lower), last - nodes(upper)])
-    weight = np.concatenate([weights(lower), weights(upper)])
+    if last >= FINE_FROM:
+        j, weight = fine_nodes(last + 1, few=True)
+    else:
+        lower = (last + 2) // 2
+        upper = last + 1 - lower
+        j = np.concatenate([nodes(lower), last - nodes(upper)])
+        weight = np.concatenate([weights(lower), weights(upper)])
     entropy = np.empty(a.shape)
     few = a.size < _FEW and max(a.max(), b.max()) + last < _LARGE
     at, near = (_log_at_small, 1e-8) if few else (_log_at, 1e-9)
+    near = _FINE_NEAR if last >= FINE_FROM else near
     step = max(_CHUNK // j.size, 1)
     for start in range(0, a.size, step):
         some = slice(start, start + step)
@@ -322,6 +461,21 @@ def _thinned_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
         mean = mass @ (weight * j) / last
         seen = (np.abs(mass @ weight - 1.0) < near) & (np.abs(mean / share - 1.0) < near)
         entropy[some] = np.where(seen, -(mass * log) @ weight, np.nan)
+    return entropy
+
+
+def _fine_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
+    """As `_thinned_entropy`, through more nodes."""
+    j, weight = fine_nodes(last + 1)
+    entropy = np.full(a.shape, np.nan)
+    for first in range(0, a.size, _ROWS):
+        some = slice(first, first + _ROWS)
+        log = _log_at(a[some, None], b[some, None], last, j)
+        mass = np.exp(log) * weight
+        mean = mass @ j / last * (a[some] + b[some]) / a[some]
+        good = np.abs(mass.sum(axis=1) - 1.0) < _FINE_NEAR
+        good &= np.abs(mean - 1.0) < _FINE_NEAR
+        entropy[some] = np.where(good, -np.einsum("ij,ij->i", mass, log), np.nan)
     return entropy
 
 

@@ -34,6 +34,8 @@ class Similarity:
         by_slice: it compares with each slice of a template.
         own_scale: scores are on one scale whatever was heard, so that their spread over a cohort is
             the cohort's own, not a stream's.
+        bound: of M numbers, the most by which a score is off whose templates are kept in single
+            precision; None where that is not known.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Similarity:
     score: Callable[[FloatArray, AnyArray], FloatArray]
     by_slice: bool = False
     own_scale: bool = False
+    bound: Callable[[int], float] | None = None
 
     def score_each(self, prepared: FloatArray, totals: AnyArray) -> FloatArray:
         """Scores of totals, shape (n, M), each to the last bit as if it were alone: (n, N)."""
@@ -127,9 +130,15 @@ def _normalised(totals: AnyArray) -> FloatArray:
 
 
 def _product(prepared: FloatArray, totals: AnyArray) -> FloatArray:
-    totals = np.asarray(totals, dtype=np.float64)
+    totals = np.asarray(totals, dtype=prepared.dtype)
     # templates @ totals for one stream: BLAS reads the matrix once, in its own order
-    return prepared @ totals if totals.ndim == 1 else totals @ prepared.T
+    product = prepared @ totals if totals.ndim == 1 else totals @ prepared.T
+    return np.asarray(product, dtype=np.float64)
+
+
+def _cosine_bound(size: int) -> float:
+    """Of unit vectors: each number is rounded, as is each term, and each sum of them."""
+    return (size + 4) * 2.0**-24
 
 
 def _cosine(prepared: FloatArray, totals: AnyArray) -> FloatArray:
@@ -197,7 +206,7 @@ Example:
     np.int64(0)
 """
 OF_VECTORS = _by_name(
-    Similarity("embedding-cosine", False, _unit, _cosine, own_scale=True),
+    Similarity("embedding-cosine", False, _unit, _cosine, own_scale=True, bound=_cosine_bound),
     # VoxGuard's max scoring, over the slices of 5 s that a template is kept in
     Similarity("embedding-max", False, _unit, _largest_cosine, by_slice=True, own_scale=True),
 )

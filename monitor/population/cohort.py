@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import StoreError
+from monitor.files import MAPPED
 from monitor.kinds import FeatureSpec
 from monitor.maths.scores import Similarity
 from monitor.population.rank_model import check_templates, spec_from
@@ -134,7 +135,7 @@ def load_cohort(path: Path, digest: str) -> Cohort:
     Raises:
         StoreError: the store holds another one than of that digest by now, none, or no voices.
     """
-    without = ("slices/", "rank_model/", "people/")
+    without = ("slices/", "rank_model/", "people/", MAPPED)
     return unpack_cohort(path, digest, *read_store(path, "population", without=without))
 
 

@@ -107,6 +107,17 @@ class RankModelPoint:
             alpha, beta = self.alpha[0, rows[plain]], self.beta[0, rows[plain]]
             bits[plain] = betabinomial.mean_disclosure_bits(alpha, beta, speakers)
         mixed = np.flatnonzero(~plain)
+        if speakers > betabinomial.FINE_FROM:
+            r = rows[mixed]
+            bits[mixed] = betabinomial.mixed_mean_disclosure_bits(
+                self.share[:, r],
+                self.alpha[:, r],
+                self.beta[:, r],
+                self.binomial[:, r],
+                1.0 - self.fade,
+                speakers,
+            )
+            mixed = mixed[np.isnan(bits[mixed])]
         step = max(_CHUNK // speakers, 1)
         for start in range(0, mixed.size, step):
             some = mixed[start : start + step]

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import Field, dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from operator import add
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar, overload
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.files import MAPPED, Rows
 from monitor.kinds import FeatureSpec, unlike_networks
-from monitor.maths.condition import Condition, in_common
+from monitor.maths.condition import Condition, degradation, in_common
 from monitor.maths.scores import SessionMixture, Similarity
 from monitor.phrases import plural
 from monitor.population.cohort import (
@@ -35,8 +37,8 @@ from monitor.population.rank_model import (
     check_templates,
     spec_from,
 )
-from monitor.population.store import SCHEMA, read_store, write_store
-from monitor.safe_text import printable
+from monitor.population.store import read_store, write_store
+from monitor.safe_text import LONGEST_NAME, is_name, printable
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 REFERENCE = Path(__file__).parent / "reference" / "population.npz"
@@ -307,6 +309,137 @@ def unpack_people(
     return people
 
 
+_NAMES, _ENTRIES, _NOTES = "people/names", "people/entries", "people/notes"
+_SESSIONS = "people/sessions"
+
+
+def pack_many(people: Sequence[Speaker]) -> dict[str, AnyArray]:
+    """What a store keeps of very many people, arrays alone: `ManyPeople` reads it."""
+    entries, arrays = pack_people(people)
+    texts = []
+    for entry in entries:
+        told = {k: value for k, value in entry.items() if value and k not in ("name", "sessions")}
+        texts.append(json.dumps(told).encode() if told else b"")
+    sessions = [each.sessions for each in people]
+    arrays[_SESSIONS] = np.array([count for each in sessions for count in each], np.int64)
+    arrays[_SESSIONS + _ROWS] = np.array(list(map(len, sessions)), np.int64)
+    names = "\n".join(each.name for each in people).encode()
+    arrays[_NAMES] = np.frombuffer(names, np.uint8)
+    arrays[_ENTRIES] = np.frombuffer(b"".join(texts), np.uint8)
+    arrays[_ENTRIES + _ROWS] = np.array(list(map(len, texts)), np.int64)
+    arrays[_NOTES] = np.array([len(each.sources) for each in people], np.int64)
+    return arrays
+
+
+class ManyPeople(Sequence[Speaker]):
+    """People of a store, each made when asked for: a million of them take their names' memory.
+
+    Args:
+        arrays: as `pack_many` makes them.
+
+    Attributes:
+        names: of everybody.
+        apart: places of those with sessions that are kept apart, shape (K,).
+        noted: places of those with recordings, shape (K,).
+
+    Raises:
+        StoreError: the arrays are not of these people; of one of them, when asked for.
+    """
+
+    def __init__(self, arrays: Mapping[str, AnyArray]) -> None:
+        self.names = tuple(bytes(arrays[_NAMES]).decode().split("\n"))
+        if not "".join(self.names).isprintable() or not all(map(str.strip, self.names)):
+            raise StoreError("the name of a speaker cannot be printed")
+        if max(map(len, self.names)) > LONGEST_NAME:
+            raise StoreError("the name of a speaker is too long")
+        self._arrays = {name: each for name, each in arrays.items() if name.startswith("people/")}
+        count = len(self.names)
+        self._ends = {
+            name: self._ends_of(name, arrays[name + _ROWS], count) for name in (_ENTRIES, _SESSIONS)
+        }
+        notes = np.cumsum(arrays[_NOTES])
+        if notes.shape != (count,) or arrays[_NOTES].dtype.kind not in "iu" or notes.min() < 0:
+            raise StoreError("the recordings are not of the people that are enrolled")
+        self._notes = np.concatenate(([0], notes))
+        for place, many in ((_OF_SPEAKERS, count), (_OF_SOURCES, int(notes[-1]))):
+            for name in list(self._arrays):
+                if name.startswith(place) and not name.endswith(_ROWS):
+                    rows = self._arrays[f"{name}{_ROWS}"]
+                    self._ends[name] = self._ends_of(name, rows, many)
+        self.apart: IntArray = np.flatnonzero(np.diff(self._ends[_SESSIONS]))
+        self.noted: IntArray = np.flatnonzero(np.diff(self._notes))
+
+    def _ends_of(self, name: str, rows: AnyArray, count: int) -> IntArray:
+        sound = rows.dtype.kind in "iu" and rows.shape == (count,) and self._arrays[name].ndim == 1
+        if not sound or rows.min(initial=0) < 0 or int(rows.sum()) != len(self._arrays[name]):
+            raise StoreError(f"{name} is not of the people that are enrolled")
+        return np.concatenate(([0], np.cumsum(rows)))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, place: int) -> Speaker: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Speaker]: ...
+
+    def __getitem__(self, place: int | slice) -> Speaker | list[Speaker]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        place = range(len(self))[place]
+        text = bytes(self._part(_ENTRIES, place))
+        entry = {
+            "sources": [],
+            **(json.loads(text) if text else {}),
+            "name": self.names[place],
+            "sessions": self._part(_SESSIONS, place).tolist(),
+        }
+        first, last = self._notes[place : place + 2].tolist()
+        if len(entry["sources"]) != last - first:
+            raise StoreError(f"the recordings of {self.names[place]} are not as many as they were")
+        arrays: dict[str, AnyArray] = {}
+        for name in self._ends:
+            if name.startswith(_OF_SPEAKERS):
+                parts = [self._part(name, place)]
+            elif name.startswith(_OF_SOURCES):
+                parts = [self._part(name, i) for i in range(first, last)]
+            else:
+                continue
+            values = self._arrays[name]
+            arrays[name] = np.concatenate([values[:0], *parts])
+            arrays[f"{name}{_ROWS}"] = np.array(list(map(len, parts)), np.int64)
+        (made,) = unpack_people([entry], arrays)
+        check_speakers([made])
+        return made
+
+    def mentioning(self, text: str) -> list[int]:
+        """Places of those in whose recordings' notes a text stands; it may stand for another."""
+        found, every = set(), self._arrays[_ENTRIES].tobytes()
+        place = every.find(text.encode())
+        while place >= 0:
+            found.add(int(np.searchsorted(self._ends[_ENTRIES], place, side="right")) - 1)
+            place = every.find(text.encode(), place + 1)
+        return sorted(found)
+
+    @cached_property
+    def sounds(self) -> AnyArray | None:
+        """Shape (N, figures): NaN where nobody knows; None where some have several sessions'."""
+        name, width = f"{_OF_SPEAKERS}sound", 1 + len(_SOUND)
+        made = np.full((len(self), width), np.nan, "<f4")
+        if name not in self._arrays:
+            return made
+        rows = np.diff(self._ends[name])
+        if not np.isin(rows, (0, width)).all():
+            return None
+        made[rows > 0] = self._arrays[name].reshape(-1, width)
+        return made
+
+    def _part(self, name: str, place: int) -> AnyArray:
+        first, last = self._ends[name][place : place + 2].tolist()
+        return self._arrays[name][first:last]
+
+
 def _arrays_of(kind: type) -> list[Field[Any]]:
     return [each for each in fields(kind) if _DTYPE in each.metadata]
 
@@ -346,6 +479,22 @@ MISMATCH = 0.8
 USEFUL_SECONDS = 30.0
 """Templates are all cut to the shortest, unless that has less: then it is left out, and told."""
 _BLOCK = 2048  # members whose slices are made wide at once
+MAPPED_BYTES = 1 << 30
+"""A store with more templates keeps them as they are, to be mapped and not read."""
+
+
+class Prepared(NamedTuple):
+    """What a store keeps beside the slices: templates as a similarity compares them.
+
+    Attributes:
+        seconds: D that they are cut to.
+        similarity: its name.
+        matrix: shape (members, M), single precision.
+    """
+
+    seconds: float
+    similarity: str
+    matrix: AnyArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,14 +541,21 @@ class Population:
         about: str = "",
         cohort: Cohort | Callable[[], Cohort] | None = None,
     ) -> None:
-        self.speakers = tuple(speakers)
+        many = isinstance(speakers, ManyPeople)
+        self.speakers: Sequence[Speaker] = speakers if many else tuple(speakers)
         self.offsets = np.asarray(offsets, dtype=np.int64)
         self.features = dict(features)
         self.rank_models = rank_models or RankModels()
         self._mismatched = mismatched
         self.about = about
         self._cohort = cohort
-        self.names = tuple(speaker.name for speaker in self.speakers)
+        self._prepared: dict[str, Prepared] = {}
+        self._known_fingerprint: str | None = None
+        self.names = (
+            speakers.names
+            if isinstance(speakers, ManyPeople)
+            else tuple(speaker.name for speaker in self.speakers)
+        )
         if len(set(self.names)) != len(self.names):
             raise StoreError("a population may not enrol two speakers of the same name")
         slices = {templates.slices.shape[0] for templates in self.features.values()}
@@ -410,7 +566,9 @@ class Population:
             or slices != {int(self.offsets[-1])}
         ):
             raise StoreError("templates and speakers do not belong together")
-        for speaker, count in zip(self.speakers, np.diff(self.offsets).tolist(), strict=True):
+        counts = np.diff(self.offsets)
+        for place in self._with_sessions():
+            speaker, count = self.speakers[place], int(counts[place])
             sound = all(type(each) is int and each > 0 for each in speaker.sessions)
             if speaker.sessions and not (sound and sum(speaker.sessions) == count):
                 raise StoreError(
@@ -424,6 +582,12 @@ class Population:
 
     def __len__(self) -> int:
         return len(self.speakers)
+
+    def _with_sessions(self) -> list[int]:
+        """Places of those whose sessions are kept apart."""
+        if isinstance(self.speakers, ManyPeople):
+            return [int(place) for place in self.speakers.apart]
+        return [place for place, each in enumerate(self.speakers) if each.sessions]
 
     @property
     def mismatched(self) -> bool:
@@ -442,6 +606,12 @@ class Population:
 
     def empty(self, feature: str) -> tuple[str, ...]:
         """Speakers with a template in which there is nothing of this feature."""
+        if feature in self._prepared:
+            matrix = self._prepared[feature].matrix
+            firsts = range(0, len(matrix), _BLOCK)
+            told = np.concatenate([matrix[i : i + _BLOCK].any(axis=1) for i in firsts])
+            if told.all() and len(told) == len(self):
+                return ()
         slices = self.features[feature].slices.any(axis=1)
         some = np.zeros(len(self), np.bool_)
         some[np.repeat(np.arange(len(self)), np.diff(self.offsets))[slices]] = True
@@ -476,6 +646,12 @@ class Population:
         """What a template sounds like, or what most of them do; None where nobody knows."""
         if name is not None:
             return self.speakers[self.index(name)].condition
+        if isinstance(self.speakers, ManyPeople) and (sounds := self.speakers.sounds) is not None:
+            figures = sounds[:, 1:].astype(float)
+            known = 2 * np.count_nonzero(~np.isnan(figures), axis=0) > len(figures)
+            most = [float(np.nanmedian(row)) if is_known else np.nan
+                    for row, is_known in zip(figures.T, known, strict=True)]  # fmt: skip
+            return _condition(np.array([0.0, *most])) if known.any() else None
         return in_common([speaker.condition for speaker in self.speakers])
 
     def conditions(self, name: str | None = None) -> tuple[Condition | None, ...]:
@@ -548,12 +724,40 @@ class Population:
         """What `templates` gives as a similarity compares it, without holding both.
 
         Returns:
-            shape (members, M), or (members, S, M) where it compares with every slice.
+            shape (members, M), or (members, S, M) where it compares with every slice. In single
+            precision of a store that is mapped, where the similarity has a bound on what that errs
+            by: `exact` gives some of them in double.
         """
-        by_slice = similarity.by_slice
-        blocks = self._blocks(feature, scoring)
-        made = (similarity.prepare(b if by_slice else b.sum(axis=1)) for b in blocks)
+        known = self._prepared.get(feature)
+        if known is not None and (known.seconds, known.similarity) == (
+            scoring.seconds,
+            similarity.name,
+        ):
+            return known.matrix
+        single = bool(self._prepared) and similarity.bound is not None
+        made = self._prepared_blocks(feature, scoring, similarity)
+        if single:
+            made = (block.astype(np.float32) for block in made)
         return np.asarray(_joined(made, scoring))
+
+    def _prepared_blocks(
+        self, feature: str, scoring: Scoring, similarity: Similarity
+    ) -> Iterator[FloatArray]:
+        by_slice = similarity.by_slice
+        for block in self._blocks(feature, scoring):
+            yield similarity.prepare(block if by_slice else block.sum(axis=1))
+
+    def exact(
+        self, feature: str, scoring: Scoring, similarity: Similarity, places: IntArray
+    ) -> FloatArray:
+        """As `prepared`, of the members at some places alone, in double precision: (K, M)."""
+        slices, kind = self.features[feature].slices, self.features[feature].spec.kind
+        firsts = self.offsets[:-1][scoring.members][places]
+        each = np.arange(round(scoring.seconds / SLICE_SECONDS))
+        rows = slices[firsts[:, None] + each].astype(kind.wide)
+        if not np.isfinite(rows).all():
+            raise StoreError(f"templates of {feature} are no numbers: the store is damaged")
+        return similarity.prepare(rows.sum(axis=1))
 
     def sessions_apart(self, scoring: Scoring) -> SessionMixture | None:
         """Whose the templates of `prepared_apart` are; None where nobody has any."""
@@ -574,8 +778,11 @@ class Population:
     def _apart(self, scoring: Scoring) -> Iterator[tuple[int, IntArray]]:
         """Of each further session of a member: the member's place, and the slices."""
         size = round(scoring.seconds / SLICE_SECONDS)
-        for place, index in enumerate(np.flatnonzero(scoring.members).tolist()):
-            counts = self.speakers[index].sessions
+        members = np.cumsum(scoring.members) - 1
+        for index in self._with_sessions():
+            if not scoring.members[index]:
+                continue
+            place, counts = int(members[index]), self.speakers[index].sessions
             every = np.arange(self.offsets[index], self.offsets[index + 1])
             begin = 0
             for number, count in enumerate(counts):
@@ -593,8 +800,28 @@ class Population:
         for start in range(0, firsts.size, _BLOCK):
             yield slices[firsts[start : start + _BLOCK, None] + places].astype(kind.wide)
 
+    def degradations(self, scoring: Scoring) -> FloatArray:
+        """How far the sound of each template is from a studio's (`degradation`): shape (K, 3).
+
+        The first sessions of the members, then their further ones; a single row where nothing is
+        known of any.
+        """
+        places = np.flatnonzero(scoring.members)
+        if isinstance(self.speakers, ManyPeople) and not self.speakers.apart.size:
+            sounds = self.speakers.sounds
+            if sounds is not None and np.isnan(sounds).all():
+                return degradation(None)[None]
+        each = [self.speakers[i].conditions for i in places.tolist()]
+        every = [own[0] for own in each] + [one for own in each for one in own[1:]]
+        return np.stack([degradation(sound) for sound in every])
+
     def fingerprint(self) -> str:
-        """A hash over names and templates: two runs with the same one had the same population."""
+        """A hash over names and templates: two runs with the same one had the same population.
+
+        Of a store that is mapped as it was when that was written.
+        """
+        if self._known_fingerprint is not None:
+            return self._known_fingerprint
         digest = hashlib.sha256("\n".join(self.names).encode())
         digest.update(self.offsets.tobytes())
         for name in sorted(self.features):
@@ -603,12 +830,26 @@ class Population:
             digest.update((self.features[name].spec.network or "").encode())
         return digest.hexdigest()[:16]
 
+    def recorded(self, first: str | None = None) -> Iterator[Speaker]:
+        """Speakers of whom recordings are noted, the one of that name before the others."""
+        if first is not None:
+            yield self.speakers[self.index(first)]
+        people = self.speakers
+        places = people.noted.tolist() if isinstance(people, ManyPeople) else range(len(people))
+        for place in places:
+            if self.names[place] != first:
+                yield people[place]
+
     def overlapping(self, hashes: Iterable[str]) -> list[tuple[Speaker, SourceNote]]:
         """Enrolled sources that are the recording with these fingerprints."""
         wanted = set(hashes)
+        people = self.speakers
+        if isinstance(people, ManyPeople):
+            places = sorted({place for each in wanted for place in people.mentioning(each)})
+            people = [people[place] for place in places]
         return [
             (speaker, note)
-            for speaker in self.speakers
+            for speaker in people
             for note in speaker.sources
             if wanted.intersection(note.hashes)
         ]
@@ -623,7 +864,7 @@ class Population:
         if twice:
             raise UsageError(f"{', '.join(twice[:3])} enrolled already; choose another name")
         return self._with(
-            speakers=self.speakers + other.speakers,
+            speakers=(*self.speakers, *other.speakers),
             offsets=np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
             features=self._stacked(other),
             mismatched=self._mismatched or len(self.rank_models) > 0,
@@ -633,7 +874,13 @@ class Population:
         """The same but for some of the arguments."""
         kept = ("speakers", "offsets", "features", "rank_models", "about")
         more = {"mismatched": self._mismatched, "cohort": self._cohort}
-        return Population(**({name: getattr(self, name) for name in kept} | more | changes))
+        made = Population(**({name: getattr(self, name) for name in kept} | more | changes))
+        if not {"speakers", "offsets"} & set(changes):
+            same = {name: each for name, each in self._prepared.items() if name in made.features}
+            made._prepared = same
+        if not {"speakers", "offsets", "features"} & set(changes):
+            made._known_fingerprint = self._known_fingerprint
+        return made
 
     def extended(self, other: Population) -> Population:
         """This population with further speech of speakers who are there, and further speakers.
@@ -772,37 +1019,69 @@ class Population:
         kept = self._cohort if cohort is None else cohort
         return self._with(rank_models=rank_models, cohort=kept)
 
-    def save(self, path: Path | str) -> None:
+    def save(self, path: Path | str, *, mapped: bool | None = None) -> None:
         """Write the store: npz without pickle, mode 0600, atomically.
+
+        Args:
+            path: of the store.
+            mapped: leave the templates in it as they are, beside what embeddings are compared by,
+                so that a store of any size is mapped and not read; None for those with more than
+                1 GiB of templates.
 
         Raises:
             StoreError: it cannot be written; what was there before is untouched.
         """
         rank_models, arrays = self.rank_models.pack()
-        people, more = pack_people(self.speakers)
-        arrays |= more
-        arrays["offsets"] = self.offsets
-        features = {}
-        for name, templates in self.features.items():
-            features[name] = templates.spec.plain()
-            arrays[f"slices/{name}"] = templates.slices
-        header = {
+        if mapped is None:
+            large = sum(templates.slices.nbytes for templates in self.features.values())
+            mapped = large > MAPPED_BYTES
+        header: dict[str, Any] = {
             "slice_seconds": SLICE_SECONDS,
-            "speakers": people,
-            "features": features,
+            "speakers": [],
+            "features": {name: each.spec.plain() for name, each in self.features.items()},
             "rank_models": rank_models,
             "mismatched": self._mismatched,
             "about": self.about,
         }
+        arrays["offsets"] = self.offsets
+        lying: dict[str, Rows] = {}
+        if mapped:
+            arrays |= pack_many(self.speakers)
+            lying, header["prepared"] = self._lying()
+            header["fingerprint"] = self.fingerprint()
+        else:
+            header["speakers"], more = pack_people(self.speakers)
+            arrays |= more
+            for name, templates in self.features.items():
+                arrays[f"slices/{name}"] = templates.slices
         if self.cohort is not None:
             header["cohort"], more = pack_cohort(self.cohort)
             arrays |= more
-        several = any(speaker.sessions for speaker in self.speakers)
-        write_store(Path(path), "population", header, arrays, schema=SCHEMA if several else 1)
+        schema = 3 if mapped else 2 if self._with_sessions() else 1
+        write_store(Path(path), "population", header, arrays, mapped=lying, schema=schema)
+
+    def _lying(self) -> tuple[dict[str, Rows], dict[str, Any]]:
+        """What lies in a mapped store as it is, and how what is prepared was."""
+        rows: dict[str, Rows] = {}
+        noted = {}
+        for name, each in self.features.items():
+            slices = each.slices
+            firsts = range(0, len(slices), _BLOCK)
+            blocks = (slices[i : i + _BLOCK] for i in firsts)
+            rows[f"slices/{name}"] = Rows(slices.shape, slices.dtype, blocks)
+            how = each.spec.kind.similarity()
+            if how.bound is None or np.count_nonzero(self.template_seconds) < 2:
+                continue
+            scoring = self.scoring()
+            shape = int(scoring.members.sum()), each.spec.size
+            made = self._prepared_blocks(name, scoring, how)
+            rows[f"prepared/{name}"] = Rows(shape, np.dtype("<f4"), made)
+            noted[name] = {"seconds": scoring.seconds, "similarity": how.name}
+        return rows, noted
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
-        """Read a store made by ``save``.
+        """Read a store made by ``save``; templates of a large one are mapped.
 
         Raises:
             StoreError: missing, damaged or foreign; SchemaError where it is too new.
@@ -814,13 +1093,15 @@ class Population:
                 raise StoreError(f"slices of {header['slice_seconds']} s, not {SLICE_SECONDS:g}")
             if arrays["offsets"].dtype.kind not in "iu":
                 raise StoreError("the offsets of its slices are no whole numbers")
+            mapped = _NAMES in arrays
+            lie = MAPPED if mapped else ""
             features = {
-                name: FeatureTemplates(spec_from(name, each), arrays[f"slices/{name}"])
+                name: FeatureTemplates(spec_from(name, each), arrays[f"{lie}slices/{name}"])
                 for name, each in header["features"].items()
             }
             note = header.get("cohort")
             made = cls(
-                unpack_people(header["speakers"], arrays),
+                ManyPeople(arrays) if mapped else unpack_people(header["speakers"], arrays),
                 arrays["offsets"],
                 features,
                 RankModels.unpack(header["rank_models"], arrays),
@@ -828,6 +1109,9 @@ class Population:
                 about=str(header["about"]),
                 cohort=None if note is None else noted_cohort(path, note, features),
             )
+            if mapped:  # numbers of which are looked at as they are used
+                made._take_prepared(header, arrays)
+                return made
             check_speakers(made.speakers)
             for templates in made.features.values():
                 check_templates(templates)
@@ -835,6 +1119,22 @@ class Population:
             if empty:
                 raise StoreError(f"the template of {min(empty)} has nothing in it")
         return made
+
+    def _take_prepared(self, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        fingerprint = header["fingerprint"]
+        if not isinstance(fingerprint, str) or not is_name(fingerprint):
+            raise StoreError("its fingerprint is no text")
+        self._known_fingerprint = fingerprint
+        for name, note in header["prepared"].items():
+            spec, matrix = self.features[name].spec, arrays[f"{MAPPED}prepared/{name}"]
+            seconds, how = float(note["seconds"]), spec.kind.similarity(note["similarity"])
+            shape = int(self.scoring(seconds).members.sum()), spec.size
+            if matrix.dtype != np.float32 or matrix.shape != shape or how.bound is None:
+                raise StoreError(f"what is prepared of {name} is not of its templates")
+            self._prepared[name] = Prepared(seconds, how.name, matrix)
+        for name, each in self.features.items():
+            if each.slices.dtype.kind not in ("iu" if each.spec.kind.counted else "f"):
+                raise StoreError(f"templates of {name} are of the wrong type")
 
     @classmethod
     def reference(cls) -> Self:

@@ -16,12 +16,21 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import SchemaError, StoreError
-from monitor.files import atomic_write, read_arrays, sweep
+from monitor.files import (
+    MAPPED,
+    Rows,
+    atomic_write,
+    mapped_arrays,
+    read_arrays,
+    sweep,
+    write_arrays,
+)
 from monitor.safe_text import printable
 from monitor.types import AnyArray
 
-SCHEMA = 2
-"""1 until sessions of a speaker were kept apart; what needs no more is still written as 1."""
+SCHEMA = 3
+"""1 until sessions of a speaker were kept apart (2), and large templates lay in the file as they
+are (3); what needs no more is still written as 1."""
 _HEADER = "header"
 _DAMAGE = (
     OSError,
@@ -43,10 +52,14 @@ def write_store(
     header: Mapping[str, Any],
     arrays: Mapping[str, AnyArray],
     *,
+    mapped: Mapping[str, Rows] | None = None,
     tidy: bool = True,
     schema: int = 1,
 ) -> None:
-    """Write a store atomically, mode 0600; the schema is the earliest that can be read as it is."""
+    """Write a store atomically, mode 0600; the schema is the earliest that can be read as it is.
+
+    Arrays that are to be ``mapped`` lie in it uncompressed.
+    """
     text = json.dumps({"kind": kind, "schema": schema, **header}, ensure_ascii=False)
     content = dict(arrays)
     content[_HEADER] = np.frombuffer(text.encode(), dtype=np.uint8)
@@ -57,7 +70,10 @@ def write_store(
         sweep(path)
     try:
         with atomic_write(path) as file:
-            np.savez_compressed(file, **content)  # type: ignore[arg-type]
+            if mapped:
+                write_arrays(file, content, mapped)
+            else:
+                np.savez_compressed(file, **content)  # type: ignore[arg-type]
     except OSError as error:
         reason = error.strerror or str(error)
         raise StoreError(f"{path}: cannot be written ({reason}); nothing was changed") from error
@@ -66,7 +82,10 @@ def write_store(
 def read_store(
     path: Path, kind: str, *, without: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """The header of a store, and its arrays by name but those that begin as ``without`` says."""
+    """The header of a store, and its arrays by name but those that begin as ``without`` says.
+
+    The names of those that are mapped begin with `monitor.files.MAPPED`.
+    """
     sweep(path)
     if not path.is_file():
         what = "is a directory" if path.is_dir() else "does not exist"
@@ -74,6 +93,9 @@ def read_store(
     try:
         with path.open("rb") as handle:
             arrays = read_arrays(handle, without=without)
+            if not MAPPED.startswith(without):
+                large = mapped_arrays(handle)
+                arrays |= {f"{MAPPED}{name}": array for name, array in large.items()}
         if _HEADER not in arrays:
             raise StoreError(f"{path}: is not a {kind} file of this program")
         header = json.loads(bytes(arrays.pop(_HEADER)).decode())

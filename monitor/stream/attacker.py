@@ -159,6 +159,10 @@ def _off_the_grid(rank_model: RankModel, seconds: float) -> str:
     return f"nothing {which} than {nearest:g} s was learnt from: the figures are too {bias}"
 
 
+_RESCORED = 4096
+"""Templates taken at a time."""
+_AT_ONCE = 1 << 22
+"""Most candidates, of all moments together, that are weighed at a time."""
 _SORTED = 64
 """Of more speakers only those that may be among the most probable are sorted."""
 
@@ -335,10 +339,8 @@ class Ratios:
             if name not in self._against:
                 self._against[name] = CohortScoring(cohort, name, scorer)
         self._mixture = population.sessions_apart(scoring)
-        each = [population.speakers[i].conditions for i in np.flatnonzero(scoring.members)]
-        sounds = [own[0] for own in each] + [one for own in each for one in own[1:]]
-        self._sounds = np.stack([degradation(sound) for sound in sounds])
-        self._people = len(each)
+        self._sounds = population.degradations(scoring)
+        self._people = int(scoring.members.sum())
         self._latest: tuple[Condition | None, _Effect | None] = (None, None)
 
     def at(
@@ -428,6 +430,9 @@ class Ratios:
                     unlike(degradation(condition)[None], self._sounds)[0]
                 )
                 found = _Effect(shift, slope.T, support)
+                if len(self._sounds) == 1:
+                    found = _Effect(*(np.broadcast_to(x, (*x.shape[:-1], self._people))
+                                      for x in found))  # fmt: skip
                 self._latest = condition, found
             each.append(found)
         made = _Effect(*(np.stack(parts) for parts in zip(*each, strict=True)))
@@ -921,6 +926,7 @@ class Attacker:
             fits = fits and all(other.network(n) == rank_model.network(n) for n in other.features)
             if fits and names not in self._judgements:
                 self._judgements[names] = make(other)
+        self._population = population
         self.frame_seconds = {name: specs[name].frame_seconds for name in self.features}
         self._without_audio = self._before()
 
@@ -1045,6 +1051,21 @@ class Attacker:
         return made
 
     def _assess_each(
+        self,
+        heard: Mapping[str, RunningTotals],
+        speech_seconds: FloatArray,
+        sounds: Sequence[Condition | None],
+    ) -> list[Assessment]:
+        """A few moments at a time where there are many candidates: none depends on the others."""
+        step = max(1, _AT_ONCE // self.speakers)
+        made: list[Assessment] = []
+        for first in range(0, speech_seconds.size, step):
+            some = slice(first, first + step)
+            few = {name: heard[name].some(some) for name in self.features}
+            made += self._assess_few(few, speech_seconds[some], sounds[some])
+        return made
+
+    def _assess_few(
         self,
         heard: Mapping[str, RunningTotals],
         speech_seconds: FloatArray,
@@ -1175,7 +1196,38 @@ class Attacker:
         ]
 
     def _scores(self, name: str, totals: AnyArray) -> FloatArray:
-        return self._similarity[name].score_each(self._templates[name], totals)
+        similarity, templates = self._similarity[name], self._templates[name]
+        scores = similarity.score_each(templates, totals)
+        if templates.dtype == np.float32:
+            self._make_exact(name, scores, totals)
+        return scores
+
+    def _make_exact(self, name: str, scores: FloatArray, totals: AnyArray) -> None:
+        """Score anew, in double precision, what a rank or the order of the best may hang on.
+
+        Of templates in single precision, scores (R, N): those as near to the watched speaker's, or
+        to the best, as both may be off.
+        """
+        similarity, size = self._similarity[name], totals.shape[1]
+        assert similarity.bound is not None
+        apart = 2.0 * similarity.bound(size)
+        for row, total in zip(scores, totals, strict=True):
+            if not total.any():
+                continue  # everybody scores zero
+            if not (np.isfinite(row).all() and row.any()):
+                raise StoreError(
+                    f"templates of {name} are no numbers any more: the store was changed, or "
+                    "somebody was forgotten, while it was in use; start again"
+                )
+            least = np.partition(row, self.speakers - self._most)[self.speakers - self._most]
+            near = row >= least - apart
+            if self._watched is not None:
+                near |= np.abs(row - row[self._watched]) <= apart
+            places = np.flatnonzero(near)
+            for first in range(0, places.size, _RESCORED):
+                some = places[first : first + _RESCORED]
+                exact = self._population.exact(name, self.scoring, similarity, some)
+                row[some] = similarity.score(exact, total)
 
     def _feature(
         self,

@@ -152,9 +152,10 @@ class _Enrolled:
 
     @cached_property
     def index(self) -> LandmarkIndex:
-        speakers = sorted(self._population.speakers, key=lambda each: each.name != self._watch)
         made, left = [], MOST_LANDMARKS
-        for speaker in speakers:
+        for speaker in self._population.recorded(self._watch):
+            if left <= 0:
+                break
             for note in speaker.sources:
                 if note.landmarks.size and left > 0:
                     made.append(unpack(note.landmarks))
