@@ -1,9 +1,12 @@
 """Memory and time of a whole report on a score matrix of VoxCeleb's size, memory-mapped.
 
     python -m benchmarks.evaluate_memory [--trials 100000] [--speakers 1251] [--replicates 200]
+    python -m benchmarks.evaluate_memory --trials 2000 --speakers 10000 --peer
 
 Writes a float32 matrix and its labels block by block, opens them as `monitor evaluate` does,
-evaluates them without a dev matrix, and prints what it took as JSON.
+evaluates them without a dev matrix, and prints what it took as JSON. With ``--peer`` the EER of
+voice-anonymization-legal-eval (extra ``peers``) on the same file, all in memory, in a process of
+its own, stands beside it: about 100 bytes a score.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -44,16 +49,34 @@ def write(folder: Path, trials: int, speakers: int) -> tuple[Path, Path]:
     return scores, labels
 
 
+PEER = """
+import json, resource, sys, time, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+import legal_eval
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+scores, target = np.load(sys.argv[1], mmap_mode="r"), np.load(sys.argv[2])
+own = np.zeros(scores.shape, bool)
+own[np.arange(len(target)), target] = True
+mated, others = (np.asarray(scores[which], np.float64) for which in (own, ~own))
+before, began = peak(), time.process_time()
+eer = legal_eval.rocch_eer(mated, others)
+print(json.dumps({"eer": eer, "processor_seconds": round(time.process_time() - began, 1),
+                  "peak_mb": round(peak(), 1)}))
+"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--trials", type=int, default=100_000)
     parser.add_argument("--speakers", type=int, default=1251)
     parser.add_argument("--replicates", type=int, default=200, help="resamples (default 200)")
+    parser.add_argument("--peer", action="store_true", help="beside legal-eval's EER")
     options = parser.parse_args()
     steps: list[tuple[str, float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         scores, labels = write(Path(folder), options.trials, options.speakers)
-        before, start = peak_mb(), time.perf_counter()
+        before, start, began = peak_mb(), time.perf_counter(), time.process_time()
         read = read_scores(scores, labels)
         opened = peak_mb(), round(time.perf_counter() - start, 2)
 
@@ -72,11 +95,17 @@ def main() -> None:
             "seconds_to_open": opened[1],
             "draws": options.replicates,
             "seconds": round(time.perf_counter() - start, 2),
+            "processor_seconds": round(time.process_time() - began, 2),
             "peak_mb": peak_mb(),
+            "eer": report["verification.eer_rocch"].value,
             "figures": len(report.figures),
             "steps_seconds_peak_mb": steps,
             "notes": report.notes,
         }
+        if options.peer:
+            command = [sys.executable, "-c", PEER, str(scores), str(labels)]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+            result["peer"] = json.loads(done.stdout)
     print(json.dumps(result, indent=1))
 
 

@@ -608,8 +608,7 @@ class Population:
         """Speakers with a template in which there is nothing of this feature."""
         if feature in self._prepared:
             matrix = self._prepared[feature].matrix
-            firsts = range(0, len(matrix), _BLOCK)
-            told = np.concatenate([matrix[i : i + _BLOCK].any(axis=1) for i in firsts])
+            told = np.concatenate([part.any(axis=1) for part in _parts(matrix)])
             if told.all() and len(told) == len(self):
                 return ()
         slices = self.features[feature].slices.any(axis=1)
@@ -1065,10 +1064,7 @@ class Population:
         rows: dict[str, Rows] = {}
         noted = {}
         for name, each in self.features.items():
-            slices = each.slices
-            firsts = range(0, len(slices), _BLOCK)
-            blocks = (slices[i : i + _BLOCK] for i in firsts)
-            rows[f"slices/{name}"] = Rows(slices.shape, slices.dtype, blocks)
+            rows[f"slices/{name}"] = Rows(each.slices.shape, each.slices.dtype, _parts(each.slices))
             how = each.spec.kind.similarity()
             if how.bound is None or np.count_nonzero(self.template_seconds) < 2:
                 continue
@@ -1143,6 +1139,12 @@ class Population:
         LibriVox volunteers, from LibriSpeech (Panayotov et al., 2015, CC BY 4.0); see ``about``.
         """
         return cls.load(REFERENCE)
+
+
+def _parts(rows: AnyArray) -> Iterator[AnyArray]:
+    """Some thousand rows after the other."""
+    for first in range(0, len(rows), _BLOCK):
+        yield rows[first : first + _BLOCK]
 
 
 def _joined(blocks: Iterator[AnyArray], scoring: Scoring) -> AnyArray:
