@@ -2,7 +2,7 @@
 
     monitor hear ../shared/nonnative -o NONNATIVE --features f0,phones,voice,identity
     python -m benchmarks.truth ../shared/speech ../shared/nonnative FRAMES NONNATIVE -o docs
-    python -m benchmarks.truth ... --features f0,phones,voice   # without ECAPA
+    python -m benchmarks.truth ... --features f0,phones,voice --sets voice,f0+phones+voice
 
 FRAMES is a folder that `benchmarks.build_reference` heard; the cohort is its background readers.
 Rank models of LibriSpeech's readers are fitted on three or four fifths of them and judged on
@@ -116,8 +116,10 @@ def main() -> None:
         parser.add_argument(name, type=Path)
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--features", default=",".join(FEATURES))
+    parser.add_argument("--sets", default=",".join(map("+".join, SETS)), help="to be judged")
     given = parser.parse_args()
     heard = tuple(given.features.split(","))
+    asked = [tuple(names.split("+")) for names in given.sets.split(",")]
     readers, specs = collected(given.frames, heard)
     foreign, _, _ = collect(find(given.nonnative_frames), features=heard)
     apart = {
@@ -135,7 +137,7 @@ def main() -> None:
         units = [round(x * UNITS_PER_SECOND) for x in (LENGTHS[t], TEMPLATE_SECONDS)]
         made = plan.run(measures, *units, cohort=against).compared
         assert made is not None
-        for features in (each for each in SETS if set(each) <= set(heard)):
+        for features in (each for each in asked if set(each) <= set(heard)):
             axis = [heard.index(name) for name in features]
             lines += judge(
                 made, voices, len(readers), features, axis, session, LENGTHS[t], apart, known
