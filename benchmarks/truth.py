@@ -20,6 +20,7 @@ limits, over resampled people.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -142,6 +143,7 @@ def main() -> None:
             lines += judge(
                 made, voices, len(readers), features, axis, session, LENGTHS[t], apart, known
             )
+        print(f"{session} session, {LENGTHS[t]:g} s: judged", file=sys.stderr, flush=True)
     lines = [each for each in lines if np.unique(at_home(each).speaker).size >= FEWEST]
     print(HEAD, *(row(each) for each in lines), sep="\n", flush=True)
     print(FEW_HEAD, *(few(each) for each in lines if each.title.startswith(UNLIKE)), sep="\n")
