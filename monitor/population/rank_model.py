@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,22 +144,32 @@ def _is_row(row: object) -> bool:
     """Whether it is a cell of the calibration's table: figures, words, and lists of them."""
     return (
         isinstance(row, dict)
-        and all(map(is_name, row))
         and all(map(_is_number, (row.get("T"), row.get("D"))))
         and (row.get("open_set_area") is None or _is_number(row["open_set_area"]))
         and _is_told(row)
     )
 
 
+_is_key = lru_cache(maxsize=1 << 12)(is_name)  # tables have the same few keys in every row
+
+
 def _is_told(value: object) -> bool:
-    """Figures, words, and lists and objects of them."""
-    if isinstance(value, (int, float)):  # nearly all of them
-        return not abs(value) > MOST_PARAMETER
-    if isinstance(value, dict):
-        return all(map(is_name, value)) and all(map(_is_told, value.values()))
-    if isinstance(value, list):
-        return all(map(_is_told, value))
-    return value is None or (isinstance(value, str) and value.isprintable())
+    """Figures, words, and lists and objects of them; a loop, since a store has 80 000."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, (int, float)):  # nearly all of them
+            if abs(one) > MOST_PARAMETER:
+                return False
+        elif isinstance(one, dict):
+            if not all(map(_is_key, one)):
+                return False
+            left.extend(one.values())
+        elif isinstance(one, list):
+            left.extend(one)
+        elif one is not None and not (isinstance(one, str) and one.isprintable()):
+            return False
+    return True
 
 
 def _check_parameter(
