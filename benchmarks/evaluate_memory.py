@@ -2,11 +2,13 @@
 
     python -m benchmarks.evaluate_memory [--trials 100000] [--speakers 1251] [--replicates 200]
     python -m benchmarks.evaluate_memory --trials 2000 --speakers 10000 --peer
+    python -m benchmarks.evaluate_memory --trials 100000 --list 100
 
 Writes a float32 matrix and its labels block by block, opens them as `monitor evaluate` does,
 evaluates them without a dev matrix, and prints what it took as JSON. With ``--peer`` the EER of
 voice-anonymization-legal-eval (extra ``peers``) on the same file, all in memory, in a process of
-its own, stands beside it: about 100 bytes a score.
+its own, stands beside it: about 100 bytes a score. With ``--list`` the scores are a text, a line
+for each of so many comparisons a trial, its own among them.
 """
 
 from __future__ import annotations
@@ -49,6 +51,21 @@ def write(folder: Path, trials: int, speakers: int) -> tuple[Path, Path]:
     return scores, labels
 
 
+def write_list(folder: Path, trials: int, speakers: int, each: int) -> tuple[Path, Path]:
+    """Lines of speaker, trial and score, and of trial and speaker."""
+    generator = np.random.default_rng(0)
+    scores, labels = folder / "scores.txt", folder / "utt2spk"
+    labels.write_text("".join(f"t{i} s{i % speakers}\n" for i in range(trials)))
+    with scores.open("w") as file:
+        for i in range(trials):
+            met = (i + np.arange(each) * (speakers // each)) % speakers
+            row = generator.standard_normal(each)
+            row[0] += 1
+            pairs = zip(met.tolist(), row.tolist(), strict=True)
+            file.write("".join(f"s{j} t{i} {score:.5f}\n" for j, score in pairs))
+    return scores, labels
+
+
 PEER = """
 import json, resource, sys, time, warnings
 import numpy as np
@@ -72,19 +89,28 @@ def main() -> None:
     parser.add_argument("--speakers", type=int, default=1251)
     parser.add_argument("--replicates", type=int, default=200, help="resamples (default 200)")
     parser.add_argument("--peer", action="store_true", help="beside legal-eval's EER")
+    parser.add_argument("--list", type=int, help="comparisons a trial, as text")
     options = parser.parse_args()
     steps: list[tuple[str, float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
-        scores, labels = write(Path(folder), options.trials, options.speakers)
+        size = options.trials, options.speakers
+        if options.list:
+            scores, labels = write_list(Path(folder), *size, options.list)
+        else:
+            scores, labels = write(Path(folder), *size)
         before, start, began = peak_mb(), time.perf_counter(), time.process_time()
         read = read_scores(scores, labels)
         opened = peak_mb(), round(time.perf_counter() - start, 2)
+        opened_processor = round(time.process_time() - began, 2)
 
         def step(label: str) -> None:
             steps.append((label, round(time.perf_counter() - start, 1), peak_mb()))
 
         report = evaluate(
-            read.matrix, replicates=options.replicates, notes=read.notes, progress=step
+            read.comparisons if options.list else read.matrix,
+            replicates=options.replicates,
+            notes=read.notes,
+            progress=step,
         )
         result = {
             "trials": options.trials,
@@ -93,6 +119,7 @@ def main() -> None:
             "peak_mb_before": before,
             "peak_mb_opened": opened[0],
             "seconds_to_open": opened[1],
+            "processor_seconds_to_open": opened_processor,
             "draws": options.replicates,
             "seconds": round(time.perf_counter() - start, 2),
             "processor_seconds": round(time.process_time() - began, 2),

@@ -2,19 +2,26 @@
 
     python -m benchmarks.meetings ../shared/speech [--seconds 60] [--plot docs/meetings.svg]
     python -m benchmarks.meetings ../shared/speech --hour
+    python -m benchmarks.meetings ../shared/speech --labels 1,4,16,64
 
 Makes meetings of readers of LibriSpeech by the chapters that the shipped templates were not made
 of: two, four and eight of them take turns of an utterance or two. Then neighbours overlap, or turns
 get somebody else's label, as a diariser's do. Prints, over all readers, the evidence of each under
 their own label, how much less that is than of the same turns alone, how many labels are matched to
-the right reader, and how pure they are. ``--hour`` times an hour of eight people instead.
+the right reader, and how pure they are. ``--hour`` times an hour of eight people instead;
+``--labels`` prints the most memory of `monitor replay --rttm` on five minutes that are dealt out to
+so many labels, five seconds a turn.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import os
 import resource
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -273,14 +280,38 @@ def hour(speech: Path) -> None:
           f"core; {totals.readings} readings")  # fmt: skip
 
 
+def memory(speech: Path, counts: Sequence[int]) -> None:
+    """Print what people cost by their number: memory and processor of a run of five minutes."""
+    (path, *_) = sorted((speech / "train-clean-5").rglob("*.opus"))
+    with tempfile.TemporaryDirectory() as name:
+        sound, rttm = Path(name) / "a.flac", Path(name) / "a.rttm"
+        rate = soundfile.info(path).samplerate
+        soundfile.write(sound, soundfile.read(path, 300 * rate)[0], rate)
+        for count in counts:
+            turns = (f"SPEAKER a 1 {5 * i} 5 <NA> <NA> L{i % count} <NA> <NA>" for i in range(60))
+            rttm.write_text("\n".join(turns) + "\n")
+            command = [sys.executable, "-m", "monitor", "replay", str(sound), "--rttm", str(rttm)]
+            how = ["--features", ",".join(FEATURES), "--jsonl", "/dev/null", "--allow-overlap"]
+            with subprocess.Popen([*command, *how], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as process:  # fmt: skip
+                _, status, used = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            print(f"{count} labels: {used.ru_maxrss / 1024:.0f} MB, "
+                  f"{used.ru_utime + used.ru_stime:.1f} s of CPU, left with {process.returncode}",
+                  flush=True)  # fmt: skip
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("speech", type=Path)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--hour", action="store_true")
+    parser.add_argument("--labels", help="memory by their number, such as 1,4,16,64")
     asked = parser.parse_args()
-    if asked.hour:
+    if asked.labels:
+        memory(asked.speech, [int(each) for each in asked.labels.split(",")])
+    elif asked.hour:
         hour(asked.speech)
     else:
         table(asked.speech, asked.seconds, asked.plot)

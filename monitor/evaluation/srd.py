@@ -49,7 +49,7 @@ from monitor.maths.ranks import all_rank_bounds, placed, rank_histogram, rank_hi
 from monitor.maths.statistics import limits, quantile_limits, weighted_quantile
 from monitor.plots.canvas import MUTED, legend_above, numbers, percents
 from monitor.plots.evaluation import POINTS, Drawing, Line, Systems
-from monitor.types import FloatArray, IntArray
+from monitor.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,14 +68,12 @@ def resampled_histograms(
 ) -> FloatArray:
     """The rank histogram of each resample of speakers: weights (B, S) to (B, N)."""
     first, width = placed(matrix.better, matrix.tied, ties)
-    step = max(_CHUNK // matrix.trials, 1)
-    parts = [
-        rank_histograms(
-            first, width, matrix.population, weights[k : k + step].take(matrix.owner, 1)
-        )
-        for k in range(0, len(weights), step)
-    ]
-    return np.concatenate(parts)
+    made = np.empty((len(weights), matrix.population))
+    step = max(_CHUNK // max(made.shape[1], matrix.trials), 1)
+    for k in range(0, len(weights), step):
+        some = weights[k : k + step].take(matrix.owner, 1)
+        made[k : k + step] = rank_histograms(first, width, matrix.population, some)
+    return made
 
 
 def _mean_bits(histograms: FloatArray) -> FloatArray:
@@ -193,13 +191,18 @@ def null_band(
         first[1:, part], width[1:, part] = better[row, column], tied[row, column]
     once = np.ones((1, matrix.trials))
     pairs = zip(first, width, strict=True)
-    histograms = np.concatenate([rank_histograms(*pair, matrix.population, once) for pair in pairs])
+    histograms = np.empty((len(first), matrix.population))
+    for place, pair in enumerate(pairs):
+        histograms[place] = rank_histograms(*pair, matrix.population, once)
     bits = _mean_bits(histograms)
     guessed = histograms[:, 0] * matrix.population >= matrix.trials * (1 - _ROUNDING)
     signed = np.where(guessed, bits, -bits)
     among = signed[1:] if dealing.complete else signed
-    p = histograms[1:] / histograms[1:].sum(axis=1, keepdims=True)
-    counted = (p * np.log2(matrix.population * np.where(p > 0, p, 1.0))).sum(axis=1)
+    counted = np.empty(len(histograms) - 1)
+    for some in _few_rows(histograms[1:]):
+        p = histograms[1:][some]
+        p = p / p.sum(axis=1, keepdims=True)
+        counted[some] = (p * np.log2(matrix.population * np.where(p > 0, p, 1.0))).sum(axis=1)
     chance = float((among >= signed[0] - _ROUNDING).mean())
     return NullBand(np.maximum(counted, 0.0), bits[1:], chance, dealing.words)
 
@@ -210,11 +213,12 @@ def _deal(
     speakers, tested = matrix.population, len(matrix.tested)
     ways = perm(speakers, tested)
     if ways > min(PERMUTATIONS, most):
-        places = generator.permuted(np.tile(np.arange(speakers), (permutations, 1)), axis=1)
+        places = np.empty((permutations, speakers), dtype=np.int32)
+        for some in _few_rows(places):
+            drawn = np.tile(np.arange(speakers), (some.stop - some.start, 1))
+            places[some] = matrix.by_name[generator.permuted(drawn, axis=1)]
         named = np.argsort(matrix.by_name)  # the order of the columns does not matter
-        return _Dealing(
-            matrix.by_name[places], named[matrix.target], False, f"{permutations} {_WHOLE}"
-        )
+        return _Dealing(places, named[matrix.target], False, f"{permutations} {_WHOLE}")
     if ways >= _ENOUGH:
         every = np.array(list(itertools.permutations(range(speakers), tested)))
         return _Dealing(every, matrix.owner, True, f"all {ways} {_WHOLE}")
@@ -508,17 +512,28 @@ def _why_no_correction(found: FittedRankModel) -> str:
 def _replicates(histograms: FloatArray) -> dict[str, FloatArray]:
     """Of each resample, (B, N): the rank model's figures, and the plug-in ones that limits suit."""
     alpha, beta, binomial = fit_many(histograms)
-    p = histograms / histograms.sum(axis=1, keepdims=True)
-    speakers = p.shape[1]
-    bits = np.log2(speakers * np.where(p > 0, p, np.nan))
+    count, speakers = histograms.shape
+    first, rank1, most, spread = np.empty((4, count))
+    for some in _few_rows(histograms):
+        p = histograms[some] / histograms[some].sum(axis=1, keepdims=True)
+        bits = np.log2(speakers * np.where(p > 0, p, np.nan))
+        first[some], rank1[some], most[some] = p[:, 0], bits[:, 0], np.nanmax(bits, axis=1)
+        spread[some] = (p * speakers > 1 + 1e-9).mean(axis=1)
     return {
         "mean_bits_model": mean_bits_of(alpha, beta, binomial, speakers),
-        "idr": p[:, 0],
-        "rank1_bits": bits[:, 0],
-        "maxd_bits": np.nanmax(bits, axis=1),
-        "spread": (p * speakers > 1 + 1e-9).mean(axis=1),
+        "idr": first,
+        "rank1_bits": rank1,
+        "maxd_bits": most,
+        "spread": spread,
         "alpha": np.where(binomial, np.nan, alpha),
     }
+
+
+def _few_rows(of: AnyArray) -> Iterator[slice]:
+    """Rows of (B, N) a few at a time, so that what is made of them stays small."""
+    step = max(_CHUNK // of.shape[1], 1)
+    for start in range(0, len(of), step):
+        yield slice(start, min(start + step, len(of)))
 
 
 # ------------------------------------------------------------------------------------------ curves
