@@ -152,7 +152,7 @@ def main() -> None:
     if given.early:
         return
     if given.output:
-        draw(given.output / "world-truth.svg", partial(exceeded, lines), (10.0, 9.0))
+        draw(given.output / "world-truth.svg", partial(exceeded, lines), (11.0, 11.0))
     print(f"\n{ALARMS_HEAD}", flush=True)
     for names in sets:
         for name in GROUPS["readers-1"]:
@@ -256,9 +256,19 @@ def hear_world(
     for group, named in groups.items():
         for name in named:
             folder = frames / group / name.replace(" ", "-")
+            if _is_heard(folder, features):
+                continue
             sounds = list(_sounds(group, speech, voices))
             _heard(sounds, changes[name], folder, features, jobs)
             print(f"{group}, {name}: {len(sounds)} recordings", file=sys.stderr, flush=True)
+
+
+def _is_heard(folder: Path, features: Sequence[str]) -> bool:
+    """Whether a folder was finished, with these features."""
+    if not (folder / _CONDITIONS).exists():
+        return False
+    names = [set(np.load(path).files) for path in folder.glob("*.npz")]
+    return bool(names) and all(set(features) <= each for each in names)
 
 
 def _sounds(group: str, speech: Path, voices: Path) -> Iterator[tuple[str, FloatArray]]:
@@ -486,9 +496,7 @@ def exceeded(lines: Mapping[str, Sequence[Judged]], figure: Figure) -> None:
             mated = calibrated.exceeding(made.mated, own, steps)
             axes.plot(steps, 100 * mated, color=colour, linestyle="--", label=f"{features}, right")
             axes.plot(steps, 100 * share, color=colour, label=f"{features}, other people")
-        axes.set_title(
-            titles[number].replace("own microphones, ", "own microphones:\n"), fontsize=9
-        )
+        axes.set_title(titles[number].replace("own microphones,", "own:"), fontsize=9)
         axes.set(yscale="log", ylim=(0.02, 130))
         axes.yaxis.set_major_formatter("{x:g}")
         axes.grid(alpha=0.3)
