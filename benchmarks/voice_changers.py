@@ -280,11 +280,12 @@ def board_of(parts: Path) -> Scoreboard:
             f"{math.log2(rows[0].speakers):.0f} bits. Made by python -m benchmarks.voice_changers.",
             f"Attackers tried: {', '.join(each for each in ATTACKERS if each in tried)}. Ignorant "
             "and lazy-informed ones recognise pitch, phones and voice, and weigh them together by "
-            "the shipped rank model of clear speech: who weighs them on speech through the program "
-            "learns a little more. Semi-informed ones recognise voice alone, by a network that was "
-            "trained for 60 steps: where phones tell more, another attacker's figure is the larger. "
-            f"They were tried on {looked} of the {len(rows) - 1} methods, first on those that draw a "
-            "setting for each recording or are learnt; a dash says that nobody looked.",
+            "the shipped rank model of clear speech: who weighs them on speech through the "
+            "program learns a little more. Semi-informed ones recognise voice alone, by a network "
+            "that was trained for 60 steps: where phones tell more, another attacker's figure is "
+            f"the larger. They were tried on {looked} of the {len(rows) - 1} methods, first on "
+            "those that draw a setting for each recording or are learnt; a dash says that nobody "
+            "looked.",
         ),
     )
 

@@ -636,8 +636,9 @@ def _facts_of_corpus(
            if part.session == "cross"
            else "from the same session as what is tested: a voice is easier to recognise so."),
         "Lengths": f"{', '.join(f'{each:g}' for each in exposures.lengths)} s of speech; at most "
-        f"{TRIALS} stretches of each speaker at each. Ranks and links: {plural(TRIALS, 'trial')} of each "
-        "speaker, which overlap where there is less speech; sessions take turns as the template.",
+        f"{TRIALS} stretches of each speaker at each. Ranks and links: of each speaker "
+        f"{plural(TRIALS, 'trial')}, which overlap where there is less speech"
+        + ("; sessions take turns as the template." if part.session == "cross" else "."),
         "Limits": f"95 %, over {config.replicates} resamples of speakers (seed {config.seed}).",
     }  # fmt: skip
 
@@ -669,8 +670,8 @@ def _untested(
         )
     if not told:
         yield (
-            "Inference: no table of these recordings says an attribute of the speakers "
-            "(--attributes, --groups)."
+            "Inference: no table of these recordings says an attribute in which enough speakers "
+            "differ (--attributes, --groups)."
         )
     else:
         known = {_column(name) for name in told}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,10 @@ def label_of(audit: Audit, salt: str = "") -> Label:
     """
     if audit.kind != "corpus":
         raise UsageError("a label is of a corpus: give a folder of recordings by speaker")
-    return Label(audit, salt, audit.strongest("cross") or audit.strongest())
+    several = max((test.tested for test in audit.tests if test.session == "cross"), default=0)
+    many = [test for test in audit.tests if 2 * test.tested >= several]  # few say little of crowds
+    told = replace(audit, tests=tuple(many))
+    return Label(audit, salt, told.strongest("cross") or told.strongest())
 
 
 def save_label(label: Label, path: Path) -> Path:
@@ -218,13 +221,15 @@ def _confounds(label: Label) -> Iterator[str]:
             if cross.seconds == same.seconds:
                 first, other = same.figures.get("srd.idr"), cross.figures.get("srd.idr")
                 if first and other and first.value is not None and other.value is not None:
-                    more = first.value > other.value
+                    less = first.value <= other.value
+                    shown = other.high is None or first.value > other.high
                     yield (
                         f"By {same.seconds:g} s the right one of {same.speakers} comes first in "
                         f"{_share(first)} of the trials within a session, and of {cross.speakers} "
                         f"in {_share(other)} across sessions"
-                        + (": what is more within one is told by room, microphone and day."
-                           if more else ", no less than within one.")
+                        + (", no less than within one." if less
+                           else ": what is more within one is told by room, microphone and day."
+                           if shown else ": too few speakers to show a difference.")
                     )  # fmt: skip
     if said := apart_said(audit):
         yield said

@@ -82,6 +82,7 @@ def recordings_below(root: Path) -> list[Path]:
 
 _OF_RECORDINGS = {"path", "speaker", "session", "chapter"}
 _FLAC = {"--stdout": "c", "--decode": "d", "--silent": "s", "--totally-silent": "s"}
+_MOST_UNCLEAR = 10
 _LONGEST = 40  # characters of what is said of a speaker; more is a text that was read
 
 
@@ -131,8 +132,10 @@ def said_of_speakers(corpus: Path) -> dict[str, dict[str, str]]:
     """What a corpus' table says of its speakers beside their names, such as gender and age.
 
     Returns:
-        by column, then by speaker: the columns of a manifest that never say two things of one
-            speaker, or the gender of a Kaldi folder with ``spk2gender``. What is empty is left out.
+        by column, then by speaker: the columns of a manifest that say one thing of nearly every
+            speaker, or the gender of a Kaldi folder with ``spk2gender``. What is empty is left out,
+            and so is of whom a column says two things; where that is more than one speaker in ten
+            it is about something else.
 
     Raises:
         CorpusError: the table cannot be read.
@@ -148,7 +151,8 @@ def said_of_speakers(corpus: Path) -> dict[str, dict[str, str]]:
     separator = "\t" if table.suffix.lower() == ".tsv" else ","
     text = io.StringIO(_text(table, "utf-8-sig"), newline="")
     said: dict[str, dict[str, str]] = {}
-    several: set[str] = set()
+    several: dict[str, set[str]] = {}
+    strange: set[str] = set()
     for row in csv.DictReader(text, delimiter=separator):
         plain = {(name or "").strip(): value for name, value in row.items() if name}
         whose = next((held for name, held in plain.items() if name.lower() == "speaker"), None)
@@ -158,9 +162,16 @@ def said_of_speakers(corpus: Path) -> dict[str, dict[str, str]]:
             if not value or name.lower() in _OF_RECORDINGS:
                 continue
             before = said.setdefault(name, {}).setdefault(speaker, value)
-            if before != value or len(value) > _LONGEST or not (name + value).isprintable():
-                several.add(name)
-    return {name: values for name, values in said.items() if name not in several}
+            if before != value:
+                several.setdefault(name, set()).add(speaker)
+            if len(value) > _LONGEST or not (name + value).isprintable():
+                strange.add(name)
+    return {
+        name: {speaker: value for speaker, value in values.items() if speaker not in unclear}
+        for name, values in said.items()
+        if name not in strange
+        and _MOST_UNCLEAR * len(unclear := several.get(name, set())) <= len(values)
+    }
 
 
 def from_kaldi(folder: Path) -> Corpus:

@@ -13,7 +13,7 @@ from html import unescape
 import numpy as np
 import pytest
 
-from monitor.attacks.results import read_results, results_json
+from monitor.attacks.results import BITS, read_results, results_json
 from monitor.audit.audit import (
     Audit,
     _untested,
@@ -131,9 +131,20 @@ def test_confounds_are_told_as_they_are(audit):
 
     turned = tuple(replace(test, session=swapped(test.session)) for test in audit.tests)
     for found in (audit, replace(audit, tests=turned)):
-        by = {test.session: test.figures["srd.idr"].value for test in found.tests}
+        by = {test.session: test.figures["srd.idr"] for test in found.tests}
+        same, cross = by["same"].value, by["cross"].high
         card = label_markdown(label_of(found))
-        assert ("is told by room, microphone and day" in card) == (by["same"] > by["cross"])
+        assert ("is told by room, microphone and day" in card) == (same > cross)
+        assert ("too few speakers to show" in card) == (by["cross"].value < same <= cross)
+
+
+@pytest.mark.slow
+def test_how_unique_a_voice_is_is_not_told_by_the_few_who_say_most(audit):
+    whole = label_of(audit).uniqueness
+    assert whole is not None
+    bits = {**whole.figures, BITS: replace(whole.figures[BITS], value=99.0)}
+    few = replace(whole, tested=whole.tested // 3, seconds=120.0, figures=bits)
+    assert label_of(replace(audit, tests=(*audit.tests, few))).uniqueness == whole
 
 
 def test_attributes_that_were_told_are_not_said_to_be_left_out():

@@ -362,6 +362,16 @@ def test_what_a_table_says_of_speakers(tmp_path):
     assert said_of_speakers(tmp_path) == {"sex": {"ann": "F", "bob": "M"}, "age": {"ann": "30"}}
 
 
+def test_of_whom_a_table_says_two_things_nothing_is_said(tmp_path):
+    lines = [f"{i}.wav,s{i:02},{'fm'[i % 2]}" for i in range(20)]
+    (tmp_path / "manifest.csv").write_text(
+        "\n".join(["path,speaker,gender", *lines, "x.wav,s03,other", ""])
+    )
+    (said,) = said_of_speakers(tmp_path).values()
+    assert "s03" not in said
+    assert len(said) == 19
+
+
 def test_a_kaldi_folder_says_gender_in_a_file_of_its_own(tmp_path):
     (tmp_path / "wav.scp").write_text("a 1.wav\n")
     assert said_of_speakers(tmp_path) == {}
