@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.world import OWN_SECONDS, SETS, HeardGroup, compare, others_of
+from benchmarks.truth import others_of
+from benchmarks.world import OWN_SECONDS, SETS, HeardGroup, compare
 from monitor.maths.likelihood_ratios import (
     TemplateComparisons,
     effective_pairs,
@@ -73,8 +74,8 @@ def simulated(kind: str, many: int) -> str:
 
 def heard(frames: Path, names: tuple[str, ...]) -> str:
     """A line: people at their own microphones who calibrate, clean, 5 s against 5 s."""
-    groups = [HeardGroup.read(frames, f"calibrate-{k}", "clean", names) for k in (0, 1)]
-    made = compare("", Population.reference(), *groups, names, (OWN_SECONDS, OWN_SECONDS))
+    one, other = (HeardGroup.read(frames, f"calibrate-{k}", "clean", names) for k in (0, 1))
+    made = compare("", Population.reference(), one, other, names, (OWN_SECONDS, OWN_SECONDS))
     judged = made.judged(None)
     bits, _, _, who = others_of(judged)
     of = TemplateComparisons(bits[:, None], *who)
