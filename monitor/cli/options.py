@@ -517,6 +517,14 @@ class RankModelFile(Text):
 
         return str(REFERENCE) if text == "reference" else text
 
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+        """The word where it is begun, else files."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete and "reference".startswith(incomplete):
+            return [CompletionItem("reference")]
+        return [CompletionItem(incomplete, type="file")]
+
 
 class Seconds(Text):
     """Seconds as 90, 90s, 1.5m, 2h or 1:30."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import combinations, pairwise
 
-import _webrtcvad
 import numpy as np
 import soxr
 import webrtcvad
@@ -61,10 +59,8 @@ class VoiceActivity:
         np.rint(scaled, out=scaled)
         np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1, out=scaled)
         heard = scaled.astype(np.int16).tobytes()
-        step, each = 2 * self._samples, range(0, len(heard), 2 * self._samples)
-        # what `is_speech` calls, without its checks: a third of its time
-        decide = partial(_webrtcvad.process, self._detector._vad, self._rate)
-        decisions = [decide(heard[at : at + step], self._samples) for at in each]
+        decide, step = self._detector.is_speech, 2 * self._samples
+        decisions = [decide(heard[at : at + step], self._rate) for at in range(0, len(heard), step)]
         return np.repeat(np.array(decisions, dtype=np.bool_), self._ticks)
 
     def reset(self) -> None:

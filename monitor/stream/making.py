@@ -93,15 +93,16 @@ class StreamConditions:
             found.append(now)
         return found
 
-    def advance(self, tick: int) -> Iterator[Notice]:
-        """Count the seconds complete by a tick: what they bring up for the first time."""
+    def advance(self, tick: int) -> Iterator[tuple[int, Notice]]:
+        """Count the seconds complete by a tick: what they bring up for the first time, and when."""
         self._tick = tick
         while self._waiting and self._waiting[0][0] <= tick:
-            self._total += self._waiting.pop(0)[1]
+            complete, row = self._waiting.pop(0)
+            self._total += row
             self._seconds += 1
             if self._seconds >= self._due:
                 self._due = _next_due(self._seconds)
-                yield from self._estimate()
+                yield from ((complete, notice) for notice in self._estimate())
 
     def _estimate(self) -> Iterator[Notice]:
         known = self._estimates.pop(self._seconds, None)

@@ -871,8 +871,7 @@ class Monitor:
 
     def _learn_conditions(self) -> None:
         """What the sound is like by now, and whether the templates sound so."""
-        tick = self._accumulator.tick
-        for notice in self.conditions.advance(tick):
+        for tick, notice in self.conditions.advance(self._accumulator.tick):
             placed = replace(notice, recording=self.recordings.number)
             self._order.add(tick, placed, again=False)
 

@@ -81,7 +81,7 @@ def test_a_run_has_a_beginning_an_end_and_valid_records(tmp_path):
         VALIDATOR.validate(record)
     kinds = [record["type"] for record in records]
     assert (kinds[0], kinds[-1]) == ("start", "end")
-    assert set(kinds[1:-1]) == {"reading", "gap", "alert"}
+    assert set(kinds[1:-1]) == {"reading", "gap", "alert", "notice"}
     assert kinds.count("start") == kinds.count("end") == 1
     assert [record["type"] for record in kept.records] == kinds
     seconds = [record["seconds"] for record in records[1:]]

@@ -339,9 +339,9 @@ class TestTrainedOn:
     def test_nor_do_they_weigh_a_prior(self, voices, monkeypatch):
         heard: set[int] = set()
 
-        def weighed(cell, *rest):
+        def weighed(cell, *rest, **more):
             heard.update(cell.speaker.tolist(), cell.behind_speaker.tolist())
-            return held_out_nats(cell, *rest)
+            return held_out_nats(cell, *rest, **more)
 
         monkeypatch.setattr(calibrating, "held_out_nats", weighed)
         rank_models = list(small(voices[14:], self.SHAPES).rank_models)
