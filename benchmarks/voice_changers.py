@@ -283,9 +283,7 @@ def board_of(parts: Path) -> Scoreboard:
             "the shipped rank model of clear speech: who weighs them on speech through the "
             "program learns a little more. Semi-informed ones recognise voice alone, by a network "
             "that was trained for 60 steps: where phones tell more, another attacker's figure is "
-            f"the larger. They were tried on {looked} of the {len(rows) - 1} methods, first on "
-            "those that draw a setting for each recording or are learnt; a dash says that nobody "
-            "looked.",
+            f"the larger. They were tried on {looked} of the {len(rows) - 1} methods.",
         ),
     )
 
