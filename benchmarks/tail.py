@@ -23,6 +23,7 @@ from monitor.maths.likelihood_ratios import (
     TemplateComparisons,
     effective_pairs,
     exceeding,
+    pair_count,
     upper_bound_bits,
 )
 from monitor.population.population import Population
@@ -88,7 +89,7 @@ def bounds(
 ) -> tuple[float, float]:
     """ELUB, and the larger of it and what a tail supports, bits."""
     own = np.ones(mated.size) if own is None else own
-    theirs, speakers, pairs = of.weights(), round(own.sum()), np.unique(of.pair).size
+    theirs, speakers, pairs = of.weights(), round(own.sum()), pair_count(of)
     elub = upper_bound_bits(mated, others, own, theirs, speakers, pairs, of)
     return elub, max(elub, tail_bound_bits(mated, others, own, theirs, speakers, of))
 

@@ -434,15 +434,21 @@ def predicted(judged: Judged) -> tuple[float, float, float, float]:
     )
 
 
+def share_exceeding(judged: Judged, steps: FloatArray) -> FloatArray:
+    """Share of impostors' comparisons at these bits, (K,), or more; NaN where too few show them."""
+    others, weight, place, _ = others_of(judged)
+    share = calibrated.exceeding(others, weight, steps)
+    share[share * (place.max() + 1) < 0.2] = np.nan
+    return share
+
+
 def exceeded(lines: Sequence[Judged], figure: Figure) -> None:
     """Share of impostors' comparisons at k bits or more, beside 2^-k."""
     axes = figure.subplots()
     steps = np.linspace(0, 10, 41)
     axes.plot(steps, 100 * np.exp2(-steps), color=GREY, linestyle="--", label="allowed: 2^-k")
     for judged, colour in zip(lines, COLOURS, strict=False):
-        others, weight, place, _ = others_of(at_home(judged))
-        share = calibrated.exceeding(others, weight, steps)
-        share[share * (place.max() + 1) < 0.2] = np.nan
+        share = share_exceeding(at_home(judged), steps)
         axes.plot(steps, 100 * share, color=colour, label=judged.title.split(" | ")[0])
     axes.set(yscale="log", ylim=(0.02, 110), xlabel="bits shown of somebody else, at least",
              ylabel="share of comparisons, %")  # fmt: skip

@@ -30,7 +30,7 @@ import soundfile
 from matplotlib.figure import Figure
 
 from benchmarks.hear import chapters
-from benchmarks.truth import Judged, others_of
+from benchmarks.truth import Judged, others_of, share_exceeding
 from monitor import Monitor
 from monitor.corpus.finding import find
 from monitor.features.channel import CONDITION
@@ -47,6 +47,7 @@ from monitor.population.false_alarms import false_alarms
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
 from monitor.sources.file import File
+from monitor.sources.frames import header_of
 from monitor.training.cells import Plan
 from monitor.training.frames_folder import HearingOptions, HearingOrder, keep, write_manifest
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, collect
@@ -267,8 +268,8 @@ def _is_heard(folder: Path, features: Sequence[str]) -> bool:
     """Whether a folder was finished, with these features."""
     if not (folder / _CONDITIONS).exists():
         return False
-    names = [set(np.load(path).files) for path in folder.glob("*.npz")]
-    return bool(names) and all(set(features) <= each for each in names)
+    kept = [set(header_of(path).sizes) for path in folder.glob("*.npz")]
+    return bool(kept) and all(set(features) <= each for each in kept)
 
 
 def _sounds(group: str, speech: Path, voices: Path) -> Iterator[tuple[str, FloatArray]]:
@@ -489,12 +490,10 @@ def exceeded(lines: Mapping[str, Sequence[Judged]], figure: Figure) -> None:
         axes.plot(steps, 100 * np.exp2(-steps), color=GREY, linestyle=":", label="allowed: 2^-k")
         for (features, judged), colour in zip(lines.items(), (BLUE, ORANGE), strict=False):
             made = judged[number]
-            others, weight, place, _ = others_of(made)
-            share = calibrated.exceeding(others, weight, steps)
-            share[share * (place.max() + 1) < 0.2] = np.nan
             own = 1.0 / np.bincount(made.speaker)[made.speaker]
             mated = calibrated.exceeding(made.mated, own, steps)
             axes.plot(steps, 100 * mated, color=colour, linestyle="--", label=f"{features}, right")
+            share = share_exceeding(made, steps)
             axes.plot(steps, 100 * share, color=colour, label=f"{features}, other people")
         axes.set_title(titles[number].replace("own microphones,", "own:"), fontsize=9)
         axes.set(yscale="log", ylim=(0.02, 130))

@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from monitor.attacks.attackers import ATTACKERS as ATTACKERS_OF
-from monitor.attacks.attackers import CLEAR
+from monitor.attacks.attackers import CLEAR, attacker_named
 from monitor.attacks.results import BITS, AttackResults, method_name
 from monitor.documents import PRINTED, document, paragraphs, picture, save_document, section, table
 from monitor.errors import StoreError, UsageError
@@ -84,7 +83,7 @@ class ScoreRow:
             >>> row.trained("semi-informed")
             'trained, 97 %'
         """
-        if not ATTACKERS_OF[attacker].trains:
+        if not attacker_named(attacker).trains:
             return ""
         if self.kept_shipped:
             return "shipped network"
@@ -116,7 +115,7 @@ class ScoreRow:
             clear_share=_clear_share(results, method),
             kept_shipped=method != CLEAR
             and method not in results.clear_bits  # told of each network that is not the shipped one
-            and any(ATTACKERS_OF[each].trains for each in rows),
+            and any(attacker_named(each).trains for each in rows),
         )
 
 
@@ -190,7 +189,7 @@ class Scoreboard:
         lines = []
         for row in self.ranked:
             who = row.strongest_attacker
-            bits = [f"{_limited(row.bits[who], '{:.2f}', who)}"]
+            bits = [_limited(row.bits[who], "{:.2f}", who)]
             bits += [
                 _limited(row.bits.get(each), "{:.2f}", row.trained(each)) for each in self.attackers
             ]
@@ -346,7 +345,7 @@ def _limited(
     value, low, high = found
     limits = "" if low is None or high is None else f"[{form.format(low)}, {form.format(high)}]"
     below = ", ".join(each for each in (limits, more) if each)
-    return f"{form.format(value)}{below and chr(10)}{below}"
+    return "\n".join(each for each in (form.format(value), below) if each)
 
 
 def _limits(

@@ -278,9 +278,9 @@ def command(asked: AttackOptions) -> int:
     judged, seconds = prepared.bench.judged, prepared.bench.hearing.seconds
     each = [sum(piece.seconds for piece in judged.pieces(part)) / 60 for part in PARTS]
     say(
-        f"monitor: heard {seconds.heard / 60:.1f} min of audio, and kept {seconds.kept / 60:.1f} "
-        f"from before: what is judged, {each[1]:.1f} min of trials by every method and "
-        f"{each[0]:.1f} of enrolment by every method that an attacker knows"
+        f"monitor: heard {seconds.heard / 60:.1f} min of audio, and read {seconds.kept / 60:.1f} "
+        f"from the cache: {each[1]:.1f} min of trials under each method, and {each[0]:.1f} of "
+        "enrolment under each method that an attacker knows"
     )
     if board is not None and asked.scoreboard is not None:
         from monitor.attacks.scoreboard import in_words, own_rows
