@@ -32,6 +32,7 @@ from monitor.evaluation.family import (
     FigureEntry,
     LimitRule,
 )  # fmt: skip
+from monitor.evaluation.input.files import release, scratch
 from monitor.evaluation.scores.comparisons import ScoreMatrix, resampled, resamples, settled_order
 from monitor.maths.lid import (
     local_information_bits,
@@ -52,7 +53,7 @@ from monitor.maths.ranks import all_rank_bounds, first_rank_bits, rank_histogram
 from monitor.phrases import plural
 from monitor.plots.canvas import MUTED, percents
 from monitor.plots.evaluation import POINTS, Drawing, Line, Systems
-from monitor.types import BoolArray, FloatArray, IntArray
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,8 +65,6 @@ FEWEST = 10
 """Speakers to fit a rank model on that is carried over to another number of them."""
 
 _CHUNK = 1 << 20
-_DOUBLES = 1 << 26
-"""Most sums that are kept in double precision: in single a temperature is off by 1e-8 of itself."""
 _FITTED = 1 << 21
 """Most numbers that a temperature is fitted on; of more, every so many speakers are taken."""
 
@@ -101,6 +100,18 @@ class Tempering:
                 return None
             counts = trials * np.exp(fit(counts).log_pmf(speakers))
         return np.asarray((counts + 1.0) / (trials + speakers))
+
+
+class _MappedRows:
+    """Rows of a scratch array, whose pages are given back after each look at them."""
+
+    def __init__(self, rows: AnyArray) -> None:
+        self._rows, self.shape = rows, rows.shape
+
+    def __getitem__(self, which: IntArray) -> AnyArray:
+        found = self._rows[which]
+        release(self._rows[which.min() : which.max() + 1])
+        return found
 
 
 @dataclass(frozen=True)
@@ -223,13 +234,13 @@ class SpeakerSums:
         return np.unique([*(2 ** np.arange(int(np.log2(last)) + 1)), last]) - 1
 
     @cached_property
-    def _final(self) -> FloatArray:
-        """Sum of the normalised scores of all K trials: shape (S', N); of many in single."""
-        shape = len(self.tested), self.matrix.population
-        sums = np.empty(shape, np.float64 if np.prod(shape) <= _DOUBLES else np.float32)
+    def _final(self) -> _MappedRows:
+        """Sum of the normalised scores of all K trials: shape (S', N); many are mapped."""
+        sums = scratch((len(self.tested), self.matrix.population))
         for part, normalised, _ in self._chunks(np.arange(len(self.tested))):
             sums[part] = normalised.sum(axis=1)
-        return sums
+            release(sums[part[0] : part[-1] + 1])
+        return _MappedRows(sums)
 
     @cached_property
     def _spaced(self) -> tuple[IntArray, FloatArray]:
@@ -245,7 +256,10 @@ class SpeakerSums:
         step = max(1, _CHUNK // each)
         for start in range(0, len(some), step):
             part = some[start : start + step]
-            scores = np.asarray(self.matrix.scores[self.rows[part]], dtype=np.float64)
+            rows = self.rows[part]
+            scores = np.asarray(self.matrix.scores[rows], dtype=np.float64)
+            for row in rows.ravel().tolist():
+                release(self.matrix.scores[row])
             yield part, normalise_rows(scores, ddof=0), scores
 
 

@@ -45,11 +45,11 @@ from monitor.maths.disclosure import (
     rank_statistics,
 )  # fmt: skip
 from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, mean_bits_of
-from monitor.maths.ranks import all_rank_bounds, placed, rank_histogram, rank_histograms
+from monitor.maths.ranks import placed, rank_histogram, rank_histograms, some_rank_bounds
 from monitor.maths.statistics import limits, quantile_limits, weighted_quantile
 from monitor.plots.canvas import MUTED, legend_above, numbers, percents
 from monitor.plots.evaluation import POINTS, Drawing, Line, Systems
-from monitor.types import AnyArray, FloatArray, IntArray
+from monitor.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -185,26 +185,21 @@ def null_band(
     first, width = np.empty((2, len(dealing.places) + 1, matrix.trials), dtype=np.int32)
     first[0], width[0] = placed(matrix.better, matrix.tied, ties)
     for part, scores in matrix.blocks():
-        better, tied = placed(*all_rank_bounds(scores), ties)
-        column = dealing.places[:, dealing.who[part]]
-        row = np.arange(len(scores))
-        first[1:, part], width[1:, part] = better[row, column], tied[row, column]
+        bounds = some_rank_bounds(scores, dealing.places[:, dealing.who[part]].T)
+        first[1:, part], width[1:, part] = (each.T for each in placed(*bounds, ties))
     once = np.ones((1, matrix.trials))
-    pairs = zip(first, width, strict=True)
-    histograms = np.empty((len(first), matrix.population))
-    for place, pair in enumerate(pairs):
-        histograms[place] = rank_histograms(*pair, matrix.population, once)
-    bits = _mean_bits(histograms)
-    guessed = histograms[:, 0] * matrix.population >= matrix.trials * (1 - _ROUNDING)
+    bits, counted, ones = np.empty((3, len(first)))
+    for some in _few_rows(len(first), matrix.population):
+        pairs = zip(first[some], width[some], strict=True)
+        histograms = np.concatenate([rank_histograms(*p, matrix.population, once) for p in pairs])
+        bits[some], ones[some] = _mean_bits(histograms), histograms[:, 0]
+        p = histograms / histograms.sum(axis=1, keepdims=True)
+        counted[some] = (p * np.log2(matrix.population * np.where(p > 0, p, 1.0))).sum(axis=1)
+    guessed = ones * matrix.population >= matrix.trials * (1 - _ROUNDING)
     signed = np.where(guessed, bits, -bits)
     among = signed[1:] if dealing.complete else signed
-    counted = np.empty(len(histograms) - 1)
-    for some in _few_rows(histograms[1:]):
-        p = histograms[1:][some]
-        p = p / p.sum(axis=1, keepdims=True)
-        counted[some] = (p * np.log2(matrix.population * np.where(p > 0, p, 1.0))).sum(axis=1)
     chance = float((among >= signed[0] - _ROUNDING).mean())
-    return NullBand(np.maximum(counted, 0.0), bits[1:], chance, dealing.words)
+    return NullBand(np.maximum(counted[1:], 0.0), bits[1:], chance, dealing.words)
 
 
 def _deal(
@@ -214,7 +209,7 @@ def _deal(
     ways = perm(speakers, tested)
     if ways > min(PERMUTATIONS, most):
         places = np.empty((permutations, speakers), dtype=np.int32)
-        for some in _few_rows(places):
+        for some in _few_rows(permutations, speakers):
             drawn = np.tile(np.arange(speakers), (some.stop - some.start, 1))
             places[some] = matrix.by_name[generator.permuted(drawn, axis=1)]
         named = np.argsort(matrix.by_name)  # the order of the columns does not matter
@@ -424,7 +419,7 @@ def figures(
     """
     if found is None:
         found = fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
-    replicates = {} if weights is None else _replicates(resampled_histograms(matrix, weights, ties))
+    replicates = {} if weights is None else _replicates(matrix, weights, ties)
     values = _values(found)
     extra: dict[str, dict[str, Any]] = {
         "mean_bits": {"note": "biased up: read it beside its null band",
@@ -509,31 +504,34 @@ def _why_no_correction(found: FittedRankModel) -> str:
     return ""
 
 
-def _replicates(histograms: FloatArray) -> dict[str, FloatArray]:
-    """Of each resample, (B, N): the rank model's figures, and the plug-in ones that limits suit."""
-    alpha, beta, binomial = fit_many(histograms)
-    count, speakers = histograms.shape
-    first, rank1, most, spread = np.empty((4, count))
-    for some in _few_rows(histograms):
-        p = histograms[some] / histograms[some].sum(axis=1, keepdims=True)
+def _replicates(matrix: ScoreMatrix, weights: FloatArray, ties: str) -> dict[str, FloatArray]:
+    """Of each resample: the rank model's figures, and the plug-in ones that limits suit."""
+    names = ("mean_bits_model", "idr", "rank1_bits", "maxd_bits", "spread", "alpha")
+    made: dict[str, FloatArray] = {name: np.empty(len(weights)) for name in names}
+    speakers = matrix.population
+    for some in _few_rows(len(weights), speakers):
+        histograms = resampled_histograms(matrix, weights[some], ties)
+        alpha, beta, binomial = fit_many(histograms)
+        p = histograms / histograms.sum(axis=1, keepdims=True)
         bits = np.log2(speakers * np.where(p > 0, p, np.nan))
-        first[some], rank1[some], most[some] = p[:, 0], bits[:, 0], np.nanmax(bits, axis=1)
-        spread[some] = (p * speakers > 1 + 1e-9).mean(axis=1)
-    return {
-        "mean_bits_model": mean_bits_of(alpha, beta, binomial, speakers),
-        "idr": first,
-        "rank1_bits": rank1,
-        "maxd_bits": most,
-        "spread": spread,
-        "alpha": np.where(binomial, np.nan, alpha),
-    }
+        found = (
+            mean_bits_of(alpha, beta, binomial, speakers),
+            p[:, 0],
+            bits[:, 0],
+            np.nanmax(bits, axis=1),
+            (p * speakers > 1 + 1e-9).mean(axis=1),
+            np.where(binomial, np.nan, alpha),
+        )
+        for name, values in zip(names, found, strict=True):
+            made[name][some] = values
+    return made
 
 
-def _few_rows(of: AnyArray) -> Iterator[slice]:
-    """Rows of (B, N) a few at a time, so that what is made of them stays small."""
-    step = max(_CHUNK // of.shape[1], 1)
-    for start in range(0, len(of), step):
-        yield slice(start, min(start + step, len(of)))
+def _few_rows(rows: int, columns: int) -> Iterator[slice]:
+    """So many rows a few at a time, so that what is made of them stays small."""
+    step = max(_CHUNK // columns, 1)
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
 
 
 # ------------------------------------------------------------------------------------------ curves

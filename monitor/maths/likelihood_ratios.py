@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -588,8 +588,18 @@ def tempered_bits(ratios: FloatArray, target: IntArray, temperature: FloatArray)
     return softmax_bits(ratios / np.asarray(temperature)[..., None], target)
 
 
+class _Rows(Protocol):
+    """What can be read row by row: an array (n, N), or what stands for one."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, N)."""
+
+    def __getitem__(self, rows: IntArray, /) -> AnyArray: ...
+
+
 def fit_temperature(
-    ratios: AnyArray,
+    ratios: _Rows,
     target: IntArray,
     trials: int = 1,
     *,
@@ -617,7 +627,7 @@ def fit_temperature(
         >>> round(fit_temperature(ratios, np.arange(4)), 2)
         2.79
     """
-    chosen = np.arange(len(ratios)) if rows is None else rows
+    chosen = np.arange(ratios.shape[0]) if rows is None else rows
     if not chosen.size:
         raise UsageError("a temperature is fitted on sums of development speakers: give some")
     step = max(1, _IN_CACHE // ratios.shape[1])
@@ -629,7 +639,7 @@ def fit_temperature(
         behind -= behind.max(axis=1, keepdims=True)
         return behind
 
-    columns = np.broadcast_to(target, len(ratios))[chosen, None]
+    columns = np.broadcast_to(target, ratios.shape[0])[chosen, None]
     for part in parts:
         leads[part] = np.take_along_axis(behind_of(part), columns[part], axis=1)[:, 0]
     own = float(leads.mean())

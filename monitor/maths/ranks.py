@@ -238,3 +238,24 @@ def all_rank_bounds(scores: FloatArray) -> tuple[IntArray, IntArray]:
     np.put_along_axis(better, order, columns - 1 - last, axis=1)
     np.put_along_axis(tied, order, last - first + 1, axis=1)
     return better, tied
+
+
+def some_rank_bounds(scores: FloatArray, columns: IntArray) -> tuple[IntArray, IntArray]:
+    """`all_rank_bounds` of some columns of each row: (n, N) and (n, P) to (n, P) each.
+
+    Few of many are looked up in the sorted row, several times as fast.
+
+    Example:
+        >>> better, tied = some_rank_bounds(np.array([[0.9, 0.4, 0.4]]), np.array([[2, 0]]))
+        >>> better.tolist(), tied.tolist()
+        ([[1, 0]], [[2, 1]])
+    """
+    if columns.shape[1] >= scores.shape[1]:
+        better, tied = all_rank_bounds(scores)
+        return np.take_along_axis(better, columns, 1), np.take_along_axis(tied, columns, 1)
+    better, tied = np.empty((2, *columns.shape), dtype=np.intp)
+    for row, own in enumerate(np.take_along_axis(scores, columns, 1)):
+        ordered = np.sort(scores[row])
+        last = np.searchsorted(ordered, own, "right")
+        better[row], tied[row] = ordered.size - last, last - np.searchsorted(ordered, own)
+    return better, tied

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import mmap
 import os
 import re
 import tempfile
@@ -48,6 +49,20 @@ def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
             f"no room for {size / 1e9:.1f} GB of scores: {error.strerror}; "
             "free some, or point TMPDIR elsewhere"
         ) from None
+
+
+def release(part: AnyArray) -> None:
+    """Give the pages of a mapped array, or of a slice of one, back to the system.
+
+    They stay in its cache and count no more as memory of this process. What is not mapped, or is a
+    private copy, stays as it is.
+    """
+    held = getattr(part, "_mmap", None)
+    if held is None or not part.size or part.mode == "c" or not hasattr(held, "madvise"):  # type: ignore[attr-defined]
+        return
+    first = part.ctypes.data - np.frombuffer(held, np.uint8).ctypes.data
+    start = first // mmap.PAGESIZE * mmap.PAGESIZE
+    held.madvise(mmap.MADV_DONTNEED, start, first + part.nbytes - start)
 
 
 # ------------------------------------------------------------------------------------------- files

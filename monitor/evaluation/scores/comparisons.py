@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.input.files import natural, scratch
+from monitor.evaluation.input.files import natural, release, scratch
 from monitor.maths.ranks import rank_bounds
 from monitor.maths.statistics import REPLICATES, speaker_weights
 from monitor.phrases import plural
@@ -228,6 +228,7 @@ class ScoreMatrix:
                     f"{self.speakers[column]} is not a finite number: drop that trial"
                 )
             yield part, scores
+            release(self.scores[part])
 
     @cached_property
     def non_mated_counts(self) -> IntArray:

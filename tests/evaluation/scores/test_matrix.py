@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,33 @@ def test_a_memory_map_is_read(tmp_path):
     target = np.arange(50) % 4
     mapped = ScoreMatrix(np.load(tmp_path / "scores.npy", mmap_mode="r"), target)
     assert np.array_equal(mapped.better, ScoreMatrix(scores, target).better)
+
+
+def mapped_mb() -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("RssFile")).split()[1]) / 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says what is resident")
+def test_pages_that_were_read_are_given_back(tmp_path):
+    target = np.arange(160) % 100
+    scores = np.zeros((160, 100_000), np.float32)
+    scores[np.arange(160), target] = 1
+    np.save(tmp_path / "scores.npy", scores)
+    mapped = ScoreMatrix(np.load(tmp_path / "scores.npy", mmap_mode="r"), target)
+    before = mapped_mb()
+    assert (mapped.better == 0).all()
+    assert sum(block.sum() for _, block in mapped.non_mated_blocks()) == 0
+    assert mapped_mb() < before + 16  # of 64
+
+
+def test_a_private_copy_keeps_what_was_written(tmp_path):
+    np.save(tmp_path / "scores.npy", np.zeros((50, 4)))
+    scores = np.load(tmp_path / "scores.npy", mmap_mode="c")
+    scores[:, 1] = 1.0
+    matrix = ScoreMatrix(scores, np.ones(50, int))
+    assert (matrix.better == 0).all()
+    assert scores.sum() == 50
 
 
 def test_a_score_that_is_no_number_is_named():
