@@ -236,6 +236,7 @@ MOST_MEMBERS = 65_536
 MOST_BYTES = 4 << 30
 FREE_BYTES = 128 << 20  # however small a file is: a day of voice activity shrinks a thousand times
 MOST_RATIO = 50  # beyond that, of its size: histograms of ten thousand speakers shrink 24 times
+_PIECE = 1 << 20
 MAPPED = "mapped/"
 """What the names of arrays begin with that are read where they lie in the file."""
 
@@ -278,9 +279,17 @@ def _is_mapped(member: zipfile.ZipInfo) -> bool:
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> AnyArray:
     """One array, once its header is known to promise what is there."""
     with archive.open(member) as stream:
-        _header(stream, member.file_size)
-    with archive.open(member) as stream:
-        array: AnyArray = np.lib.format.read_array(stream, allow_pickle=False)
+        shape, fortran, kind = _header(stream, member.file_size)
+        array: AnyArray = np.empty(shape, kind, order="F" if fortran else "C")
+        flat = array.T if fortran else array
+        left = memoryview(flat.reshape(-1).view(np.uint8) if array.nbytes else b"")
+        while left:
+            taken = stream.read(min(len(left), _PIECE))
+            if not taken:
+                raise ValueError("an array ends early")
+            left[: len(taken)] = taken
+            left = left[len(taken) :]
+        stream.read(1)  # looks whether the checksum is right
     return array
 
 

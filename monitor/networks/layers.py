@@ -337,12 +337,23 @@ def log_mel(sound: FloatArray, bands: int = BANDS) -> FloatArray:
         >>> bands.shape, int(bands.mean(axis=0).argmax())
         ((98, 40), 13)
     """
+    return log_bands(power(sound), bands)
+
+
+def power(sound: FloatArray) -> FloatArray:
+    """Of what `log_mel` is made, whatever the bands: shape (..., frames, 257), float32."""
     if sound.shape[-1] < WIDTH:
         raise UsageError(f"a frame has {WIDTH} samples, not {sound.shape[-1]}")
     frames = sliding_window_view(np.asarray(sound, np.float32), WIDTH, axis=-1)[..., ::HOP, :]
     spectrum = fft.rfft(frames * window(), FFT, axis=-1)
-    power = spectrum.real**2 + spectrum.imag**2
-    return np.asarray(np.log(power @ filters(bands) + np.float32(FLOOR)), np.float32)
+    return np.asarray(spectrum.real**2 + spectrum.imag**2)
+
+
+def log_bands(power: FloatArray, bands: int) -> FloatArray:
+    """The rest of `log_mel`."""
+    energy = power @ filters(bands)
+    energy += np.float32(FLOOR)
+    return np.asarray(np.log(energy, out=energy), np.float32)
 
 
 @cache

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Self
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from monitor.errors import StoreError, UsageError
-from monitor.networks.layers import WIDTH, log_mel, read_weights, shipped_weights
+from monitor.networks.layers import (
+    WIDTH,
+    linear,
+    log_bands,
+    power,
+    read_weights,
+    relu,
+    shipped_weights,
+)
 from monitor.types import FloatArray
 
 # ------------------------------------------------------------------------------------------- voice
@@ -50,6 +59,9 @@ class VoiceNetwork:
     def __init__(self, weights: dict[str, FloatArray], sha256: str = "") -> None:
         self.sha256 = sha256
         self.weights = {name: np.asarray(each, np.float32) for name, each in weights.items()}
+        for name, each in self.weights.items():
+            if each.ndim == 2:  # in to out, as products with frames in rows want them
+                self.weights[name] = np.asfortranarray(each)
         try:
             self._blocks = next(i for i in count() if f"{i}.depthwise" not in weights)
             self.size, self.bands = len(self.weights["embed.bias"]), self.weights["stem"].shape[1]
@@ -83,31 +95,50 @@ class VoiceNetwork:
         """
         if windows.ndim != 2 or windows.shape[1] < 2 * WIDTH:
             raise UsageError(f"windows have the shape (b, n), n at least {2 * WIDTH} samples")
-        found = [self.embedded(log_mel(window, self.bands)) for window in windows]
-        return np.stack(found) if found else np.empty((0, self.size), np.float32)
+        return self.of_power([power(window) for window in windows])
 
-    def embedded(self, bands: FloatArray) -> FloatArray:
-        """One window's bands, shape (t, bands), to shape (192,). Frames are rows throughout."""
-        weights = self.weights
-        x = self._stem(bands - bands.mean(axis=0))
+    def of_power(self, powers: Sequence[FloatArray]) -> FloatArray:
+        """As ``embed``, of what `monitor.networks.layers.power` says of each window."""
+        return self.embedded([log_bands(each, self.bands) for each in powers])
+
+    def embedded(self, windows: Sequence[FloatArray]) -> FloatArray:
+        """The bands of windows, shape (t, bands) each, to shape (b, size). Frames are rows.
+
+        Layer after layer, all windows through each while its weights are at hand.
+        """
+        if not windows:
+            return np.empty((0, self.size), np.float32)
+        found = [self._stem(bands - bands.mean(axis=0)) for bands in windows]
         for block in range(self._blocks):
-            y = self._depthwise(x, f"{block}.depthwise", dilation=block + 1)
-            y = y @ weights[f"{block}.pointwise"].T + weights[f"{block}.pointwise.bias"]
-            gate = _relu(self._linear(y.mean(axis=0), f"{block}.squeeze"))
-            y *= expit(self._linear(gate, f"{block}.excite"))
-            x = _relu(np.add(x, y, out=y))
-        x = _relu(self._linear(x, "widen"))
-        attention = self._linear(np.tanh(self._linear(x, "attend")), "weigh")
-        attention = softmax(attention, axis=0)
+            found = [self._mixed(x, block) for x in found]
+        return np.stack([self._pooled(x) for x in found])
+
+    def _mixed(self, x: FloatArray, block: int) -> FloatArray:
+        """Each channel over time, then all channels of a frame; gated, on top of what came in."""
+        y = self._depthwise(x, f"{block}.depthwise", dilation=block + 1)
+        y = self._linear(y, f"{block}.pointwise")
+        gate = relu(self._linear(y.mean(axis=0), f"{block}.squeeze"))
+        y *= expit(self._linear(gate, f"{block}.excite"))
+        y += x
+        return relu(y)
+
+    def _pooled(self, x: FloatArray) -> FloatArray:
+        """Mean and deviation over time, as attention weighs frames, to an embedding."""
+        x = relu(self._linear(x, "widen"))
+        attended = self._linear(x, "attend")
+        attention = self._linear(np.tanh(attended, out=attended), "weigh")
+        attention -= attention.max(axis=0)
+        np.exp(attention, out=attention)
+        attention /= attention.sum(axis=0)
+        mean = np.einsum("tc,tc->c", attention, x)
         attention *= x
-        mean = attention.sum(axis=0)
         variance = np.einsum("tc,tc->c", attention, x) - mean * mean
         deviation = np.sqrt(np.maximum(variance, _LEAST_VARIANCE))
         found = self._linear(np.concatenate([mean, deviation]), "embed")
         return np.asarray(found / np.linalg.norm(found), np.float32)
 
     def _linear(self, x: FloatArray, name: str) -> FloatArray:
-        return np.asarray(x @ self.weights[name].T + self.weights[f"{name}.bias"])
+        return linear(x, (self.weights[name].T, self.weights[f"{name}.bias"]))
 
     def _stem(self, bands: FloatArray) -> FloatArray:
         """Every second frame, of five."""
@@ -116,17 +147,20 @@ class VoiceNetwork:
         padded = np.pad(bands, ((taps // 2, taps // 2), (0, 0)))
         rows = np.lib.stride_tricks.sliding_window_view(padded, taps, axis=0)[::_STRIDE]
         flat = rows.reshape(len(rows), -1)
-        return _relu(flat @ kernel.reshape(len(kernel), -1).T + self.weights["stem.bias"])
+        matrix = kernel.reshape(len(kernel), -1).T
+        return relu(linear(flat, (matrix, self.weights["stem.bias"])))
 
     def _depthwise(self, x: FloatArray, name: str, dilation: int) -> FloatArray:
         """Each channel with taps of its own; zeros beyond both ends."""
-        kernel = self.weights[name].T
+        kernel, bias = self.weights[name].T, self.weights[f"{name}.bias"]
         reach = dilation * (len(kernel) // 2)
         padded = np.pad(x, ((reach, reach), (0, 0)))
-        y = np.tile(self.weights[f"{name}.bias"], (len(x), 1))
+        y, scaled = np.empty_like(x), np.empty_like(x)
+        y[:] = bias
         for tap, scale in enumerate(kernel):
-            y += padded[tap * dilation : tap * dilation + len(x)] * scale
-        return _relu(y)
+            near = padded[tap * dilation : tap * dilation + len(x)]
+            y += np.multiply(near, scale, out=scaled)
+        return relu(y)
 
 
 @cache
@@ -150,10 +184,6 @@ def shipped_pair() -> BothNetworks:
     """
     small = Path(__file__).with_name("voice_small.npz")
     return BothNetworks(VoiceNetwork(*shipped_weights(small, SMALL_SHA256)), shipped())
-
-
-def _relu(x: FloatArray) -> FloatArray:
-    return np.maximum(x, 0, out=x)
 
 
 # -------------------------------------------------------------------------------------------- both
@@ -185,7 +215,11 @@ class BothNetworks:
 
     def embed(self, windows: FloatArray) -> FloatArray:
         """Embed windows of one length, shape (b, n): shape (b, size), each of length 1."""
-        found = [each.embed(windows) for each in self._networks]
+        return self.of_power([power(window) for window in windows])
+
+    def of_power(self, powers: Sequence[FloatArray]) -> FloatArray:
+        """As ``embed``, of what `monitor.networks.layers.power` says of each window."""
+        found = [each.of_power(powers) for each in self._networks]
         return np.concatenate(found, axis=1) / np.float32(np.sqrt(2))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft, ndimage
 
+from monitor.maths.spectra import fft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Words
 
 _BIN_TICKS = 10
@@ -88,6 +88,8 @@ def coverage_of(words: Words, speech: BoolArray) -> Coverage:
 
 def _as_well(said: BoolArray, speech: BoolArray) -> float | None:
     """Share of the circular shifts, but for small ones, that overlap speech as much as none."""
+    from scipy import ndimage  # slow to import
+
     a, b = _binned(said), _binned(speech)
     near = round(_NEAR_SECONDS * TICKS_PER_SECOND / _BIN_TICKS)
     if min(np.ptp(a), np.ptp(b)) == 0:

@@ -41,7 +41,7 @@ def few(voices) -> ProtectedSpeech:
 
 def first_ranks(network: VoiceNetwork, speech: ProtectedSpeech, enrolled: int = 3) -> float:
     """How often a draw is nearest to the template, of three other draws, of its own voice."""
-    said = np.stack([network.embedded(each[:298].astype(np.float32)) for each in speech.bands])
+    said = network.embedded([each[:298].astype(np.float32) for each in speech.bands])
     by_voice = said.reshape(len(speech.names), -1, network.size)
     templates = by_voice[:, :enrolled].sum(axis=1)
     templates /= np.linalg.norm(templates, axis=1, keepdims=True)
