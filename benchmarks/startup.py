@@ -2,9 +2,10 @@
 
     python -m benchmarks.startup RECORDING [--runs 9] [--python PLAIN/bin/python]
 
-CPU time does not depend on what else the machine does; what the program has read to the end of the
-recording's first block is in it. ``--python`` measures an environment of its own, run from another
-folder. The first run, which may write bytecode, is left out. Prints JSON.
+What the program has read to the end of the recording's first block is in it. Beside it, in turns,
+stands a bare ``import numpy`` with Python's own start: on a busy machine both take longer, and
+their ratio tells more. ``--python`` measures an environment of its own, run from another folder.
+The first run writes bytecode and is left out. Prints JSON.
 """
 
 from __future__ import annotations
@@ -18,11 +19,25 @@ import sys
 from pathlib import Path
 
 
+def environment() -> dict[str, str]:
+    """One thread, and bytecode as an installation has it."""
+    found = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
+    return found
+
+
+def whole(command: list[str]) -> float:
+    """CPU seconds of a command."""
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_utime + used.ru_stime
+
+
 def first_reading(command: list[str]) -> float:
     """CPU seconds until a command has written its first reading."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment()
     ) as process:
         assert process.stdout is not None
         if not any(b'"type":"reading"' in line for line in process.stdout):
@@ -44,13 +59,23 @@ def main() -> None:
     arguments = parser.parse_args()
     command = [arguments.python, "-m", "monitor", "replay", str(arguments.recording)]
     command += ["--features", arguments.features, "--jsonl", "-"]
-    _, *taken = [first_reading(command) for _ in range(arguments.runs + 1)]
+    numpy = [arguments.python, "-c", "import numpy"]
+    teach = [arguments.python, "-m", "monitor", "replay", "--help"]
+    _, *turns = [
+        (first_reading(command), whole(numpy), whole(teach)) for _ in range(arguments.runs + 1)
+    ]
+    taken, beside, helps = zip(*turns, strict=True)
     print(
         json.dumps(
             {
                 "features": arguments.features,
                 "cpu_seconds_median": round(statistics.median(taken), 3),
                 "cpu_seconds": [round(each, 3) for each in sorted(taken)],
+                "help_cpu_seconds_median": round(statistics.median(helps), 3),
+                "import_numpy_cpu_seconds_median": round(statistics.median(beside), 3),
+                "times_import_numpy": round(
+                    statistics.median(a / b for a, b in zip(taken, beside, strict=True)), 1
+                ),
             }
         )
     )

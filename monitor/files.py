@@ -282,13 +282,10 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> AnyArray:
         shape, fortran, kind = _header(stream, member.file_size)
         array: AnyArray = np.empty(shape, kind, order="F" if fortran else "C")
         flat = array.T if fortran else array
-        left = memoryview(flat.reshape(-1).view(np.uint8) if array.nbytes else b"")
-        while left:
-            taken = stream.read(min(len(left), _PIECE))
-            if not taken:
-                raise ValueError("an array ends early")
-            left[: len(taken)] = taken
-            left = left[len(taken) :]
+        whole = flat.reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
+        for first in range(0, len(whole), _PIECE):
+            piece = whole[first : first + _PIECE]
+            piece[:] = np.frombuffer(stream.read(len(piece)), np.uint8)  # ValueError: ends early
         stream.read(1)  # looks whether the checksum is right
     return array
 

@@ -58,6 +58,7 @@ class SpeechWindows(AudioFeature):
     batched and a live stream is not.
 
     Attributes:
+        activity: the detector of what is speech.
         early_every: every how many windows have early frames; 0: the first alone.
     """
 
@@ -70,7 +71,7 @@ class SpeechWindows(AudioFeature):
         self._encoder = embedder
         self._window: FloatArray = np.zeros(_WINDOW, np.float32)
         self._filled = 0  # samples of it
-        self._vad = VoiceActivity(RATE, ticks=1)
+        self.activity = VoiceActivity(RATE, ticks=1)
         self.reset()
 
     def process(self, samples: FloatArray) -> Track:
@@ -95,7 +96,7 @@ class SpeechWindows(AudioFeature):
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
         super().reset()
-        self._vad.reset()
+        self.activity.reset()
         self._rest: FloatArray = np.empty(0, np.float32)  # less than a tick
         self._filled = 0
         self._ticks = 0
@@ -106,7 +107,7 @@ class SpeechWindows(AudioFeature):
         count = heard.size // _TICK
         ticks = heard[: count * _TICK].reshape(count, _TICK)
         self._rest = heard[count * _TICK :].copy()
-        spoken = np.flatnonzero(self._vad.process(samples))
+        spoken = np.flatnonzero(self.activity.process(samples))
         before = self._filled // _TICK
         speech = np.concatenate((self._window[: self._filled], ticks[spoken].ravel()))
         whole = speech.size // _WINDOW

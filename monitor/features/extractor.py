@@ -55,18 +55,58 @@ class VoiceActivity:
 
     def process(self, samples: FloatArray) -> BoolArray:
         """Decide on the ticks that these further samples, (n,), complete: True for speech."""
-        scaled = self._framer.push(samples) * np.float32(_FULL_SCALE)
-        np.rint(scaled, out=scaled)
-        np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1, out=scaled)
-        heard = scaled.astype(np.int16).tobytes()
-        decide, step = self._detector.is_speech, 2 * self._samples
-        decisions = [decide(heard[at : at + step], self._rate) for at in range(0, len(heard), step)]
-        return np.repeat(np.array(decisions, dtype=np.bool_), self._ticks)
+        decisions = self._detector.decide(id(self), self._framer.push(samples))
+        return np.repeat(decisions, self._ticks)
 
     def reset(self) -> None:
         """Forget everything heard: the next sample is the first of a recording."""
         self._framer = Framer(self._samples, self._samples)
-        self._detector = webrtcvad.Vad(_AGGRESSIVENESS)
+        self._detector = _Detector(self._rate)
+        self._detector.at[id(self)] = 0
+
+    def share(self, other: VoiceActivity) -> bool:
+        """Ask the detector of another that will hear the same samples; before anything was heard.
+
+        Nothing changes but the time that it takes. Whether both decide alike, and so can.
+        """
+        if alike := (self._rate, self._ticks) == (other._rate, other._ticks):
+            self._detector = other._detector
+            self._detector.at[id(self)] = 0
+        return alike
+
+
+class _Detector:
+    """WebRTC's detector over one recording, which it hears once, whoever asks.
+
+    Attributes:
+        at: by who asks, the decision that comes next for them.
+    """
+
+    def __init__(self, rate: int) -> None:
+        self.at: dict[int, int] = {}
+        self._rate, self._heard = rate, webrtcvad.Vad(_AGGRESSIVENESS)
+        self._first, self._known = 0, np.empty(0, np.bool_)  # decisions that somebody waits for
+
+    def decide(self, who: int, frames: FloatArray) -> BoolArray:
+        """On further frames, shape (k, samples): shape (k,)."""
+        begin = self.at[who] - self._first
+        self.at[who] += len(frames)
+        new = frames[len(self._known) - begin :]
+        if len(new):
+            self._known = np.concatenate((self._known, self._ask(new)))
+        found = self._known[begin : begin + len(frames)]
+        told = min(self.at.values()) - self._first
+        self._first, self._known = self._first + told, self._known[told:]
+        return found
+
+    def _ask(self, frames: FloatArray) -> BoolArray:
+        scaled = frames * np.float32(_FULL_SCALE)
+        np.rint(scaled, out=scaled)
+        np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1, out=scaled)
+        heard = scaled.astype(np.int16).tobytes()
+        decide, rate, step = self._heard.is_speech, self._rate, 2 * frames.shape[1]
+        decisions = [decide(heard[at : at + step], rate) for at in range(0, len(heard), step)]
+        return np.array(decisions, dtype=np.bool_)
 
 
 class Resampler:
@@ -372,6 +412,10 @@ class _Recording:
         self._ticks = 0
         for feature in features:
             feature.reset()
+        one: VoiceActivity | None = None
+        for each in (getattr(feature, "activity", None) for feature in features):
+            if isinstance(each, VoiceActivity) and (one is None or not each.share(one)):
+                one = each
         self.skip_to(skip)
 
     def skip_to(self, tick: int) -> None:

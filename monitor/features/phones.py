@@ -35,6 +35,9 @@ class Codes(AudioFeature):
         late: frames that one comes after its own, at the next end of a block.
         memory: samples, whole blocks, of which a frame depends; None where what was heard long ago
             still counts.
+
+    Attributes:
+        activity: the detector of what is speech.
     """
 
     _rest: FloatArray  # less than a block
@@ -48,7 +51,7 @@ class Codes(AudioFeature):
         self._ticks = round(spec.frame_seconds * TICKS_PER_SECOND)  # of a frame
         self._late = (late + 1) * self._ticks
         self._memory = None if memory is None else memory // _TICK
-        self._vad = VoiceActivity(16_000, ticks=1)
+        self.activity = VoiceActivity(16_000, ticks=1)
         self.reset()
 
     def process(self, samples: FloatArray) -> Track:
@@ -77,7 +80,7 @@ class Codes(AudioFeature):
         """Forget everything heard: the next sample is the first of a recording."""
         super().reset()
         self._stream.reset()
-        self._vad.reset()
+        self.activity.reset()
         self._rest = np.empty(0, np.float32)
         self._heard = 0  # ticks
         self._next = 0  # the frame that comes out of the network next
@@ -85,7 +88,7 @@ class Codes(AudioFeature):
 
     def _decide(self, samples: FloatArray) -> None:
         """A frame is speech where all of its ticks are."""
-        decisions = self._vad.process(samples).reshape(-1, self._ticks).all(axis=1)
+        decisions = self.activity.process(samples).reshape(-1, self._ticks).all(axis=1)
         self._speech = np.concatenate((self._speech, decisions))
 
     def _leave_out(self, samples: int) -> None:

@@ -35,7 +35,7 @@ def _without_notes() -> None:
         from scipy._lib import _array_api
 
         if hasattr(_array_api, "xp_capabilities"):  # scipy 1.16 and later
-            _array_api.xp_capabilities = lambda **_: lambda function: function
+            vars(_array_api)["xp_capabilities"] = lambda **_: lambda function: function
 
 
 if lazy.own_process:

@@ -345,8 +345,11 @@ def power(sound: FloatArray) -> FloatArray:
     if sound.shape[-1] < WIDTH:
         raise UsageError(f"a frame has {WIDTH} samples, not {sound.shape[-1]}")
     frames = sliding_window_view(np.asarray(sound, np.float32), WIDTH, axis=-1)[..., ::HOP, :]
-    spectrum = fft.rfft(frames * window(), FFT, axis=-1)
-    return np.asarray(spectrum.real**2 + spectrum.imag**2)
+    padded = np.zeros((*frames.shape[:-1], FFT), np.float32)
+    np.multiply(frames, window(), out=padded[..., :WIDTH])
+    parts = fft.rfft(padded).view(np.float32)
+    parts *= parts
+    return np.asarray(parts[..., ::2] + parts[..., 1::2])
 
 
 def log_bands(power: FloatArray, bands: int) -> FloatArray:

@@ -141,7 +141,7 @@ def test_a_replay_is_batched_and_a_live_stream_is_not(shared, counting):
 @pytest.mark.parametrize(("seconds", "frames"), [(0.9, 0), (1.1, 1), (2.9, 1), (3.2, 1), (4.3, 2)])
 def test_what_is_left_at_the_end_counts_from_a_second_on(counting, seconds, frames):
     feature, network = counting
-    feature._vad._detector = Always()
+    feature.activity._detector._heard = Always()
     sound = np.zeros(round(seconds * RATE), np.float32)
     tracks = [feature.process(sound), feature.flush(), feature.flush()]
     assert [len(track.ticks) for track in tracks] == [int(seconds // 3), frames - seconds // 3, 0]

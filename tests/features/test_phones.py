@@ -111,7 +111,9 @@ def test_a_frame_is_known_within_a_tenth_of_a_second_of_its_end(speech, whole):
 @given(st.integers(0, 3 * RATE))
 def test_every_whole_frame_of_a_short_recording(samples):
     feature = Phones()
-    feature._vad = type("Everything", (), {"process": lambda _, s: np.ones(s.size // 160, bool)})()
+    feature.activity = type(
+        "Everything", (), {"process": lambda _, s: np.ones(s.size // 160, bool)}
+    )()
     track = heard(feature, [voice(3.0)[:samples]])
     assert np.array_equal(track.spans, 2 * np.arange(samples // 320)[:, None] + [0, 2])
     assert (track.ticks <= -(-samples // 160)).all()

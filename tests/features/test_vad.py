@@ -34,6 +34,27 @@ def test_any_cutting_gives_the_same_decisions(voices, sizes):
     assert np.array_equal(np.concatenate(parts), whole)
 
 
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.integers(0, 700), min_size=2, max_size=40), st.integers(1, 2000))
+def test_two_who_share_a_detector_hear_as_each_alone(voices, sizes, later):
+    voice = voices[1][: sum(sizes)]
+    one, other, alone = VoiceActivity(), VoiceActivity(), VoiceActivity()
+    assert other.share(one)
+    found: dict[VoiceActivity, list[bool]] = {one: [], other: []}
+    taken = 0  # of the other, who is behind or ahead of the first
+    for part in np.split(np.arange(voice.size), np.cumsum(sizes)[:-1]):
+        found[one] += one.process(voice[part]).tolist()
+        until = min(voice.size, taken + later)
+        found[other] += other.process(voice[taken:until]).tolist()
+        taken = until
+    found[other] += other.process(voice[taken:]).tolist()
+    assert found[one] == found[other] == alone.process(voice).tolist()
+
+
+def test_only_those_who_decide_alike_share():
+    assert not VoiceActivity(16_000, ticks=1).share(VoiceActivity())
+
+
 def test_reset_is_a_fresh_start(voices):
     detector = VoiceActivity()
     first = detector.process(voices[2][:16_000])
