@@ -845,9 +845,10 @@ def command(asked: EvaluateOptions) -> int:
     monitor evaluate a.npy b.npy c.npy --labels speakers.txt --names before,McAdams,ours
     monitor evaluate scores.npz --choose voice --validation voice.html --criteria "cllr<=0.3"
 
-    SCORES are .npy (as large as the disk), .npz, CSV or TSV, Kaldi scores with their trial list, a
-    score and key file as of VoicePrivacy and ZEBRA, or a folder of results of the VoicePrivacy
-    Challenges of 2024 and 2026 (exp/asv_anon_X). What they are is seen in the files.
+    SCORES are .npy (a matrix, or records of trial, speaker and score), .npz, CSV or TSV, Kaldi
+    scores with their trial list, a score and key file as of VoicePrivacy and ZEBRA, or a folder of
+    results of the VoicePrivacy Challenges of 2024 and 2026 (exp/asv_anon_X). What they are is seen
+    in the files; .npy and lists may be as large as the disk.
 
     Similarity rank disclosure, local information disclosure, ZEBRA, verification, linkage, ranks as
     anonymity and true positives at few false ones: each with 95 % interval over resampled speakers

@@ -106,7 +106,9 @@ def evaluate(
         concluded |= dict.fromkeys(found.conclusions, family.key)
     said |= concluded
     # of scores that rise where voices are less alike
-    wrong_way = [warning(context.matrix) if context.matrix else list_warning(every)]
+    wrong_way = [
+        warning(context.matrix) if context.matrix else list_warning(every, context.counts.exact)
+    ]
     if context.matrix and dev:
         wrong_way.append(warning(dev, "the dev matrix"))
     return Report(

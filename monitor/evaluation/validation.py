@@ -26,7 +26,7 @@ from monitor.evaluation.families import limited
 from monitor.evaluation.family import EvaluationContext, Figure
 from monitor.evaluation.input.files import Attribute, natural
 from monitor.evaluation.scores.comparisons import Comparisons, ScoreList, ScoreMatrix, within
-from monitor.evaluation.scores.counts import list_warning, warning
+from monitor.evaluation.scores.counts import ScoreCounts, list_warning, warning
 from monitor.maths.likelihood_ratios import (
     Platt,
     TemplateComparisons,
@@ -219,7 +219,10 @@ def validate(
     listed = _in_memory(every)
     nats, calibration = _ratios(listed, every.name, dev, llr)
     listed = replace(listed, scores=nats)
-    away = warning(every.matrix) if every.matrix else list_warning(every)
+    if every.matrix is None:
+        away = list_warning(every, ScoreCounts.of(every).exact)
+    else:
+        away = warning(every.matrix)
     said = [*filter(None, [away]), *notes]
     parts: dict[str, tuple[ValidationPart, ...]] = {}
     found = _measured(listed, "", replicates, seed)
@@ -424,12 +427,13 @@ def _by_condition(
         )
     of_trial = np.array(known, dtype=object)
     for value in sorted(set(known) - {""}, key=_lowest_first):
-        mine = (of_trial == value)[listed.trial]
-        if not (mine & listed.mated).any() or not (mine & ~listed.mated).any():
-            kind = "the same speaker" if (mine & ~listed.mated).any() else "different speakers"
+        mine = of_trial == value
+        same, every = int(listed.hits[mine].sum()), int(listed.met[mine].sum())
+        if same in (0, every):
+            kind = "different speakers" if same else "the same speaker"
             said.append(f"{value} is left out: no comparison of {kind}.")
             continue
-        yield _measured(listed.chosen(mine), value, replicates, seed)
+        yield _measured(listed.of_trials(mine), value, replicates, seed)
 
 
 def _lowest_first(value: str) -> tuple[float, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import mmap
 import os
 import re
@@ -21,7 +22,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.files import read_arrays
 from monitor.phrases import plural
 from monitor.safe_text import printable
-from monitor.types import AnyArray, FloatArray
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _MOST = 1 << 28
 """Bytes that are simply held in memory."""
@@ -62,7 +63,71 @@ def release(part: AnyArray) -> None:
         return
     first = part.ctypes.data - np.frombuffer(held, np.uint8).ctypes.data
     start = first // mmap.PAGESIZE * mmap.PAGESIZE
-    held.madvise(mmap.MADV_DONTNEED, start, first + part.nbytes - start)
+    end = (
+        first
+        + part.itemsize
+        + sum((many - 1) * step for many, step in zip(part.shape, part.strides, strict=True))
+    )
+    held.madvise(mmap.MADV_DONTNEED, start, end - start)
+
+
+# ----------------------------------------------------------------------------------------- columns
+# Columns of a list, shape (n,), may be as long as the disk: they are gone through in parts.
+
+PART = 1 << 20
+"""Entries of a column that are taken at a time."""
+
+
+def parts(*columns: AnyArray | None) -> Iterator[slice]:
+    """Slices of columns of one length, whose pages are given back after each."""
+    given = [column for column in columns if column is not None]
+    for first in range(0, len(given[0]), PART):
+        yield slice(first, min(first + PART, len(given[0])))
+        for column in given:
+            release(column)
+
+
+def tally(numbers: IntArray, size: int, which: BoolArray | None = None) -> IntArray:
+    """How often each number below size stands in a column, where `which` says so: shape (size,).
+
+    Example:
+        >>> tally(np.array([0, 2, 2]), 4).tolist()
+        [1, 0, 2, 0]
+    """
+    counts = np.zeros(size, dtype=np.intp)
+    for part in parts(numbers, which):
+        some = numbers[part] if which is None else numbers[part][which[part]]
+        counts += np.bincount(some, minlength=size)
+    return counts
+
+
+def renumbered(numbers: IntArray, places: IntArray) -> IntArray:
+    """The place of each number: a column again, of 32 bits."""
+    made = scratch((len(numbers),), np.int32)
+    for part in parts(numbers, made):
+        made[part] = places[numbers[part]]
+    return made
+
+
+def many(which: BoolArray) -> int:
+    """How many entries of a column are true."""
+    return sum(int(np.count_nonzero(which[part])) for part in parts(which))
+
+
+def taken(
+    which: Callable[[slice], BoolArray], count: int, *columns: AnyArray
+) -> tuple[AnyArray, ...]:
+    """The `count` entries of columns that `which` says of each part."""
+    made = tuple(scratch((count,), column.dtype) for column in columns)
+    done = 0
+    for part in parts(*columns):
+        chosen = which(part)
+        last = done + int(np.count_nonzero(chosen))
+        for into, column in zip(made, columns, strict=True):
+            into[done:last] = column[part][chosen]
+            release(into)
+        done = last
+    return made
 
 
 # ------------------------------------------------------------------------------------------- files
@@ -70,9 +135,10 @@ def release(part: AnyArray) -> None:
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
 
-_CHUNK = 1 << 22
+_CHUNK = 1 << 20
 _DECIMAL = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
+_ASCII_CONTROL = bytes([*range(9), *range(14, 32), 127])
 _QUOTED = re.compile(r'"([^"]*)"|(\S+)')
 _MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
 _FOREIGN = {
@@ -178,8 +244,8 @@ def first_lines(path: Path) -> tuple[str, str]:
     return first, second
 
 
-def text_chunks(path: Path, progress: Progress | None = None) -> Iterator[list[str]]:
-    """The lines of a text, some megabytes at a time.
+def text_blocks(path: Path, progress: Progress | None = None) -> Iterator[str]:
+    """A text, a megabyte of whole lines at a time.
 
     Raises:
         StoreError: it cannot be read, is not UTF-8, or holds what steers a terminal.
@@ -189,15 +255,25 @@ def text_chunks(path: Path, progress: Progress | None = None) -> Iterator[list[s
         try:
             with path.open(encoding="utf-8-sig") as file:
                 done = 0
-                while lines := file.readlines(_CHUNK):
-                    if any(map(_CONTROL.search, lines)):
+                while block := file.read(_CHUNK):
+                    block += file.readline()
+                    plain = block.isascii() and len(block) == len(
+                        block.encode().translate(None, _ASCII_CONTROL)
+                    )
+                    if not plain and _CONTROL.search(block):
                         raise StoreError(f"{path.name} holds control characters: is it text?")
-                    yield lines
-                    done += sum(map(len, lines))
+                    yield block
+                    done += len(block)
                     if progress is not None:
                         progress(min(done, size), size)
         except UnicodeDecodeError:
             raise StoreError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
+
+
+def text_chunks(path: Path, progress: Progress | None = None) -> Iterator[list[str]]:
+    """The lines of `text_blocks`."""
+    for block in text_blocks(path, progress):
+        yield io.StringIO(block).readlines()
 
 
 def separator_of(line: str) -> str | None:
@@ -442,7 +518,7 @@ def read_table(path: Path, layout: Layout, progress: Progress | None = None) -> 
             f"{path.name} has {plural(len(columns), 'column')} of scores; a table has one "
             f"for each speaker, and a comparison needs at least two"
         )
-    scores = scratch((_count_lines(path), len(columns)))
+    scores = scratch((count_lines(path), len(columns)))
     names: list[list[str]] = [[] for _ in apart]
     done, begin = 0, 0
     for lines in text_chunks(path, progress):
@@ -452,7 +528,7 @@ def read_table(path: Path, layout: Layout, progress: Progress | None = None) -> 
             del lines[:begin]
         block = _fast(lines, layout, columns)
         if block is None:
-            rows = list(_rows(lines, layout, path.name, begin))
+            rows = list(rows_of(lines, layout, path.name, begin))
             block = _slow(rows, columns, path.name)
         else:
             rows = [(0, line.split(layout.separator, max(apart) + 1)) for line in lines if apart]
@@ -486,10 +562,14 @@ def _fast(lines: list[str], layout: Layout, columns: list[int]) -> FloatArray | 
     return block if block.shape == (len(lines), len(columns)) else None
 
 
-def _rows(
+def rows_of(
     lines: list[str], layout: Layout, label: str, begin: int
 ) -> Iterator[tuple[int, list[str]]]:
-    """Number and columns of every line that is not blank."""
+    """Number and columns of every line that is not blank, after so many others.
+
+    Raises:
+        UsageError: a line has another number of columns.
+    """
     for number, line in enumerate(lines, begin + 1):
         if line.strip():
             row = fields(line, layout.separator)
@@ -514,7 +594,7 @@ def _slow(rows: list[tuple[int, list[str]]], columns: list[int], label: str) -> 
     return block
 
 
-def _count_lines(path: Path) -> int:
+def count_lines(path: Path) -> int:
     """At least as many as there are rows."""
     count = 1
     with path.open("rb") as file:

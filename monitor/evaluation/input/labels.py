@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import io
+import itertools
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise, repeat
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.evaluation.input import files
 from monitor.evaluation.input.files import (
+    SCORE,
     SPEAKER,
     TARGET,
     TRIAL,
@@ -20,13 +25,23 @@ from monitor.evaluation.input.files import (
     Progress,
     array_at,
     arrays_at,
+    count_lines,
     fields,
     first_lines,
     kind_of,
     layout_of,
+    many,
     natural,
+    parts,
+    release,
+    renumbered,
+    role_of,
+    rows_of,
     scratch,
     separator_of,
+    taken,
+    tally,
+    text_blocks,
     text_chunks,
     to_number,
 )
@@ -42,7 +57,8 @@ class Pairs:
 
     Names of trials and speakers are in the order of their first appearance; shape (n,): the index
     of those of each line, its score, and whether both are one person, None where the list does not
-    say. It is certain where it says which is the trial and which the speaker.
+    say. It is certain where it says which is the trial and which the speaker, and numbered where
+    names are numbers from 0.
     """
 
     label: str
@@ -53,6 +69,7 @@ class Pairs:
     scores: FloatArray | None
     target: BoolArray | None
     certain: bool
+    numbered: bool = False
 
     def swapped(self) -> Pairs:
         """Trials taken for speakers and the other way round."""
@@ -61,23 +78,29 @@ class Pairs:
             speaker=self.trial,
         )  # fmt: skip
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What there is of each line."""
+        every = {key: getattr(self, key) for key in ("trial", "speaker", "scores", "target")}
+        return {key: column for key, column in every.items() if column is not None}
+
     def only(self, which: BoolArray) -> Pairs:
         """Some of the lines, shape (n,), and no trial or speaker without any."""
-        trials, trial = np.unique(self.trial[which], return_inverse=True)
-        speakers, speaker = np.unique(self.speaker[which], return_inverse=True)
-        return replace(
-            self,
-            trials=tuple(self.trials[i] for i in trials.tolist()),
-            speakers=tuple(self.speakers[i] for i in speakers.tolist()),
-            trial=trial.ravel(),
-            speaker=speaker.ravel(),
-            scores=None if self.scores is None else self.scores[which],
-            target=None if self.target is None else self.target[which],
+        columns = self.columns
+        made: dict[str, Any] = dict(
+            zip(columns, taken(which.__getitem__, many(which), *columns.values()), strict=True)
         )
+        return replace(self, **made).without_empty()
 
-    def codes(self) -> IntArray:
-        """A number for each line, equal where trial and speaker are: shape (n,)."""
-        return self.trial * len(self.speakers) + self.speaker
+    def without_empty(self) -> Pairs:
+        """The same, and no trial or speaker without any line."""
+        given: dict[str, Any] = {}
+        for name, names in (("trial", self.trials), ("speaker", self.speakers)):
+            there = tally(getattr(self, name), len(names)) > 0
+            if not there.all():
+                given[name] = renumbered(getattr(self, name), np.cumsum(there) - 1)
+                given[name + "s"] = tuple(itertools.compress(names, there.tolist()))
+        return replace(self, **given)
 
     def settled(self) -> Pairs:
         """The same, turned where the target lines show that it must be.
@@ -86,9 +109,38 @@ class Pairs:
         """
         if self.certain or self.target is None:
             return self
-        of_trial = np.bincount(self.trial[self.target], minlength=1).max()
-        of_speaker = np.bincount(self.speaker[self.target], minlength=1).max()
+        of_trial = tally(self.trial, len(self.trials), self.target).max()
+        of_speaker = tally(self.speaker, len(self.speakers), self.target).max()
         return self.swapped() if of_trial > 1 == of_speaker else self
+
+    def by_trial(self) -> Pairs:
+        """The same, the lines of each trial together and as they came, trial after trial."""
+        if _ascending(self.trial):
+            return self
+        starts = starts_of(self.trial, len(self.trials))
+        edges = whole_trials(starts)
+        columns = self.columns
+        made: dict[str, Any] = {key: scratch(c.shape, c.dtype) for key, c in columns.items()}
+        heap = np.searchsorted(edges, starts[:-1], "right") - 1  # of each trial
+        ends = edges[:-1].copy()
+        for part in parts(*columns.values()):
+            which = heap[self.trial[part]]
+            order = np.argsort(which, kind="stable")
+            sizes = np.bincount(which, minlength=len(ends))
+            cuts = np.cumsum(sizes) - sizes
+            for key, column in columns.items():
+                moved = column[part][order]
+                for at in np.flatnonzero(sizes).tolist():
+                    some = moved[cuts[at] : cuts[at] + sizes[at]]
+                    made[key][ends[at] : ends[at] + sizes[at]] = some
+                release(made[key])
+            ends += sizes
+        for first, last in pairwise(edges.tolist()):
+            order = np.argsort(made["trial"][first:last], kind="stable")
+            for into in made.values():
+                into[first:last] = into[first:last][order]
+                release(into)
+        return replace(self, **made)
 
     def true_speakers(self) -> tuple[dict[str, str], str]:
         """The first speaker of each trial with a target line, and a trial with several, in words.
@@ -97,96 +149,180 @@ class Pairs:
             UsageError: no trial has any.
         """
         assert self.target is not None
-        rows = np.flatnonzero(self.target)
-        if not rows.size:
-            raise UsageError(f"{self.label} has no target line; say who spoke in each trial")
         found: dict[str, str] = {}
         several = ""
-        for row in rows.tolist():
-            trial = self.trials[self.trial[row]]
-            speaker = self.speakers[self.speaker[row]]
+        for own, other in zip(*self.targets(), strict=True):
+            trial, speaker = self.trials[own], self.speakers[other]
             if found.setdefault(trial, speaker) != speaker:
                 several = several or f"trial {trial} is a target of {found[trial]} and of {speaker}"
+        if not found:
+            raise UsageError(f"{self.label} has no target line; say who spoke in each trial")
         return found, several
+
+    def targets(self) -> tuple[list[int], list[int]]:
+        """Trials and speakers of the target lines."""
+        assert self.target is not None
+        found = taken(self.target.__getitem__, many(self.target), self.trial, self.speaker)
+        trial, speaker = (each.tolist() for each in found)
+        return trial, speaker
+
+
+def _ascending(numbers: IntArray) -> bool:
+    last = -1
+    for part in parts(numbers):
+        some = numbers[part]
+        if some[0] < last or (some[1:] < some[:-1]).any():
+            return False
+        last = int(some[-1])
+    return True
+
+
+def starts_of(trial: IntArray, trials: int) -> IntArray:
+    """Where the lines of each of T trials begin, trial after trial, and of one after: (T + 1,)."""
+    return np.concatenate([[0], np.cumsum(tally(trial, trials))])
+
+
+def whole_trials(starts: IntArray) -> IntArray:
+    """Ends of pieces that hold all lines of some trials, no more than one trial above `PART`.
+
+    Of `starts`, (T + 1,): where the first piece begins, and where each ends.
+    """
+    first = np.flatnonzero(np.diff(starts[:-1] // files.PART, prepend=-1))
+    return np.unique([*starts[first], starts[-1]])
 
 
 def read_pairs(path: Path, layout: Layout, progress: Progress | None = None) -> Pairs:
-    """Read a list of pairs.
+    """Read a list of pairs: the text is never held whole.
 
     Raises:
         UsageError: a line has too few columns, a score is no number, a word is unknown.
     """
-    indices: tuple[dict[str, int], dict[str, int]] = ({}, {})
-    codes: tuple[list[IntArray], list[IntArray]] = ([], [])
-    scores, target = [], []
     assert layout.trial is not None
     assert layout.speaker is not None
-    begin = 0
-    for lines in text_chunks(path, progress):
-        columns = _columns(lines, layout, path.name, begin)
-        if begin == 0 and layout.header:
-            columns = [column[1:] for column in columns]
-        begin += len(lines)
-        if not columns or not columns[0]:
+    most = (count_lines(path),)
+    index: list[defaultdict[str, int]] = [
+        defaultdict(itertools.count().__next__)
+        for _ in range(2)  # a new name is a new number
+    ]
+    numbers = [scratch(most, np.int32) for _ in index]
+    scores = None if layout.score is None else scratch(most)
+    target = None if layout.target is None else scratch(most, np.bool_)
+    kept = [column for column in (*numbers, scores, target) if column is not None]
+    done = begin = 0
+    header = layout.header
+    for block in text_blocks(path, progress):
+        columns, lines = _columns(block, layout, path.name, begin)
+        begin += block.count("\n")
+        if header and lines:
+            columns, lines, header = [column[1:] for column in columns], lines[1:], False
+        if not lines:
             continue
-        for index, kept, place in zip(indices, codes, (layout.trial, layout.speaker), strict=True):
-            kept.append(_coded(columns[place], index))
-        if layout.score is not None:
-            scores.append(_numbers(path.name, columns[layout.score]))
-        if layout.target is not None:
-            target.append(_words(path.name, columns[layout.target]))
-    if not indices[0]:
+        part = slice(done, done + len(lines))
+        for names, into, place in zip(index, numbers, (layout.trial, layout.speaker), strict=True):
+            into[part] = np.fromiter(map(names.__getitem__, columns[place]), np.int32, len(lines))
+        if scores is not None and layout.score is not None:
+            scores[part] = _numbers(path.name, columns[layout.score], lines)
+        if target is not None and layout.target is not None:
+            target[part] = _words(path.name, columns[layout.target])
+        done = part.stop
+        if done // files.PART > part.start // files.PART:
+            for column in kept:
+                release(column)
+    if not done:
         raise UsageError(f"{path.name} has no line of data")
-    for index in indices:
-        if "" in index:
-            raise UsageError(f"{path.name}: a trial or a speaker has no name")
+    if any("" in names for names in index):
+        raise UsageError(f"{path.name}: a trial or a speaker has no name")
     return Pairs(
         path.name,
-        tuple(indices[0]),
-        tuple(indices[1]),
-        np.concatenate(codes[0]),
-        np.concatenate(codes[1]),
-        np.concatenate(scores) if scores else None,
-        np.concatenate(target) if target else None,
+        tuple(index[0]),
+        tuple(index[1]),
+        numbers[0][:done],
+        numbers[1][:done],
+        None if scores is None else scores[:done],
+        None if target is None else target[:done],
         layout.certain,
     )
 
 
-def _columns(lines: list[str], layout: Layout, label: str, begin: int) -> Sequence[Sequence[str]]:
-    """The columns of every line that is not blank; blanks around a field do no harm."""
-    width, separator, text = layout.width, layout.separator, "".join(lines)
-    plain = '"' not in text
-    # one split of many lines is several times faster than a split of each
-    if separator is None:
-        flat = text.split()
-        even = len(flat) == width * len(lines) and all(map(str.startswith, lines, flat[::width]))
-    else:
-        even = set(map(str.count, lines, repeat(separator))) == {width - 1}
-        flat = text.rstrip("\n").replace("\n", separator).split(separator) if plain and even else []
-    if plain and even:
-        return [flat[i::width] for i in range(width)]
-    rows = [fields(line, separator) if line.strip() else [] for line in lines]
-    for i, row in enumerate(rows):
-        if len(row) not in (0, width):
-            raise UsageError(
-                f"{label} line {begin + i + 1}: has {plural(len(row), 'column')} where the "
-                f"first line has {width}"
-            )
-    return list(zip(*filter(None, rows), strict=True))
+def pairs_of_records(label: str, records: AnyArray) -> Pairs:
+    """A list as an array of records, mapped or not, shape (n,): trials and speakers are numbers.
+
+    Fields are called as columns of a text are.
+
+    Raises:
+        UsageError: there is no such field, or what is in it is no number from 0.
+
+    Example:
+        >>> kinds = [("trial", "<i4"), ("speaker", "<i4"), ("score", "<f4")]
+        >>> made = pairs_of_records("mine", np.array([(0, 0, 0.5), (0, 2, 0.25)], kinds))
+        >>> made.trials, made.speakers, made.speaker.tolist()
+        (('0',), ('0', '2'), [0, 1])
+    """
+    names = list(records.dtype.names or ())
+    at = [role_of(names, role) for role in (TRIAL, SPEAKER, SCORE, TARGET)]
+    found = [None if i is None else records[names[i]] for i in at]
+    trial, speaker, scores, target = found
+    kinds = [each.dtype.kind if each is not None and each.ndim == 1 else "" for each in found]
+    right = kinds[0] in tuple("iu") and kinds[1] in tuple("iu") and kinds[2] in tuple("fiu")
+    if not (right and kinds[3] in ("", *"biu")) or not len(records):
+        raise UsageError(
+            f"{label} holds {len(records)} records of {records.dtype}; those of a list are trial "
+            "and speaker, numbers from 0, score, and perhaps target, in one row"
+        )
+    assert trial is not None
+    assert speaker is not None
+    said = None
+    if target is not None:
+        said = scratch(target.shape, np.bool_)
+        for part in parts(target, said):
+            said[part] = target[part] != 0
+    trials, speakers = _names_up_to(label, trial), _names_up_to(label, speaker)
+    made = Pairs(label, trials, speakers, trial, speaker, scores, said, True, numbered=True)
+    return made.without_empty()
 
 
-def _coded(names: Sequence[str], index: dict[str, int]) -> IntArray:
-    """Each name as its number; new ones are added to the index."""
-    code = {name: index.setdefault(name.strip(), len(index)) for name in dict.fromkeys(names)}
-    return np.fromiter(map(code.__getitem__, names), np.intp, len(names))
+def _names_up_to(label: str, numbers: IntArray) -> tuple[str, ...]:
+    ends = [(int(numbers[part].min()), int(numbers[part].max())) for part in parts(numbers)]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    if low < 0 or high > max(10 * len(numbers), 1 << 20):
+        raise UsageError(
+            f"{label} numbers trials or speakers from {low} to {high}: number them from 0, without "
+            "wide gaps"
+        )
+    return tuple(map(str, range(high + 1)))
 
 
-def _numbers(label: str, texts: Sequence[str]) -> FloatArray:
+def _columns(
+    block: str, layout: Layout, label: str, begin: int
+) -> tuple[Sequence[Sequence[str]], Sequence[int]]:
+    """The columns of every line that is not blank, and the numbers of these lines."""
+    width, separator = layout.width, layout.separator
+    if '"' not in block:  # one split of many lines is several times faster than a split of each
+        block += "" if block.endswith("\n") else "\n"
+        flat = block.replace("\n", f"{separator or ' '}\0{separator or ' '}").split(separator)
+        lines = block.count("\n")
+        ends = flat[width :: width + 1]
+        even = len(flat) == lines * (width + 1) + (separator is not None)
+        if even and ends.count("\0") == lines:
+            columns = [flat[i : lines * (width + 1) : width + 1] for i in range(width)]
+            if separator is not None and (" " in block or "\t" in block):
+                columns = [list(map(str.strip, column)) for column in columns]
+            return columns, range(begin + 1, begin + lines + 1)
+    rows = list(rows_of(io.StringIO(block).readlines(), layout, label, begin))
+    return list(zip(*(row for _, row in rows), strict=True)), [number for number, _ in rows]
+
+
+def _numbers(label: str, texts: Sequence[str], lines: Sequence[int]) -> FloatArray:
     try:
-        read = to_number if any("," in text for text in texts) else float
-        return np.fromiter(map(read, texts), np.float64, len(texts))
-    except ValueError as error:
-        raise UsageError(f"{label}: a score is no number ({error})") from None
+        return np.fromiter(map(float, texts), np.float64, len(texts))
+    except ValueError:  # decimal commas, or no numbers
+        made = np.empty(len(texts))
+    for i, (text, line) in enumerate(zip(texts, lines, strict=True)):
+        try:
+            made[i] = to_number(text)
+        except ValueError as error:
+            raise UsageError(f"{label} line {line}: a score is no number ({error})") from None
+    return made
 
 
 def _words(label: str, texts: Sequence[str]) -> BoolArray:
@@ -249,6 +385,16 @@ def labels_of_array(label: str, values: AnyArray) -> Labels:
     if values.dtype.kind == "U":
         return Labels(label, names=tuple(map(str, values.tolist())))
     return Labels(label, columns=np.array(values, np.int64))
+
+
+def numbered(labels: Labels) -> Labels:
+    """Labels in the order of trials as those of trials that are called 0, 1 ...; -1 is nobody."""
+    if labels.trials:
+        return labels
+    columns = () if labels.columns is None else labels.columns.tolist()
+    names = labels.names or tuple("" if own < 0 else str(own) for own in columns)
+    trials = tuple(map(str, range(len(names))))
+    return replace(labels, columns=None, names=names, trials=trials)
 
 
 def labels_of_pairs(pairs: Pairs) -> Labels:

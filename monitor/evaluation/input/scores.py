@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,12 @@ from monitor.evaluation.input.files import (
     first_lines,
     kind_of,
     layout_of,
+    many,
     natural,
+    parts,
     read_table,
+    release,
+    renumbered,
     scratch,
 )
 from monitor.evaluation.input.labels import (
@@ -30,16 +35,20 @@ from monitor.evaluation.input.labels import (
     labels_of_pairs,
     merged_columns,
     merged_note,
+    numbered,
     owners_of,
+    pairs_of_records,
     read_labels,
     read_pairs,
+    starts_of,
     targets,
+    whole_trials,
 )
 from monitor.evaluation.input.score_file import ScoreFile
 from monitor.evaluation.scores.comparisons import Comparisons, ScoreList, ScoreMatrix
 from monitor.features.registry import caveats
 from monitor.phrases import plural
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from monitor.types import AnyArray, BoolArray, IntArray
 
 UNMATED = ("count", "drop", "refuse")
 """What becomes of impostor trials, whose speaker is not enrolled: they count where no rank is
@@ -129,7 +138,7 @@ def finished_list(
     said = list(notes)
     impostor = listed.hits == 0
     if not _impostors(impostor, listed.trials, name, unmated, said):
-        listed = listed.chosen(~impostor[listed.trial])
+        listed = listed.of_trials(~impostor)
     several = np.flatnonzero(listed.hits > 1)
     if several.size:
         said.append(
@@ -137,11 +146,12 @@ def finished_list(
             f"{listed.trials[several[0]]}): each counts by itself; to take the enrolments of a "
             "speaker together, say whose they are (--enrolment-labels)"
         )
-    count, met = len(listed.speakers), np.bincount(listed.trial, minlength=len(listed.spoken))
+    count, met = len(listed.speakers), listed.met
     short = np.flatnonzero(met < count)
     if short.size:
         row = int(short[0])
-        missing = np.setdiff1d(np.arange(count), listed.speaker[listed.trial == row])[0]
+        heard = [listed.speaker[part][listed.trial[part] == row] for part in listed.parts()]
+        missing = np.setdiff1d(np.arange(count), np.concatenate(heard))[0]
         said.append(
             f"{short.size} of {plural(met.size, 'trial')} were not compared with every speaker "
             f"(first: trial {listed.trials[row]}, not with {listed.speakers[missing]}): ranks "
@@ -255,92 +265,136 @@ def labelled(
     """Bring scores and labels together; what a person should know is added to the notes.
 
     Where labels list target and nontarget pairs, these alone count. Models say whose each enrolled
-    model is, where speakers have several, whose scores become one.
+    model is, where speakers have several, whose scores become one. Of the list it is as many lines
+    at a time as whole trials have, a million or so.
 
     Raises:
         UsageError: a pair comes twice, a score is not finite, or names do not fit together.
     """
+    key, own = labels.pairs, labels.pairs is pairs
+    pairs = pairs.by_trial()
     _check(pairs)
-    mated = None
-    if labels.pairs is not None:
-        kept, mated = _by_key(pairs, labels.pairs, notes)
-        if not kept.all():
-            pairs, mated = pairs.only(kept), mated[kept]
+    if key is not None and not own:
+        pairs = _by_key(pairs, key, notes)
     whose = owners_of(pairs.speakers, labels, models)
     speakers = tuple(sorted(set(whose), key=natural))
-    speaker: IntArray = _places(whose, speakers)[pairs.speaker]
+    pairs = replace(pairs, speaker=renumbered(pairs.speaker, _places(whose, speakers)))
     names = list(pairs.trials)  # of people whom nobody names
-    if mated is None:
+    if key is None:
         nothing = np.broadcast_to(0.0, (len(pairs.trials), len(speakers)))
         raw = RawScores(nothing, speakers, pairs.trials)
         target, _, spoken = targets(raw, labels, pairs.label, notes)
-        mated = speaker == target[pairs.trial]
-        for i, own in enumerate(target.tolist()):
+        mated = scratch(pairs.trial.shape, np.bool_)
+        for part in parts(pairs.trial, pairs.speaker, mated):
+            mated[part] = pairs.speaker[part] == target[pairs.trial[part]]
+        pairs = replace(pairs, target=mated)
+        for i, column in enumerate(target.tolist()):
             said = spoken[i] if spoken else ""
-            names[i] = speakers[own] if own >= 0 else said or names[i]
+            names[i] = speakers[column] if column >= 0 else said or names[i]
     else:
-        for row in np.flatnonzero(mated)[::-1].tolist():
-            names[pairs.trial[row]] = speakers[speaker[row]]
-    assert pairs.scores is not None
-    scores: FloatArray = pairs.scores
-    trial: IntArray = pairs.trial
+        rows, columns = pairs.targets()
+        for i, column in zip(reversed(rows), reversed(columns), strict=True):
+            names[i] = speakers[column]
     if len(speakers) < len(whose):
         notes.append(merged_note(len(whose), len(speakers), scoring))
-        scores, mated, trial, speaker = _merged(pairs, speaker, mated, speakers, scoring)
+        pairs = _merged(pairs, speakers, scoring)
     people = tuple(dict.fromkeys(names))
     spoken_by = _places(names, people)
-    return ScoreList(scores, mated, trial, speaker, spoken_by, speakers, people, pairs.trials)
+    assert pairs.scores is not None
+    assert pairs.target is not None
+    return ScoreList(
+        pairs.scores, pairs.target, pairs.trial, pairs.speaker, spoken_by, speakers, people,
+        pairs.trials,
+    )  # fmt: skip
+
+
+def _pieces(pairs: Pairs) -> Iterator[tuple[slice, IntArray]]:
+    """Whole trials, some at a time, and a number for each of their lines, equal for equal pairs."""
+    edges = whole_trials(starts_of(pairs.trial, len(pairs.trials)))
+    for first, last in pairwise(edges.tolist()):
+        part = slice(first, last)
+        yield part, pairs.trial[part].astype(np.int64) * len(pairs.speakers) + pairs.speaker[part]
+        for column in pairs.columns.values():
+            release(column)
 
 
 def _check(pairs: Pairs) -> None:
     assert pairs.scores is not None
+    again, twice = "", 0
+    for part, codes in _pieces(pairs):
 
-    def pair(row: int) -> str:
-        trial, speaker = pairs.trials[pairs.trial[row]], pairs.speakers[pairs.speaker[row]]
-        return f"trial {trial} with speaker {speaker}"
+        def pair(row: int, first: int = part.start) -> str:
+            trial, speaker = pairs.trial[first + row], pairs.speaker[first + row]
+            return f"trial {pairs.trials[trial]} with speaker {pairs.speakers[speaker]}"
 
-    good = np.isfinite(pairs.scores)
-    if not good.all():
+        good = np.isfinite(pairs.scores[part])
+        if not good.all():
+            raise UsageError(
+                f"{pairs.label}: the score of {pair(int(np.argmin(good)))} is not a finite number: "
+                "drop that trial"
+            )
+        ordered = np.sort(codes)
+        repeats = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
+        if repeats and not twice:
+            later = np.ones(codes.size, bool)
+            later[np.unique(codes, return_index=True)[1]] = False
+            again = pair(int(np.argmax(later)))
+        twice += repeats
+    if twice:
         raise UsageError(
-            f"{pairs.label}: the score of {pair(int(np.argmin(good)))} is not a finite number: "
-            "drop that trial"
-        )
-    codes = pairs.codes()
-    distinct, first = np.unique(codes, return_index=True)
-    if distinct.size < codes.size:
-        again = np.ones(codes.size, bool)
-        again[first] = False
-        raise UsageError(
-            f"{pairs.label}: {pair(int(np.argmax(again)))} is listed twice "
-            f"({plural(codes.size - distinct.size, 'line')} too many); keep one score for each pair"
+            f"{pairs.label}: {again} is listed twice "
+            f"({plural(twice, 'line')} too many); keep one score for each pair"
         )
 
 
-def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> tuple[BoolArray, BoolArray]:
-    """Which lines the trial list has, and which of them are target pairs: shape (n,) each."""
+def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
+    """The lines that a trial list has, with their targets; both go trial by trial."""
     assert key.target is not None
-    if key is pairs:
-        return np.ones(len(key.target), bool), key.target
-    trial = _places(key.trials, pairs.trials)[key.trial]
-    speaker = _places(key.speakers, pairs.speakers)[key.speaker]
-    both = (trial >= 0) & (speaker >= 0)
-    said = trial[both] * len(pairs.speakers) + speaker[both]
-    listed = np.unique(said)
-    target = np.isin(listed, said[key.target[both]])
-    if np.isin(said[~key.target[both]], listed[target]).any():
-        raise UsageError(f"{key.label}: a pair is a target on one line and not on another")
-    codes = pairs.codes()
-    if not listed.size:
+    trials, speakers = (
+        {name: i for i, name in enumerate(names)} for names in (pairs.trials, pairs.speakers)
+    )
+    # names of the list alone come after those of the scores
+    places = [
+        np.array([index.setdefault(name, len(index)) for name in names])
+        for index, names in ((trials, key.trials), (speakers, key.speakers))
+    ]
+    numbers = renumbered(key.trial, places[0]), renumbered(key.speaker, places[1])
+    key = replace(
+        key, trials=tuple(trials), speakers=tuple(speakers), trial=numbers[0], speaker=numbers[1]
+    ).by_trial()
+    assert key.target is not None
+    both = [starts_of(each.trial, len(trials)) for each in (pairs, key)]
+    kept, target = scratch((2, len(pairs.trial)), np.bool_)
+    distinct = 0
+    edges = np.searchsorted(both[0] + both[1], whole_trials(both[0] + both[1]))
+    for first, last in pairwise(edges.tolist()):
+        part, beside = (slice(*each[[first, last]].tolist()) for each in both)
+        codes, said = (
+            each.trial[some].astype(np.int64) * len(speakers) + each.speaker[some]
+            for each, some in ((pairs, part), (key, beside))
+        )
+        order = np.argsort(said, kind="stable")
+        listed, at = np.unique(said[order], return_index=True)
+        distinct += listed.size
+        if not listed.size:
+            continue
+        hits = np.add.reduceat(key.target[beside][order].astype(np.intp), at)
+        if ((hits > 0) & (hits < np.diff(at, append=said.size))).any():
+            raise UsageError(f"{key.label}: a pair is a target on one line and not on another")
+        at = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
+        kept[part] = listed[at] == codes
+        target[part] = hits[at] > 0
+        for column in (pairs.trial, pairs.speaker, key.trial, key.speaker, kept, target):
+            release(column)
+    found = many(kept)
+    if not found:
         raise UsageError(f"{key.label} has none of the pairs of {pairs.label}; check the names")
-    at = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
-    kept = listed[at] == codes
-    left = codes.size - int(kept.sum())
-    if left:
-        notes.append(f"{left} of {codes.size} scored pairs are not in {key.label}: left out")
-    spare = np.unique(key.codes()).size - int(kept.sum())
-    if spare:
-        notes.append(f"{spare} of the pairs of {key.label} have no score")
-    return kept, target[at]
+    if left := len(kept) - found:
+        notes.append(f"{left} of {len(kept)} scored pairs are not in {key.label}: left out")
+    if distinct > found:
+        notes.append(f"{distinct - found} of the pairs of {key.label} have no score")
+    pairs = replace(pairs, target=target)
+    return pairs.only(kept) if left else pairs
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> IntArray:
@@ -349,28 +403,39 @@ def _places(names: Sequence[str], among: Sequence[str]) -> IntArray:
     return np.array([place.get(name, -1) for name in names], dtype=np.intp)
 
 
-def _merged(
-    pairs: Pairs, speaker: IntArray, mated: BoolArray, speakers: tuple[str, ...], scoring: str
-) -> tuple[FloatArray, BoolArray, IntArray, IntArray]:
-    """One score for each trial and speaker: scores, labels, trials and speakers."""
+def _merged(pairs: Pairs, speakers: tuple[str, ...], scoring: str) -> Pairs:
+    """One score for each trial and speaker, whom `pairs.speaker` numbers already."""
     assert pairs.scores is not None
-    codes, cell, many = np.unique(
-        pairs.trial * len(speakers) + speaker, return_inverse=True, return_counts=True
-    )
-    if scoring == "max":
-        scores = np.full(codes.size, -np.inf)
-        np.maximum.at(scores, cell, pairs.scores)
-    else:
-        scores = np.bincount(cell, pairs.scores) / many
-    hits = np.bincount(cell, mated)
-    torn = np.flatnonzero((hits > 0) & (hits < many))
-    if torn.size:
-        trial, owner = divmod(int(codes[torn[0]]), len(speakers))
-        raise UsageError(
-            f"trial {pairs.trials[trial]} is a target of one enrolment of speaker "
-            f"{speakers[owner]} and not of another; check whose the enrolments are"
-        )
-    return scores, hits > 0, codes // len(speakers), codes % len(speakers)
+    assert pairs.target is not None
+    size = pairs.trial.shape
+    trial, speaker = scratch(size, np.int32), scratch(size, np.int32)
+    scores, target = scratch(size), scratch(size, np.bool_)
+    done = 0
+    for part, _ in _pieces(pairs):
+        codes = pairs.trial[part].astype(np.int64) * len(speakers) + pairs.speaker[part]
+        codes, cell, many = np.unique(codes, return_inverse=True, return_counts=True)
+        into = slice(done, done := done + codes.size)
+        if scoring == "max":
+            scores[into] = -np.inf
+            np.maximum.at(scores[into], cell, pairs.scores[part])
+        else:
+            scores[into] = np.bincount(cell, pairs.scores[part]) / many
+        hits = np.bincount(cell, pairs.target[part])
+        torn = np.flatnonzero((hits > 0) & (hits < many))
+        if torn.size:
+            row, owner = divmod(int(codes[torn[0]]), len(speakers))
+            raise UsageError(
+                f"trial {pairs.trials[row]} is a target of one enrolment of speaker "
+                f"{speakers[owner]} and not of another; check whose the enrolments are"
+            )
+        target[into] = hits > 0
+        trial[into], speaker[into] = np.divmod(codes, len(speakers))
+        for column in (trial, speaker, scores, target):
+            release(column)
+    return replace(
+        pairs, speakers=speakers, trial=trial[:done], speaker=speaker[:done], scores=scores[:done],
+        target=target[:done],
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------ scores
@@ -395,8 +460,9 @@ def read_scores(
     r"""Read scores and who really spoke; what kind of file it is shows in its content.
 
     Args:
-        path: ``.npy`` (mapped, never held in memory whole), ``.npz``, a table (CSV, TSV, blanks),
-            or a list of pairs (Kaldi, ZEBRA, VoicePrivacy, or CSV). See docs/evaluate-input.md.
+        path: ``.npy`` (a matrix, or records of a list: mapped, never held in memory whole),
+            ``.npz``, a table (CSV, TSV, blanks), or a list of pairs (Kaldi, ZEBRA, VoicePrivacy,
+            or CSV), which is never held whole either. See docs/evaluate-input.md.
         labels: columns, names, names by trial, or a trial list; not needed where the scores say it.
         name: of the system; the file's without its ending where not given.
         unmated: impostor trials, whose speaker is not enrolled: ``"count"`` them where no rank is
@@ -492,6 +558,7 @@ def _listed(
     pairs = pairs.settled()
     if labels is None and beside is not None:
         labels = read_labels(beside, pairs.trials if pairs.certain else ())
+        labels = numbered(labels) if pairs.numbered else labels
         known = labels.known or frozenset(labels.trials)
         if not pairs.certain and known and _named(pairs.speakers, pairs.trials, known):
             pairs = pairs.swapped()  # labels name trials that it took for speakers
@@ -545,7 +612,10 @@ def _with_speakers(
 def _raw(path: Path, beside: Path | None, progress: Progress | None) -> RawScores | Pairs:
     kind = kind_of(path)
     if kind == "npy":
-        return RawScores(array_at(path), labels=None if beside is None else read_labels(beside))
+        array = array_at(path)
+        if array.dtype.names:
+            return pairs_of_records(path.name, array)
+        return RawScores(array, labels=None if beside is None else read_labels(beside))
     if kind == "npz":
         return _archive(path, beside)
     layout = layout_of(path.name, *first_lines(path))

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.input.files import natural, release, scratch
+from monitor.evaluation.input.files import (
+    natural,
+    parts,
+    release,
+    renumbered,
+    scratch,
+    taken,
+    tally,
+)
 from monitor.maths.ranks import rank_bounds
 from monitor.maths.statistics import REPLICATES, speaker_weights
 from monitor.phrases import plural
@@ -80,34 +89,61 @@ class ScoreList:
     def __post_init__(self) -> None:
         if not self.scores.shape == self.mated.shape == self.trial.shape == self.speaker.shape:
             raise UsageError("give a score, a trial, a speaker and a label for each comparison")
-        if not np.isfinite(self.scores).all():
+        if not all(np.isfinite(self.scores[part]).all() for part in parts(self.scores)):
             raise UsageError("a score is not finite: drop that comparison")
+
+    def parts(self) -> Iterator[slice]:
+        """All comparisons, a million at a time: the columns may be mapped, and longer than memory.
+
+        What is mapped is given back after each.
+        """
+        return parts(self.scores, self.mated, self.trial, self.speaker)
 
     def chosen(self, which: BoolArray) -> ScoreList:
         """Some of the comparisons: shape (n,); trials that are left without any are gone."""
-        trials, trial = np.unique(self.trial[which], return_inverse=True)
-        heard, spoken = np.unique(self.spoken[trials], return_inverse=True)
+        return self._chosen(which.__getitem__)
+
+    def of_trials(self, trials: BoolArray, speakers: BoolArray | None = None) -> ScoreList:
+        """Those of some trials, shape (T,), with some or all of the speakers, shape (N,)."""
+
+        def which(part: slice) -> BoolArray:
+            inside = trials[self.trial[part]]
+            return inside if speakers is None else inside & speakers[self.speaker[part]]
+
+        return self._chosen(which)
+
+    def _chosen(self, which: Callable[[slice], BoolArray]) -> ScoreList:
+        met = np.zeros(len(self.spoken), np.intp)
+        for part in self.parts():
+            met += np.bincount(self.trial[part][which(part)], minlength=met.size)
+        columns = self.scores, self.mated, self.trial, self.speaker
+        scores, mated, trial, speaker = taken(which, int(met.sum()), *columns)
+        heard, spoken = np.unique(self.spoken[met > 0], return_inverse=True)
         return ScoreList(
-            self.scores[which],
-            self.mated[which],
-            trial.ravel(),
-            self.speaker[which],
+            scores,
+            mated,
+            renumbered(trial, np.cumsum(met > 0) - 1),
+            speaker,
             spoken.ravel(),
             self.speakers,
             tuple(self.people[i] for i in heard.tolist()),
-            tuple(self.trials[i] for i in trials.tolist()) if self.trials else (),
+            tuple(compress(self.trials, (met > 0).tolist())),
         )
+
+    @cached_property
+    def met(self) -> IntArray:
+        """How many comparisons each trial has: shape (T,)."""
+        return tally(self.trial, len(self.spoken))
 
     @cached_property
     def hits(self) -> IntArray:
         """How many mated comparisons each trial has: shape (T,)."""
-        return np.bincount(self.trial[self.mated], minlength=len(self.spoken))
+        return tally(self.trial, len(self.spoken), self.mated)
 
     @cached_property
     def complete(self) -> BoolArray:
         """Which trials met every enrolled speaker, one of them their own: shape (T,)."""
-        met = np.bincount(self.trial, minlength=len(self.spoken))
-        return np.asarray((met == len(self.speakers)) & (self.hits == 1))
+        return np.asarray((self.met == len(self.speakers)) & (self.hits == 1))
 
 
 # ------------------------------------------------------------------------------------------ matrix
@@ -459,16 +495,19 @@ class Comparisons:
         whole = listed.complete & (len(listed.speakers) > 1)
         if not whole.any():
             return cls(listed.speakers, None, listed, name)
-        inside = whole[listed.trial]
-        row = (np.cumsum(whole) - 1)[listed.trial[inside]]
-        column, mated = listed.speaker[inside], listed.mated[inside]
-        scores = scratch((int(whole.sum()), len(listed.speakers)))
-        scores[row, column] = listed.scores[inside]
+        place = np.cumsum(whole) - 1
+        scores = scratch((int(whole.sum()), len(listed.speakers)), listed.scores.dtype)
         target = np.empty(len(scores), dtype=np.intp)
-        target[row[mated]] = column[mated]
-        called = tuple(each for each, ranked in zip(listed.trials, whole, strict=False) if ranked)
+        for part in listed.parts():
+            inside = whole[listed.trial[part]]
+            row, column = place[listed.trial[part][inside]], listed.speaker[part][inside]
+            scores[row, column] = listed.scores[part][inside]
+            own = listed.mated[part][inside]
+            target[row[own]] = column[own]
+            release(scores)
+        called = tuple(compress(listed.trials, whole.tolist()))
         matrix = ScoreMatrix(scores, target, listed.speakers, name, called)
-        return cls(listed.speakers, matrix, None if inside.all() else listed.chosen(~inside), name)
+        return cls(listed.speakers, matrix, None if whole.all() else listed.of_trials(~whole), name)
 
     @classmethod
     def all_of(cls, matrix: ScoreMatrix) -> Comparisons:
@@ -483,28 +522,34 @@ class Comparisons:
 
     @cached_property
     def _whose(self) -> IntArray:
-        """Of each comparison beside the matrix."""
+        """Whose each trial beside the matrix is."""
         if self.rest is None:
             return np.zeros(0, dtype=np.intp)
         place = {name: i for i, name in enumerate(self.people)}
         owner = np.array([place[name] for name in self.rest.people], dtype=np.intp)
-        return owner[self.rest.spoken[self.rest.trial]]
+        return owner[self.rest.spoken]
 
     @cached_property
+    def _own(self) -> tuple[FloatArray, IntArray]:
+        """Mated scores, and whose they are."""
+        scores = [] if self.matrix is None else [self.matrix.mated]
+        owner = [] if self.matrix is None else [self.matrix.owner]
+        if self.rest is not None:
+            for part in self.rest.parts():
+                mated = self.rest.mated[part]
+                scores.append(np.asarray(self.rest.scores[part][mated], np.float64))
+                owner.append(self._whose[self.rest.trial[part][mated]])
+        return np.concatenate(scores), np.concatenate(owner)
+
+    @property
     def mated(self) -> FloatArray:
         """As `ScoredComparisons`."""
-        ranked = np.zeros(0) if self.matrix is None else self.matrix.mated
-        if self.rest is None:
-            return ranked
-        return np.concatenate([ranked, np.asarray(self.rest.scores[self.rest.mated], np.float64)])
+        return self._own[0]
 
-    @cached_property
+    @property
     def owner(self) -> IntArray:
         """As `ScoredComparisons`."""
-        ranked = np.zeros(0, dtype=np.intp) if self.matrix is None else self.matrix.owner
-        if self.rest is None:
-            return ranked
-        return np.concatenate([ranked, self._whose[self.rest.mated]])
+        return self._own[1]
 
     @cached_property
     def non_mated_counts(self) -> IntArray:
@@ -513,7 +558,7 @@ class Comparisons:
         if self.matrix is not None:
             counts[: len(self.matrix.tested)] = self.matrix.non_mated_counts
         if self.rest is not None:
-            counts += np.bincount(self._whose[~self.rest.mated], minlength=len(counts))
+            np.add.at(counts, self._whose, self.rest.met - self.rest.hits)
         return counts
 
     def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
@@ -522,10 +567,11 @@ class Comparisons:
             yield from self.matrix.non_mated_blocks()
         if self.rest is None:
             return
-        others = np.flatnonzero(~self.rest.mated)
-        for first in range(0, len(others), _BLOCK):
-            part = others[first : first + _BLOCK]
-            yield self._whose[part], np.asarray(self.rest.scores[part], np.float64)[:, None]
+        for part in self.rest.parts():
+            others = ~self.rest.mated[part]
+            if others.any():
+                scores = np.asarray(self.rest.scores[part][others], np.float64)
+                yield self._whose[self.rest.trial[part][others]], scores[:, None]
 
     def listed(self) -> ScoreList:
         """All comparisons one by one, in memory."""
@@ -543,7 +589,7 @@ class Comparisons:
         if self.rest is not None:
             lone = self.rest.hits == 0
             lost, more = int(lone.sum()), len(self.rest.spoken)
-            strange = int(lone[self.rest.trial].sum())
+            strange = int(self.rest.met[lone].sum())
         target, others = self.mated.size, int(self.non_mated_counts.sum())
         return Usage(target, others, strange, ranked + more, lost, ranked)
 
@@ -626,28 +672,39 @@ def _rest(
     rest: ScoreList, group_of: Mapping[str, str], group: str, columns: IntArray
 ) -> ScoreList | None:
     """Those of a list, their enrolled speakers numbered within the group."""
-    met = np.isin(rest.speaker, columns)
+    met = np.zeros(len(rest.speakers), bool)
+    met[columns] = True
     apart = np.zeros(len(rest.spoken), bool)
-    apart[rest.trial[~met]] = True  # trials that met somebody of another group, or of none
+    for part in rest.parts():  # trials that met somebody of another group, or of none
+        apart[rest.trial[part][~met[rest.speaker[part]]]] = True
     said = np.array([group_of.get(name, "") for name in rest.people], dtype=object)[rest.spoken]
     mine = (said == group) | ((said == "") & ~apart & (rest.hits == 0))
-    which = met & mine[rest.trial]
-    if not which.any():
+    kept = rest.of_trials(mine, met)
+    if not kept.scores.size:
         return None
-    kept = rest.chosen(which)
     names = tuple(rest.speakers[column] for column in columns.tolist())
-    return replace(kept, speaker=np.searchsorted(columns, kept.speaker), speakers=names)
+    return replace(kept, speaker=renumbered(kept.speaker, np.cumsum(met) - 1), speakers=names)
 
 
 def as_list(matrix: ScoreMatrix) -> ScoreList:
     """Every score of a matrix as a labelled comparison."""
     trials, count = matrix.scores.shape
-    column = np.tile(np.arange(count), trials)
+    size = (trials * count,)
+    scores, mated = scratch(size), scratch(size, np.bool_)
+    trial, speaker = scratch(size, np.int32), scratch(size, np.int32)
+    for part, block in matrix.blocks():
+        rows = slice(part.start * count, part.stop * count)
+        scores[rows] = block.ravel()
+        trial[rows] = np.repeat(np.arange(part.start, part.stop), count)
+        speaker[rows] = np.tile(np.arange(count), len(block))
+        mated[rows] = speaker[rows] == np.repeat(matrix.target[part], count)
+        for column in (scores, mated, trial, speaker):
+            release(column)
     return ScoreList(
-        np.asarray(matrix.scores, np.float64).reshape(-1),
-        column == np.repeat(matrix.target, count),
-        np.repeat(np.arange(trials), count),
-        column,
+        scores,
+        mated,
+        trial,
+        speaker,
         matrix.owner,
         matrix.speakers,
         matrix.people,
@@ -655,15 +712,27 @@ def as_list(matrix: ScoreMatrix) -> ScoreList:
     )
 
 
+def _end_to_end(*columns: AnyArray) -> AnyArray:
+    made = scratch((sum(map(len, columns)),), columns[0].dtype)
+    start = 0
+    for column in columns:
+        for part in parts(column):
+            made[start + part.start : start + part.stop] = column[part]
+            release(made)
+        start += len(column)
+    return made
+
+
 def _joined(one: ScoreList, other: ScoreList) -> ScoreList:
     people = tuple(dict.fromkeys((*one.people, *other.people)))
     place = {name: i for i, name in enumerate(people)}
     moved = np.array([place[name] for name in other.people], dtype=np.intp)
+    later = renumbered(other.trial, np.arange(len(other.spoken)) + len(one.spoken))
     return ScoreList(
-        np.concatenate([one.scores, other.scores]),
-        np.concatenate([one.mated, other.mated]),
-        np.concatenate([one.trial, other.trial + len(one.spoken)]),
-        np.concatenate([one.speaker, other.speaker]),
+        _end_to_end(one.scores, other.scores),
+        _end_to_end(one.mated, other.mated),
+        _end_to_end(one.trial, later),
+        _end_to_end(one.speaker, other.speaker),
         np.concatenate([one.spoken, moved[other.spoken]]),
         one.speakers,
         people,

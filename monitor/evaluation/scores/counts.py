@@ -163,12 +163,16 @@ def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
     return bool(0.5 - means.mean() > _ERRORS * means.std(ddof=1) / np.sqrt(means.size))
 
 
-def list_warning(scores: ScoredComparisons) -> str:
-    """As `warning`, where there are no ranks: of mated scores among all non-mated ones."""
-    others = np.sort(np.concatenate([block.ravel() for _, block in scores.non_mated_blocks()]))
-    places = sum(np.searchsorted(others, scores.mated, side) for side in ("left", "right"))
-    below = np.asarray(places) / (2 * others.size)
-    error = float(np.sqrt((1 / below.size + 1 / others.size) / 12))
+def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
+    """As `warning`, where there are no ranks: of mated scores among all non-mated ones.
+
+    Counts are those of `ScoreCounts.exact`.
+    """
+    others = counts.non_mated_total
+    under = np.cumsum(counts.non_mated)  # below the end of each cell
+    at = np.searchsorted(counts.cuts, scores.mated, "right")  # the cell of just that score
+    below = (under[at - 1] + under[at]) / (2 * others)
+    error = float(np.sqrt((1 / below.size + 1 / others) / 12))
     if not _below_chance(below, scores.owner, error):
         return ""
     return (

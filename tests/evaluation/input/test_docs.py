@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
+import pandas
 import pytest
 
 from monitor.evaluation.input.embeddings import read_vectors
 from monitor.evaluation.input.files import layout_of
 from monitor.evaluation.input.labels import read_labels
+from monitor.evaluation.input.scores import read_scores
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "evaluate-input.md"
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S))
@@ -29,6 +32,24 @@ def test_scores():
     assert kaldi.list
     assert not kaldi.certain
     assert (kaldi.trial, kaldi.speaker, kaldi.score) == (1, 0, 2)
+
+
+def test_a_list_from_a_data_frame(tmp_path, monkeypatch):
+    frame = pandas.DataFrame(
+        [("u1", "bob", 0.9), ("u1", "ann", 0.2), ("u2", "ann", 0.4), ("u2", "bob", 0.5),
+         ("u3", "bob", 0.1)], columns=["trial", "speaker", "score"],
+    )  # fmt: skip
+    [code] = re.findall(r"```python\n(.*?)```", SECTIONS["Scores"], re.S)
+    monkeypatch.chdir(tmp_path)
+    exec(code, {"pandas": pandas, "np": np, "frame": frame,
+                "spoken": {"u1": "bob", "u2": "ann", "u3": "eve"}})  # fmt: skip
+    every = read_scores("list.npy", "labels.npy").comparisons
+    assert every.matrix is not None
+    assert every.matrix.scores.tolist() == [[np.float32(0.9), np.float32(0.2)],
+                                            [np.float32(0.5), np.float32(0.4)]]  # fmt: skip
+    assert every.matrix.target.tolist() == [0, 1]
+    assert every.rest is not None
+    assert every.rest.people == ("2",), "an impostor whom nobody names is his own trial"
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])

@@ -119,17 +119,17 @@ CONTENT = {
         "line 5: has 3 columns and",
     ),
     "bad score": (table().replace("0.8", "x"), UTT2SPK, "s line 4: a score is no number"),
-    "bad listed score": (LISTED.replace("0.8", "x"), KEY, "s: a score is no number"),
+    "bad listed score": (LISTED.replace("0.8", "x"), KEY, "s line 8: a score is no number"),
     "endless field": ('"' + "x" * 200_000 + '",b\n', UTT2SPK, "is no line of a table"),
     "short line": (
         LISTED + "ann d-1\n",
         KEY,
-        "s line 13: has 2 columns where the first line has 3",
+        "s line 13: has 2 columns and not 3",
     ),
     "shifted lines": (
         without(LISTED, 11) + "ann a-1\n0.5 cid c-1 0.4\n",
         KEY,
-        "s line 12: has 2 columns where the first line has 3",
+        "s line 12: has 2 columns and not 3",
     ),
     "hardly a pair": (
         "".join(f"s{i} u{i} 0.5\n" for i in range(2000)),
@@ -177,6 +177,26 @@ CONTENT = {
     "bad word": (LISTED, KEY.replace("nontarget", "maybe"), "'maybe' is neither target nor non"),
     "ragged labels": (LISTED, "a-1 ann\na-2\n", "'a-2' is not two names"),
     "all numbers": ("12 7 0.5\n12 8 0.4\n", UTT2SPK, "cannot tell three speakers from speaker"),
+    "records of other fields": (
+        saved(np.zeros(3, [("a", int), ("b", float)])),
+        COLUMNS,
+        "those of a list are trial and speaker, numbers from 0, score",
+    ),
+    "records of names": (
+        saved(np.zeros(3, [("trial", "U3"), ("speaker", int), ("score", float)])),
+        COLUMNS,
+        "those of a list are trial and speaker, numbers from 0, score",
+    ),
+    "records that do not count": (
+        saved(np.array([(0, -1, 0.5)], [("trial", int), ("speaker", int), ("score", float)])),
+        COLUMNS,
+        "s numbers trials or speakers from -1 to -1: number them from 0",
+    ),
+    "a score far down": (
+        LISTED.replace("\n", "\n\n") + "ann d-1 zero\n",
+        KEY,
+        "s line 25: a score is no number",
+    ),
     "no scores in npz": (zipped(data=SCORES), COLUMNS, "has no array called scores, but data"),
     "names in npz": (
         zipped(scores=SCORES, speakers=SPEAKERS[:2]),

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
+from monitor.evaluation.evaluating import evaluate
+from monitor.evaluation.input import files
 from monitor.evaluation.input.scores import read_scores
 from monitor.evaluation.scores.comparisons import ScoreMatrix
 
@@ -218,6 +220,131 @@ def test_a_list_may_come_in_any_order(tmp_path_factory, order, form):
     assert sorted(zip(matrix.mated, matrix.better, strict=True)) == sorted(
         zip(SCORES[range(4), TARGET], [0, 1, 0, 0], strict=True)
     )
+
+
+RECORDS = [("trial", "<i4"), ("speaker", "<i4"), ("score", "<f8")]
+
+
+@pytest.mark.parametrize(
+    "kinds", [RECORDS, [("llr", ">f8"), ("MODEL", "u1"), ("side", "S3"), ("test", "<i8")]]
+)
+@pytest.mark.parametrize("order", [range(12), [7, 3, 11, 0, 4, 8, 1, 9, 2, 10, 6, 5]])
+def test_a_list_of_records(file, kinds, order):
+    """Trials are 0, 1 ..., speakers too: in any order, with fields of any kind and name."""
+    listed = np.zeros(12, kinds)
+    trial, speaker = np.indices(SCORES.shape).reshape(2, -1)[:, list(order)]
+    for name in listed.dtype.names:
+        if name in ("trial", "test"):
+            listed[name] = trial
+        elif name in ("speaker", "MODEL"):
+            listed[name] = speaker
+        elif name != "side":
+            listed[name] = SCORES[trial, speaker]
+    path = file("s.npy", listed)
+    for labels in (TARGET, [*TARGET, 1]):  # of a trial that was compared with nobody
+        read = read_scores(path, file("l.npy", np.array(labels)))
+        same(read, ("0", "1", "2"))
+        assert read.matrix.trial_names == ("0", "1", "2", "3")
+    same(read_scores(path, file("l", "0\n0\n1\n2\n")), ("0", "1", "2"))
+    same(read_scores(path, file("u", "2 1\n3 2\n0 0\n1 0\n")), ("0", "1", "2"))
+    own = np.zeros(12, [*listed.dtype.descr, ("target", "?")])
+    for name in listed.dtype.names:
+        own[name] = listed[name]
+    own["target"] = np.array(TARGET)[trial] == speaker
+    same(read_scores(file("own.npy", own)), ("0", "1", "2"))
+
+
+def test_records_with_gaps_in_their_numbers(file):
+    rows = [(9, 4, 0.5), (9, 2, 0.25), (3, 2, 0.75), (3, 4, 0.0)]
+    labels = file("l.npy", np.array([0, 0, 0, 2, 0, 0, 0, 0, 0, 4]))
+    matrix = read_scores(file("s.npy", np.array(rows, RECORDS)), labels).matrix
+    assert (matrix.speakers, matrix.trial_names) == (("2", "4"), ("3", "9"))
+    assert (matrix.scores.tolist(), matrix.target.tolist()) == ([[0.75, 0.0], [0.25, 0.5]], [0, 1])
+
+
+def any_list(draw):
+    """Scores by pair, in any order, a key with others too, and owners of the enrolments."""
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    trials, models = draw(st.integers(2, 9)), draw(st.integers(2, 7))
+    owner = generator.integers(0, draw(st.integers(2, 4)), models)
+    said = generator.integers(0, 5, trials)
+    pairs = [(i, j) for i in range(trials) for j in range(models)]
+    kept = [pair for pair in pairs if generator.random() < draw(st.sampled_from([0.6, 1.0]))]
+    scores = {kept[i]: float(generator.normal()) for i in generator.permutation(len(kept))}
+    listed = [pairs[i] for i in generator.permutation(len(pairs)) if generator.random() < 0.8]
+    return scores, [*listed, *listed[:2]], owner.tolist(), said.tolist()
+
+
+@given(st.composite(any_list)(), st.booleans(), st.sampled_from([1, 4, 1 << 20]))
+def test_lists_are_read_in_parts_of_any_size(tmp_path_factory, drawn, merged, part):
+    """Against a dictionary of what was written; columns are mapped where they are taken apart."""
+    scores, listed, owner, said = drawn
+    folder = tmp_path_factory.mktemp("parts")
+    text = "".join(f"m{j} t{i} {x!r}\n" for (i, j), x in scores.items())
+    (folder / "s").write_text("model trial score\n" + text)
+    (folder / "k").write_text(
+        "model trial target\n"
+        + "".join(f"m{j} t{i} {'target' if owner[j] == said[i] else 'imp'}\n" for i, j in listed)
+    )
+    (folder / "m").write_text("".join(f"m{j} o{each}\n" for j, each in enumerate(owner)))
+    found: dict[tuple[str, str], list[float]] = {}
+    for (i, j), score in scores.items():
+        if (i, j) in listed:
+            name = f"o{owner[j]}" if merged else f"m{j}"
+            found.setdefault((f"t{i}", name), []).append(score)
+    expected = {pair: sum(several) / len(several) for pair, several in found.items()}
+    mated = {pair: owner_of(pair[1], owner) == said[int(pair[0][1:])] for pair in expected}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "PART", part)
+        patch.setattr(files, "_MOST", 1 << 28 if part > 4 else 0)
+        patch.setattr(files, "_CHUNK", 20)
+        try:
+            every = read_scores(
+                folder / "s", folder / "k", enrolment_labels=folder / "m" if merged else None
+            ).comparisons
+        except UsageError:
+            assert len(set(mated.values())) < 2 or not any(owner[j] == said[i] for i, j in listed)
+            return
+        made = every.listed()
+        rows = zip(made.trial, made.speaker, made.scores, made.mated, strict=True)
+        got = {(made.trials[i], made.speakers[j]): (x, own) for i, j, x, own in rows}
+    assert got.keys() == expected.keys()
+    for pair, (score, own) in got.items():
+        assert score == pytest.approx(expected[pair], abs=1e-15)
+        assert own == mated[pair]
+
+
+def owner_of(name, owner):
+    return owner[int(name[1:])] if name[0] == "m" else int(name[1:])
+
+
+def test_a_list_in_parts_has_the_figures_of_the_whole(tmp_path, monkeypatch):
+    generator = np.random.default_rng(0)
+    lines, labels = [], "".join(f"t{i} s{i % 12}\n" for i in range(90))
+    for i in range(90):
+        met = {i % 12, *generator.choice(12, 5 if i % 3 else 12, replace=False).tolist()}
+        lines += [f"s{j} t{i} {generator.normal() + (i % 12 == j):.6f}\n" for j in met]
+    generator.shuffle(lines)
+    (tmp_path / "s").write_text("".join(lines))
+    (tmp_path / "l").write_text(labels)
+    whole = read_scores(tmp_path / "s", tmp_path / "l")
+    report = evaluate(whole.comparisons, replicates=20)
+    monkeypatch.setattr(files, "PART", 50)
+    monkeypatch.setattr(files, "_MOST", 0)
+    streamed = read_scores(tmp_path / "s", tmp_path / "l")
+    assert streamed.notes == whole.notes
+    rest = streamed.comparisons.rest
+    assert rest is not None
+    assert isinstance(rest.scores, np.memmap)
+    again = evaluate(streamed.comparisons, replicates=20)
+    assert again.notes == report.notes
+    for key, figure in report.figures.items():
+        for one, other in zip(
+            (figure.value, *figure.limits),
+            (again[key].value, *again[key].limits),
+            strict=True,
+        ):
+            assert one is other or one == pytest.approx(other, rel=1e-9, abs=1e-12), key
 
 
 def test_progress_reaches_the_end(file):
