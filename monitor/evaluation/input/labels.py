@@ -183,9 +183,9 @@ def starts_of(trial: IntArray, trials: int) -> IntArray:
 
 
 def whole_trials(starts: IntArray) -> IntArray:
-    """Ends of pieces that hold all lines of some trials, no more than one trial above `PART`.
+    """Where lists are cut into pieces of about `PART` lines, each with all lines of its trials.
 
-    Of `starts`, (T + 1,): where the first piece begins, and where each ends.
+    Of `starts`, (T + 1,): where the first piece begins, and where each of them ends.
     """
     first = np.flatnonzero(np.diff(starts[:-1] // files.PART, prepend=-1))
     return np.unique([*starts[first], starts[-1]])
@@ -223,7 +223,7 @@ def read_pairs(path: Path, layout: Layout, progress: Progress | None = None) -> 
         if scores is not None and layout.score is not None:
             scores[part] = _numbers(path.name, columns[layout.score], lines)
         if target is not None and layout.target is not None:
-            target[part] = _words(path.name, columns[layout.target])
+            target[part] = _words(path.name, columns[layout.target], lines)
         done = part.stop
         if done // files.PART > part.start // files.PART:
             for column in kept:
@@ -305,7 +305,8 @@ def _columns(
         even = len(flat) == lines * (width + 1) + (separator is not None)
         if even and ends.count("\0") == lines:
             columns = [flat[i : lines * (width + 1) : width + 1] for i in range(width)]
-            if separator is not None and (" " in block or "\t" in block):
+            blanks = (blank in block for blank in " \t\v\f" if blank != separator)
+            if separator is not None and (not block.isascii() or any(blanks)):
                 columns = [list(map(str.strip, column)) for column in columns]
             return columns, range(begin + 1, begin + lines + 1)
     rows = list(rows_of(io.StringIO(block).readlines(), layout, label, begin))
@@ -325,12 +326,15 @@ def _numbers(label: str, texts: Sequence[str], lines: Sequence[int]) -> FloatArr
     return made
 
 
-def _words(label: str, texts: Sequence[str]) -> BoolArray:
+def _words(label: str, texts: Sequence[str], lines: Sequence[int]) -> BoolArray:
     words: dict[str, bool] = {}
     for word in dict.fromkeys(texts):
         known = WORDS.get(word.strip().lower())
         if known is None:
-            raise UsageError(f"{label}: {word.strip()!r} is neither target nor nontarget")
+            raise UsageError(
+                f"{label} line {lines[texts.index(word)]}: {word.strip()!r} is neither target nor "
+                "nontarget"
+            )
         words[word] = known
     return np.fromiter(map(words.__getitem__, texts), bool, len(texts))
 

@@ -265,8 +265,8 @@ def labelled(
     """Bring scores and labels together; what a person should know is added to the notes.
 
     Where labels list target and nontarget pairs, these alone count. Models say whose each enrolled
-    model is, where speakers have several, whose scores become one. Of the list it is as many lines
-    at a time as whole trials have, a million or so.
+    model is, where speakers have several, whose scores become one. It is done for the lines of some
+    trials at a time, about a million.
 
     Raises:
         UsageError: a pair comes twice, a score is not finite, or names do not fit together.

@@ -174,7 +174,11 @@ CONTENT = {
         "l: a pair is a target on one line and not on another",
     ),
     "no target": (LISTED, KEY.replace("nontarget", "target").replace("target", "imp"), "no target"),
-    "bad word": (LISTED, KEY.replace("nontarget", "maybe"), "'maybe' is neither target nor non"),
+    "bad word": (
+        LISTED,
+        KEY.replace("nontarget", "maybe"),
+        "l line 2: 'maybe' is neither",
+    ),
     "ragged labels": (LISTED, "a-1 ann\na-2\n", "'a-2' is not two names"),
     "all numbers": ("12 7 0.5\n12 8 0.4\n", UTT2SPK, "cannot tell three speakers from speaker"),
     "records of other fields": (

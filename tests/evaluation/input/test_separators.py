@@ -64,6 +64,13 @@ def test_a_list_without_a_header_and_quoted_decimal_commas(tmp_path, labels):
         assert np.array_equal(read_scores(path, labels).matrix.scores, SCORES)
 
 
+@pytest.mark.parametrize("blank", [" ", "\u00a0", "\v"])
+def test_blanks_around_names_are_no_part_of_them(tmp_path, labels, blank):
+    path = tmp_path / "scores.csv"
+    path.write_text(_list(",", ".").replace("bob", f"{blank}bob{blank}"))
+    assert read_scores(path, labels).matrix.speakers == NAMES
+
+
 def test_labels_by_semicolon(tmp_path):
     (tmp_path / "s.csv").write_text(_table(";", ","))
     (tmp_path / "l.csv").write_text("trial;speaker\nu3;cid\nu2;bob\nu1;ann\n")
