@@ -17,7 +17,13 @@ __all__ = ["DaskCluster"]
 
 ROOT = Path(monitor.__file__).parents[1]
 PATIENCE_SECONDS = 60.0
+NO_PROFILE = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
 NO_PAGE = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+
+
+def pinned(core: int | None) -> list[str]:
+    """What starts a command on one core alone: before it, since threads inherit it."""
+    return [] if core is None else ["taskset", "-c", str(core)]
 
 
 class DaskCluster(Managed):
@@ -38,10 +44,11 @@ class DaskCluster(Managed):
         self.scheduler = self._start("scheduler", ["scheduler", *options], ROOT)
         self.address = self._written(note)
 
-    def add_worker(self, package: Path = ROOT) -> subprocess.Popen[bytes]:
-        """One more worker, whose `monitor` lies in this folder."""
+    def add_worker(self, package: Path = ROOT, core: int | None = None) -> subprocess.Popen[bytes]:
+        """One more worker, whose `monitor` lies in this folder, on this core alone (Linux)."""
         options = [self.address, "--nthreads", "1", "--no-nanny", "--memory-limit", "0"]
-        worker = self._start(f"worker{len(self.workers)}", ["worker", *options], package)
+        name = f"worker{len(self.workers)}"
+        worker = self._start(name, ["worker", *options], package, pinned(core))
         self.workers.append(worker)
         return worker
 
@@ -52,14 +59,19 @@ class DaskCluster(Managed):
             process.kill()
             process.wait()
 
-    def _start(self, name: str, arguments: list[str], package: Path) -> subprocess.Popen[bytes]:
+    def _start(
+        self, name: str, arguments: list[str], package: Path, pinned: list[str] | None = None
+    ) -> subprocess.Popen[bytes]:
         own = self._folder / name
         own.mkdir()
         with (own / "log").open("wb") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1", *NO_PAGE],
+                [
+                    *(pinned or []),
+                    *(sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1", *NO_PAGE),
+                ],
                 cwd=own,
-                env=os.environ | {"PYTHONPATH": str(package), "DASK_CONFIG": str(own)},
+                env=os.environ | {"PYTHONPATH": str(package), "DASK_CONFIG": str(own)} | NO_PROFILE,
                 stdout=log,
                 stderr=log,
             )

@@ -39,12 +39,14 @@ CONNECT_SECONDS = 4.0  # to reach a scheduler
 _SCHEDULER_SECONDS = 5.0
 _PATIENCE_SECONDS = 60.0  # for a scheduler that was there, or a worker: it may be very busy
 _LOOK_SECONDS = 5.0  # between looks at whether there are any workers
+_KNOWN_SECONDS = 1.0  # between counts of the workers while work is handed out
 _NO_PAGE = "127.0.0.1:0"  # where dask listens for a browser: else on every interface
 _ALONE: dict[str, object] = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
+    "distributed.worker.profile.enabled": False,  # looks at every worker 100 times a second
 }
 """Of a local cluster: it shows nothing, and writes nothing that it holds to the disk."""
 _INSTALL = "pip install 'speaker-disclosure-monitor[cluster]'"
@@ -136,8 +138,13 @@ class Cluster(Managed, Workers):
             with self._gone_is_told():
                 return self._client.submit(_do, order, key=key, pure=False)
 
+        counted, known_until = 0, 0.0
+
         def room() -> int:
-            return ITEMS_AHEAD * max(2, self._threads())
+            nonlocal counted, known_until
+            if time.monotonic() >= known_until:  # to ask costs as much as to hand out a task
+                counted, known_until = self._threads(), time.monotonic() + _KNOWN_SECONDS
+            return ITEMS_AHEAD * max(2, counted)
 
         yield from in_order(tasks, submit, self._result, room, arrived)
 
