@@ -38,8 +38,7 @@ def nodes(count: int) -> _Doubles:
         >>> nodes(4), nodes(11696).size
         (array([0., 1., 2., 3.]), 176)
     """
-    exact = np.arange(min(count, EXACT), dtype=np.float64)
-    return np.concatenate([exact, *(places for _, _, places, _ in _blocks(count))])
+    return _from_below(count, EXACT, ORDER)[0]
 
 
 def gather(weights: FloatArray) -> _Doubles:
@@ -53,82 +52,89 @@ def gather(weights: FloatArray) -> _Doubles:
         True
     """
     weights = np.asarray(weights, dtype=np.float64)
-    parts = [
-        weights[..., start:stop] @ share for start, stop, _, share in _blocks(weights.shape[-1])
-    ]
+    parts = [weights[..., start:stop] @ share for start, stop, share in _shares(weights.shape[-1])]
     return np.concatenate([weights[..., :EXACT], *parts], axis=-1)
 
 
 @lru_cache(maxsize=8)
-def weights(count: int) -> _Doubles:
-    """The weight of each node in a plain sum over 0, 1, ..., count - 1.
-
-    Example:
-        >>> bool(abs(weights(5000).sum() - 5000) < 1e-6)
-        True
-    """
-    return gather(np.ones(count))
+def _shares(count: int) -> tuple[tuple[int, int, _Doubles], ...]:
+    """Of each block of ranks, `gather`'s share of each node in each rank."""
+    return tuple((start, stop, _share(start, stop)) for start, stop in _blocks(count, EXACT))
 
 
-@lru_cache(maxsize=8)
-def _blocks(count: int) -> tuple[tuple[int, int, _Doubles, _Doubles], ...]:
-    blocks, start = [], EXACT
-    while start < count:
-        stop = min(2 * start, count)
-        blocks.append((start, stop, *_block(start, stop)))
-        start = stop
-    return tuple(blocks)
-
-
-def _block(start: int, stop: int) -> tuple[_Doubles, _Doubles]:
-    """Nodes of one block, and the share of each node in each of its ranks."""
+def _share(start: int, stop: int) -> _Doubles:
     ranks = np.arange(start, stop, dtype=np.float64)
     if ranks.size <= ORDER:
-        return ranks, np.eye(ranks.size)
-    angles = (np.arange(ORDER) + 0.5) * np.pi / ORDER
+        return np.eye(ranks.size)
     centre, half = (start + stop - 1) / 2, (stop - 1 - start) / 2
-    order = np.arange(ORDER)
-    series = np.cos(np.outer(order, angles)) * 2 / ORDER  # values at the nodes -> Chebyshev series
-    series[0] /= 2
     where = np.arccos(np.clip((ranks - centre) / half, -1.0, 1.0))
-    return centre + half * np.cos(angles), np.cos(np.outer(where, order)) @ series
+    return np.asarray(np.cos(np.outer(where, np.arange(ORDER))) @ _series(ORDER)[1])
 
 
-# A rank model among very many is narrower than that beside some ranks: then more nodes, of which
-# only the weights of a plain sum are kept, dense at both ends of a stretch of ranks.
+def _blocks(count: int, first: int) -> Iterator[tuple[int, int]]:
+    """Of the ranks after the ``first`` ones, blocks that double in width."""
+    start = first
+    while start < count:
+        stop = min(2 * start, count)
+        yield start, stop
+        start = stop
 
-_FINE_EXACT, _FINE_ORDER = 128, 24
-_AT_ONCE = 1 << 14
+
+@lru_cache(maxsize=4)
+def _series(order: int) -> tuple[_Doubles, _Doubles]:
+    """Chebyshev nodes in [-1, 1], and what makes a Chebyshev series of the values there."""
+    angles = (np.arange(order) + 0.5) * np.pi / order
+    series = np.cos(np.outer(np.arange(order), angles)) * 2 / order
+    series[0] /= 2
+    return np.cos(angles), series
 
 
 @lru_cache(maxsize=64)
-def _summing(count: int, first: int, most: int) -> tuple[_Doubles, _Doubles]:
-    """As `nodes` and `weights` of 0, 1, ..., count - 1: so many one by one, so many a block."""
+def _from_below(count: int, first: int, order: int) -> tuple[_Doubles, _Doubles]:
+    """Nodes of 0, 1, ..., count - 1, and the weight of each in a plain sum.
+
+    The first so many ranks are nodes one by one, then there are so many nodes a block.
+    """
     exact = np.arange(min(count, first), dtype=np.float64)
     places, sums = [exact], [np.ones(exact.size)]
-    start, order = first, np.arange(most)
-    angles = (order + 0.5) * np.pi / most
-    series = np.cos(np.outer(order, angles)) * 2 / most
-    series[0] /= 2
-    while start < count:
-        stop = min(2 * start, count)
-        if stop - start <= most:
+    for start, stop in _blocks(count, first):
+        if stop - start <= order:
             places.append(np.arange(start, stop, dtype=np.float64))
             sums.append(np.ones(stop - start))
         else:
             centre, half = (start + stop - 1) / 2, (stop - 1 - start) / 2
-            moments = np.zeros(most)
-            for at in range(start, stop, _AT_ONCE):
-                ranks = np.arange(at, min(at + _AT_ONCE, stop), dtype=np.float64)
-                where = np.arccos(np.clip((ranks - centre) / half, -1.0, 1.0))
-                moments += np.cos(np.outer(order, where)).sum(axis=1)
-            places.append(centre + half * np.cos(angles))
-            sums.append(moments @ series)
-        start = stop
+            places.append(centre + half * _series(order)[0])
+            sums.append(_block_sum(stop - start, order))
     return np.concatenate(places), np.concatenate(sums)
 
 
-def fine_nodes(
+@lru_cache(maxsize=256)
+def _block_sum(ranks: int, order: int) -> _Doubles:
+    """The weight of each node in a plain sum over a block of more ranks than nodes.
+
+    Chebyshev polynomials are summed over ranks by the Euler-Maclaurin formula, which is exact for
+    polynomials: the work does not grow with the ranks.
+    """
+    from scipy.special import bernoulli
+
+    numbers, step = bernoulli(order), 2.0 / (ranks - 1)
+    even = np.arange(0.0, order, 2.0)  # polynomials of odd degree sum to nothing
+    sums = 2.0 / (1.0 - even * even) / step + 1.0  # the integral, and half of both ends
+    slope, scale = np.ones(even.size), 1.0  # r-th derivative at 1, and step^r / (r + 1)!
+    for r in range(1, order):
+        slope = slope * (even * even - (r - 1) ** 2) / (2 * r - 1)
+        scale *= step / (r + 1)
+        if r % 2:
+            sums += 2.0 * numbers[r + 1] * scale * slope
+    return np.asarray(sums @ _series(order)[1][::2])
+
+
+# A rank model among very many is narrower than that beside some ranks: then more nodes.
+
+_FINE_EXACT, _FINE_ORDER = 128, 24
+
+
+def sum_nodes(
     count: int, windows: Sequence[tuple[int, int]] = (), *, few: bool = False
 ) -> tuple[_Doubles, _Doubles]:
     """Where f has to be known to sum it over 0, 1, ..., count - 1, and the weight of each.
@@ -137,7 +143,7 @@ def fine_nodes(
     every rank, and between them at some hundred, dense at both ends; at fewer where few will do.
 
     Example:
-        >>> places, weights = fine_nodes(1_000_000, [(5_000, 5_100)])
+        >>> places, weights = sum_nodes(1_000_000, [(5_000, 5_100)])
         >>> bool(abs(weights @ np.log1p(places) - np.log1p(np.arange(1e6)).sum()) < 1e-3)
         True
     """
@@ -149,7 +155,7 @@ def fine_nodes(
             lower = (size + 1) // 2
             for end, sign, half in ((start, 1, lower), (first - 1, -1, size - lower)):
                 if half:
-                    at, weight = _summing(half, *how)
+                    at, weight = _from_below(half, *how)
                     places.append(end + sign * at)
                     sums.append(weight)
         if last > first:
@@ -177,7 +183,7 @@ _CHUNK = 1 << 19
 """Most numbers worked on at once, so that memory stays small."""
 _ROWS = 32
 FINE_FROM = 1 << 17
-"""Of more speakers no sum runs over every rank where `fine_nodes` will do."""
+"""Of more speakers no sum runs over every rank where `sum_nodes` will do."""
 _FINE_NEAR = 1e-8
 """What log-gammas of millions leave of a mass of 1; the figure is then off by 1e-6 bits at most."""
 
@@ -256,10 +262,10 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _D
     flat = np.stack([a.ravel(), b.ravel()])
     entropy = np.full(flat.shape[1], np.nan)
     if speakers > _THIN_FROM:
-        entropy = _thinned_entropy(flat[0], flat[1], last)
+        entropy = _entropy(flat[0], flat[1], last, few=True)
     left = np.flatnonzero(np.isnan(entropy))
     if speakers > FINE_FROM and left.size:
-        entropy[left] = _fine_entropy(flat[0, left], flat[1, left], last)
+        entropy[left] = _entropy(flat[0, left], flat[1, left], last, few=False)
         left = np.flatnonzero(np.isnan(entropy))
     step = max(_CHUNK // speakers, 1)
     for start in range(0, left.size, step):
@@ -315,7 +321,7 @@ def _mixed(
         windows.append((first, max(min(int(last * p + reach) + 1, n), first)))
     if sum(end - first for first, end in windows) > _CHUNK:
         return np.full(share.shape[1], np.nan)
-    j, weight = fine_nodes(n, windows, few=few)
+    j, weight = sum_nodes(n, windows, few=few)
     gamma = np.zeros((share.shape[1], j.size))
     for some, a, b, narrow in zip(share[..., None], alpha[..., None], beta, binomial, strict=True):
         if not some.any():
@@ -437,18 +443,12 @@ def _times(count: _Doubles, log: _Doubles) -> _Doubles:
     return np.asarray(count * np.where((count == 0) & np.isinf(log), 0.0, log))
 
 
-def _thinned_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
-    """Entropies through nodes that are dense at both ends; NaN where a rank model is too narrow."""
-    if last >= FINE_FROM:
-        j, weight = fine_nodes(last + 1, few=True)
-    else:
-        lower = (last + 2) // 2
-        upper = last + 1 - lower
-        j = np.concatenate([nodes(lower), last - nodes(upper)])
-        weight = np.concatenate([weights(lower), weights(upper)])
+def _entropy(a: _Doubles, b: _Doubles, last: int, *, few: bool) -> _Doubles:
+    """Entropies through few nodes, or more; NaN where a rank model is too narrow for them."""
+    j, weight = sum_nodes(last + 1, few=few)
     entropy = np.empty(a.shape)
-    few = a.size < _FEW and max(a.max(), b.max()) + last < _LARGE
-    at, near = (_log_at_small, 1e-8) if few else (_log_at, 1e-9)
+    small = a.size < _FEW and max(a.max(), b.max()) + last < _LARGE
+    at, near = (_log_at_small, 1e-8) if small else (_log_at, 1e-9)
     near = _FINE_NEAR if last >= FINE_FROM else near
     step = max(_CHUNK // j.size, 1)
     for start in range(0, a.size, step):
@@ -461,21 +461,6 @@ def _thinned_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
         mean = mass @ (weight * j) / last
         seen = (np.abs(mass @ weight - 1.0) < near) & (np.abs(mean / share - 1.0) < near)
         entropy[some] = np.where(seen, -(mass * log) @ weight, np.nan)
-    return entropy
-
-
-def _fine_entropy(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
-    """As `_thinned_entropy`, through more nodes."""
-    j, weight = fine_nodes(last + 1)
-    entropy = np.full(a.shape, np.nan)
-    for first in range(0, a.size, _ROWS):
-        some = slice(first, first + _ROWS)
-        log = _log_at(a[some, None], b[some, None], last, j)
-        mass = np.exp(log) * weight
-        mean = mass @ j / last * (a[some] + b[some]) / a[some]
-        good = np.abs(mass.sum(axis=1) - 1.0) < _FINE_NEAR
-        good &= np.abs(mean - 1.0) < _FINE_NEAR
-        entropy[some] = np.where(good, -np.einsum("ij,ij->i", mass, log), np.nan)
     return entropy
 
 

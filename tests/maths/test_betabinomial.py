@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import UsageError
 from monitor.maths import rank_models as quadrature
@@ -143,6 +143,14 @@ def test_mean_disclosure_of_many_rank_models_at_once():
         log = log_pmf(alpha, beta, speakers)
         full = np.log2(speakers) + (np.exp(log) * log).sum(axis=-1) / math.log(2)
         assert_allclose(mean_disclosure_bits(alpha, beta, speakers), full, atol=1e-6)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 40_000))
+def test_weights_of_a_plain_sum_are_those_that_are_gathered_rank_by_rank(count):
+    at, weights = quadrature._from_below(count, quadrature.EXACT, quadrature.ORDER)
+    assert_array_equal(at, quadrature.nodes(count))
+    assert_allclose(weights, quadrature.gather(np.ones(count)), rtol=1e-9)
 
 
 @pytest.mark.slow
