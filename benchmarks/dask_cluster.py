@@ -17,7 +17,10 @@ __all__ = ["DaskCluster"]
 
 ROOT = Path(monitor.__file__).parents[1]
 PATIENCE_SECONDS = 60.0
-NO_PROFILE = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
+QUIET = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+}
 NO_PAGE = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 
 
@@ -71,7 +74,7 @@ class DaskCluster(Managed):
                     *(sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1", *NO_PAGE),
                 ],
                 cwd=own,
-                env=os.environ | {"PYTHONPATH": str(package), "DASK_CONFIG": str(own)} | NO_PROFILE,
+                env=os.environ | {"PYTHONPATH": str(package), "DASK_CONFIG": str(own)} | QUIET,
                 stdout=log,
                 stderr=log,
             )

@@ -13,6 +13,7 @@ import os
 import pickle
 import threading
 import time
+import warnings
 from asyncio import CancelledError
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent import futures
@@ -47,8 +48,9 @@ _ALONE: dict[str, object] = {
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
     "distributed.worker.profile.enabled": False,  # looks at every worker 100 times a second
+    "distributed.admin.tick.interval": "1s",  # every process looks at itself 50 times
 }
-"""Of a local cluster: it shows nothing, and writes nothing that it holds to the disk."""
+"""Of a local cluster: it shows nothing, writes nothing that it holds to the disk, and is quiet."""
 _INSTALL = "pip install 'speaker-disclosure-monitor[cluster]'"
 _SAME = "install the same there"
 # on which the last bits of what is heard depend
@@ -113,8 +115,11 @@ class Cluster(Managed, Workers):
         self._where, self._tell = where, tell
         self._held = ExitStack()
         try:
-            self._client = self._connect()
+            with warnings.catch_warnings():  # dask's own is a table
+                warnings.filterwarnings("ignore", "Mismatched versions found")
+                self._client = self._connect()
             self._check_code()
+            self._tell_of_dask()
         except BaseException:
             self.close()
             raise
@@ -128,12 +133,15 @@ class Cluster(Managed, Workers):
         arrived: Callable[[_Result], None] | None,
     ) -> Generator[_Result, None, None]:
         """``work(task)`` for every task, in order: see `monitor.jobs.each_in_order`."""
+        from distributed.protocol.pickle import dumps
+
         libraries = {name: version(name) for name in _LIBRARIES}
         terms = _Terms(_code(), libraries, alike(), repr(alike))
         name = getattr(getattr(work, "func", work), "__name__", "work").strip("_")
 
         def submit(task: _Task) -> Any:
-            order = _Order(work, alike, task, terms, _sizes(reads(task)))
+            # as bytes: else the scheduler unpickles it, for which it loads the whole program
+            order = dumps(_Order(work, alike, task, terms, _sizes(reads(task))))
             key = f"monitor-{name}-{os.urandom(16).hex()}"
             with self._gone_is_told():
                 return self._client.submit(_do, order, key=key, pure=False)
@@ -232,6 +240,26 @@ class Cluster(Managed, Workers):
                 raise MonitorError(f"{place} cannot load the program ({code}); {_SAME}")
             if code != _code():
                 raise MonitorError(_unlike(place))
+
+    def _tell_of_dask(self) -> None:
+        """Say in a line where dask, or what it is built on, is not as here."""
+        with self._gone_is_told():
+            found = self._client.get_versions()
+        here = found["client"]["packages"]
+        places = {f"the scheduler {self._where}": found["scheduler"]}
+        places |= {f"worker {address}": each for address, each in found["workers"].items()}
+        unlike = {}
+        for place, each in places.items():
+            theirs = each["packages"]
+            other = [n for n in here if n not in _LIBRARIES and theirs.get(n) != here[n]]
+            if other:
+                unlike[place] = ", ".join(f"{n} {theirs.get(n)} (here {here[n]})" for n in other)
+        for place, said in [*unlike.items()][:1]:
+            more = f"; {len(unlike) - 1} more differ too" if len(unlike) > 1 else ""
+            self._tell(
+                f"{place} has {said}{more}. Nothing that is made depends on it, but other versions "
+                f"may not understand each other; {_SAME}"
+            )
 
     def _threads(self) -> int:
         """What the workers have, once the scheduler has said so.
@@ -355,10 +383,11 @@ _one_at_a_time = threading.Lock()
 _agreed: list[_Terms] = []  # of a worker: the terms that it last agreed to
 
 
-def _do(order: _Order) -> Any:
-    """The work, on a worker."""
+def _do(pickled: bytes) -> Any:
+    """The work of an order, on a worker."""
     with _one_at_a_time:
         try:
+            order = _loaded(pickled)
             _check(order)
             try:
                 with one_thread(), one_torch_thread():
@@ -368,6 +397,15 @@ def _do(order: _Order) -> Any:
                 raise
         except Exception as error:  # as a result, so that dask does not log it
             return error
+
+
+def _loaded(pickled: bytes) -> _Order:
+    try:
+        order = pickle.loads(pickled)
+    except (ImportError, AttributeError, pickle.UnpicklingError) as error:
+        raise MonitorError(f"{_worker()} cannot load the program ({error}); {_SAME}") from None
+    assert isinstance(order, _Order)
+    return order
 
 
 def _check(order: _Order) -> None:

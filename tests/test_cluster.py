@@ -21,6 +21,8 @@ from monitor.jobs import each_in_order
 pytest.importorskip("distributed", reason="needs the extra cluster")
 pytestmark = pytest.mark.slow
 
+from distributed import Client  # noqa: E402
+
 from monitor.cluster import Cluster  # noqa: E402
 
 
@@ -127,6 +129,25 @@ def test_a_worker_with_another_version_of_the_program_is_refused(tmp_path):
             Cluster(dask.address) as cluster,
         ):
             list(each_in_order(abs, [1], cluster))
+
+
+def test_another_dask_is_told_of_in_one_line_and_works(tmp_path):
+    (tmp_path / "monitor").symlink_to(ROOT / "monitor")
+    note = tmp_path / "toolz-0.0.1.dist-info" / "METADATA"
+    note.parent.mkdir()
+    note.write_text("Metadata-Version: 2.1\nName: toolz\nVersion: 0.0.1\n")
+    said: list[str] = []
+    with DaskCluster(tmp_path / "dask") as dask:
+        dask.add_worker(tmp_path)
+        dask.add_worker(tmp_path)
+        with Client(dask.address, set_as_default=False) as client:
+            client.wait_for_workers(2)
+        with Cluster(dask.address, said.append) as cluster:
+            assert list(each_in_order(abs, [-1, -2], cluster)) == [1, 2]
+    (line,) = said
+    assert line.startswith("worker tcp://127.0.0.1:")
+    assert "toolz 0.0.1 (here " in line
+    assert "\n" not in line
 
 
 @pytest.mark.parametrize(
