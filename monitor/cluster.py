@@ -65,13 +65,11 @@ class _Terms:
     """What must be the same on a worker as here.
 
     Attributes:
-        code: mark of the package, its networks included.
         libraries: their versions.
         alike: what ``alike`` says.
         asked: what says so, with what it is given.
     """
 
-    code: str
     libraries: dict[str, str]
     alike: object
     asked: str
@@ -136,7 +134,7 @@ class Cluster(Managed, Workers):
         from distributed.protocol.pickle import dumps
 
         libraries = {name: version(name) for name in _LIBRARIES}
-        terms = _Terms(_code(), libraries, alike(), repr(alike))
+        terms = _Terms(libraries, alike(), repr(alike))
         name = getattr(getattr(work, "func", work), "__name__", "work").strip("_")
 
         def submit(task: _Task) -> Any:
@@ -144,7 +142,7 @@ class Cluster(Managed, Workers):
             order = dumps(_Order(work, alike, task, terms, _sizes(reads(task))))
             key = f"monitor-{name}-{os.urandom(16).hex()}"
             with self._gone_is_told():
-                return self._client.submit(_do, order, key=key, pure=False)
+                return self._client.submit(_do, order, _code(), key=key, pure=False)
 
         counted, known_until = 0, 0.0
 
@@ -383,10 +381,12 @@ _one_at_a_time = threading.Lock()
 _agreed: list[_Terms] = []  # of a worker: the terms that it last agreed to
 
 
-def _do(pickled: bytes) -> Any:
-    """The work of an order, on a worker."""
+def _do(pickled: bytes, code: str) -> Any:
+    """The work of an order, on a worker whose program is to have this mark."""
     with _one_at_a_time:
         try:
+            if _code() != code:  # of another version it may not even be unpickled
+                raise MonitorError(_unlike(_worker()))
             order = _loaded(pickled)
             _check(order)
             try:
@@ -412,8 +412,6 @@ def _check(order: _Order) -> None:
     """See to it that this worker is fit for the work."""
     terms = order.terms
     if terms not in _agreed:
-        if _code() != terms.code:
-            raise MonitorError(_unlike(_worker()))
         for name, theirs in terms.libraries.items():
             if (mine := version(name)) != theirs:
                 raise MonitorError(
