@@ -15,7 +15,7 @@ import threading
 import time
 import warnings
 from asyncio import CancelledError
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from concurrent import futures
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -111,6 +111,7 @@ class Cluster(Managed, Workers):
 
     def __init__(self, where: str, tell: Callable[[str], None] = lambda _: None) -> None:
         self._where, self._tell = where, tell
+        self._there: set[str] = set()  # addresses of workers
         self._held = ExitStack()
         try:
             with warnings.catch_warnings():  # dask's own is a table
@@ -273,6 +274,7 @@ class Cluster(Managed, Workers):
                     found = client.sync(
                         client.scheduler.ncores, callback_timeout=_SCHEDULER_SECONDS
                     )
+                    self._tell_of_gone(found)
                     return sum(found.values())
                 except TimeoutError:
                     if not told:
@@ -280,6 +282,14 @@ class Cluster(Managed, Workers):
                     told = True
                     if time.monotonic() > until:
                         raise
+
+    def _tell_of_gone(self, found: Collection[str]) -> None:
+        """Say in a line which workers are no longer there."""
+        gone = sorted(self._there.difference(found))
+        if gone:
+            more = f" and {len(gone) - 1} more have" if len(gone) > 1 else " has"
+            self._tell(f"worker {gone[0]}{more} gone; what it did not finish is done by another")
+        self._there = set(found)
 
     def _result(self, future: Any, meanwhile: Callable[[], None]) -> Any:
         """Of one order; ``meanwhile`` is called now and then while it is waited for."""

@@ -204,6 +204,28 @@ def test_one_that_is_stopped_is_waited_for_a_while_and_said(tmp_path, monkeypatc
         assert list(each_in_order(abs, [-1], cluster)) == [1]
 
 
+def test_a_worker_that_is_killed_is_told_of_and_another_does_its_work(tmp_path):
+    said: list[str] = []
+    with DaskCluster(tmp_path / "dask") as dask:
+        workers = [dask.add_worker(), dask.add_worker()]
+        with Client(dask.address, set_as_default=False) as client:
+            client.wait_for_workers(2)
+        with Cluster(dask.address, said.append) as cluster:
+            results = each_in_order(slow, range(60), cluster)
+            assert next(results) == 0
+            workers[1].kill()
+            assert list(results) == list(range(1, 60))
+    (line,) = said
+    assert line.startswith("worker tcp://127.0.0.1:")
+    assert "gone" in line
+    assert "\n" not in line
+
+
+def slow(number: int) -> int:
+    time.sleep(0.1)
+    return number
+
+
 def fatal(number: int) -> int:
     os._exit(number)
 
