@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import io
 import os
 import re
@@ -107,6 +108,7 @@ def main(arguments: list[str] | None = None) -> None:
         if getattr(sys, name) is None:  # closed by the shell, as in >&-
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
     if own:
+        gc.set_threshold(50_000, 20, 20)  # a start makes 100 000 objects, none of them garbage
         _keep_stdout_for_data()
     for stream in (sys.stdout, sys.stderr):  # a terminal of few characters gets question marks
         if isinstance(stream, io.TextIOWrapper):
