@@ -31,7 +31,8 @@ from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.input.scores import read_scores
 from monitor.types import FloatArray, IntArray
 
-BLOCK = 1000
+BLOCK = 1 << 22
+"""Scores written at a time, so that writing takes less memory than what is measured."""
 Records: TypeAlias = tuple[IntArray | int, IntArray | int, FloatArray]
 
 
@@ -48,8 +49,9 @@ def write(folder: Path, trials: int, speakers: int) -> tuple[Path, Path]:
     header = {"descr": "<f4", "fortran_order": False, "shape": (trials, speakers)}
     with scores.open("wb") as file:  # written and not mapped: what is mapped counts as memory
         np.lib.format.write_array_header_1_0(file, header)
-        for first in range(0, trials, BLOCK):
-            rows = target[first : first + BLOCK]
+        step = max(1, BLOCK // speakers)
+        for first in range(0, trials, step):
+            rows = target[first : first + step]
             block = generator.standard_normal((len(rows), speakers), dtype=np.float32)
             block[np.arange(len(rows)), rows] += 1
             file.write(block.tobytes())
