@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import stat
 import struct
-import time
 import zipfile
 
 import numpy as np
@@ -272,20 +271,3 @@ def test_expected_bits_among_very_many_are_those_of_a_sum_over_every_rank(
     found = point.expected_bits(200_000, some)
     monkeypatch.setattr(rank_models, "FINE_FROM", 1 << 60)
     assert_allclose(found, point.expected_bits(200_000, some), atol=1e-6)
-
-
-def test_a_length_of_which_nothing_is_known_costs_no_more_than_another():
-    """Limits between lengths of which some resamples are binomial: each at a place of its own."""
-    model = Population.reference().rank_models.find(("voice",), "cross")
-    assert model is not None
-    lengths = at_template(model, 12.0, np.array([False]))  # of no other test
-    assert lengths.degenerate.any()
-    points = [lengths.at(seconds) for seconds in (7.0, 7.0, 150.0, 150.0)]
-    points[0].expected_bits(1000, slice(1, None))
-    took = []
-    for point in points:
-        began = time.thread_time()
-        point.expected_bits(1_000_000, slice(1, None))
-        took.append(time.thread_time() - began)
-    assert took[0] < 8 * took[1]
-    assert took[2] < 8 * took[3]
