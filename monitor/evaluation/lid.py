@@ -102,18 +102,6 @@ class Tempering:
         return np.asarray((counts + 1.0) / (trials + speakers))
 
 
-class _MappedRows:
-    """Rows of a scratch array, whose pages are given back after each look at them."""
-
-    def __init__(self, rows: AnyArray) -> None:
-        self._rows, self.shape = rows, rows.shape
-
-    def __getitem__(self, which: IntArray) -> AnyArray:
-        found = self._rows[which]
-        release(self._rows[which.min() : which.max() + 1])
-        return found
-
-
 @dataclass(frozen=True)
 class SpeakerSums:
     """The first K trials of every speaker who has as many: their rows, shape (S', K).
@@ -177,7 +165,9 @@ class SpeakerSums:
         last = self.rows.shape[1]
         some = np.flatnonzero(speakers)
         target = self.target
-        constant = fit_temperature(self._final, target, last, weight=weight, rows=some)
+        constant = fit_temperature(
+            self._final, target, last, weight=weight, rows=some, after=release
+        )
         at, sums = self._spaced
         place = np.isin(at, some)
         if not place.any():
@@ -234,13 +224,13 @@ class SpeakerSums:
         return np.unique([*(2 ** np.arange(int(np.log2(last)) + 1)), last]) - 1
 
     @cached_property
-    def _final(self) -> _MappedRows:
+    def _final(self) -> AnyArray:
         """Sum of the normalised scores of all K trials: shape (S', N); many are mapped."""
         sums = scratch((len(self.tested), self.matrix.population))
         for part, normalised, _ in self._chunks(np.arange(len(self.tested))):
             sums[part] = normalised.sum(axis=1)
             release(sums[part[0] : part[-1] + 1])
-        return _MappedRows(sums)
+        return sums
 
     @cached_property
     def _spaced(self) -> tuple[IntArray, FloatArray]:

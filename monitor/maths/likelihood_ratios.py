@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -588,23 +588,14 @@ def tempered_bits(ratios: FloatArray, target: IntArray, temperature: FloatArray)
     return softmax_bits(ratios / np.asarray(temperature)[..., None], target)
 
 
-class _Rows(Protocol):
-    """What can be read row by row: an array (n, N), or what stands for one."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(n, N)."""
-
-    def __getitem__(self, rows: IntArray, /) -> AnyArray: ...
-
-
 def fit_temperature(
-    ratios: _Rows,
+    ratios: AnyArray,
     target: IntArray,
     trials: int = 1,
     *,
     weight: float = 1.0,
     rows: IntArray | None = None,
+    after: Callable[[AnyArray], None] = lambda _: None,
 ) -> float:
     """The temperature under which summed ratios predict their speakers best.
 
@@ -618,6 +609,8 @@ def fit_temperature(
         trials: the most that a sum holds.
         weight: by which every sum is multiplied.
         rows: which sums to fit on, ascending; None for all.
+        after: called with each part of the sums once it has been looked at, so that pages of what
+            is mapped can be given back.
 
     Raises:
         UsageError: there is no sum.
@@ -627,7 +620,7 @@ def fit_temperature(
         >>> round(fit_temperature(ratios, np.arange(4)), 2)
         2.79
     """
-    chosen = np.arange(ratios.shape[0]) if rows is None else rows
+    chosen = np.arange(len(ratios)) if rows is None else rows
     if not chosen.size:
         raise UsageError("a temperature is fitted on sums of development speakers: give some")
     step = max(1, _IN_CACHE // ratios.shape[1])
@@ -635,11 +628,13 @@ def fit_temperature(
     leads, means, bends = np.empty((3, chosen.size))
 
     def behind_of(part: slice) -> _Doubles:
-        behind = np.multiply(ratios[chosen[part]], weight, dtype=np.float64)
+        some = chosen[part]
+        behind = np.multiply(ratios[some], weight, dtype=np.float64)
+        after(ratios[some[0] : some[-1] + 1])
         behind -= behind.max(axis=1, keepdims=True)
         return behind
 
-    columns = np.broadcast_to(target, ratios.shape[0])[chosen, None]
+    columns = np.broadcast_to(target, len(ratios))[chosen, None]
     for part in parts:
         leads[part] = np.take_along_axis(behind_of(part), columns[part], axis=1)[:, 0]
     own = float(leads.mean())
