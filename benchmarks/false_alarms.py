@@ -52,8 +52,8 @@ from monitor.types import FloatArray, Frames
 LENGTHS = (1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 SHARES = (0.05, 0.1, 0.2)
 HORIZONS = (60.0, 300.0, 600.0)
-FIELDS = ("evidence_bits", "bits")
-PLAIN = {"evidence_bits": (3.0, 6.0), "bits": (2.0, 4.0)}
+FIELDS = ("bits", "closed_set_bits")
+PLAIN = {"bits": (3.0, 6.0), "closed_set_bits": (2.0, 4.0)}
 WATCHED = 4
 """Enrolled people that each impostor is watched as."""
 
