@@ -341,7 +341,7 @@ def log_mel(sound: FloatArray, bands: int = BANDS) -> FloatArray:
 
 
 def power(sound: FloatArray) -> FloatArray:
-    """Of what `log_mel` is made, whatever the bands: shape (..., frames, 257), float32."""
+    """Power spectra of the frames that `log_mel` hears: shape (..., frames, 257), float32."""
     if sound.shape[-1] < WIDTH:
         raise UsageError(f"a frame has {WIDTH} samples, not {sound.shape[-1]}")
     frames = sliding_window_view(np.asarray(sound, np.float32), WIDTH, axis=-1)[..., ::HOP, :]
@@ -353,7 +353,7 @@ def power(sound: FloatArray) -> FloatArray:
 
 
 def log_bands(power: FloatArray, bands: int) -> FloatArray:
-    """The rest of `log_mel`."""
+    """`log_mel` of power spectra, shape (..., frames, 257): shape (..., frames, bands)."""
     energy = power @ filters(bands)
     energy += np.float32(FLOOR)
     return np.asarray(np.log(energy, out=energy), np.float32)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from monitor.errors import StoreError, UsageError
 from monitor.networks.layers import (
@@ -58,10 +58,11 @@ class VoiceNetwork:
 
     def __init__(self, weights: dict[str, FloatArray], sha256: str = "") -> None:
         self.sha256 = sha256
-        self.weights = {name: np.asarray(each, np.float32) for name, each in weights.items()}
-        for name, each in self.weights.items():
-            if each.ndim == 2:  # in to out, as products with frames in rows want them
-                self.weights[name] = np.asfortranarray(each)
+        # matrices in to out, as products with frames in rows want them
+        self.weights = {
+            name: np.asarray(each, np.float32, order="F" if np.ndim(each) == 2 else "K")
+            for name, each in weights.items()
+        }
         try:
             self._blocks = next(i for i in count() if f"{i}.depthwise" not in weights)
             self.size, self.bands = len(self.weights["embed.bias"]), self.weights["stem"].shape[1]
@@ -98,7 +99,7 @@ class VoiceNetwork:
         return self.of_power([power(window) for window in windows])
 
     def of_power(self, powers: Sequence[FloatArray]) -> FloatArray:
-        """As ``embed``, of what `monitor.networks.layers.power` says of each window."""
+        """As ``embed``, of each window's power spectra (`monitor.networks.layers.power`)."""
         return self.embedded([log_bands(each, self.bands) for each in powers])
 
     def embedded(self, windows: Sequence[FloatArray]) -> FloatArray:
@@ -126,10 +127,7 @@ class VoiceNetwork:
         """Mean and deviation over time, as attention weighs frames, to an embedding."""
         x = relu(self._linear(x, "widen"))
         attended = self._linear(x, "attend")
-        attention = self._linear(np.tanh(attended, out=attended), "weigh")
-        attention -= attention.max(axis=0)
-        np.exp(attention, out=attention)
-        attention /= attention.sum(axis=0)
+        attention = softmax(self._linear(np.tanh(attended, out=attended), "weigh"), axis=0)
         mean = np.einsum("tc,tc->c", attention, x)
         attention *= x
         variance = np.einsum("tc,tc->c", attention, x) - mean * mean
@@ -225,7 +223,7 @@ class BothNetworks:
         return self.of_power([power(window) for window in windows])
 
     def of_power(self, powers: Sequence[FloatArray]) -> FloatArray:
-        """As ``embed``, of what `monitor.networks.layers.power` says of each window."""
+        """As ``embed``, of each window's power spectra (`monitor.networks.layers.power`)."""
         found = [each.of_power(powers) for each in self._networks]
         return np.concatenate(found, axis=1) / np.float32(np.sqrt(2))
 

@@ -55,8 +55,8 @@ def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
 def release(part: AnyArray) -> None:
     """Give the pages of a mapped array, or of a slice of one, back to the system.
 
-    They stay in its cache and count no more as memory of this process. What is not mapped, or is a
-    private copy, stays as it is.
+    They stay in its cache, but no longer count as memory of this process. What is not mapped, or
+    is a private copy, stays as it is.
     """
     held = getattr(part, "_mmap", None)
     if held is None or not part.size or part.mode == "c" or not hasattr(held, "madvise"):  # type: ignore[attr-defined]

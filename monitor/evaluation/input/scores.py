@@ -278,7 +278,8 @@ def labelled(
         pairs = _by_key(pairs, key, notes)
     whose = owners_of(pairs.speakers, labels, models)
     speakers = tuple(sorted(set(whose), key=natural))
-    pairs = replace(pairs, speaker=renumbered(pairs.speaker, _places(whose, speakers)))
+    speaker = renumbered(pairs.speaker, _places(whose, speakers))
+    pairs = replace(pairs, speakers=speakers, speaker=speaker)
     names = list(pairs.trials)  # of people whom nobody names
     if key is None:
         nothing = np.broadcast_to(0.0, (len(pairs.trials), len(speakers)))
@@ -297,7 +298,7 @@ def labelled(
             names[i] = speakers[column]
     if len(speakers) < len(whose):
         notes.append(merged_note(len(whose), len(speakers), scoring))
-        pairs = _merged(pairs, speakers, scoring)
+        pairs = _merged(pairs, scoring)
     people = tuple(dict.fromkeys(names))
     spoken_by = _places(names, people)
     assert pairs.scores is not None
@@ -403,17 +404,16 @@ def _places(names: Sequence[str], among: Sequence[str]) -> IntArray:
     return np.array([place.get(name, -1) for name in names], dtype=np.intp)
 
 
-def _merged(pairs: Pairs, speakers: tuple[str, ...], scoring: str) -> Pairs:
-    """One score for each trial and speaker, whom `pairs.speaker` numbers already."""
+def _merged(pairs: Pairs, scoring: str) -> Pairs:
+    """One score for each trial and speaker."""
     assert pairs.scores is not None
     assert pairs.target is not None
     size = pairs.trial.shape
     trial, speaker = scratch(size, np.int32), scratch(size, np.int32)
     scores, target = scratch(size), scratch(size, np.bool_)
     done = 0
-    for part, _ in _pieces(pairs):
-        codes = pairs.trial[part].astype(np.int64) * len(speakers) + pairs.speaker[part]
-        codes, cell, many = np.unique(codes, return_inverse=True, return_counts=True)
+    for part, every in _pieces(pairs):
+        codes, cell, many = np.unique(every, return_inverse=True, return_counts=True)
         into = slice(done, done := done + codes.size)
         if scoring == "max":
             scores[into] = -np.inf
@@ -423,17 +423,17 @@ def _merged(pairs: Pairs, speakers: tuple[str, ...], scoring: str) -> Pairs:
         hits = np.bincount(cell, pairs.target[part])
         torn = np.flatnonzero((hits > 0) & (hits < many))
         if torn.size:
-            row, owner = divmod(int(codes[torn[0]]), len(speakers))
+            row, owner = divmod(int(codes[torn[0]]), len(pairs.speakers))
             raise UsageError(
                 f"trial {pairs.trials[row]} is a target of one enrolment of speaker "
-                f"{speakers[owner]} and not of another; check whose the enrolments are"
+                f"{pairs.speakers[owner]} and not of another; check whose the enrolments are"
             )
         target[into] = hits > 0
-        trial[into], speaker[into] = np.divmod(codes, len(speakers))
+        trial[into], speaker[into] = np.divmod(codes, len(pairs.speakers))
         for column in (trial, speaker, scores, target):
             release(column)
     return replace(
-        pairs, speakers=speakers, trial=trial[:done], speaker=speaker[:done], scores=scores[:done],
+        pairs, trial=trial[:done], speaker=speaker[:done], scores=scores[:done],
         target=target[:done],
     )  # fmt: skip
 
