@@ -248,8 +248,7 @@ class SpeakerSums:
             part = some[start : start + step]
             rows = self.rows[part]
             scores = np.asarray(self.matrix.scores[rows], dtype=np.float64)
-            for row in rows.ravel().tolist():
-                release(self.matrix.scores[row])
+            release(*(self.matrix.scores[row] for row in rows.ravel().tolist()))
             yield part, normalise_rows(scores, ddof=0), scores
 
 

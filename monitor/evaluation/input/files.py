@@ -52,23 +52,24 @@ def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
         ) from None
 
 
-def release(part: AnyArray) -> None:
-    """Give the pages of a mapped array, or of a slice of one, back to the system.
+def release(*columns: AnyArray) -> None:
+    """Give the pages of mapped arrays, or of slices of them, back to the system.
 
     They stay in its cache, but no longer count as memory of this process. What is not mapped, or
     is a private copy, stays as it is.
     """
-    held = getattr(part, "_mmap", None)
-    if held is None or not part.size or part.mode == "c" or not hasattr(held, "madvise"):  # type: ignore[attr-defined]
-        return
-    first = part.ctypes.data - np.frombuffer(held, np.uint8).ctypes.data
-    start = first // mmap.PAGESIZE * mmap.PAGESIZE
-    end = (
-        first
-        + part.itemsize
-        + sum((many - 1) * step for many, step in zip(part.shape, part.strides, strict=True))
-    )
-    held.madvise(mmap.MADV_DONTNEED, start, end - start)
+    for part in columns:
+        held = getattr(part, "_mmap", None)
+        if held is None or not part.size or part.mode == "c" or not hasattr(held, "madvise"):  # type: ignore[attr-defined]
+            continue
+        first = part.ctypes.data - np.frombuffer(held, np.uint8).ctypes.data
+        start = first // mmap.PAGESIZE * mmap.PAGESIZE
+        end = (
+            first
+            + part.itemsize
+            + sum((many - 1) * step for many, step in zip(part.shape, part.strides, strict=True))
+        )
+        held.madvise(mmap.MADV_DONTNEED, start, end - start)
 
 
 # ----------------------------------------------------------------------------------------- columns
@@ -83,8 +84,7 @@ def parts(*columns: AnyArray | None) -> Iterator[slice]:
     given = [column for column in columns if column is not None]
     for first in range(0, len(given[0]), PART):
         yield slice(first, min(first + PART, len(given[0])))
-        for column in given:
-            release(column)
+        release(*given)
 
 
 def tally(numbers: IntArray, size: int, which: BoolArray | None = None) -> IntArray:
@@ -125,7 +125,7 @@ def taken(
         last = done + int(np.count_nonzero(chosen))
         for into, column in zip(made, columns, strict=True):
             into[done:last] = column[part][chosen]
-            release(into)
+        release(*made)
         done = last
     return made
 

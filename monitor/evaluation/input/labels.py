@@ -139,7 +139,7 @@ class Pairs:
             order = np.argsort(made["trial"][first:last], kind="stable")
             for into in made.values():
                 into[first:last] = into[first:last][order]
-                release(into)
+            release(*made.values())
         return replace(self, **made)
 
     def true_speakers(self) -> tuple[dict[str, str], str]:
@@ -226,8 +226,7 @@ def read_pairs(path: Path, layout: Layout, progress: Progress | None = None) -> 
             target[part] = _words(path.name, columns[layout.target], lines)
         done = part.stop
         if done // files.PART > part.start // files.PART:
-            for column in kept:
-                release(column)
+            release(*kept)
     if not done:
         raise UsageError(f"{path.name} has no line of data")
     if any("" in names for names in index):

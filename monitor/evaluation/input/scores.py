@@ -309,14 +309,18 @@ def labelled(
     )  # fmt: skip
 
 
+def _codes(pairs: Pairs, part: slice, speakers: int) -> IntArray:
+    """A number for each of some lines, equal for equal pairs among so many speakers."""
+    return pairs.trial[part].astype(np.int64) * speakers + pairs.speaker[part]
+
+
 def _pieces(pairs: Pairs) -> Iterator[tuple[slice, IntArray]]:
-    """Whole trials, some at a time, and a number for each of their lines, equal for equal pairs."""
+    """Whole trials, some at a time, and the codes of their lines."""
     edges = whole_trials(starts_of(pairs.trial, len(pairs.trials)))
     for first, last in pairwise(edges.tolist()):
         part = slice(first, last)
-        yield part, pairs.trial[part].astype(np.int64) * len(pairs.speakers) + pairs.speaker[part]
-        for column in pairs.columns.values():
-            release(column)
+        yield part, _codes(pairs, part, len(pairs.speakers))
+        release(*pairs.columns.values())
 
 
 def _check(pairs: Pairs) -> None:
@@ -371,8 +375,7 @@ def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
     for first, last in pairwise(edges.tolist()):
         part, beside = (slice(*each[[first, last]].tolist()) for each in both)
         codes, said = (
-            each.trial[some].astype(np.int64) * len(speakers) + each.speaker[some]
-            for each, some in ((pairs, part), (key, beside))
+            _codes(each, some, len(speakers)) for each, some in ((pairs, part), (key, beside))
         )
         order = np.argsort(said, kind="stable")
         listed, at = np.unique(said[order], return_index=True)
@@ -385,8 +388,7 @@ def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
         at = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
         kept[part] = listed[at] == codes
         target[part] = hits[at] > 0
-        for column in (pairs.trial, pairs.speaker, key.trial, key.speaker, kept, target):
-            release(column)
+        release(pairs.trial, pairs.speaker, key.trial, key.speaker, kept, target)
     found = many(kept)
     if not found:
         raise UsageError(f"{key.label} has none of the pairs of {pairs.label}; check the names")
@@ -430,8 +432,7 @@ def _merged(pairs: Pairs, scoring: str) -> Pairs:
             )
         target[into] = hits > 0
         trial[into], speaker[into] = np.divmod(codes, len(pairs.speakers))
-        for column in (trial, speaker, scores, target):
-            release(column)
+        release(trial, speaker, scores, target)
     return replace(
         pairs, trial=trial[:done], speaker=speaker[:done], scores=scores[:done],
         target=target[:done],

@@ -698,8 +698,7 @@ def as_list(matrix: ScoreMatrix) -> ScoreList:
         trial[rows] = np.repeat(np.arange(part.start, part.stop), count)
         speaker[rows] = np.tile(np.arange(count), len(block))
         mated[rows] = speaker[rows] == np.repeat(matrix.target[part], count)
-        for column in (scores, mated, trial, speaker):
-            release(column)
+        release(scores, mated, trial, speaker)
     return ScoreList(
         scores,
         mated,
