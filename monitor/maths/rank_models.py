@@ -282,13 +282,13 @@ def mixed_mean_disclosure_bits(
     alpha: FloatArray,
     beta: FloatArray,
     binomial: BoolArray,
-    even: float,
+    even: FloatArray,
     speakers: int,
 ) -> _Doubles:
-    """MeanD of R mixtures of rank models and ``even`` odds, without a sum over every rank.
+    """MeanD of R mixtures of rank models and even odds, without a sum over every rank.
 
-    Of each part, shape (parts, R): its share, alpha and beta, or p in the place of alpha where it
-    is binomial. NaN where one is too narrow for that.
+    ``even`` is the share of the odds, shape (R,). Of each part, shape (parts, R): its share, alpha
+    and beta, or p in the place of alpha where it is binomial. NaN where one is too narrow for that.
     """
     narrow = (binomial & (share > 0)).any(axis=0)
     bits = np.full(share.shape[1], np.nan)
@@ -299,7 +299,7 @@ def mixed_mean_disclosure_bits(
             left = some[np.isnan(bits[some])]
             if left.size:
                 parts = share[:, left], alpha[:, left], beta[:, left], binomial[:, left]
-                bits[left] = _mixed(*parts, even, speakers, few)
+                bits[left] = _mixed(*parts, even[left, None], speakers, few)
     return bits
 
 
@@ -308,7 +308,7 @@ def _mixed(
     alpha: FloatArray,
     beta: FloatArray,
     binomial: BoolArray,
-    even: float,
+    even: FloatArray,
     n: int,
     few: bool,
 ) -> _Doubles:

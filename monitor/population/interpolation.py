@@ -22,16 +22,16 @@ _CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
 
 @dataclass(frozen=True, slots=True)
 class RankModelPoint:
-    """The rank model at one length T: row 0, and its resamples in rows 1..B.
+    """A rank model at n points: itself and its resamples at one length T, or itself at several.
 
     Attributes:
-        share: shape (C, 1 + B): weight of each component of the rank pmf; C is 1, or 2 where some
+        share: shape (C, n): weight of each component of the rank pmf; C is 1, or 2 where some
             row lies beside a degenerate rank model; the other rows' second weight is 0.
-        alpha, beta, binomial: shape (C, 1 + B), the components' parameters.
-        weights: lambda, shape (1 + B, F).
-        floor: e, shape (1 + B,).
-        fade: 1 inside the grid, T / T0 below it: what is left is mixed with no evidence at all.
-        beyond: True where T lies beyond the grid and the last rank model holds.
+        alpha, beta, binomial: shape (C, n), the components' parameters.
+        weights: lambda, shape (n, F).
+        floor: e, shape (n,).
+        fade: shape (n,), 1 inside the grid, T / T0 below it: what is left is mixed with no evidence
+            at all.
     """
 
     share: FloatArray
@@ -40,17 +40,18 @@ class RankModelPoint:
     binomial: BoolArray
     weights: FloatArray
     floor: FloatArray
-    fade: float
-    beyond: bool
+    fade: FloatArray
 
     @property
     def spread(self) -> FloatArray:
-        """What is claimed by nobody, shape (1 + B,): e and the fading together."""
+        """What is claimed by nobody, shape (n,): e and the fading together."""
         return np.asarray(1.0 - self.fade * (1.0 - self.floor))
 
-    def rank_probability(self, speakers: int, better: int, tied: int, row: slice) -> FloatArray:
+    def rank_probability(
+        self, speakers: int, better: int | IntArray, tied: int, row: slice | IntArray
+    ) -> FloatArray:
         """Mean probability of the ``tied`` ranks after ``better``, floor included; (rows,)."""
-        ranks = np.arange(better + 1, better + tied + 1)[:, None]
+        ranks = better + np.arange(1, tied + 1)[:, None]
         gamma = np.zeros(self.alpha[0, row].shape)
         for c in range(self.share.shape[0]):
             alpha, beta, binomial = self.alpha[c, row], self.beta[c, row], self.binomial[c, row]
@@ -72,15 +73,19 @@ class RankModelPoint:
         # N times gamma first: with nothing but the floor left this is exactly 1 / N
         return np.asarray(((1.0 - spread) * (speakers * gamma) + spread) / speakers)
 
-    def rank_bits(self, speakers: int, better: int, tied: int) -> FloatArray:
-        """``log2(N x mean gamma over the tied ranks)`` of model and resamples, shape (1 + B,).
+    def rank_bits(self, speakers: int, better: int | IntArray, tied: int | IntArray) -> FloatArray:
+        """``log2(N x mean gamma over the tied ranks)``, of one rank or of each row's: shape (n,).
 
         Exactly 0 where every template ties: no evidence.
         """
-        if tied == speakers:
-            return np.zeros(self.floor.shape)
-        probability = self.rank_probability(speakers, better, tied, slice(None))
-        return np.asarray(np.log2(probability / (1.0 / speakers)))
+        bits = np.zeros(self.floor.shape)
+        for many in np.unique(tied).tolist():
+            if many < speakers:
+                some = slice(None) if isinstance(tied, int) else np.flatnonzero(tied == many)
+                ahead = better if isinstance(better, int) else better[some]
+                probability = self.rank_probability(speakers, ahead, many, some)
+                bits[some] = np.log2(probability / (1.0 / speakers))
+        return bits
 
     def pmf(self, speakers: int, row: slice | IntArray, *, floor: bool) -> FloatArray:
         """The rank pmf, shape (rows, N); with the floor e mixed in, or only the fading."""
@@ -93,20 +98,19 @@ class RankModelPoint:
             if not binomial.all():
                 part[~binomial] = betabinomial.log_pmf(alpha[~binomial], beta[~binomial], speakers)
             gamma += self.share[c, row][:, None] * np.exp(part)
-        left = self.spread[row][:, None] if floor else 1.0 - self.fade
+        left = (self.spread if floor else 1.0 - self.fade)[row][:, None]
         return np.asarray((1.0 - left) * gamma + left / speakers)
 
     def expected_bits(self, speakers: int, row: slice) -> FloatArray:
         """MeanD of the rank model at N, shape (rows,). The floor e is not part of it."""
-        if self.fade == 0.0:
-            return np.zeros(self.floor[row].shape)
         rows = np.arange(self.floor.size)[row]
-        plain = (self.share[0, rows] == 1.0) & ~self.binomial[0, rows] & (self.fade == 1.0)
-        bits = np.empty(rows.size)
+        fade = self.fade[rows]
+        plain = (self.share[0, rows] == 1.0) & ~self.binomial[0, rows] & (fade == 1.0)
+        bits = np.zeros(rows.size)
         if plain.any():
             alpha, beta = self.alpha[0, rows[plain]], self.beta[0, rows[plain]]
             bits[plain] = betabinomial.mean_disclosure_bits(alpha, beta, speakers)
-        mixed = np.flatnonzero(~plain)
+        mixed = np.flatnonzero(~plain & (fade > 0.0))
         if speakers > betabinomial.FINE_FROM:
             r = rows[mixed]
             bits[mixed] = betabinomial.mixed_mean_disclosure_bits(
@@ -114,7 +118,7 @@ class RankModelPoint:
                 self.alpha[:, r],
                 self.beta[:, r],
                 self.binomial[:, r],
-                1.0 - self.fade,
+                1.0 - self.fade[r],
                 speakers,
             )
             mixed = mixed[np.isnan(bits[mixed])]
@@ -125,20 +129,6 @@ class RankModelPoint:
             logs = np.log2(np.maximum(gamma, 1e-300))
             bits[some] = np.log2(speakers) + (gamma * logs).sum(axis=1)
         return np.clip(bits, 0.0, np.log2(speakers))
-
-
-class _Models(NamedTuple):
-    """The rank model alone at R lengths, named as in a `RankModelPoint`, of two components.
-
-    Shapes (2, R), but weights (R, F) and spread (R,).
-    """
-
-    share: FloatArray
-    alpha: FloatArray
-    beta: FloatArray
-    binomial: BoolArray
-    weights: FloatArray
-    spread: FloatArray
 
 
 class LengthModel:
@@ -168,141 +158,88 @@ class LengthModel:
         self.lengths = lengths
         self.degenerate: BoolArray = np.logical_or.reduce(binomial, axis=0)
         self._log_lengths = np.log(lengths)
-        self._alpha, self._beta, self._binomial = alpha, beta, binomial
-        self._weights, self._floor, self._additive = weights, floor, additive
-        # alpha, beta, e and every lambda, by length; p = 0 of a perfect cell is never mixed
+        self._binomial, self._additive = binomial.T, additive
+        # by length: alpha, beta, e and every lambda; p = 0 of a perfect cell is never mixed
         every = np.stack([alpha, beta, floor, *np.moveaxis(weights, -1, 0)])
-        self._logs = np.log(np.maximum(np.moveaxis(every, -1, 0), 1e-300))
-        self._alone = np.ones((1, alpha.shape[0]))
+        self._parameters = np.moveaxis(every, -1, 0).copy()
+        self._logs = np.log(np.maximum(self._parameters, 1e-300))
         self._last: tuple[float, RankModelPoint] | None = None
 
     def at(self, seconds: float) -> RankModelPoint:
-        """The rank model at T speech seconds."""
-        if self._last is not None and self._last[0] == seconds:
-            return self._last[1]
-        point = self._at(seconds)
-        self._last = (seconds, point)
-        return point
+        """The rank model and its resamples at T speech seconds: 1 + B points."""
+        if self._last is None or self._last[0] != seconds:
+            self._last = seconds, self._points(np.array([seconds]), slice(None))
+        return self._last[1]
 
-    def weighing(self, seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``weights`` and ``spread`` of ``at`` of R lengths: (R, 1 + B, F) and (R, 1 + B)."""
-        weights = np.empty((seconds.size, *self._weights[:, -1].shape))
-        spread = np.empty(weights.shape[:2])
-        beyond = seconds > self.lengths[-1]
-        if beyond.any():
-            end = self._cell(self.lengths.size - 1)
-            weights[beyond] = end.weights * self._shrink(seconds[beyond, None])[:, None]
-            spread[beyond] = end.spread
-        for r in np.flatnonzero(~beyond):
-            point = self.at(float(seconds[r]))
-            weights[r], spread[r] = point.weights, point.spread
+    def at_each(self, seconds: FloatArray) -> RankModelPoint:
+        """The rank model alone at each of R lengths: R points."""
+        return self._points(seconds, slice(0, 1))
+
+    def weighing(
+        self, seconds: FloatArray, rows: slice = slice(None)
+    ) -> tuple[FloatArray, FloatArray]:
+        """``weights`` and ``spread`` at R lengths: shape (R, 1 + B, F) and (R, 1 + B), or of rows.
+
+        Row 0 is the rank model, the others are its resamples.
+        """
+        if seconds.size == 1:
+            point = self.at(float(seconds[0]))
+            return point.weights[None, rows], point.spread[None, rows]
+        parameters, count = self._parameters[0, :, rows].shape
+        weights = np.empty((seconds.size, count, parameters - 3))
+        spread = np.empty((seconds.size, count))
+        step = max(_CHUNK // (parameters * count), 1)
+        for start in range(0, seconds.size, step):
+            some = slice(start, start + step)
+            points = self._points(seconds[some], rows)
+            weights[some] = points.weights.reshape(weights[some].shape)
+            spread[some] = points.spread.reshape(spread[some].shape)
         return weights, spread
 
-    def of_the_model(self, seconds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``weighing`` without the resamples, of all lengths at once: (R, F) and (R,)."""
-        found = self._models(seconds)
-        shrink = self._shrink(np.maximum(seconds, self.lengths[-1])[:, None])
-        return found.weights * shrink, found.spread
-
-    def rank_bits_of_the_model(
-        self, seconds: FloatArray, speakers: int, better: IntArray, tied: IntArray
-    ) -> FloatArray:
-        """``at(T).rank_bits`` without the resamples, of R lengths and ranks at once: (R,)."""
-        found, alone = self._models(seconds), (tied == 1) & (tied < speakers)
-        bits, gamma = np.empty(seconds.size), np.zeros(seconds.size)
-        for r in np.flatnonzero(~alone):
-            point = self.at(float(seconds[r]))
-            bits[r] = point.rank_bits(speakers, int(better[r]), int(tied[r]))[0]
-        for c in range(2):
-            there = alone & (found.share[c] > 0.0)
-            for binomial in (False, True):
-                some = np.flatnonzero(there & (found.binomial[c] == binomial))
-                if some.size:
-                    alpha, beta, rank = found.alpha[c, some], found.beta[c, some], better[some] + 1
-                    if binomial:
-                        logs = betabinomial.binomial_log_pmf_at(alpha, speakers, rank)
-                    else:
-                        logs = betabinomial.log_pmf_at(alpha, beta, speakers, rank)
-                    gamma[some] += found.share[c, some] * np.exp(logs)
-        spread = found.spread[alone]
-        probability = ((1.0 - spread) * (speakers * gamma[alone]) + spread) / speakers
-        bits[alone] = np.log2(probability / (1.0 / speakers))
-        return bits
-
-    def _models(self, seconds: FloatArray) -> _Models:
-        inside = np.minimum(np.maximum(seconds, self.lengths[0]), self.lengths[-1])
+    def _points(self, seconds: FloatArray, rows: slice) -> RankModelPoint:
+        """Some rows at each of R lengths, length after length."""
+        first, last = self.lengths[0], self.lengths[-1]
+        inside = np.minimum(np.maximum(seconds, first), last)
         left = np.searchsorted(self.lengths, inside, side="right") - 1
-        right = np.minimum(left + 1, self.lengths.size - 1)
-        gap = self._log_lengths[right] - self._log_lengths[left]
-        w = (np.log(inside) - self._log_lengths[left]) / np.where(gap > 0, gap, 1.0)
-        near, far = (1.0 - w)[:, None], w[:, None]
-        mixed = np.exp(near * self._logs[left, :, 0] + far * self._logs[right, :, 0])
-        on_grid = inside == self.lengths[left]
-        ends = np.stack([left, right])
-        stiff = self._binomial[0, ends]
-        beside = ~on_grid & stiff.any(axis=0)
-        share = np.where(beside, [1.0 - w, w], [[1.0], [0.0]])
-        at_ends = beside | on_grid  # else between them
-        alpha = np.where(at_ends, self._alpha[0, ends], mixed[:, 0])
-        beta = np.where(at_ends, self._beta[0, ends], mixed[:, 1])
-        floor = np.where(on_grid, self._floor[0, left], mixed[:, 2])
-        low, high = self._weights[0, left], self._weights[0, right]
-        zero = (low == 0.0) | (high == 0.0)  # which has no logarithm
-        weights = np.where(zero, near * low + far * high, mixed[:, 3:])
-        weights = np.where(on_grid[:, None], low, weights)
-        fade = np.minimum(np.maximum(seconds, 0.0) / self.lengths[0], 1.0)
-        spread = 1.0 - fade * (1.0 - floor)
-        return _Models(share, alpha, beta, stiff & at_ends, weights, spread)
-
-    def _shrink(self, seconds: FloatArray | float) -> FloatArray:
-        return np.where(self._additive, self.lengths[-1] / seconds, 1.0)
-
-    def _at(self, seconds: float) -> RankModelPoint:
-        first, last = float(self.lengths[0]), float(self.lengths[-1])
-        if seconds <= first:
-            return self._cell(0, fade=max(seconds, 0.0) / first)
-        if seconds >= last:
-            shrink = self._shrink(seconds)
-            return self._cell(self.lengths.size - 1, shrink=shrink, beyond=seconds > last)
-        right = int(np.searchsorted(self.lengths, seconds, side="right"))
-        left = right - 1
-        if seconds == self.lengths[left]:
-            return self._cell(left)
-        w = (np.log(seconds) - self._log_lengths[left]) / (
-            self._log_lengths[right] - self._log_lengths[left]
+        exact = inside == self.lengths[left]
+        right = left + ~exact
+        gap = np.where(exact, 1.0, self._log_lengths[right] - self._log_lengths[left])
+        w = (np.log(inside) - self._log_lengths[left]) / gap
+        near, far, on_grid = (each[:, None, None] for each in (1.0 - w, w, exact))
+        # of shape (R, 3 + F, rows)
+        low, high = (self._parameters[ends, :, rows] for ends in (left, right))
+        mixed = np.exp(near * self._logs[left, :, rows] + far * self._logs[right, :, rows])
+        zero = (low[:, 3:] == 0.0) | (high[:, 3:] == 0.0)  # a lambda that has no logarithm
+        mixed[:, 3:] = np.where(zero, near * low[:, 3:] + far * high[:, 3:], mixed[:, 3:])
+        mixed = np.where(on_grid, low, mixed)
+        # of shape (C, R, rows)
+        alpha, beta, binomial = (
+            mixed[None, :, 0],
+            mixed[None, :, 1],
+            self._binomial[None, left, rows],
         )
-        mixed = np.exp((1.0 - w) * self._logs[left] + w * self._logs[right])
-        alpha, beta, floor = mixed[:1], mixed[1:2], mixed[2]
-        ends = self._weights[:, [left, right]]
-        zero = (ends == 0.0).any(axis=1)  # which has no logarithm
-        weights = np.where(zero, (1.0 - w) * ends[:, 0] + w * ends[:, 1], mixed[3:].T)
         share = np.ones(alpha.shape)
-        binomial = np.zeros(alpha.shape, dtype=bool)
-        beside = self._binomial[:, left] | self._binomial[:, right]
+        beside = ~exact & (self.degenerate[left] | self.degenerate[right])
         if beside.any():
-            share = np.where(beside, [[1.0 - w], [w]], [[1.0], [0.0]])
-            alpha = np.where(beside, self._alpha[:, [left, right]].T, alpha)
-            beta = np.where(beside, self._beta[:, [left, right]].T, beta)
-            binomial = beside & self._binomial[:, [left, right]].T
-        return RankModelPoint(share, alpha, beta, binomial, weights, floor, 1.0, False)
-
-    def _cell(
-        self,
-        index: int,
-        *,
-        fade: float = 1.0,
-        shrink: FloatArray | float = 1.0,
-        beyond: bool = False,
-    ) -> RankModelPoint:
+            stiff = self._binomial[np.stack([left, right]), rows]
+            apart = beside[:, None] & stiff.any(axis=0)
+            share = np.where(apart, [near[:, 0], far[:, 0]], [[[1.0]], [[0.0]]])
+            alpha = np.where(apart, [low[:, 0], high[:, 0]], alpha)
+            beta = np.where(apart, [low[:, 1], high[:, 1]], beta)
+            binomial = stiff & (apart | on_grid[:, 0])
+        # beyond the grid a score that grows with the evidence counts as at the last length
+        shrink = np.where(self._additive, last / np.maximum(seconds, last)[:, None], 1.0)
+        weights = np.multiply(mixed[:, 3:].swapaxes(1, 2), shrink[:, None], order="C")
+        fade = np.minimum(np.maximum(seconds, 0.0) / first, 1.0)
+        parts = len(share)
         return RankModelPoint(
-            self._alone,
-            self._alpha[None, :, index],
-            self._beta[None, :, index],
-            self._binomial[None, :, index],
-            self._weights[:, index] * shrink,
-            self._floor[:, index],
-            fade,
-            beyond,
+            share.reshape(parts, -1),
+            alpha.reshape(parts, -1),
+            beta.reshape(parts, -1),
+            binomial.reshape(parts, -1),
+            weights.reshape(-1, weights.shape[-1]),
+            mixed[:, 2].reshape(-1),
+            np.repeat(fade, mixed.shape[2]),
         )
 
 

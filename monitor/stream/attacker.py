@@ -651,11 +651,10 @@ class PosteriorModel:
         mixture: SessionMixture | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """``weigh`` without limits: local bits, NaN where nobody is watched, and gain, (R,)."""
-        weights, spread = self.rank_model.of_the_model(seconds)
-        weights = weights[:, None]
+        weights, spread = self.rank_model.weighing(seconds, slice(0, 1))
         if mixture is not None:
             scores, weights = _each_once(mixture, scores, weights)
-        posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread)
+        posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread[:, 0])
         if watched is None:
             return np.full(len(seconds), np.nan), confidence_bits(posterior)
         own = local_bits(posterior[:, watched], scores.shape[2])
@@ -1326,9 +1325,8 @@ class Attacker:
                 if self._watched is not None:
                     rank[:] = 0.0
                     better, tied = self._ranked(mine[:, 0], self._watched)
-                    rank[some] = single.rank_model.rank_bits_of_the_model(
-                        seconds, self.speakers, better, tied
-                    )
+                    point = single.rank_model.at_each(seconds)
+                    rank[some] = point.rank_bits(self.speakers, better, tied)
         weighed_as = _weighed_as(speech_seconds, each)
         frames = np.stack([one.frames for one in each], axis=1)
         for posterior_model, some in self._by_posterior_model(frames > 0):
