@@ -346,21 +346,28 @@ class Ratios:
     def at(
         self,
         seconds: FloatArray,
-        totals: Mapping[str, AnyArray],
+        levels: Sequence[_Levels],
         scores: FloatArray,
         conditions: Sequence[Condition | None] = (),
+        *,
+        limited: bool = True,
     ) -> RatioBits:
-        """What R moments say, by T, (R,), totals, (R, M) each, and raw scores (R, F, N).
+        """What R moments say, by T, (R,), the cohort's ``levels`` and raw scores (R, F, N).
 
         And by what the stream sounds like at each of them, where that is known. Of people with
-        several sessions scores of every template, as `SessionMixture` has them.
+        several sessions scores of every template, as `SessionMixture` has them. The watched
+        speaker's bits have limits, or NaN in their place.
         """
-        told = self._told(seconds, scores, conditions, self.levels(totals))
+        told = self._told(seconds, scores, conditions, levels)
         point, effect, rows, place = told.point, told.effect, np.arange(len(seconds)), told.best
         ratios = held_to(told.raw, told.most(rows, place))
         watched: list[Bits | None] = [None] * len(seconds)
         if self._watched is not None:
             place = np.full(rows.size, self._watched)
+        most = told.most(rows, place)
+        if self._watched is not None and not limited:
+            watched = [*_without_limits(np.minimum(told.raw[rows, place], most))]
+        elif self._watched is not None:
             mean, spread = (np.stack(each, axis=1) for each in zip(*told.levels, strict=True))
             own = normalised(told.scores[..., self._watched, None], mean, spread)
             value = told.raw[rows, place]
@@ -368,25 +375,10 @@ class Ratios:
             if effect is not None:
                 own = own * effect.slope[rows, :, place, None]
                 shift = effect.shift[rows, place] + shift
-            most = told.most(rows, place)
             watched = self._limits(point, value, own, lowered - shift, most)
-        most = told.most(rows, place)
         return RatioBits(
             ratios, watched, most, np.asarray(told.raw[rows, place] > most), point.area
         )
-
-    def of_the_watched(
-        self,
-        seconds: FloatArray,
-        scores: FloatArray,
-        conditions: Sequence[Condition | None],
-        levels: Sequence[_Levels],
-    ) -> FloatArray:
-        """The values of ``at(...).watched`` alone, (R,), by the cohort's levels of each feature."""
-        assert self._watched is not None
-        told = self._told(seconds, scores, conditions, levels)
-        rows, place = np.arange(len(seconds)), np.full(len(seconds), self._watched)
-        return np.asarray(np.minimum(told.raw[rows, place], told.most(rows, place)))
 
     def levels(self, totals: Mapping[str, AnyArray]) -> list[_Levels]:
         """Of each feature, mean and spread over the cohort of the scores of R totals, (R, M)."""
@@ -626,39 +618,30 @@ class PosteriorModel:
         scores: FloatArray,
         watched: int | None,
         mixture: SessionMixture | None = None,
+        *,
+        limited: bool = True,
     ) -> WeighedScores:
         """Posteriors, local and gain bits: T, shape (R,), raw scores, shape (R, F, N).
 
         With a mixture scores of every template: the best one's of each, and beside them, as a
-        feature of weight 1, what the others leave of it.
+        feature of weight 1, what the others leave of it. Bits have limits, or NaN in their place.
         """
-        weights, spread = self.rank_model.weighing(seconds)
+        rows = slice(None) if limited else slice(0, 1)
+        weights, spread = self.rank_model.weighing(seconds, rows)
         if mixture is not None:
             scores, weights = _each_once(mixture, scores, weights)
         posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread[:, 0])
+        gain, own = confidence_bits(posterior), None
+        if watched is not None:
+            own = local_bits(posterior[:, watched], scores.shape[2])
+        told: list[Bits | None] = [None] * len(seconds)
+        if not limited:
+            told = told if own is None else [*_without_limits(own)]
+            return WeighedScores(posterior, told, _without_limits(gain))
         local, drawn = replicate_bits(scores, weights, spread[:, 1:], watched)
-        gain = _with_limits(confidence_bits(posterior), drawn)
-        if watched is None or local is None:
-            return WeighedScores(posterior, [None] * len(seconds), gain)
-        own = local_bits(posterior[:, watched], scores.shape[2])
-        return WeighedScores(posterior, list(_with_limits(own, local)), gain)
-
-    def values(
-        self,
-        seconds: FloatArray,
-        scores: FloatArray,
-        watched: int | None,
-        mixture: SessionMixture | None = None,
-    ) -> tuple[FloatArray, FloatArray]:
-        """``weigh`` without limits: local bits, NaN where nobody is watched, and gain, (R,)."""
-        weights, spread = self.rank_model.weighing(seconds, slice(0, 1))
-        if mixture is not None:
-            scores, weights = _each_once(mixture, scores, weights)
-        posterior = score_posterior(weighted_evidence(scores, weights[:, 0]), spread[:, 0])
-        if watched is None:
-            return np.full(len(seconds), np.nan), confidence_bits(posterior)
-        own = local_bits(posterior[:, watched], scores.shape[2])
-        return own, confidence_bits(posterior)
+        if own is not None and local is not None:
+            told = [*_with_limits(own, local)]
+        return WeighedScores(posterior, told, _with_limits(gain, drawn))
 
     def enrolled(
         self, seconds: FloatArray, scores: FloatArray, frames: IntArray, posterior: FloatArray
@@ -694,6 +677,36 @@ class WeighedScores(NamedTuple):
 def _with_limits(values: FloatArray, replicates: FloatArray) -> list[Bits]:
     both = limits_of_each(replicates).tolist()
     return [Bits(value, *pair) for value, pair in zip(values.tolist(), both, strict=True)]
+
+
+def _without_limits(values: FloatArray) -> list[Bits]:
+    return [Bits(value, math.nan, math.nan) for value in values.tolist()]
+
+
+def _values(bits: Sequence[Bits | None]) -> FloatArray:
+    """NaN where there is none."""
+    return np.array([math.nan if each is None else each.value for each in bits])
+
+
+class _Alone(NamedTuple):
+    """What one feature says from its first frame on: T, and how many are better and as good."""
+
+    some: IntArray
+    seconds: FloatArray
+    weighed: WeighedScores
+    ranks: tuple[IntArray, IntArray] | None
+
+
+class _Together(NamedTuple):
+    """What all features that some moments have heard say, by one rank model."""
+
+    posterior_model: PosteriorModel
+    some: IntArray
+    seconds: FloatArray
+    scores: FloatArray
+    frames: IntArray
+    weighed: WeighedScores
+    ratios: RatioBits | None
 
 
 def choose_features(
@@ -1070,43 +1083,24 @@ class Attacker:
         speech_seconds: FloatArray,
         sounds: Sequence[Condition | None],
     ) -> list[Assessment]:
-        moments, mixture = speech_seconds.size, self._mixture
-        rows = self.speakers if mixture is None else mixture.rows
-        scores = np.empty((moments, len(self.features), rows))
+        moments = speech_seconds.size
+        known: dict[tuple[str, str, bytes], Any] = {}
+        alone, together = self._weighed(heard, speech_seconds, sounds, known)
         readings: list[dict[str, FeatureReading]] = [{} for _ in range(moments)]
-        alone: WeighedScores | None = None
-        for f, name in enumerate(self.features):
-            scores[:, f] = self._scores(name, heard[name].totals)
-            seconds = _weighed_as(speech_seconds, [heard[name]])
-            alone = self._feature(name, scores[:, f : f + 1], seconds, heard[name], readings)
-        weighed_as = _weighed_as(speech_seconds, [heard[name] for name in self.features])
-        frames = np.stack([heard[name].frames for name in self.features], axis=1)
+        for name in self.features:
+            self._fill_in(readings, name, alone.get(name), heard[name].usable_seconds)
         posterior = np.full((moments, self.speakers), 1.0 / self.speakers)
         local: list[Bits | None] = [ZERO if self.watched else None] * moments
         gain, expected = [ZERO] * moments, [ZERO] * moments
         told = [self._without_audio] * moments
         enrolled: list[float | None] = [None] * moments
         unable: list[tuple[str, ...]] = [()] * moments
-        for posterior_model, some in self._by_posterior_model(frames > 0):
-            axis = np.array([self.features.index(name) for name in posterior_model.features])
-            seconds, mine = weighed_as[some], scores[np.ix_(some, axis)]
-            weighed = alone
-            if weighed is None or len(self.features) > 1:
-                weighed = posterior_model.weigh(seconds, mine, self._watched, mixture)
-            behind = frames[np.ix_(some, axis)]
-            found = None
-            if posterior_model.ratios is not None and behind.all():
-                told_by = posterior_model.ratios.features
-                totals = {name: heard[name].totals[some] for name in told_by}
-                own = [posterior_model.features.index(name) for name in told_by]
-                found = posterior_model.ratios.at(
-                    seconds, totals, mine[:, own], [sounds[i] for i in some.tolist()]
-                )
+        for posterior_model, some, seconds, mine, behind, weighed, found in together:
             if found is None:
-                if mixture is not None:
-                    weights, _ = posterior_model.rank_model.weighing(seconds)
-                    _, place = mixture.mixed(weighted_evidence(mine, weights[:, 0]))
-                    mine = mixture.taken(mine, place)
+                if self._mixture is not None:
+                    weights, _ = posterior_model.rank_model.weighing(seconds, slice(0, 1))
+                    _, place = self._mixture.mixed(weighted_evidence(mine, weights[:, 0]))
+                    mine = self._mixture.taken(mine, place)
                 odds = posterior_model.enrolled(seconds, mine, behind, weighed.posterior)
                 odds = _from_even(odds, self.enrolled_prior)
                 areas = posterior_model.impostor_area(seconds)
@@ -1125,7 +1119,8 @@ class Attacker:
                 else:
                     enrolled[r] = float(odds[i])
                 expected[r] = self.joint.expected.at(float(seconds[i]))
-        beyond = (speech_seconds > self.joint.rank_model.lengths[-1]) & (frames > 0).any(axis=1)
+        some_frames = np.any([heard[name].frames > 0 for name in self.features], axis=0)
+        beyond = (speech_seconds > self.joint.rank_model.lengths[-1]) & some_frames
         return [
             Assessment(*each)
             for each in zip(
@@ -1228,46 +1223,109 @@ class Attacker:
                 exact = self._population.exact(name, self.scoring, similarity, some)
                 row[some] = similarity.score(exact, total)
 
-    def _feature(
+    def _weighed(
         self,
-        name: str,
-        scores: FloatArray,
+        heard: Mapping[str, RunningTotals],
         speech_seconds: FloatArray,
-        heard: RunningTotals,
+        sounds: Sequence[Condition | None],
+        known: dict[tuple[str, str, bytes], Any],
+        *,
+        limited: bool = True,
+    ) -> tuple[dict[str, _Alone], list[_Together]]:
+        """What each feature says that was heard at all, and what they say together.
+
+        What does not depend on the rank model (scores) is looked up in ``known``, or kept there.
+        """
+        marks = {name: (heard[name].frames > 0).tobytes() for name in self.features}
+
+        def once(what: str, name: str, make: Callable[[AnyArray], Any]) -> Any:
+            key = what, name, marks[name]
+            if key not in known:
+                known[key] = make(heard[name].totals)
+            return known[key]
+
+        scores = np.stack(
+            [once("scores", name, partial(self._scores, name)) for name in self.features], axis=1
+        )
+        alone: dict[str, _Alone] = {}
+        for f, name in enumerate(self.features):
+            some: IntArray = np.flatnonzero(heard[name].frames)
+            if not some.size:
+                continue
+            seconds, mine = (
+                _weighed_as(speech_seconds, [heard[name]])[some],
+                scores[some, f : f + 1],
+            )
+            weighed = self._single[name].weigh(
+                seconds, mine, self._watched, self._mixture, limited=limited
+            )
+            ranks: tuple[IntArray, IntArray] | None = None
+            if self._watched is not None:
+                ranks = self._ranked(mine[:, 0], self._watched)
+            alone[name] = _Alone(some, seconds, weighed, ranks)
+        weighed_as = _weighed_as(speech_seconds, [heard[name] for name in self.features])
+        frames = np.stack([heard[name].frames for name in self.features], axis=1)
+        together = []
+        for posterior_model, some in self._by_posterior_model(frames > 0):
+            axis = np.array([self.features.index(name) for name in posterior_model.features])
+            seconds, mine = weighed_as[some], scores[np.ix_(some, axis)]
+            if len(self.features) == 1:
+                weighed = alone[self.features[0]].weighed
+            else:
+                weighed = posterior_model.weigh(
+                    seconds, mine, self._watched, self._mixture, limited=limited
+                )
+            behind, ratios, found = frames[np.ix_(some, axis)], posterior_model.ratios, None
+            if ratios is not None and behind.all():
+                own = [posterior_model.features.index(name) for name in ratios.features]
+                levels = [
+                    once("levels", name, self._against[name].levels) for name in ratios.features
+                ]
+                found = ratios.at(
+                    seconds,
+                    [(mean[some], spread[some]) for mean, spread in levels],
+                    mine[:, own],
+                    [sounds[i] for i in some.tolist()],
+                    limited=limited,
+                )
+            together.append(_Together(posterior_model, some, seconds, mine, behind, weighed, found))
+        return alone, together
+
+    def _fill_in(
+        self,
         readings: list[dict[str, FeatureReading]],
-    ) -> WeighedScores | None:
-        """Fill in the readings of one feature; what it says at the moments at which it has any."""
+        name: str,
+        found: _Alone | None,
+        usable_seconds: FloatArray,
+    ) -> None:
+        """Fill in the readings of one feature."""
         zero = ZERO if self.watched else None
         nothing = FeatureReading.of(
             0.0, None, expected_bits=ZERO, rank_bits=zero, local_bits=zero, gain_bits=ZERO
         )
         for reading in readings:
             reading[name] = nothing
-        some = np.flatnonzero(heard.frames)
-        if not some.size:
-            return None
-        posterior_model, scores = self._single[name], scores[some]
-        seconds = speech_seconds[some].tolist()
-        weighed = posterior_model.weigh(speech_seconds[some], scores, self._watched, self._mixture)
-        ranks: list[tuple[float | None, Bits | None]] = [(None, None)] * some.size
-        if self._watched is not None:
-            better, tied = self._ranked(scores[:, 0], self._watched)
+        if found is None:
+            return
+        posterior_model, seconds = self._single[name], found.seconds.tolist()
+        ranks: list[tuple[float | None, Bits | None]] = [(None, None)] * found.some.size
+        if found.ranks is not None:
+            better, tied = (each.tolist() for each in found.ranks)
             ranks = [
                 (b + (t + 1) / 2, posterior_model.rank_bits(at, self.speakers, b, t))
-                for at, b, t in zip(seconds, better.tolist(), tied.tolist(), strict=True)
+                for at, b, t in zip(seconds, better, tied, strict=True)
             ]
-        usable = heard.usable_seconds[some].tolist()
-        for i, r in enumerate(some.tolist()):
+        usable = usable_seconds[found.some].tolist()
+        for i, r in enumerate(found.some.tolist()):
             expected, (rank, rank_bits) = posterior_model.expected.at(seconds[i]), ranks[i]
             readings[r][name] = FeatureReading.of(
                 usable[i],
                 rank,
                 expected_bits=expected,
                 rank_bits=rank_bits,
-                local_bits=weighed.local[i],
-                gain_bits=weighed.gain[i],
+                local_bits=found.weighed.local[i],
+                gain_bits=found.weighed.gain[i],
             )
-        return weighed
 
     def _ranked(self, scores: FloatArray, watched: int) -> tuple[IntArray, IntArray]:
         """How many are better, and as good, by scores (R, N) of one feature: (R,) each."""
@@ -1288,65 +1346,27 @@ class Attacker:
         does not depend on the rank model (scores) is kept in ``known``, for attackers with the same
         templates and the same R moments.
         """
-        early = self._with_early(heard)
-        each = [early[name] for name in self.features]
-        marks = {name: (early[name].frames > 0).tobytes() for name in self.features}
-
-        def once(what: str, name: str, make: Callable[[], Any]) -> Any:
-            key = what, name, marks[name]
-            if key not in known:
-                known[key] = make()
-            return known[key]
-
-        def levels(name: str, some: IntArray) -> tuple[FloatArray, FloatArray]:
-            against = self._against[name]
-            mean, spread = once("levels", name, lambda: against.levels(early[name].totals))
-            return mean[some], spread[some]
-
-        scores = np.stack(
-            [
-                once("scores", name, partial(self._scores, name, early[name].totals))
-                for name in self.features
-            ],
-            axis=1,
+        early, moments = self._with_early(heard), speech_seconds.size
+        alone, together = self._weighed(
+            early, speech_seconds, [None] * moments, known, limited=False
         )
-        moments, nothing = speech_seconds.size, 0.0 if self.watched else np.nan
+        nothing = 0.0 if self.watched else np.nan
         gain, total = np.zeros(moments), np.full(moments, nothing)
         closed, rank = np.full(moments, nothing), np.full(moments, np.nan)
         evidence = np.full(moments, np.nan if self._without_audio.evidence is None else 0.0)
-        for f, name in enumerate(self.features):
-            some: IntArray = np.flatnonzero(early[name].frames)
-            seconds, single = _weighed_as(speech_seconds, [early[name]])[some], self._single[name]
-            mine = scores[some, f : f + 1]
-            own, sure = single.values(seconds, mine, self._watched, self._mixture)
-            total[some] += own
-            if len(self.features) == 1:
-                closed[some], gain[some] = own, sure
-                if self._watched is not None:
-                    rank[:] = 0.0
-                    better, tied = self._ranked(mine[:, 0], self._watched)
-                    point = single.rank_model.at_each(seconds)
-                    rank[some] = point.rank_bits(self.speakers, better, tied)
-        weighed_as = _weighed_as(speech_seconds, each)
-        frames = np.stack([one.frames for one in each], axis=1)
-        for posterior_model, some in self._by_posterior_model(frames > 0):
-            axis = np.array([self.features.index(name) for name in posterior_model.features])
-            seconds, mine = weighed_as[some], scores[np.ix_(some, axis)]
-            if len(self.features) > 1:
-                closed[some], gain[some] = posterior_model.values(
-                    seconds, mine, self._watched, self._mixture
-                )
-            ratios = posterior_model.ratios
-            if ratios is None or self._watched is None or not frames[np.ix_(some, axis)].all():
-                evidence[some] = np.nan
-                continue
-            own_axis = [posterior_model.features.index(name) for name in ratios.features]
-            evidence[some] = ratios.of_the_watched(
-                seconds,
-                mine[:, own_axis],
-                [None] * some.size,
-                [levels(n, some) for n in ratios.features],
-            )
+        if self.watched and len(self.features) == 1:
+            rank[:] = 0.0
+        for name, one in alone.items():
+            total[one.some] += _values(one.weighed.local)
+            if one.ranks is not None and len(self.features) == 1:
+                point = self._single[name].rank_model.at_each(one.seconds)
+                rank[one.some] = point.rank_bits(self.speakers, *one.ranks)
+        for part in together:
+            closed[part.some] = _values(part.weighed.local)
+            gain[part.some] = _values(part.weighed.gain)
+            evidence[part.some] = np.nan
+            if part.ratios is not None:
+                evidence[part.some] = _values(part.ratios.watched)
         return {
             "closed_set_bits": closed,
             "gain_bits": gain,

@@ -83,7 +83,7 @@ def test_the_ratio_of_several_sessions_is_the_mean_of_their_ratios():
     rows = np.stack([attacker._scores(f, totals[f]) for f in FEATURES], axis=1)
     seconds = np.full(5, 20.0)
     alone = ratios._bits(ratios.rank_model.at(seconds), ratios.levels(totals), scores)
-    found = joined.at(seconds, totals, rows).bits
+    found = joined.at(seconds, joined.levels(totals), rows).bits
     mean = np.log2(np.exp2(alone[:, [2, 4, 5]]).mean(axis=1))
     assert_allclose(found[:, 2] - found[:, 1], mean - alone[:, 1], atol=1e-9)
     assert_allclose(found[:, 3] - found[:, 1], alone[:, 3] - alone[:, 1], atol=1e-9)
@@ -113,7 +113,7 @@ def test_the_same_session_twice_says_what_it_says_once(features):
 def test_by_definition():
     _, rank_model, against, ratios, totals, scores = made(support=np.full((4, 2), 99.0))
     seconds = rank_model.lengths[[0, 1, 2, 3, 1]]
-    found = ratios.at(seconds, totals, scores)
+    found = ratios.at(seconds, ratios.levels(totals), scores)
     how = HISTOGRAM.similarity("log-likelihood")
     for r, t in enumerate([0, 1, 2, 3, 1]):
         # templates of 20 s, between those of 10 and 60
@@ -144,7 +144,10 @@ def test_no_more_than_the_data_support():
     *_, ratios, totals, scores = made(support=np.full((4, 2), 1.5))
     free = made(support=np.full((4, 2), 99.0))
     seconds = np.full(5, 10.0)
-    found, loose = ratios.at(seconds, totals, scores), free[3].at(seconds, totals, scores)
+    found, loose = (
+        ratios.at(seconds, ratios.levels(totals), scores),
+        free[3].at(seconds, free[3].levels(totals), scores),
+    )
     assert loose.bits.max() > 1.5
     assert (found.bits.max(axis=1) <= 1.5 + 1e-12).all()
     # who fits better than whom, and by how much, stays
@@ -153,7 +156,8 @@ def test_no_more_than_the_data_support():
     for cut, whole in zip(found.watched, loose.watched, strict=True):
         assert cut.value == pytest.approx(min(whole.value, 1.5))
         assert cut.low <= cut.value <= cut.high <= 1.5
-    nobody = made(watched=None, support=np.full((4, 2), 1.5))[3].at(seconds, totals, scores)
+    nobody = made(watched=None, support=np.full((4, 2), 1.5))[3]
+    nobody = nobody.at(seconds, nobody.levels(totals), scores)
     assert nobody.watched == [None] * 5
     assert_array_equal(nobody.at_least, loose.bits.max(axis=1) > 1.5)
 
@@ -162,15 +166,15 @@ def test_one_voice_never_reads_less_since_longer_speech_was_calibrated_by_fewer_
     falling = np.array([6.0, 5.0, 1.5, 1.0])[:, None] * np.ones((4, 2))
     loosely = np.full((4, 2), 99.0)
     *_, ratios, totals, scores = made(support=loosely)
-    bits = ratios.at(np.full(5, 60.0), totals, scores).bits
+    bits = ratios.at(np.full(5, 60.0), ratios.levels(totals), scores).bits
     stream, best = np.unravel_index(bits.argmax(), bits.shape)
-    heard = (
-        {f: np.repeat(x[[stream]], 40, axis=0) for f, x in totals.items()},
-        np.repeat(scores[[stream]], 40, axis=0),
-    )
+    heard = {f: np.repeat(x[[stream]], 40, axis=0) for f, x in totals.items()}
+    scores = np.repeat(scores[[stream]], 40, axis=0)
     seconds = np.geomspace(0.5, 600, 40)
-    found = made(best, support=falling)[3].at(seconds, *heard)
-    loose = made(best, support=loosely)[3].at(seconds, *heard)
+    found, loose = (
+        each.at(seconds, each.levels(heard), scores)
+        for each in (made(best, support=which)[3] for which in (falling, loosely))
+    )
     assert loose.watched[-1].value > 1.5
     for r in range(1, 40):
         before, now = found.watched[r - 1], found.watched[r]
@@ -184,9 +188,11 @@ def test_one_voice_never_reads_less_since_longer_speech_was_calibrated_by_fewer_
 def test_a_moment_does_not_depend_on_the_others():
     *_, ratios, totals, scores = made()
     seconds = np.array([0.2, 1.0, 7.0, 60.0, 900.0])
-    whole = ratios.at(seconds, totals, scores)
+    whole = ratios.at(seconds, ratios.levels(totals), scores)
     for r in range(5):
-        one = ratios.at(seconds[[r]], {f: x[[r]] for f, x in totals.items()}, scores[[r]])
+        one = ratios.at(
+            seconds[[r]], ratios.levels({f: x[[r]] for f, x in totals.items()}), scores[[r]]
+        )
         assert_array_equal(one.bits[0], whole.bits[r])
         assert one.watched[0] == whole.watched[r]
 
@@ -194,8 +200,8 @@ def test_a_moment_does_not_depend_on_the_others():
 def test_the_amount_heard_does_not_matter_to_the_scores_but_to_the_rank_model():
     *_, ratios, totals, scores = made()
     seconds = np.full(5, 10.0)
-    longer = ratios.at(seconds, {f: 7 * x for f, x in totals.items()}, 7 * scores)
-    assert_allclose(longer.bits, ratios.at(seconds, totals, scores).bits, atol=1e-9)
+    longer = ratios.at(seconds, ratios.levels({f: 7 * x for f, x in totals.items()}), 7 * scores)
+    assert_allclose(longer.bits, ratios.at(seconds, ratios.levels(totals), scores).bits, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +364,7 @@ def test_a_telephone_counts_as_telephones_were_seen_to():
     effect.shift[[0, 6]] = 0.5, -0.25
     effect.slope[:, 0] = -0.5
     seconds, calls = np.full(5, 10.0), [TELEPHONE] * 5
-    before = plain.at(seconds, totals, scores)
+    before = plain.at(seconds, plain.levels(totals), scores)
     by_studio = sounding(whole, own, STUDIO, effect)
     levels = by_studio.levels(totals)
     raw = by_studio._bits(by_studio.rank_model.at(seconds), levels, scores)
@@ -370,9 +376,10 @@ def test_a_telephone_counts_as_telephones_were_seen_to():
     assert_allclose(found, np.log2((1 - MISSES) * np.exp2(wanted) + MISSES), rtol=1e-6)
     # where nothing is known, or both are a studio's, nothing changes
     for sounds in ([], [None] * 5, [STUDIO] * 5):
-        found = by_studio.at(seconds, totals, scores, sounds).bits
+        found = by_studio.at(seconds, levels, scores, sounds).bits
         assert_allclose(found, before.bits, rtol=1e-12)
-    shared = sounding(whole, own, TELEPHONE, effect).at(seconds, totals, scores, calls)
+    shared = sounding(whole, own, TELEPHONE, effect)
+    shared = shared.at(seconds, shared.levels(totals), scores, calls)
     for lowered, was in zip(shared.watched, before.watched, strict=True):
         assert lowered.value <= was.value
         assert lowered.low <= lowered.value <= lowered.high
@@ -383,8 +390,8 @@ def test_no_more_than_what_the_conditions_support():
     whole, own, _, _, totals, scores = made(**loosely)
     effect = ConditionEffect(np.zeros(9), np.zeros((2, 9)), np.full(9, 1.5))
     ratios, seconds = sounding(whole, own, STUDIO, effect), np.full(5, 10.0)
-    free = ratios.at(seconds, totals, scores, [STUDIO] * 5)
-    held = ratios.at(seconds, totals, scores, [TELEPHONE] * 5)
+    free = ratios.at(seconds, ratios.levels(totals), scores, [STUDIO] * 5)
+    held = ratios.at(seconds, ratios.levels(totals), scores, [TELEPHONE] * 5)
     assert free.bits.max() > 1.5
     assert (held.bits.max(axis=1) <= 1.5 + 1e-12).all()
     assert_allclose(held.support, 1.5, rtol=0.02)
