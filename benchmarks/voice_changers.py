@@ -8,7 +8,6 @@ python -m benchmarks.voice_changers ../shared/speech OUT
 from __future__ import annotations
 
 import argparse
-import hashlib
 import io
 import math
 import pickle
@@ -16,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,8 @@ import torch
 
 from benchmarks.channel_vocoder import vocoded
 from benchmarks.chimera_voice import masked
-from monitor.adapting import adapted, fine_tuning
-from monitor.adapting.adapted import Length, ProtectedSpeech
-from monitor.anonymisers.registry import ANONYMISERS, register
+from monitor.adapting.adapted import FineTuning, Length, SpeechDraws
+from monitor.anonymisers.registry import register
 from monitor.anonymisers.utterance import Utterance
 from monitor.attacks.attackers import CLEAR, Amounts, attacker_named
 from monitor.attacks.delay import evidence_over_time
@@ -50,8 +48,8 @@ CHANGERS = {
     "Rubber Band, pitch +4": "command:sh -c 'd=$(mktemp -d) && cat > $d/in.wav && "
     "rubberband -q -p 4 --formant $d/in.wav $d/out.wav && cat $d/out.wav; rm -r $d'",
     "SoundTouch, pitch +4": "command:soundstretch stdin stdout -pitch=4",
-    "GlobaLeaks' vocoder": "command:python benchmarks/channel_vocoder.py",
-    "chimera-voice, strong": "command:python benchmarks/chimera_voice.py",
+    "GlobaLeaks' vocoder": "channel-vocoder",
+    "chimera-voice, strong": "chimera-voice",
     "WORLD, drawn": "voice:random",
     "WORLD, pitch +4": "pitch:4",
     "WORLD, whisper": "whisper",
@@ -62,6 +60,8 @@ CHANGERS = {
 }
 HOW = {
     "none": "nothing",
+    "channel-vocoder": "python benchmarks/channel_vocoder.py",
+    "chimera-voice": "python benchmarks/chimera_voice.py",
     "voice:random": "monitor protect --method voice:random",
     "pitch:4": "monitor protect --method pitch:4",
     "whisper": "monitor protect --method whisper",
@@ -69,6 +69,10 @@ HOW = {
     "mcadams:random": "monitor protect --method mcadams:random",
     "noise:10": "monitor protect --method noise:10",
     "usc": "monitor protect --method usc",
+}
+RESIDENT: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "channel-vocoder": vocoded,
+    "chimera-voice": masked,
 }
 UNCHANGED = "no voice changer"
 DRAWN = (
@@ -90,17 +94,22 @@ def main() -> None:
     words.add_argument("speech", type=Path)
     words.add_argument("output", type=Path)
     words.add_argument("--training-steps", type=int, default=STEPS)
-    words.add_argument("--stretches", type=int, default=6, help="of each speaker, to train on")
+    words.add_argument(
+        "--stretches", type=int, default=SpeechDraws().draws, help="of each speaker, to train on"
+    )
     words.add_argument("--attackers", default=",".join(ATTACKERS))
     words.add_argument("--write-only", action="store_true", help="what was measured so far")
     asked = words.parse_args()
     corpus, began = asked.speech / "dev-clean", time.monotonic()
     parts, kept = asked.output / "parts", asked.output / "kept"
     parts.mkdir(parents=True, exist_ok=True)
+    draws = SpeechDraws()
+    if asked.stretches != draws.draws:  # fewer are heard at their own speed alone
+        draws = replace(draws, draws=asked.stretches, speeds=(1.0,))
     config = AttackConfig(
         (CLEAR,), INFORMED, ("f0_robust", "phones", "voice"),
         Amounts(10.0, trials=4, least_segments=5, most_segments=5), (5,),
-        training=Length(asked.training_steps),
+        training=Length(asked.training_steps), draws=draws, fine_tuning=FineTuning(bfloat16=True),
     )  # fmt: skip
 
     def told(what: str) -> None:
@@ -125,7 +134,8 @@ def main() -> None:
         one = replace(config, methods=(method,))
         return try_methods(prepare(corpus, one, folder=kept), told=told)
 
-    quicker(asked.stretches)
+    for name, run in RESIDENT.items():
+        register(name, partial(resident, run))
     torch.set_num_threads(1)
     one = replace(config, attackers=("semi-informed",), features=("voice",))
     background = [asked.speech / name for name in BACKGROUND]
@@ -159,7 +169,7 @@ def main() -> None:
     told("done")
 
 
-# ------------------------------------------------------------------------------------------- speed
+# ---------------------------------------------------------------------------------------- programs
 
 
 class Resident:
@@ -189,43 +199,12 @@ class Resident:
         self._heard: list[FloatArray] = []
 
 
-RESIDENT: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
-    "python benchmarks/channel_vocoder.py": vocoded,
-    "python benchmarks/chimera_voice.py": masked,
-}
-
-
-def quicker(stretches: int) -> None:
-    """Train for a third of the time: what all methods share is made once; layers in bfloat16.
-
-    The attacker is that of `monitor attack`, but for the rounding, and for fewer stretches of
-    speech of each speaker where that is asked for: these are then heard at their own speed alone.
-    """
-    if stretches != adapted.SpeechDraws().draws:
-        fewer = partial(adapted.SpeechDraws, draws=stretches, speeds=(1.0,))
-        adapted.SpeechDraws = fewer  # type: ignore[assignment, misc]
-    forward, said, known = fine_tuning.Student.forward, fine_tuning._said, {}
-
-    def rounded(student: fine_tuning.Student, bands: torch.Tensor) -> torch.Tensor:
-        with torch.autocast("cpu", torch.bfloat16):
-            return forward(student, bands).float()
-
-    def said_once(student: fine_tuning.Student, speech: ProtectedSpeech) -> FloatArray:
-        heard = (each.tobytes() for each in (*speech.clear, speech.voices))
-        key = hashlib.sha256(b"".join(heard)).digest()
-        if key not in known:
-            known[key] = said(student, speech)
-        return known[key]
-
-    def program(setting: str, utterance: Utterance) -> Anonymiser:
-        run = RESIDENT.get(setting)
-        return started(setting, utterance) if run is None else Resident(run, utterance.rate)
-
-    started = ANONYMISERS["command"]
-    register("command", program)
-    fine_tuning.Student.forward = rounded  # type: ignore[method-assign, assignment]
-    fine_tuning._said = said_once
-    adapted.decoded = cache(adapted.decoded)
+def resident(
+    run: Callable[[np.ndarray, int], np.ndarray], setting: str, utterance: Utterance
+) -> Anonymiser:
+    """Such a program for a recording; it has no setting."""
+    assert not setting
+    return Resident(run, utterance.rate)
 
 
 # ------------------------------------------------------------------------------------------- table

@@ -102,6 +102,26 @@ class Length:
         return min(1.0, seconds / self.seconds)
 
 
+@dataclass(frozen=True, slots=True)
+class FineTuning:
+    """How a network is fine-tuned.
+
+    Attributes:
+        batch: crops a step.
+        highest, lowest: rates of learning.
+        decay: of weights.
+        seed: of batches.
+        bfloat16: compute the layers in bfloat16, which newer processors do faster.
+    """
+
+    batch: int = 64
+    highest: float = 1e-3
+    lowest: float = 1e-5
+    decay: float = 1e-4
+    seed: int = 1
+    bfloat16: bool = False
+
+
 class KeptTraining(ABC):
     """Keeps the state of a training that may be interrupted."""
 
@@ -280,7 +300,6 @@ def bands(sound: FloatArray) -> FloatArray:
 
 _CODE = ("monitor.adapting", "monitor.features", "monitor.networks", "monitor.anonymisers")
 _FEWEST_VOICES = 2
-_SEED = 1  # of the training
 _PROBLEMS = "problems"
 _INSTALL = "pip install 'speaker-disclosure-monitor[identity]'"
 
@@ -300,13 +319,16 @@ def adapted(
     method: Any,
     cache: ResultCache,
     length: Length,
+    draws: SpeechDraws = SpeechDraws(),
+    how: FineTuning = FineTuning(),
     *,
     progress: Progress = lambda _what, _done: None,
     jobs: Jobs = 1,
 ) -> tuple[VoiceNetwork, tuple[str, ...]]:
     """The shipped voice network, fine-tuned on protected speech of some speakers.
 
-    Interrupted, it goes on from its last state; asked for again it is read.
+    Interrupted, it goes on from its last state; asked for again it is read. What the shipped
+    network says of the clear speech is kept too, for other methods.
 
     Returns:
         the network, marked by its own sha256, and one line for each file that could not be used.
@@ -317,13 +339,12 @@ def adapted(
         SourceError: a recording cannot be read.
         StoreError: what is kept cannot be written.
     """
-    draws = SpeechDraws()
     what = {
         "files": [[[each.speaker, file_hash(each.path)] for each in corpus] for corpus in corpora],
         "method": method,
         "draws": asdict(draws),
         "length": asdict(length),
-        "seed": _SEED,
+        "how": asdict(how),
         "begins": shipped().sha256,
         "code": code_mark(*_CODE),
     }
@@ -331,9 +352,10 @@ def adapted(
     kept = cache.read(key)
     if kept is None:
         check_torch()
-        kept = _made(corpora, protect, length, draws, progress, jobs, _Unfinished(cache, key))
+        unfinished = _Unfinished(cache, key)
+        kept = _made(corpora, protect, cache, length, draws, how, progress, jobs, unfinished)
         cache.write(key, kept)
-        _Unfinished(cache, key).forget()
+        unfinished.forget()
     weights, mark = weights_of(kept)
     problems = json.loads(weights.pop(_PROBLEMS).item())
     return VoiceNetwork(weights, mark), tuple(problems)
@@ -342,14 +364,16 @@ def adapted(
 def _made(
     corpora: Sequence[Sequence[Recording]],
     protect: Protect,
+    cache: ResultCache,
     length: Length,
     draws: SpeechDraws,
+    how: FineTuning,
     progress: Progress,
     jobs: Jobs,
     unfinished: _Unfinished,
 ) -> bytes:
     """A file of weights, with what could not be used."""
-    from monitor.adapting.fine_tuning import FineTuning, fine_tune
+    from monitor.adapting.fine_tuning import fine_tune
 
     speakers = sum(len({each.speaker for each in corpus}) for corpus in corpora)
     heard = 0
@@ -366,7 +390,8 @@ def _made(
         speech,
         shipped().weights,
         length,
-        FineTuning(seed=_SEED),
+        how,
+        teacher=_teacher(speech, how, cache),
         checkpoint=unfinished,
         progress=lambda done, _: progress("training", done),
     )
@@ -374,6 +399,25 @@ def _made(
     problems = np.array(json.dumps(speech.problems))
     np.savez(made, **weights, **{_PROBLEMS: problems})  # type: ignore[arg-type]
     return made.getvalue()
+
+
+def _teacher(speech: ProtectedSpeech, how: FineTuning, cache: ResultCache) -> FloatArray:
+    """What the shipped network says of the clear speech: alike for every method."""
+    from monitor.adapting.fine_tuning import said_of_clear
+
+    heard = hashlib.sha256()
+    for each in (*speech.clear, speech.voices, speech.corpora):
+        heard.update(repr(each.shape).encode())
+        heard.update(each.tobytes())
+    what = {"clear": heard.hexdigest(), "bfloat16": how.bfloat16}
+    key = result_key({**what, "network": shipped().sha256, "code": code_mark(*_CODE)})
+    kept = cache.read(key)
+    if kept is not None:
+        return np.asarray(np.load(io.BytesIO(kept), allow_pickle=False))
+    said, made = said_of_clear(speech, shipped().weights, how), io.BytesIO()
+    np.save(made, said)
+    cache.write(key, made.getvalue())
+    return said
 
 
 class _Unfinished(KeptTraining):

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from monitor.adapting.adapted import KeptTraining, Length, ProtectedSpeech, rate, turned, within
+from monitor.adapting.adapted import (
+    FineTuning,
+    KeptTraining,
+    Length,
+    ProtectedSpeech,
+    rate,
+    turned,
+    within,
+)
 from monitor.errors import CorpusError, StoreError
 from monitor.networks.layers import BANDS, int8
 from monitor.types import AnyArray, FloatArray, IntArray
@@ -205,6 +214,9 @@ class Student(nn.Module):  # type: ignore[misc]
 
     Time is the second axis of a picture one row high, channels last: torch trains that half again
     as fast on a processor as it does sequences.
+
+    Attributes:
+        bfloat16: whether layers are computed in bfloat16 on a processor.
     """
 
     def __init__(
@@ -215,6 +227,7 @@ class Student(nn.Module):  # type: ignore[misc]
         blocks: int = BLOCKS,
     ) -> None:
         super().__init__()
+        self.bfloat16 = False
         self.stem = nn.Conv2d(
             bands, channels, (1, _KERNEL), stride=(1, 2), padding=(0, _KERNEL // 2), bias=False
         )
@@ -229,6 +242,10 @@ class Student(nn.Module):  # type: ignore[misc]
 
     def forward(self, bands: Tensor) -> Tensor:
         """Embed a batch."""
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16):
+            return self._layers(bands).float()
+
+    def _layers(self, bands: Tensor) -> Tensor:
         x = (bands - bands.mean(dim=1, keepdim=True))[:, None].permute(0, 3, 1, 2)  # channels last
         x = torch.relu(self.stem_norm(self.stem(x)))
         for block in self.blocks:
@@ -335,30 +352,13 @@ _SHORTEST, _LONGEST = 150, 298
 _MOST_GRADIENT = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class FineTuning:
-    """How a network is fine-tuned.
-
-    Attributes:
-        batch: crops a step.
-        highest, lowest: rates of learning.
-        decay: of weights.
-        seed: of batches.
-    """
-
-    batch: int = 64
-    highest: float = 1e-3
-    lowest: float = 1e-5
-    decay: float = 1e-4
-    seed: int = 1
-
-
 def fine_tune(
     speech: ProtectedSpeech,
     weights: Mapping[str, AnyArray],
     length: Length,
     how: FineTuning,
     *,
+    teacher: FloatArray | None = None,
     checkpoint: KeptTraining | None = None,
     every_seconds: float = 30.0,
     progress: Callable[[float, float], None] = lambda _done, _loss: None,
@@ -373,6 +373,7 @@ def fine_tune(
         weights: where it begins: those that ship, or another network's.
         length: of the whole training.
         how: settings.
+        teacher: `said_of_clear` of the same weights and speech; None: it is worked out here.
         checkpoint: where to go on from, and where the state is kept.
         every_seconds: between checkpoints.
         progress: called after each step with the share done, 0 to 1, and the loss.
@@ -383,13 +384,36 @@ def fine_tune(
     Raises:
         CorpusError: the loss is no number any more.
     """
+    with _one_thread():
+        student = _begun(weights, how)
+        said = _said(student, speech) if teacher is None else teacher
+        _trained(student, said, speech, length, how, checkpoint, every_seconds, progress)
+        return _finished(student, speech)
+
+
+def said_of_clear(
+    speech: ProtectedSpeech, weights: Mapping[str, AnyArray], how: FineTuning
+) -> FloatArray:
+    """What a network says of each voice's clear speech, shape (v, 192), of length 1.
+
+    It does not depend on what protects the speech.
+    """
+    with _one_thread():
+        return _said(_begun(weights, how), speech)
+
+
+def _begun(weights: Mapping[str, AnyArray], how: FineTuning) -> Student:
+    student = unfolded(weights)
+    student.bfloat16 = how.bfloat16
+    return student
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        student = unfolded(weights)
-        teacher = _said(student, speech)
-        _trained(student, teacher, speech, length, how, checkpoint, every_seconds, progress)
-        return _finished(student, speech)
+        yield
     finally:
         torch.set_num_threads(threads)
 
@@ -449,7 +473,7 @@ def _embedded(student: Student, bands: Iterable[FloatArray]) -> list[FloatArray]
 
 
 def _said(student: Student, speech: ProtectedSpeech) -> FloatArray:
-    """What the network says of each voice's clear speech, shape (v, 192), of length 1.
+    """As `said_of_clear` says.
 
     What all of a corpus have in common is a room, not a voice: it is taken away.
     """

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from monitor.adapting.adapted import FINE_TUNING_STEPS, Length
+from monitor.adapting.adapted import FINE_TUNING_STEPS, FineTuning, Length, SpeechDraws
 from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
 from monitor.corpus.recordings import Corpus, Recording
@@ -813,7 +813,8 @@ class Bench:
         hearing: hears protected speech; keeps what it heard.
         seed: of the user's draws; the attacker's own follow from it and are others.
         folder: where an attacker may keep what it made, such as a network; private.
-        training: how long an attacker trains a network.
+        training, draws, fine_tuning: how long an attacker trains a network, on how much speech of
+            each reader, and how.
         told: called with what an attacker is doing, for people.
         notes: what an attacker found out about itself, for people; added to.
         clear_bits: by method, what the network of an attacker who trains tells of unprotected
@@ -829,6 +830,8 @@ class Bench:
     seed: int
     folder: Path
     training: Length = field(default_factory=lambda: Length(steps=FINE_TUNING_STEPS))
+    draws: SpeechDraws = field(default_factory=SpeechDraws)
+    fine_tuning: FineTuning = field(default_factory=FineTuning)
     told: Callable[[str], object] = lambda _: None
     notes: list[str] = field(default_factory=list)
     clear_bits: dict[str, tuple[float, float]] = field(default_factory=dict)

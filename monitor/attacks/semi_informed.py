@@ -108,6 +108,8 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
         [method, bench.attacker_seed, program_of(method)],
         ResultCache(bench.folder / NETWORKS),
         bench.training,
+        bench.draws,
+        bench.fine_tuning,
         progress=_RunReporter(bench, method),
         jobs=bench.hearing.jobs,
     )

@@ -8,7 +8,13 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from monitor.adapting.adapted import FINE_TUNING_STEPS, Length, check_torch
+from monitor.adapting.adapted import (
+    FINE_TUNING_STEPS,
+    FineTuning,
+    Length,
+    SpeechDraws,
+    check_torch,
+)
 from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
 from monitor.attacks.attackers import (
@@ -64,7 +70,8 @@ class AttackConfig:
         seed: of all draws.
         jobs: processes that listen, or workers elsewhere.
         replicates: resamples of readers behind the limits.
-        training: how long an attacker trains a network.
+        training, draws, fine_tuning: how long an attacker trains a network, on how much speech of
+            each reader of the background, and how.
         attributes: of readers, to be told too, such as ``gender`` or ``age<16``.
         attribute_table: that says them; None for the manifests of the corpora.
         setup: from where features are made.
@@ -80,6 +87,8 @@ class AttackConfig:
     jobs: Jobs = 1
     replicates: int = REPLICATES
     training: Length = field(default_factory=lambda: Length(steps=FINE_TUNING_STEPS))
+    draws: SpeechDraws = field(default_factory=SpeechDraws)
+    fine_tuning: FineTuning = field(default_factory=FineTuning)
     attributes: tuple[str, ...] = ()
     attribute_table: Path | None = None
     setup: FeatureSetup = AS_ENVIRONMENT
@@ -198,7 +207,17 @@ def prepare(
     hearing = Hearing(ResultCache(folder / "heard", fresh=fresh), config.jobs, config.setup)
     amounts, measures = config.amounts, tuple(MEASURES)
     bench = Bench(
-        judged, behind, features, measures, amounts, hearing, config.seed, folder, config.training
+        judged,
+        behind,
+        features,
+        measures,
+        amounts,
+        hearing,
+        config.seed,
+        folder,
+        config.training,
+        config.draws,
+        config.fine_tuning,
     )
     return Preparation(corpus.resolve().name, config, bench, attackers, which, problems)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,19 @@ pytest.importorskip("torch", reason="needs the extra identity")
 
 import torch
 
-from monitor.adapting.adapted import KeptTraining, Length, ProtectedSpeech, SpeechDraws, draw_speech
-from monitor.adapting.fine_tuning import Batches, FineTuning, fine_tune
+from monitor.adapting.adapted import (
+    FineTuning,
+    KeptTraining,
+    Length,
+    ProtectedSpeech,
+    SpeechDraws,
+    adapted,
+    draw_speech,
+)
+from monitor.adapting.fine_tuning import Batches, fine_tune, said_of_clear
 from monitor.errors import CorpusError
 from monitor.networks.voice import VoiceNetwork, shipped
+from monitor.result_cache import ResultCache
 from tests.adapting.conftest import TRAINING, played
 
 SMALL = FineTuning(batch=16)
@@ -53,9 +64,9 @@ def first_ranks(network: VoiceNetwork, speech: ProtectedSpeech, enrolled: int = 
 def test_voices_it_never_met_are_told_apart_better_under_draws_it_never_met(voices, training):
     unseen = draw_speech([voices[TRAINING:]], played, SpeechDraws(9, 3.0, (1.0,), seed=9))
     before = first_ranks(shipped(), unseen)
-    adapted = VoiceNetwork(fine_tune(training, shipped().weights, Length(steps=25), SMALL))
+    learnt = VoiceNetwork(fine_tune(training, shipped().weights, Length(steps=25), SMALL))
     assert len(unseen.bands) == 16 * 9
-    assert first_ranks(adapted, unseen) > before + 0.02
+    assert first_ranks(learnt, unseen) > before + 0.02
     assert before < 0.7  # there is something to learn
 
 
@@ -103,6 +114,43 @@ def test_without_a_step_the_last_layer_alone_is_turned(few):
     for name, each in made.items():
         same = np.allclose(each, shipped().weights[name], rtol=1e-5, atol=1e-7)
         assert same == (not name.startswith("embed")), name
+
+
+def test_in_bfloat16_it_learns_about_the_same(few):
+    how = FineTuning(batch=4)
+    both = [
+        fine_tune(few, shipped().weights, Length(steps=3), replace(how, bfloat16=rounded))
+        for rounded in (False, True)
+    ]
+    assert not np.array_equal(both[0]["widen"], both[1]["widen"])
+    assert all(each.dtype == np.float32 for each in both[1].values())
+    crops = [each[:150].astype(np.float32) for each in few.bands]
+    one, other, before = (VoiceNetwork(each).embedded(crops) for each in (*both, shipped().weights))
+    apart = 1 - (one * other).sum(axis=1).mean()  # cosines of the two trainings
+    assert 0 < apart < 0.5 * (1 - (one * before).sum(axis=1).mean())
+
+
+def test_what_the_teacher_says_may_be_given(few):
+    how = FineTuning(batch=4)
+    teacher = said_of_clear(few, shipped().weights, how)
+    assert teacher.shape == (len(few.names), shipped().size)
+    np.testing.assert_allclose(np.linalg.norm(teacher, axis=1), 1.0, rtol=1e-5)
+    given, alone = (
+        fine_tune(few, shipped().weights, Length(steps=1), how, teacher=each)
+        for each in (teacher, None)
+    )
+    other = fine_tune(few, shipped().weights, Length(steps=1), how, teacher=-teacher)
+    assert all(np.array_equal(given[name], alone[name]) for name in alone)
+    assert not np.array_equal(other["embed"], alone["embed"])
+
+
+def test_what_the_teacher_says_is_kept_for_the_next_method(voices, tmp_path):
+    cache, draws = ResultCache(tmp_path), SpeechDraws(2, 2.0, (1.0,))
+    kept = []
+    for method in ("one", "another"):
+        adapted([voices[:4]], played, method, cache, Length(steps=0), draws)
+        kept.append(len(list(tmp_path.iterdir())))
+    assert kept == [2, 3]  # it and a network, and another network
 
 
 def test_threads_are_given_back(few):
