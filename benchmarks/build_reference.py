@@ -54,6 +54,7 @@ from monitor.sources.provenance import recording_hashes
 from monitor.training.calibrating import LENGTHS, calibrate, with_maxima
 from monitor.training.enrolling import enrol, landmarks_of
 from monitor.training.frames_folder import HearingOptions, hear
+from monitor.training.listening import Listener
 from monitor.training.voices import cohort_of, collect
 from monitor.types import Block, FloatArray, Track
 
@@ -388,7 +389,10 @@ def _known_by_their_audio(
                     note,
                     label=paths[speaker.name].name,
                     hashes=recording_hashes(paths[speaker.name]),
-                    landmarks=landmarks_of(paths[speaker.name], note.end_seconds),
+                    landmarks=landmarks_of(
+                        Listener(("f0",)).extract(paths[speaker.name], landmarks=True),
+                        note.end_seconds,
+                    ),
                 )
                 for note in speaker.sources
             ),

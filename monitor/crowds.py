@@ -21,7 +21,6 @@ __all__ = [
     "crowd_of",
     "found_among",
     "left_of",
-    "narrowed",
     "narrowed_sentence",
     "people",
     "rounded",
@@ -208,28 +207,6 @@ def left_of(reading: Mapping[str, Any]) -> str:
     return f"{roughly} {rounded(fitting)} in {people(entry['people'])}"
 
 
-def narrowed(entry: Mapping[str, Any], who: str, *, clipped: bool = False) -> str:
-    """What is left of a crowd, as the end of a sentence about a voice.
-
-    Args:
-        entry: of a reading's ``among``: ``people``, ``bits``, and limits where there are any.
-        who: is watched.
-        clipped: the evidence may be more than the data can tell.
-
-    Examples:
-        >>> narrowed({"people": 1e6, "bits": 11.3}, "ann")
-        'narrows a city of a million down to about 400 people'
-        >>> narrowed({"people": 1e6, "bits": 14.2}, "ann", clipped=True)
-        'narrows a city of a million down to about 50 people or fewer'
-        >>> narrowed({"people": 1e6, "bits": 11.3, "bits_low": 9.3, "bits_high": 12.5}, "ann")
-        'narrows a city of a million down to somewhere between 170 and 1,600 people'
-        >>> narrowed({"people": 1e4, "bits": 13.1}, "ann")
-        'narrows a town of ten thousand down to hardly anybody but ann'
-    """
-    left, _ = _left(entry, who, clipped)
-    return f"narrows {crowd_of(entry['people'])} down to {left}"
-
-
 def _left(entry: Mapping[str, Any], who: str, clipped: bool) -> tuple[str, bool]:
     """Who is left of a crowd, and whether that is people of whom more can be said."""
     bits, low, high = float(entry["bits"]), entry.get("bits_low"), entry.get("bits_high")
@@ -255,12 +232,10 @@ def axis_top(bits: float) -> float:
     return ahead if ahead - bits <= NEAR_BITS else bits
 
 
-def narrowed_sentence(
-    reading: Mapping[str, Any], watch: str, *, subject: bool = True, fit: bool = True
-) -> str:
+def narrowed_sentence(reading: Mapping[str, Any], watch: str, *, fit: bool = True) -> str:
     """What the evidence of a reading means in the largest crowd, as a sentence; else empty.
 
-    Where there is little room its ``subject``, and that the people left would ``fit``, go unsaid.
+    Where there is little room, that the people left would ``fit`` goes unsaid.
 
     Examples:
         >>> def said(bits, watch="ann", people=1e6):
@@ -283,15 +258,15 @@ def narrowed_sentence(
         return ""
     you = watch.lower() in YOU
     who, does = ("you", "you do") if you else (watch, f"{watch} does")
-    voice = f"{'your' if you else 'this'} voice " if subject else ""
+    voice = f"{'your' if you else 'this'} voice"
     crowd = crowd_of(entry["people"])
     if abs(evidence) < NOTHING_BITS:
-        return f"{voice}says nothing yet: anybody in {crowd} would fit as {does}"
+        return f"{voice} says nothing yet: anybody in {crowd} would fit as {does}"
     if evidence < 0:
-        return f"{voice}points away from {who}: it would fit most others better"
+        return f"{voice} points away from {who}: it would fit most others better"
     left, people_left = _left(entry, who, bool(reading.get("at_least")))
     alike = f" who would fit as {does}" if fit and people_left else ""
-    return f"{voice}narrows {crowd} down to {left}{alike}"
+    return f"{voice} narrows {crowd} down to {left}{alike}"
 
 
 def best_match(reading: Mapping[str, Any], enrolled: int) -> str:

@@ -54,7 +54,6 @@ from monitor.population.rank_model import RankModels
 from monitor.training.scoring import ScoreGrid
 from monitor.training.voices import SpeakerSpeech, collect, units_of
 
-AREAS = ("singling out", "linkability", "inference", "retention")
 TEST_LENGTHS = (10.0, 60.0)
 """T of the tests of ranks and of links, as far as there is speech."""
 TEMPLATE_LENGTHS = (60.0, 30.0, 20.0, 10.0)

@@ -93,9 +93,6 @@ def _cells(row: AttackRow) -> list[str]:
     ]
 
 
-_DIR = click.Path(path_type=Path)
-
-
 @dataclass(frozen=True, slots=True)
 class AttackOptions:
     """What was asked for."""

@@ -65,7 +65,6 @@ class LedgerSession:
         reading_seconds: stream seconds from one kept reading to the next.
         heard: the recordings, where there are any: none may have been heard before.
         clock: wall seconds.
-        now: the time of day.
 
     Attributes:
         carried: what the session goes on from.
@@ -86,10 +85,9 @@ class LedgerSession:
         reading_seconds: float = READING_SECONDS,
         heard: Iterable[Provenance] = (),
         clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._every = reading_seconds
-        self._ledger, self._monitor, self._clock, self._now = ledger, monitor, clock, now
+        self._ledger, self._monitor, self._clock = ledger, monitor, clock
         self._heard = list(heard)
         self._features = {name: monitor.population.specs[name] for name in monitor.features}
         self._id: int | None = None
@@ -330,7 +328,7 @@ class LedgerSession:
         self._ledger.connection.execute(f"PRAGMA busy_timeout = {milliseconds}").fetchone()
 
     def _time(self) -> str:
-        return self._now().isoformat(timespec="seconds").replace("+00:00", "Z")
+        return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _kept(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,16 +69,11 @@ _NOISY = 5.0
 _MOST = 1e6
 
 
-def describe_second(columns: FloatArray, mono: FloatArray, rate: int) -> IntArray:
-    """Counts of one second, shape (ROW,).
-
-    Of its samples as they were decoded, (rate, channels), and their mean, (rate,).
-    """
-    return np.asarray(describe_seconds(columns[None], mono[None], rate)[0])
-
-
 def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArray:
-    """`describe_second` of n seconds, each by itself: (n, rate, channels), (n, rate): (n, ROW)."""
+    """Counts of n seconds, each by itself, shape (n, ROW).
+
+    Of their samples as they were decoded, (n, rate, channels), and their means, (n, rate).
+    """
     window, edges, last = _analysis(rate)
     count = len(mono)
     pieces = mono[:, : _FRAMES * window.size].reshape(-1, window.size) * window
@@ -203,7 +198,7 @@ def condition_of(total: AnyArray) -> Condition:
         >>> t = np.arange(16000) / 16000
         >>> buzz = sum(np.sin(2 * np.pi * 150 * k * t) for k in range(1, 21)) / 40  # up to 3 kHz
         >>> talk = (buzz * (t % 0.5 < 0.3) + 1e-3 * rng.standard_normal(16000)).astype(np.float32)
-        >>> row = describe_second(talk[:, None], talk, 16000)
+        >>> (row,) = describe_seconds(talk[None, :, None], talk[None], 16000)
         >>> found = condition_of(10 * row)
         >>> round(found.snr_db), round(found.bandwidth_hz, -2), found.clipping
         (37, 3200.0, 0.0)

@@ -997,32 +997,24 @@ def upper_bound_bits(
     return supported_bits(mated, others, own, theirs, speakers, pairs, of)[0]
 
 
-def invariance_bound_bits(
-    mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray,
-    speakers: int, pairs: int, of: TemplateComparisons | None = None,
-) -> float:  # fmt: skip
-    """The upper of `invariance_bounds_bits`, counted as `upper_bound_bits` counts.
-
-    Speakers and pairs of people are the observations. It says up to where neither side contradicts
-    the ratios, and lies beyond ELUB, which adds a misleading one to each.
-
-    Example:
-        >>> mated, others, ones = np.full(30, 9.0), np.full(200, -5.0), np.ones(230)
-        >>> round(invariance_bound_bits(mated, others, ones[:30], ones[30:], 30, 200), 2)
-        7.65
-    """
-    return supported_bits(mated, others, own, theirs, speakers, pairs, of)[1]
-
-
 def supported_bits(
     mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray,
     speakers: int, pairs: int, of: TemplateComparisons | None = None,
 ) -> tuple[float, float]:  # fmt: skip
-    """`upper_bound_bits` and `invariance_bound_bits`, both by the same counts.
+    """`upper_bound_bits`, and up to where neither side contradicts the ratios: by the same counts.
+
+    The second is the upper of `invariance_bounds_bits`, with speakers and pairs of people as the
+    observations; it lies beyond the first (ELUB), which adds a misleading ratio to each side.
 
     First t at which ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails. To how
     many of either side show as much, of one more than there are, the one adds a misleading other,
     the other half a one to each.
+
+    Example:
+        >>> mated, others, ones = np.full(30, 9.0), np.full(200, -5.0), np.ones(230)
+        >>> found = supported_bits(mated, others, ones[:30], ones[30:], 30, 200)
+        >>> np.round(found, 2).tolist()
+        [7.6, 7.65]
     """
     steps = np.arange(0.0, np.log2(1.0 + pairs), 0.01)
     count = np.full(steps.size, float(pairs)) if of is None else effective_pairs(of, others, steps)

@@ -457,20 +457,6 @@ def median_seconds(crossings: Sequence[Crossing]) -> float | None:
     return float(times[half[0]]) if half.size else None
 
 
-def mean_seconds(crossings: Sequence[Crossing], horizon_seconds: float) -> float:
-    """How long a level is not reached, of the first ``horizon_seconds``, on average.
-
-    Raises:
-        UsageError: no stream, no positive horizon, or one beyond all that was heard.
-
-    Example:
-        >>> mean_seconds([Crossing(4.0, True), Crossing(10.0, False)], 10.0)
-        7.0
-    """
-    _check_horizon(horizon_seconds, crossings)
-    return _mean(*_columns(crossings), horizon_seconds)
-
-
 @dataclass(frozen=True, slots=True)
 class DisclosureDelay:
     """What an anonymiser buys before a level is reached, over many streams.

@@ -281,7 +281,7 @@ def _summed(
             end = each.audio_seconds_at(mine) if mine else 0.0  # nothing of it: an empty interval
             label = file_name(outcome.recording.path)[:LONGEST_NAME]
             notes.append(
-                SourceNote(label, session, outcome.hashes, 0.0, end, _landmarks(each, end))
+                SourceNote(label, session, outcome.hashes, 0.0, end, landmarks_of(each, end))
             )
             if each.sound is not None:
                 total += each.sound
@@ -298,13 +298,8 @@ def _summed(
     return speaker, tuple(sessions), rows, problems, lines
 
 
-def landmarks_of(path: Path, end_seconds: float) -> AnyArray:
-    """Landmarks of the beginning of a recording, as a `SourceNote` has them."""
-    return _landmarks(Listener(("f0",)).extract(path, landmarks=True), end_seconds)
-
-
-def _landmarks(heard: SpeechFrames, end_seconds: float) -> AnyArray:
-    """Those of the part that is in the template."""
+def landmarks_of(heard: SpeechFrames, end_seconds: float) -> AnyArray:
+    """Landmarks of the part that is in the template, as a `SourceNote` has them."""
     times, pitches = heard.landmarks or (np.empty(0, np.intp),) * 2
     inside = times < end_seconds * FRAMES_PER_SECOND
     return pack(times[inside], pitches[inside])

@@ -9,7 +9,7 @@ from monitor.features.channel import CONDITION, ConditionRows
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
 from monitor.features.framing import join_frames
-from monitor.maths.condition import ROW, describe_second
+from monitor.maths.condition import ROW, describe_seconds
 from monitor.types import Block
 
 RATE = 8000
@@ -38,7 +38,7 @@ def test_a_row_is_of_the_samples_as_they_were_decoded(channel):
     rows = heard([], channel=channel).tracks[CONDITION].values
     columns = SOUND[:RATE] if channel is None else SOUND[:RATE, 1:]
     mean = columns.mean(axis=1) if channel is None else columns[:, 0]
-    assert np.array_equal(rows[0], describe_second(columns, mean, RATE))
+    assert np.array_equal(rows[0], describe_seconds(columns[None], mean[None], RATE)[0])
     assert rows.shape == (5, ROW)
 
 
@@ -69,4 +69,4 @@ def test_a_block_that_was_pushed_may_change():
     rest = SOUND[RATE - 1 : RATE, 0]
     (made,) = rows.process(rest[:, None], rest).values
     first = SOUND[:RATE, 0]
-    assert np.array_equal(made, describe_second(first[:, None], first, RATE))
+    assert np.array_equal(made, describe_seconds(first[None, :, None], first[None], RATE)[0])

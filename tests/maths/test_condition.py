@@ -26,7 +26,7 @@ from monitor.maths.condition import (
     Condition,
     condition_of,
     degradation,
-    describe_second,
+    describe_seconds,
     in_common,
     mismatch,
     poor,
@@ -127,7 +127,7 @@ def test_the_band_is_known_before_anything_else(voice):
 
 def test_rows_add_in_any_order(voice):
     seconds = voice[: 20 * RATE].astype(np.float32).reshape(20, RATE)
-    rows = [describe_second(each[:, None], each, RATE) for each in seconds]
+    rows = [describe_seconds(each[None, :, None], each[None], RATE)[0] for each in seconds]
     assert all(row.shape == (ROW,) for row in rows)
     there, back = np.sum(rows, axis=0), np.sum(rows[::-1], axis=0)
     assert condition_of(there) == condition_of(back) != Condition()

@@ -13,7 +13,6 @@ from monitor.maths.statistics import (
     Crossing,
     FirstCrossing,
     disclosure_delay,
-    mean_seconds,
     median_seconds,
     share_crossed,
 )
@@ -80,7 +79,9 @@ def test_it_is_found_where_an_alert_is_raised(values, hold):
 @given(TIMES, st.integers(1, 60).map(float))
 def test_without_censoring_it_is_the_plain_mean_and_share(times, horizon):
     heard = [Crossing(t, True) for t in times]
-    assert mean_seconds(heard, horizon) == pytest.approx(np.mean(np.minimum(times, horizon)))
+    assert disclosure_delay(heard, heard, horizon).clear_seconds == pytest.approx(
+        np.mean(np.minimum(times, horizon))
+    )
     assert share_crossed(heard, horizon) == pytest.approx(np.mean(np.array(times) <= horizon))
     middle = sorted(times)[(len(times) - 1) // 2]
     assert median_seconds(heard) == middle
@@ -93,7 +94,9 @@ def test_kaplan_and_meier_by_hand():
     steps = {0.5: 0.0, 1: 1 / 6, 2.9: 1 / 6, 3: 1 - 5 / 6 * 2 / 4, 5.5: 1 - 5 / 12, 6: 1.0}
     for seconds, share in steps.items():
         assert share_crossed(heard, seconds) == pytest.approx(share)
-    assert mean_seconds(heard, 6.0) == pytest.approx(1 + 2 * 5 / 6 + 3 * 5 / 12)
+    assert disclosure_delay(heard, heard, 6.0).clear_seconds == pytest.approx(
+        1 + 2 * 5 / 6 + 3 * 5 / 12
+    )
     assert median_seconds(heard) == 3
 
 
@@ -156,10 +159,10 @@ def test_the_anonymiser_that_does_nothing_buys_nothing(times):
 def test_what_makes_no_sense_is_refused():
     heard = [Crossing(3.0, False)]
     for wrong in (
-        lambda: mean_seconds([], 1.0),
-        lambda: mean_seconds(heard, 0.0),
-        lambda: mean_seconds(heard, float("nan")),
-        lambda: mean_seconds(heard, 4.0),  # nobody was followed for so long
+        lambda: disclosure_delay([], [], 1.0),
+        lambda: disclosure_delay(heard, heard, 0.0),
+        lambda: disclosure_delay(heard, heard, float("nan")),
+        lambda: disclosure_delay(heard, heard, 4.0),  # nobody was followed for so long
         lambda: disclosure_delay(heard, [], 1.0),
         lambda: share_crossed([], 1.0),
     ):
