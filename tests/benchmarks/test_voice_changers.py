@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.attacks.delay import EvidenceOverTime, _fitted, _normalised
+pytest.importorskip("torch", reason="needs the extra identity")
+
+from benchmarks.voice_changers import EvidenceOverTime, _fitted, _normalised
 
 PEOPLE, JUDGED = 40, 12
 
