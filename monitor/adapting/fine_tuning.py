@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -23,6 +22,7 @@ from monitor.adapting.adapted import (
     within,
 )
 from monitor.errors import CorpusError, StoreError
+from monitor.jobs import one_torch_thread
 from monitor.networks.layers import BANDS, int8
 from monitor.types import AnyArray, FloatArray, IntArray
 
@@ -384,7 +384,7 @@ def fine_tune(
     Raises:
         CorpusError: the loss is no number any more.
     """
-    with _one_thread():
+    with one_torch_thread():
         student = _begun(weights, how)
         said = _said(student, speech) if teacher is None else teacher
         _trained(student, said, speech, length, how, checkpoint, every_seconds, progress)
@@ -398,7 +398,7 @@ def said_of_clear(
 
     It does not depend on what protects the speech.
     """
-    with _one_thread():
+    with one_torch_thread():
         return _said(_begun(weights, how), speech)
 
 
@@ -406,16 +406,6 @@ def _begun(weights: Mapping[str, AnyArray], how: FineTuning) -> Student:
     student = unfolded(weights)
     student.bfloat16 = how.bfloat16
     return student
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _trained(
