@@ -170,7 +170,7 @@ FAMILY = Family(
 ''',
     },
     {
-        "monitor/evaluation/families.py": (
+        "monitor/evaluation/family.py": (
             """    *("anonymity", "accounting"),""",
             """    *("anonymity", "accounting", "surplus"),""",
         ),

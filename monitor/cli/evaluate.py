@@ -457,7 +457,7 @@ def _tables(
     keys: Iterable[str], shown: Sequence[str] | None, every: bool, first: Sequence[str] = ()
 ) -> Iterable[tuple[str, list[str]]]:
     """Title and keys of each table."""
-    from monitor.evaluation.families import family_of
+    from monitor.evaluation.family import family_of
     from monitor.evaluation.report.report import by_family, main_keys, title_of
 
     have = list(keys)

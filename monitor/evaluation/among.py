@@ -19,7 +19,6 @@ from functools import cached_property
 import numpy as np
 
 from monitor.crowds import MOST
-from monitor.evaluation.families import limited
 from monitor.evaluation.family import (
     EvaluationContext,
     Family,
@@ -27,6 +26,7 @@ from monitor.evaluation.family import (
     Figure,
     FigureEntry,
     LimitRule,
+    limited,
     share_aloud,
 )  # fmt: skip
 from monitor.evaluation.linkage import link_table

@@ -11,8 +11,7 @@ import numpy as np
 
 from monitor import crowds
 from monitor.errors import UsageError
-from monitor.evaluation.families import families, limited
-from monitor.evaluation.family import EvaluationContext, Family, Figure
+from monitor.evaluation.family import EvaluationContext, Family, Figure, families, limited
 from monitor.evaluation.report.report import Report
 from monitor.evaluation.scores.comparisons import Comparisons, Roles, ScoreMatrix, Usage
 from monitor.evaluation.scores.counts import list_warning, warning

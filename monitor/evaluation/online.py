@@ -19,9 +19,8 @@ from river.metrics.base import MultiClassMetric
 from monitor.errors import UsageError
 from monitor.evaluation.lid import LidCalibration, LidStatistics
 from monitor.evaluation.srd import FittedRankModel
-from monitor.maths.disclosure import rank_statistics
 from monitor.maths.rank_models import fit
-from monitor.maths.ranks import TIE_RULES, rank_histogram
+from monitor.maths.ranks import TIE_RULES, rank_histogram, rank_statistics
 from monitor.types import FloatArray
 
 _Scores: TypeAlias = Mapping[Any, float] | Sequence[float] | FloatArray

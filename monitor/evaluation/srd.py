@@ -37,15 +37,18 @@ from monitor.evaluation.family import (
     share_aloud,
 )  # fmt: skip
 from monitor.evaluation.scores.comparisons import ScoreMatrix, settled_order
-from monitor.maths.disclosure import (
+from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, mean_bits_of
+from monitor.maths.ranks import (
     RankStatistics,
     kl_bits,
     null_bias_bits,
+    placed,
     rank1_match_bits,
+    rank_histogram,
+    rank_histograms,
     rank_statistics,
+    some_rank_bounds,
 )  # fmt: skip
-from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, mean_bits_of
-from monitor.maths.ranks import placed, rank_histogram, rank_histograms, some_rank_bounds
 from monitor.maths.statistics import limits, quantile_limits, weighted_quantile
 from monitor.plots.canvas import MUTED, legend_above, numbers, percents
 from monitor.plots.evaluation import POINTS, Drawing, Line, Systems

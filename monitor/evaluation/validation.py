@@ -22,8 +22,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.evaluation import verification
-from monitor.evaluation.families import limited
-from monitor.evaluation.family import EvaluationContext, Figure
+from monitor.evaluation.family import EvaluationContext, Figure, limited
 from monitor.evaluation.input.files import Attribute, natural
 from monitor.evaluation.scores.comparisons import Comparisons, ScoreList, ScoreMatrix, within
 from monitor.evaluation.scores.counts import ScoreCounts, list_warning, warning

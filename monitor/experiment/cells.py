@@ -19,11 +19,10 @@ from monitor.experiment.material import Material
 from monitor.experiment.settings import ExperimentSettings, Panel, without
 from monitor.jobs import each_in_order
 from monitor.maths import posterior_fit as logit
-from monitor.maths.disclosure import RankStatistics, rank_statistics
 from monitor.maths.posterior import weighted_evidence
 from monitor.maths.posterior_fit import smallest_floor
 from monitor.maths.rank_models import LOSSES, fit
-from monitor.maths.ranks import rank_histogram, score_gaps
+from monitor.maths.ranks import RankStatistics, rank_histogram, rank_statistics, score_gaps
 from monitor.maths.statistics import Estimate
 from monitor.result_cache import ResultCache, code_mark, result_key
 from monitor.types import BoolArray, FloatArray

@@ -38,7 +38,7 @@ def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) 
 # itself.
 # Other things by nature take another order statistic on purpose: exact limits of a quantile of
 # independent values (`quantile_limits`), and the finite-sample rank of a conformal threshold
-# (`monitor.maths.reliability`).
+# (`monitor.population.false_alarms`).
 
 
 def limits(values: FloatArray) -> tuple[float, float]:

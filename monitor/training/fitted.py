@@ -10,7 +10,6 @@ import numpy as np
 
 from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths import posterior_fit as logit
-from monitor.maths.disclosure import kl_bits, rank1_match_bits, rank_statistics
 from monitor.maths.evidence import (
     bits_among,
     held_to,
@@ -29,10 +28,17 @@ from monitor.maths.likelihood_ratios import (
     pair_count,
     told_apart,
 )
+from monitor.maths.posterior import reliability
 from monitor.maths.posterior_fit import Anchor, information
 from monitor.maths.rank_models import LOSSES, fit, fit_many, mean_bits_of, pmf_of
-from monitor.maths.ranks import all_rank_bounds, rank_histogram, rank_histograms
-from monitor.maths.reliability import reliability
+from monitor.maths.ranks import (
+    all_rank_bounds,
+    kl_bits,
+    rank1_match_bits,
+    rank_histogram,
+    rank_histograms,
+    rank_statistics,
+)
 from monitor.maths.statistics import limits, weighted_quantile
 from monitor.training.cells import Cell, CellComparisons
 from monitor.types import BoolArray, FloatArray, IntArray

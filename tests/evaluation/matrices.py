@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from hypothesis import strategies as st
 
-from monitor.evaluation.families import limited
-from monitor.evaluation.family import Figure
+from monitor.evaluation.family import Figure, limited
 from monitor.evaluation.scores.comparisons import Sample, ScoreMatrix, leaving_out, resamples
 from monitor.evaluation.srd import no_evidence
 from monitor.types import AnyArray, FloatArray, IntArray

@@ -10,8 +10,7 @@ from scipy import stats
 from benchmarks.coverage import measured
 from benchmarks.studies import EVIDENCE, Design
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.families import families, limited, rule_of
-from monitor.evaluation.family import Figure
+from monitor.evaluation.family import Figure, families, limited, rule_of
 from monitor.evaluation.report.page import page
 from monitor.evaluation.report.report import figure_json
 from monitor.evaluation.scores.comparisons import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from monitor.evaluation.families import families
-from monitor.evaluation.family import Family
+from monitor.evaluation.family import Family, families
 from monitor.evaluation.report.report import short_name
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 import monitor.evaluation
 from monitor.cli import cli
-from monitor.evaluation import families as declared
+from monitor.evaluation import family as declared
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.families import families
+from monitor.evaluation.family import families
 from monitor.evaluation.report.comparing import compare
 from monitor.evaluation.report.page import figures_csv, latex_table, page
 from monitor.evaluation.report.report import chosen, meaning, short_name
@@ -143,7 +143,7 @@ def _printed(*arguments: object) -> str:
 def test_the_tests_of_properties_hold_it_to_its_extremes(folder):
     code = (
         "import sys, pytest, monitor.evaluation; monitor.evaluation.__path__.append(sys.argv[1]); "
-        "from monitor.evaluation import families; families.MODULES += ('lead',); "
+        "from monitor.evaluation import family; family.MODULES += ('lead',); "
         "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '-k', 'lead', sys.argv[2]]))"
     )
     tests = Path(__file__).with_name("test_properties.py")

@@ -11,8 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from monitor.evaluation.families import families
-from monitor.evaluation.family import EvaluationContext, Family, Figure
+from monitor.evaluation.family import EvaluationContext, Family, Figure, families
 from monitor.evaluation.lid import figures as lid_figures
 from monitor.evaluation.scores import comparisons as module
 from monitor.evaluation.scores.comparisons import Comparisons, ScoreMatrix, resamples

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from monitor.experiment.cells import loss_rows
-from monitor.maths.disclosure import rank_statistics
 from monitor.maths.rank_models import LOSSES, fit, mean_disclosure_bits
-from monitor.maths.ranks import rank_histogram
+from monitor.maths.ranks import rank_histogram, rank_statistics
 from tests.experiment.made import matrix
 
 

@@ -9,16 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.maths.disclosure import (
+from monitor.maths.rank_models import log_pmf, mean_disclosure_bits
+from monitor.maths.ranks import (
     RankStatistics,
     ceiling_bits,
     kl_bits,
     null_bias_bits,
     rank1_match_bits,
+    rank_bounds,
+    rank_histogram,
     rank_statistics,
 )
-from monitor.maths.rank_models import log_pmf, mean_disclosure_bits
-from monitor.maths.ranks import rank_bounds, rank_histogram
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import CalibrationError, UsageError
-from monitor.maths.disclosure import kl_bits, rank1_match_bits, rank_statistics
 from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, log_pmf
+from monitor.maths.ranks import kl_bits, rank1_match_bits, rank_statistics
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from monitor.maths.reliability import reliability
+from monitor.maths.posterior import reliability
 
 
 def simulated(trials: int, candidates: int, sharpen: float = 1.0):

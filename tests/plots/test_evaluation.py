@@ -8,7 +8,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from monitor.evaluation.families import families
+from monitor.evaluation.family import families
 from monitor.plots.canvas import COLOURS
 from monitor.plots.evaluation import Curves, Line
 from tests.evaluation.made import crowd, curves

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from monitor.kinds import HISTOGRAM
-from monitor.maths.disclosure import rank_statistics
 from monitor.maths.rank_models import LOSSES
+from monitor.maths.ranks import rank_statistics
 from monitor.maths.statistics import speaker_weights
 from monitor.training import fitted
 from monitor.training.cells import Cell, plans

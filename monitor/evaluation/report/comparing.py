@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.families import rule_of
-from monitor.evaluation.family import Figure
+from monitor.evaluation.family import Figure, rule_of
 from monitor.evaluation.report.report import Report, figure_json
 from monitor.evaluation.scores.comparisons import Comparisons, within
 from monitor.maths.statistics import Estimate, difference_reach

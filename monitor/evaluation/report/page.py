@@ -12,8 +12,7 @@ from pathlib import Path
 
 from monitor.documents import bullet_list, document, paragraphs, picture, save_document, warning
 from monitor.errors import UsageError
-from monitor.evaluation.families import families, family_of
-from monitor.evaluation.family import Figure
+from monitor.evaluation.family import Figure, families, family_of
 from monitor.evaluation.report.comparing import Comparison, Grouped, Pair, Row, p_text, said_of
 from monitor.evaluation.report.report import (
     Report,

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.evaluation.families import families, family_of
-from monitor.evaluation.family import Figure, FigureEntry
+from monitor.evaluation.family import Figure, FigureEntry, families, family_of
 from monitor.evaluation.scores.comparisons import Usage
 from monitor.phrases import plural
 from monitor.plots.evaluation import CrowdRates, Curves, Line

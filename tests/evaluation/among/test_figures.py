@@ -13,7 +13,7 @@ from monitor.crowds import MOST
 from monitor.errors import UsageError
 from monitor.evaluation.among import FAR, FEWEST, NARROW, Extrapolation, figures, keys
 from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.families import rule_of
+from monitor.evaluation.family import rule_of
 from monitor.evaluation.report.report import main_keys, meaning, optional_entries
 from monitor.evaluation.scores.comparisons import Sample, ScoreMatrix, leaving_out, resamples
 from monitor.maths.identification import FORMS

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from monitor.errors import StoreError, UsageError
-from monitor.evaluation.families import families
+from monitor.evaluation.family import families
 from monitor.evaluation.report.comparing import compare
 from monitor.evaluation.report.page import page, save_page
 from monitor.plots.evaluation import Curves, pictures

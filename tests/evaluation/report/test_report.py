@@ -8,7 +8,7 @@ import pytest
 from monitor.errors import UsageError
 from monitor.evaluation import lid, linkage, srd, verification, zebra
 from monitor.evaluation.evaluating import evaluate, steps
-from monitor.evaluation.families import families
+from monitor.evaluation.family import families
 from monitor.evaluation.report.comparing import compare
 from monitor.evaluation.report.report import by_family, figure_json, meaning
 from monitor.evaluation.scores.comparisons import Roles, ScoreMatrix, leaving_out, resamples

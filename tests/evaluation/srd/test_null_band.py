@@ -8,7 +8,7 @@ from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.report.report import meaning
 from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.evaluation.srd import figures, fitted_rank_model, null_band
-from monitor.maths.disclosure import null_bias_bits
+from monitor.maths.ranks import null_bias_bits
 from tests.evaluation.matrices import perfect
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from monitor.maths.matching import one_to_one
+from monitor.stream.people import one_to_one
 
 SHARES = st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(
     lambda shape: arrays(float, shape, elements=st.floats(0.001, 1.0)).map(

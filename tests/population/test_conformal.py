@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.maths.reliability import conformal_threshold, fewest_maxima, smallest_share
+from monitor.population.false_alarms import conformal_threshold, fewest_maxima, smallest_share
 
 SHARES = st.sampled_from([0.01, 0.05, 0.07, 0.1, 0.2, 0.29, 1 / 3, 0.5, 0.9])
 VALUES = st.one_of(st.integers(-3, 3).map(float), st.floats(-50, 50), st.just(-np.inf))
