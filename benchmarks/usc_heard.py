@@ -23,7 +23,8 @@ import soxr
 
 from monitor.anonymisers import Utterance, make
 from monitor.anonymisers.usc import GriffinLim
-from monitor.documents import document, paragraphs, save_document, section
+from monitor.documents import document, paragraphs, section
+from monitor.files import write_text
 from monitor.jobs import one_thread
 from monitor.networks.layers import RATE, log_mel
 from monitor.networks.usc import DECODER_BANDS, shipped_codec
@@ -44,7 +45,7 @@ def main(recording: Path, page: Path) -> None:
         for name, made, why in ways(sound, recording.name)
     ]
     facts = (f"{sound.size / RATE:.1f} s of {recording.name}, at 16 kHz",)
-    save_document(document("What passes", facts, parts), page)
+    write_text(document("What passes", facts, parts), page)
     print(f"{page}: {len(parts)} ways to hear it; open it in a browser")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import glob
 import math
@@ -12,11 +13,11 @@ import struct
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias
 
@@ -429,6 +430,41 @@ def not_written(path: Path, error: OSError) -> StoreError:
     """What is said of a file that could not be written."""
     reason = error.strerror or error
     return StoreError(f"cannot write {file_name(path)}: {reason}; choose another place")
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a text to a file (mode 0600), at once or not at all.
+
+    Raises:
+        StoreError: the place cannot be written.
+    """
+    try:
+        with atomic_write(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise not_written(path, error) from error
+
+
+def csv_text(head: Sequence[object], rows: Iterable[Iterable[object]]) -> str:
+    r"""A table as CSV; None is an empty cell.
+
+    Example:
+        >>> csv_text(["a", "b"], [["x, y", None]])
+        'a,b\n"x, y",\n'
+    """
+    text = StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([head, *rows])
+    return text.getvalue()
+
+
+def csv_number(value: float | None) -> str:
+    """A cell with all digits of a number; empty where there is none."""
+    return "" if value is None or math.isnan(value) else repr(float(value))
+
+
+def finite(value: float | None) -> float | None:
+    """A number as JSON can hold it: None where it is not finite."""
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def sweep(path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
@@ -20,7 +18,6 @@ from monitor.documents import (
     document,
     paragraphs,
     picture,
-    save_document,
     section,
     table,
 )
@@ -29,7 +26,7 @@ from monitor.evaluation.family import Figure
 from monitor.evaluation.report.report import figure_json, format_limits, format_value
 from monitor.evaluation.srd import undertrained
 from monitor.features.registry import takes
-from monitor.files import atomic_write, not_written
+from monitor.files import csv_number, csv_text, write_text
 from monitor.maths.ranks import first_rank_bits
 from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, plural, weaker_together
 from monitor.plots.attacks import MethodBits, attacks_svg, plot_attacks
@@ -639,11 +636,11 @@ def write_results(results: AttackResults, folder: Path) -> None:
     Raises:
         StoreError: the folder cannot be written.
     """
-    _write(folder / "results.json", results_json(results))
-    _write(folder / "results.csv", results_csv(results))
+    write_text(results_json(results), folder / "results.json")
+    write_text(results_csv(results), folder / "results.csv")
     for name in ("bits.svg", "bits.png"):
         plot_attacks(folder / name, *pictured(results))
-    save_document(page(results), folder / "index.html")
+    write_text(page(results), folder / "index.html")
 
 
 def results_json(results: AttackResults) -> str:
@@ -779,10 +776,8 @@ def _row_of(row: Mapping[str, Any]) -> AttackRow:
 def results_csv(results: AttackResults) -> str:
     """One line a row; of each figure value, lower and upper limit."""
     plain = [key for key in AttackRow.__slots__ if key != "figures"]
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
     parts = ("", ".low", ".high")
-    table.writerow([*plain, *(f"{key}{part}" for key in FIGURES for part in parts)])
+    rows: list[list[object]] = []
     for row in results.rows:
         numbers: list[float | None] = []
         for figure in map(row.figures.get, FIGURES):
@@ -791,18 +786,9 @@ def results_csv(results: AttackResults) -> str:
             else:
                 value = float("inf") if figure.text == "infinite" else figure.value
                 numbers += [value, *figure.limits]
-        cells = ("" if number is None else repr(float(number)) for number in numbers)
-        table.writerow([*(getattr(row, key) for key in plain), *cells])
-    return text.getvalue()
+        rows.append([*(getattr(row, key) for key in plain), *map(csv_number, numbers)])
+    return csv_text([*plain, *(f"{key}{part}" for key in FIGURES for part in parts)], rows)
 
 
 def _figures(figures: Mapping[str, Figure]) -> dict[str, Any]:
     return {key: figure_json(figure) for key, figure in figures.items()}
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        with atomic_write(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise not_written(path, error) from error

@@ -16,8 +16,9 @@ from typing import Any
 
 from monitor.attacks.attackers import CLEAR, attacker_named
 from monitor.attacks.results import BITS, AttackResults, method_name
-from monitor.documents import PRINTED, document, paragraphs, picture, save_document, section, table
+from monitor.documents import PRINTED, document, paragraphs, picture, section, table
 from monitor.errors import StoreError, UsageError
+from monitor.files import write_text
 from monitor.phrases import plural
 from monitor.plots.attacks import MethodBits, attacks_svg
 from monitor.safe_text import file_name, printable
@@ -249,7 +250,7 @@ class Scoreboard:
         """
         check_suffix(path)
         made = {".json": self.json, ".md": self.markdown, ".html": self.page}
-        save_document(made[path.suffix.lower()](), path)
+        write_text(made[path.suffix.lower()](), path)
 
 
 _STYLE = (

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
-import io
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
@@ -34,12 +31,13 @@ from monitor.documents import (
     document,
     paragraphs,
     picture,
-    save_document,
+    save_with_figures,
     section,
 )
 from monitor.documents import table as table_of
 from monitor.evaluation.family import Figure
 from monitor.evaluation.report.report import figure_json, format_value
+from monitor.files import csv_number, csv_text
 from monitor.phrases import plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above
 
@@ -163,20 +161,9 @@ def save_audit(audit: Audit, path: Path, salt: str = "") -> tuple[Path, Path]:
     Raises:
         StoreError: one of them cannot be written.
     """
-    beside = beside_of(path)
-    texts = (
-        audit_csv(audit),
-        json.dumps(audit_json(audit, salt), allow_nan=False, indent=1) + "\n",
-        audit_page(audit, salt),
+    return save_with_figures(
+        audit_page(audit, salt), audit_csv(audit), audit_json(audit, salt), path
     )
-    for file, text in zip((*beside, path), texts, strict=True):
-        save_document(text, file)
-    return beside
-
-
-def beside_of(path: Path) -> tuple[Path, Path]:
-    """Where the CSV and the JSON of a document go."""
-    return path.with_suffix(".csv"), path.with_suffix(".json")
 
 
 # -------------------------------------------------------------------------------------- CSV, JSON
@@ -189,11 +176,7 @@ _HEAD = (
 
 def audit_csv(audit: Audit) -> str:
     """One line a figure; what does not exist is empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_HEAD)
-    writer.writerows(_lines(audit))
-    return text.getvalue()
+    return csv_text(_HEAD, _lines(audit))
 
 
 def _lines(audit: Audit) -> Iterator[list[Any]]:
@@ -223,7 +206,7 @@ def _lines(audit: Audit) -> Iterator[list[Any]]:
             of = [told["method"], told["attacker"], told["feature"], "", f"{told['seconds']:g}", "",
                   told["readers_with"] + told["readers_without"],
                   told["excerpts_with"] + told["excerpts_without"]]  # fmt: skip
-            value, low, high = (repr(float(told[key])) for key in ("eer", "eer_low", "eer_high"))
+            value, low, high = (csv_number(told[key]) for key in ("eer", "eer_low", "eer_high"))
             label = f"EER of {name}: {told['value']} ({told['version']})"
             yield ["inference", *of, "attribute.eer", label, value, low, high, "share", ""]
 
@@ -233,7 +216,7 @@ _LINKED = ("verification", "linkage", "membership")
 
 def _figure(figure: Figure, key: str = "") -> list[str]:
     numbers = (figure.value, figure.low, figure.high)
-    cells = ("" if each is None else repr(float(each)) for each in numbers)
+    cells = map(csv_number, numbers)
     return [key or figure.key, figure.label, *cells, figure.unit, figure.note or figure.text]
 
 

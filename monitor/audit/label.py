@@ -20,10 +20,10 @@ from monitor.audit.audit import (
     summary,
 )
 from monitor.audit.document import apart_said, audit_json, condition_value, exposed
-from monitor.documents import save_document
 from monitor.errors import UsageError
 from monitor.evaluation.family import Figure
 from monitor.evaluation.report.report import format_limits, format_value
+from monitor.files import write_text
 from monitor.phrases import length_in_words, plural
 from monitor.version import __version__
 
@@ -66,8 +66,8 @@ def save_label(label: Label, path: Path) -> Path:
         StoreError: one of them cannot be written.
     """
     beside = path.with_suffix(".json")
-    save_document(json.dumps(label_json(label), allow_nan=False, indent=1) + "\n", beside)
-    save_document(label_markdown(label), path)
+    write_text(json.dumps(label_json(label), allow_nan=False, indent=1) + "\n", beside)
+    write_text(label_markdown(label), path)
     return beside
 
 

@@ -139,7 +139,8 @@ def command(asked: AuditOptions) -> int:
     is broken is named and skipped (exit status 4).
     """
     from monitor.audit.audit import summary
-    from monitor.audit.document import TITLES, beside_of, save_audit
+    from monitor.audit.document import TITLES, save_audit
+    from monitor.documents import beside_of
     from monitor.errors import UsageError
     from monitor.run.status import INCOMPLETE
 

@@ -705,8 +705,9 @@ def validated(asked: EvaluateOptions, path: Path) -> int:
     import hashlib
 
     from monitor.cli.options import progress_over
+    from monitor.documents import beside_of
     from monitor.evaluation.input.files import read_attribute, read_conditions
-    from monitor.evaluation.report.validating import beside_of, save_validation
+    from monitor.evaluation.report.validating import save_validation
     from monitor.evaluation.validation import Criterion, ValidationStatement, validate
     from monitor.sinks.jsonl import refuse_overwrite
 
@@ -862,7 +863,6 @@ def command(asked: EvaluateOptions) -> int:
     from functools import partial
 
     from monitor.cli.options import progress_over
-    from monitor.documents import save_document
     from monitor.errors import UsageError
     from monitor.evaluation.among import keys
     from monitor.evaluation.evaluating import evaluate, steps
@@ -871,6 +871,7 @@ def command(asked: EvaluateOptions) -> int:
     from monitor.evaluation.report.page import figures_csv, latex_table, pairs_csv
     from monitor.evaluation.report.report import chosen, main_figures
     from monitor.evaluation.scores.comparisons import Roles
+    from monitor.files import write_text
     from monitor.sinks.jsonl import refuse_overwrite
 
     if asked.figures == ("help",):
@@ -968,10 +969,10 @@ def command(asked: EvaluateOptions) -> int:
         return pairs_csv(every_pair) if asked.pairs else figures_csv(reports, parts, shown)
 
     if csv_file is not None:
-        save_document(table(), Path(csv_file))
+        write_text(table(), Path(csv_file))
         say(f"the figures are in {csv_file}")
     if latex_file is not None:
-        save_document(latex_table(reports, comparison, parts, rows), Path(latex_file))
+        write_text(latex_table(reports, comparison, parts, rows), Path(latex_file))
         say(f"the table is in {latex_file}")
     if asked.as_json:
         found = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -40,27 +38,20 @@ ACCOUNT = "accounting.csv"
 
 def write_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise]) -> None:
     """A line a speaker."""
-    from monitor.files import atomic_write, not_written
+    from monitor.files import csv_text, write_text
 
-    text = io.StringIO(newline="")
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(
-        ["speaker", "frames", "seconds", "epsilon_nats", "clip", "noise_scale", "delta",
-         "basic_nats", "advanced_nats", "optimal_nats", "most_evidence_bits"]
+    head = (
+        *("speaker", "frames", "seconds", "epsilon_nats", "clip", "noise_scale", "delta"),
+        *("basic_nats", "advanced_nats", "optimal_nats", "most_evidence_bits"),
+    )
+    rows = (
+        [each.speaker, each.spent.trials, f"{each.seconds:g}", f"{mechanism.epsilon:g}",
+         f"{mechanism.clip:g}", f"{mechanism.scale:.6g}", f"{each.delta:g}",
+         f"{each.spent.basic_nats:.6g}", f"{each.spent.advanced_nats:.6g}",
+         f"{each.spent.optimal_nats:.6g}", f"{each.most_bits:.6g}"]
+        for each in spent
     )  # fmt: skip
-    for each in spent:
-        bounds = (each.spent.basic_nats, each.spent.advanced_nats, each.spent.optimal_nats)
-        rows.writerow(
-            [each.speaker, each.spent.trials, f"{each.seconds:g}", f"{mechanism.epsilon:g}",
-             f"{mechanism.clip:g}", f"{mechanism.scale:.6g}", f"{each.delta:g}",
-             *(f"{bound:.6g}" for bound in (*bounds, each.most_bits))]
-        )  # fmt: skip
-    path = folder / ACCOUNT
-    try:
-        with atomic_write(path) as file:
-            file.write(text.getvalue().encode())
-    except OSError as error:
-        raise not_written(path, error) from None
+    write_text(csv_text(head, rows), folder / ACCOUNT)
 
 
 def tell_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise], unit: str) -> None:

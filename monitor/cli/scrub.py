@@ -174,9 +174,9 @@ def command(asked: ScrubOptions) -> int:
     for notice in made.notices(informed=protected is not None):
         say(f"monitor: note: {notice}")
     if asked.labels is not None:
-        from monitor.documents import save_document
+        from monitor.files import write_text
 
-        save_document(made.labels, asked.labels)
+        write_text(made.labels, asked.labels)
     if asked.plot is not None:
         from monitor.plots.scrubbed import plot_scrubbed
 

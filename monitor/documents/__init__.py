@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from monitor.files import atomic_write, not_written
+from monitor.files import write_text
 from monitor.version import __version__
 
 __all__ = [
     "PRINTED",
+    "beside_of",
     "bullet_list",
     "document",
     "paragraphs",
     "picture",
-    "save_document",
+    "save_with_figures",
     "section",
     "table",
     "warning",
@@ -111,13 +113,25 @@ def document(title: str, facts: Iterable[str], parts: Iterable[str], foot: str =
     )
 
 
-def save_document(text: str, path: Path) -> None:
-    """Write a document to a file (mode 0600), at once or not at all."""
-    try:
-        with atomic_write(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise not_written(path, error) from error
+def beside_of(path: Path) -> tuple[Path, Path]:
+    """Where the CSV and the JSON of a document go."""
+    return path.with_suffix(".csv"), path.with_suffix(".json")
+
+
+def save_with_figures(text: str, table: str, plain: object, path: Path) -> tuple[Path, Path]:
+    """Write a document, and a CSV and a JSON of its name beside it, mode 0600.
+
+    Returns:
+        the CSV and the JSON file.
+
+    Raises:
+        StoreError: one of them cannot be written.
+    """
+    beside = beside_of(path)
+    as_json = json.dumps(plain, allow_nan=False, indent=1) + "\n"
+    for file, each in zip((*beside, path), (table, as_json, text), strict=True):
+        write_text(each, file)
+    return beside
 
 
 def section(heading: str, *parts: str) -> str:

@@ -17,6 +17,7 @@ from monitor.evaluation.scores.comparisons import ScoreMatrix, leaving_out, resa
 from monitor.evaluation.srd import LossFit, loss_fits
 from monitor.experiment.material import Material
 from monitor.experiment.settings import ExperimentSettings, Panel, without
+from monitor.files import finite
 from monitor.jobs import each_in_order
 from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior import weighted_evidence
@@ -101,8 +102,8 @@ def loss_rows(matrix: ScoreMatrix, replicates: int, seed: int) -> list[dict[str,
             "beta": rank_model.beta,
             "binomial": rank_model.binomial,
             "notes": list(rank_model.notes),
-            "kl_bits": _finite(rank_model.kl_bits),
-            "rank1_match_bits": _finite(rank_model.rank1_match_bits),
+            "kl_bits": finite(rank_model.kl_bits),
+            "rank1_match_bits": finite(rank_model.rank1_match_bits),
             "rank1": float(gamma[0]),
             **table_of_rank_model(rank_model, matrix.population),
         }
@@ -162,10 +163,6 @@ def _with_limits(
         matrix.trials,
     )
     return (drawn.value, *drawn.t_limits())
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 # --------------------------------------------------------------------------------------- measuring

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from monitor.evaluation.srd import binned_ranks, rank_model_line
 from monitor.experiment.cells import MEAN, MeasuredCell
 from monitor.experiment.findings import GUIDES, Surface, guide_start
 from monitor.features.f0 import HIGHEST_LAG, LOWEST_LAG, RATE
-from monitor.files import atomic_write, not_written
+from monitor.files import csv_text, write_text
 from monitor.maths.rank_models import RankFit
 from monitor.phrases import plural
 from monitor.plots.canvas import (
@@ -66,16 +64,8 @@ def save_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
     Raises:
         StoreError: the place cannot be written.
     """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    for row in rows:
-        writer.writerow([f"{x:.7g}" if isinstance(x, float) else x for x in row])
-    try:
-        with atomic_write(path) as file:
-            file.write(text.getvalue().encode())
-    except OSError as error:
-        raise not_written(path, error) from error
+    plain = ([f"{x:.7g}" if isinstance(x, float) else x for x in row] for row in rows)
+    write_text(csv_text(head, plain), path)
 
 
 def colour_of(palette: Palette, system: str, systems: Sequence[str]) -> str:

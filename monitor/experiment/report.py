@@ -14,7 +14,7 @@ from monitor.experiment.figures import Drawn
 from monitor.experiment.findings import QUESTIONS, CorpusAnswer, summary
 from monitor.experiment.settings import ExperimentSettings, Panel
 from monitor.features.registry import caveats
-from monitor.files import atomic_write, not_written
+from monitor.files import write_text
 from monitor.phrases import plural, weaker_together
 from monitor.plots.canvas import format_seconds
 from monitor.version import __version__
@@ -135,11 +135,7 @@ def save_results(found: Experiment, path: Path) -> None:
     Raises:
         StoreError: the place cannot be written.
     """
-    try:
-        with atomic_write(path) as file:
-            file.write(json.dumps(found.plain(), allow_nan=False, indent=1).encode())
-    except OSError as error:
-        raise not_written(path, error) from error
+    write_text(json.dumps(found.plain(), allow_nan=False, indent=1), path)
 
 
 def _plain(cell: MeasuredCell) -> dict[str, Any]:

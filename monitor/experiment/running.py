@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from monitor.corpus.finding import find
-from monitor.documents import save_document
 from monitor.errors import StoreError, UsageError
 from monitor.experiment.cells import CellOrder, make_cells, orders_of
 from monitor.experiment.figures import (
@@ -26,6 +25,7 @@ from monitor.experiment.material import Material, hear_corpus, make_private, sco
 from monitor.experiment.report import KIND, Experiment, page_of, save_results, table_rows
 from monitor.experiment.settings import ExperimentSettings, Panel, choose_panels
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
+from monitor.files import write_text
 from monitor.result_cache import ResultCache
 
 
@@ -166,4 +166,4 @@ def _write(found: Experiment, folder: Path, speakers: int) -> None:
     wanted.append(lengths_figure(surfaces(found.cells)))
     figures = [each for each in wanted if each is not None]
     pictures = draw_all(figures, folder)
-    save_document(page_of(found, figures, pictures), folder / "index.html")
+    write_text(page_of(found, figures, pictures), folder / "index.html")

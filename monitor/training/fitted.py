@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from monitor.files import finite
 from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths import posterior_fit as logit
 from monitor.maths.evidence import (
@@ -594,8 +595,8 @@ def fit_cell(
         "rank1_bits": statistics.rank1_bits,
         "spread": statistics.spread,
         "ceiling_bits": statistics.ceiling_bits,
-        "kl_bits": _finite(kl_bits(pmf, gamma)),
-        "rank1_match_bits": _finite(rank1_match_bits(pmf, gamma)),
+        "kl_bits": finite(kl_bits(pmf, gamma)),
+        "rank1_match_bits": finite(rank1_match_bits(pmf, gamma)),
         **null,
         "held_out_local_bits": float(held_bits.mean()),
         "calibration_error": diagram.top_error,
@@ -670,13 +671,9 @@ def _losses(histogram: FloatArray, pmf: FloatArray) -> dict[str, dict[str, Any]]
             "beta": found.beta,
             "binomial": found.binomial,
             "loss": found.loss,
-            "value": _finite(found.value),
-            "kl_bits": _finite(kl_bits(pmf, gamma)),
-            "rank1_match_bits": _finite(rank1_match_bits(pmf, gamma)),
+            "value": finite(found.value),
+            "kl_bits": finite(kl_bits(pmf, gamma)),
+            "rank1_match_bits": finite(rank1_match_bits(pmf, gamma)),
             "notes": list(found.notes),
         }
     return result
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and np.isfinite(value) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -19,7 +18,7 @@ from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS
 from monitor.features.framing import join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, make, marks_of, takes
-from monitor.files import atomic_write, not_written, sweep
+from monitor.files import csv_text, not_written, sweep, write_text
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.protocols import Feature
 from monitor.safe_text import file_name
@@ -125,22 +124,19 @@ def write_manifest(
     said: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
     """Write who speaks in which file of frames, and on which occasion."""
-    text = io.StringIO(newline="")
-    rows = csv.writer(text, lineterminator="\n")
     said = said or {}
-    rows.writerow([*COLUMNS, *said])
-    for each in listed:
-        beside = [of.get(each.speaker, "") for of in said.values()]
-        place = each.target.relative_to(folder).as_posix()
-        rows.writerow([place, each.speaker, each.session, *beside])
+    rows = (
+        [each.target.relative_to(folder).as_posix(), each.speaker, each.session,
+         *(of.get(each.speaker, "") for of in said.values())]
+        for each in listed
+    )  # fmt: skip
     path = folder / MANIFEST
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        sweep(path)
-        with atomic_write(path) as file:
-            file.write(text.getvalue().encode())
     except OSError as error:
         raise not_written(path, error) from None
+    sweep(path)
+    write_text(csv_text([*COLUMNS, *said], rows), path)
 
 
 def keep(

@@ -4,8 +4,9 @@ import stat
 
 import pytest
 
-from monitor.documents import document, paragraphs, picture, save_document, section, warning
+from monitor.documents import document, paragraphs, picture, section, warning
 from monitor.errors import StoreError
+from monitor.files import write_text
 
 EVIL = "</title><script>alert(1)</script>"
 
@@ -33,8 +34,8 @@ def test_per_cents_stay_with_their_number():
 
 def test_it_is_saved_private_or_refused(tmp_path):
     path = tmp_path / "a.html"
-    save_document("text", path)
+    write_text("text", path)
     assert path.read_text() == "text"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with pytest.raises(StoreError, match="cannot write"):
-        save_document("text", tmp_path / "no" / "a.html")
+        write_text("text", tmp_path / "no" / "a.html")

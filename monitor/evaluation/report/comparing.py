@@ -13,6 +13,7 @@ from monitor.errors import UsageError
 from monitor.evaluation.family import Figure, rule_of
 from monitor.evaluation.report.report import Report, figure_json
 from monitor.evaluation.scores.comparisons import Comparisons, within
+from monitor.files import finite
 from monitor.maths.statistics import Estimate, difference_reach
 from monitor.phrases import plural, weaker_together
 
@@ -330,9 +331,9 @@ class Pair:
             "paired": self.paired,
             "differences": {
                 key: {
-                    "value": _finite(each.value),
-                    "low": _finite(each.low),
-                    "high": _finite(each.high),
+                    "value": finite(each.value),
+                    "low": finite(each.low),
+                    "high": finite(each.high),
                     "p": self.p[key],
                     "significant": each.significant,
                 }
@@ -418,10 +419,6 @@ def said_of(pairs: Sequence[Pair], replicates: int) -> tuple[str, ...]:
     if not replicates:
         said.append("Nothing was resampled: there are no limits and no p.")
     return tuple(said)
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not np.isfinite(value) else float(value)
 
 
 # ---------------------------------------------------------------------------------------- grouping

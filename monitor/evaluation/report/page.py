@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
 
-from monitor.documents import bullet_list, document, paragraphs, picture, save_document, warning
+from monitor.documents import bullet_list, document, paragraphs, picture, warning
 from monitor.errors import UsageError
 from monitor.evaluation.family import Figure, families, family_of
 from monitor.evaluation.report.comparing import Comparison, Grouped, Pair, Row, p_text, said_of
@@ -28,6 +25,7 @@ from monitor.evaluation.report.report import (
     tie_rules,
     title_of,
 )
+from monitor.files import csv_number, csv_text, write_text
 from monitor.plots.evaluation import pictures
 
 _HEAD = (
@@ -58,13 +56,7 @@ def figures_csv(
             if part.name == report.name:
                 for each in part.comparison.reports:
                     rows += _lines(each, part.name, each.name, shown)
-    return _csv(_HEAD, rows)
-
-
-def _csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([head, *rows])
-    return text.getvalue()
+    return csv_text(_HEAD, rows)
 
 
 def _lines(
@@ -75,10 +67,10 @@ def _lines(
             figure = report.figures[key]
             low, high = figure.limits
             yield [
-                system, group, short_name(key), key, figure.label, _number(figure.value),
-                figure.text, _number(low), _number(high), figure.unit, _number(figure.ceiling),
-                _number(figure.floor), str(report.speakers), str(report.trials_of(key)),
-                figure.ties, figure.note,
+                system, group, short_name(key), key, figure.label, csv_number(figure.value),
+                figure.text, csv_number(low), csv_number(high), figure.unit,
+                csv_number(figure.ceiling), csv_number(figure.floor), str(report.speakers),
+                str(report.trials_of(key)), figure.ties, figure.note,
             ]  # fmt: skip
 
 
@@ -86,16 +78,12 @@ def pairs_csv(pairs: Sequence[Pair]) -> str:
     """One line a pair of systems and figure."""
     head = ("system", "minus", "figure", "difference", "low", "high", "p", "paired")
     rows = (
-        (pair.other, pair.first, short_name(key), _number(each.value), _number(each.low),
-         _number(each.high), _number(pair.p[key]), "yes" if pair.paired else "no")
+        (pair.other, pair.first, short_name(key), csv_number(each.value), csv_number(each.low),
+         csv_number(each.high), csv_number(pair.p[key]), "yes" if pair.paired else "no")
         for pair in pairs
         for key, each in pair.differences.items()
     )  # fmt: skip
-    return _csv(head, rows)
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else repr(float(value))
+    return csv_text(head, rows)
 
 
 def escaped(text: str) -> str:
@@ -288,7 +276,7 @@ def save_page(
         UsageError: as `page`.
         StoreError: the place cannot be written.
     """
-    save_document(page(reports, comparison, groups, pairs), path)
+    write_text(page(reports, comparison, groups, pairs), path)
 
 
 def page(

@@ -13,6 +13,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.evaluation.family import Figure, FigureEntry, families, family_of
 from monitor.evaluation.scores.comparisons import Usage
+from monitor.files import finite
 from monitor.phrases import plural
 from monitor.plots.evaluation import CrowdRates, Curves, Line
 
@@ -216,27 +217,23 @@ def figure_json(figure: Figure) -> dict[str, Any]:
     infinite = figure.value is not None and math.isinf(figure.value)
     return {
         "label": figure.label,
-        "value": _finite(figure.value),
+        "value": finite(figure.value),
         "text": str(figure.value) if infinite and not figure.text else figure.text,
-        "low": _finite(low),
-        "high": _finite(high),
+        "low": finite(low),
+        "high": finite(high),
         "unit": figure.unit,
-        "ceiling": _finite(figure.ceiling),
-        "floor": _finite(figure.floor),
+        "ceiling": finite(figure.ceiling),
+        "floor": finite(figure.floor),
         "ties": figure.ties,
         "note": figure.note,
     }
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _curve_json(value: Any) -> Any:
     if isinstance(value, Line | CrowdRates):
         return {key: _curve_json(part) for key, part in vars(value).items() if part is not None}
     if isinstance(value, np.ndarray):
-        return [_finite(float(f"{number:.6g}")) for number in value.tolist()]
+        return [finite(float(f"{number:.6g}")) for number in value.tolist()]
     if isinstance(value, Mapping):
         return {key: _curve_json(part) for key, part in value.items()}
     return value

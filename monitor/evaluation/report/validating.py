@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -18,7 +15,7 @@ from monitor.documents import (
     document,
     paragraphs,
     picture,
-    save_document,
+    save_with_figures,
     section,
 )
 from monitor.documents import table as table_of
@@ -35,6 +32,7 @@ from monitor.evaluation.validation import (
 )
 from monitor.evaluation.verification import det_curve, paint_det
 from monitor.evaluation.zebra import ece_profile
+from monitor.files import csv_number, csv_text, finite
 from monitor.maths.likelihood_ratios import calibrated_by_pav
 from monitor.phrases import plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above, percents
@@ -133,20 +131,12 @@ def save_validation(
         StoreError: one of them cannot be written.
     """
     stated = statement or ValidationStatement()
-    beside = beside_of(path)
-    texts = (
-        validation_csv(validations, stated),
-        json.dumps(validation_json(validations, stated, sources), allow_nan=False, indent=1) + "\n",
+    return save_with_figures(
         validation_page(validations, stated, sources),
+        validation_csv(validations, stated),
+        validation_json(validations, stated, sources),
+        path,
     )
-    for file, text in zip((*beside, path), texts, strict=True):
-        save_document(text, file)
-    return beside
-
-
-def beside_of(path: Path) -> tuple[Path, Path]:
-    """Where the CSV and the JSON of a document go."""
-    return path.with_suffix(".csv"), path.with_suffix(".json")
 
 
 # -------------------------------------------------------------------------------------- CSV, JSON
@@ -157,21 +147,19 @@ def validation_csv(
 ) -> str:
     """One line a measure; what does not exist is empty."""
     criteria = (statement or ValidationStatement()).criteria
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_HEAD)
+    rows: list[list[object]] = []
     for each in validations:
         for by, part in _parts(each):
             for key, (label, unit, characteristic) in MEASURES.items():
                 figure = part.figures[key]
                 asked = _criteria_of(key, criteria) if not by else ()
-                writer.writerow([
-                    each.name, by, part.name, key, label, characteristic, _number(figure.value),
-                    _number(figure.low), _number(figure.high), unit, "; ".join(map(str, asked)),
-                    _verdict(figure, asked), part.speakers, part.same, part.different, part.pairs,
-                    figure.note,
+                rows.append([
+                    each.name, by, part.name, key, label, characteristic, csv_number(figure.value),
+                    csv_number(figure.low), csv_number(figure.high), unit,
+                    "; ".join(map(str, asked)), _verdict(figure, asked), part.speakers, part.same,
+                    part.different, part.pairs, figure.note,
                 ])  # fmt: skip
-    return text.getvalue()
+    return csv_text(_HEAD, rows)
 
 
 def _parts(validation: Validation) -> Iterable[tuple[str, ValidationPart]]:
@@ -179,10 +167,6 @@ def _parts(validation: Validation) -> Iterable[tuple[str, ValidationPart]]:
     for by, parts in validation.parts.items():
         for part in parts:
             yield by, part
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else repr(float(value))
 
 
 def _criteria_of(key: str, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
@@ -229,7 +213,7 @@ def validation_json(
                 },
                 "curves": {
                     name: {
-                        axis: [_finite(value) for value in getattr(line, axis).tolist()]
+                        axis: [finite(float(f"{x:.6g}")) for x in getattr(line, axis).tolist()]
                         for axis in ("x", "y")
                     }
                     for name, line in curves(each).items()
@@ -238,10 +222,6 @@ def validation_json(
             for each in validations
         ],
     }  # fmt: skip
-
-
-def _finite(value: float) -> float | None:
-    return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
 def _part_json(part: ValidationPart, criteria: Sequence[Criterion] = ()) -> dict[str, Any]:
