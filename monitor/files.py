@@ -10,13 +10,13 @@ import os
 import re
 import stat
 import struct
-import tempfile
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias
@@ -238,14 +238,26 @@ MOST_BYTES = 4 << 30
 FREE_BYTES = 128 << 20  # however small a file is: a day of voice activity shrinks a thousand times
 MOST_RATIO = 50  # beyond that, of its size: histograms of ten thousand speakers shrink 24 times
 _PIECE = 1 << 20
+_LOCAL_HEADER, _LOCAL_MAGIC = 30, b"PK\x03\x04"
 MAPPED = "mapped/"
 """What the names of arrays begin with that are read where they lie in the file."""
 
 
 def read_arrays(
-    file: BinaryIO, only: str | None = None, *, without: tuple[str, ...] = ()
-) -> dict[str, AnyArray]:
+    file: BinaryIO,
+    only: str | None = None,
+    *,
+    without: tuple[str, ...] = (),
+    later: tuple[str, ...] = (),
+) -> Arrays:
     """The arrays by name.
+
+    Args:
+        file: an npz.
+        only: the name of the one that is wanted.
+        without: how the names begin of those that are not.
+        later: and of those that are kept compressed, where they are small, until they are used;
+            then a damaged one is noticed, a ValueError or zlib.error as here.
 
     Example:
         >>> import io
@@ -263,32 +275,132 @@ def read_arrays(
             raise ValueError("too many members")
         if sum(member.file_size for member in members if not _is_mapped(member)) > most:
             raise ValueError("it would take far more memory than its size makes believable")
-        found = {}
+        found = Arrays()
         for member in members:
             name = member.filename.removesuffix(".npy")
             if name == member.filename:
                 raise ValueError("a member is no array")
             if only in (None, name) and not (name.startswith(without) or _is_mapped(member)):
-                found[name] = _array(archive, member)
+                small = _Deflated.of(archive, member)
+                if small is None:
+                    found[name] = _array(archive, member)
+                elif name.startswith(later):
+                    found.put_off(name, small)
+                else:
+                    found[name] = small.array()
     return found
+
+
+class Arrays(MutableMapping[str, AnyArray]):
+    """Arrays by name; some are kept as they lie in their npz, and read whenever they are asked for.
+
+    Example:
+        >>> found = Arrays({"a/one": np.arange(3), "b": np.arange(2)})
+        >>> list(found.below("a/"))
+        ['one']
+    """
+
+    def __init__(self, found: Mapping[str, AnyArray] | None = None) -> None:
+        self._found: dict[str, AnyArray | _Deflated] = dict(found or {})
+
+    def below(self, start: str) -> Arrays:
+        """Those whose names begin so, by the rest of their names."""
+        made = Arrays()
+        made._found = {
+            name.removeprefix(start): each
+            for name, each in self._found.items()
+            if name.startswith(start)
+        }
+        return made
+
+    def put_off(self, name: str, kept: _Deflated) -> None:
+        """Add one that is read whenever it is asked for."""
+        self._found[name] = kept
+
+    def __getitem__(self, name: str) -> AnyArray:
+        found = self._found[name]
+        return found.array() if isinstance(found, _Deflated) else found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
+
+    def __setitem__(self, name: str, array: AnyArray) -> None:
+        self._found[name] = array
+
+    def __delitem__(self, name: str) -> None:
+        del self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+class _Deflated(NamedTuple):
+    """A small array as it lies in an npz, read here: zipfile takes three times as long."""
+
+    content: bytes
+    size: int
+    checksum: int
+
+    @classmethod
+    def of(cls, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Deflated | None:
+        """A member of an archive that is open; None where zipfile had better look at it."""
+        file, small = archive.fp, max(member.file_size, member.compress_size) <= _PIECE
+        plain = member.compress_type == zipfile.ZIP_DEFLATED and not member.flag_bits & 1
+        if file is None or not (small and plain):
+            return None
+        file.seek(_begin(file, member))
+        return cls(file.read(member.compress_size), member.file_size, member.CRC)
+
+    def array(self) -> AnyArray:
+        """Read; a ValueError or zlib.error where it is damaged."""
+        plain = zlib.decompressobj(-zlib.MAX_WBITS).decompress(self.content, self.size + 1)
+        if len(plain) != self.size or zlib.crc32(plain) != self.checksum:
+            raise ValueError("an array is damaged")
+        length = plain[8 : 10 if plain[6:7] == b"\x01" else 12]  # of two bytes, or of four
+        begin = 8 + len(length) + int.from_bytes(length, "little")
+        array, content = _empty(*_described(plain[:begin], self.size))
+        content[:] = np.frombuffer(plain[begin:], np.uint8)
+        return array
 
 
 def _is_mapped(member: zipfile.ZipInfo) -> bool:
     return member.filename.startswith(MAPPED)
 
 
+def _begin(file: IO[bytes], member: zipfile.ZipInfo) -> int:
+    """Where the content of a member begins in the file of its archive."""
+    file.seek(member.header_offset)
+    local = file.read(_LOCAL_HEADER)
+    if len(local) < _LOCAL_HEADER or not local.startswith(_LOCAL_MAGIC):
+        raise ValueError("a member is not where it should be")
+    name, extra = struct.unpack("<HH", local[26:30])
+    return member.header_offset + _LOCAL_HEADER + int(name) + int(extra)
+
+
+def _empty(shape: tuple[int, ...], fortran: bool, kind: np.dtype[Any]) -> tuple[AnyArray, AnyArray]:
+    """An array to be filled, and its bytes."""
+    array: AnyArray = np.empty(shape, kind, order="F" if fortran else "C")
+    return array, array.ravel("K").view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
+
+
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> AnyArray:
     """One array, once its header is known to promise what is there."""
     with archive.open(member) as stream:
-        shape, fortran, kind = _header(stream, member.file_size)
-        array: AnyArray = np.empty(shape, kind, order="F" if fortran else "C")
-        flat = array.T if fortran else array
-        whole = flat.reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
-        for first in range(0, len(whole), _PIECE):
-            piece = whole[first : first + _PIECE]
+        array, content = _empty(*_header(stream, member.file_size))
+        for first in range(0, len(content), _PIECE):
+            piece = content[first : first + _PIECE]
             piece[:] = np.frombuffer(stream.read(len(piece)), np.uint8)  # ValueError: ends early
         stream.read(1)  # looks whether the checksum is right
     return array
+
+
+@lru_cache(maxsize=1 << 10)
+def _described(header: bytes, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """As `_header`, which takes longer than a small array; those of one shape have one header."""
+    return _header(BytesIO(header), size)
 
 
 def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -314,7 +426,6 @@ def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dty
 
 _ALIGNED = 64
 _PAD = 0xD935  # zipalign's
-_LOCAL_HEADER, _LOCAL_MAGIC = 30, b"PK\x03\x04"
 _ZIP64_BYTES = 20
 
 
@@ -368,12 +479,7 @@ def mapped_arrays(file: BinaryIO) -> dict[str, AnyArray]:
     with zipfile.ZipFile(file) as archive:
         for member in filter(_is_mapped, archive.infolist()):
             size = member.file_size
-            file.seek(member.header_offset)
-            local = file.read(_LOCAL_HEADER)
-            if len(local) < _LOCAL_HEADER or not local.startswith(_LOCAL_MAGIC):
-                raise ValueError("a member is not where it should be")
-            name, extra = struct.unpack("<HH", local[26:30])
-            first = member.header_offset + _LOCAL_HEADER + name + extra
+            first = _begin(file, member)
             plain = member.compress_type == zipfile.ZIP_STORED and size == member.compress_size
             if not plain or member.flag_bits & 1 or first + size > length:
                 raise ValueError("an array cannot be mapped")
@@ -576,6 +682,8 @@ def wiped(path: Path) -> Iterator[None]:
 
 def _part(path: Path) -> tuple[int, Path]:
     """A new file beside ``path``, locked."""
+    import tempfile  # slow to import
+
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_SUFFIX, dir=path.parent)
         # one that was swept away before it was locked is left to its fate

@@ -13,18 +13,18 @@ from _thread import interrupt_main
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from multiprocessing import connection, get_context, parent_process
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from monitor import lazy
 from monitor.errors import MonitorError
 from monitor.managed import Managed
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from multiprocessing.connection import Connection
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -170,6 +170,11 @@ def each_in_order(
                 arrived(result)
             yield result
         return
+    # slow to import, and a start needs none of it
+    from concurrent.futures import ProcessPoolExecutor, wait
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
     context = get_context("spawn")  # a fork could inherit a lock that nobody will release
     stop = context.RawValue(ctypes.c_bool, False)  # no lock: a worker may die at any moment
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(stop,))
@@ -255,6 +260,8 @@ def _interrupted(*_: object) -> None:
 
 def _watch(stop: Any) -> None:
     """Interrupt the work when nobody wants it any more, and end when nobody is there."""
+    from multiprocessing import connection, parent_process
+
     global _stopping
     parent = parent_process()
     assert parent is not None
@@ -333,6 +340,8 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
     def __init__(
         self, work: Callable[[_Task], Iterator[_Result]], tasks: Sequence[_Task], jobs: int
     ) -> None:
+        from multiprocessing import get_context
+
         context = get_context("spawn")  # a fork could inherit a lock that nobody will release
         self._jobs = min(jobs, len(tasks))
         self._waiting: list[deque[tuple[int, str, Any]]] = [deque() for _ in range(self._jobs)]
@@ -377,6 +386,8 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
 
     def _next(self, worker: int) -> tuple[int, str, Any]:
         """The next word of one process; what the others say meanwhile is kept."""
+        from multiprocessing import connection
+
         while not self._waiting[worker]:
             heard = {
                 end: k

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 
 import numpy as np
 import psutil
@@ -41,12 +42,41 @@ def npy(array: np.ndarray, shape=None) -> bytes:
 
 
 @pytest.mark.slow
-@given(arrays.arrays(st.sampled_from(["u1", "<i8", "<f4", "?", "U3"]), arrays.array_shapes()))
-def test_what_numpy_saved_comes_back(array):
-    found = read_arrays(saved(one=array, two=np.zeros((0, 4))))
-    np.testing.assert_array_equal(found["one"], array)
-    assert found["one"].dtype == array.dtype
-    assert found["two"].shape == (0, 4)
+@given(
+    arrays.arrays(
+        st.sampled_from(["u1", "<i8", "<f4", "?", "U3"]), arrays.array_shapes(min_dims=0)
+    ),
+    st.sampled_from(["C", "F"]),
+    st.booleans(),
+)
+def test_what_numpy_saved_comes_back(array, order, later):
+    array = np.asarray(array, order=order)
+    stored = saved(one=array, two=np.zeros((0, 4)))
+    found = read_arrays(stored, later=("one", "two") if later else ())
+    stored.truncate(0)  # nothing is read from it any more
+    for _ in range(2):
+        np.testing.assert_array_equal(found["one"], array)
+        assert found["one"].dtype == array.dtype
+        assert found["one"].flags.writeable
+        assert found["two"].shape == (0, 4)
+
+
+@pytest.mark.parametrize("later", [(), ("a",)])
+def test_large_arrays_and_those_that_are_not_compressed_come_back(later):
+    large, plain = np.arange(1 << 18), io.BytesIO()
+    np.savez(plain, a=large[:100])
+    plain.seek(0)
+    assert (read_arrays(saved(a=large), later=later)["a"] == large).all()
+    assert (read_arrays(plain, later=later)["a"] == large[:100]).all()
+
+
+@pytest.mark.parametrize("later", [(), ("a",)])
+def test_damage_is_noticed_when_an_array_is_read(later):
+    content = bytearray(saved(a=np.random.default_rng(0).integers(99, size=999)).getvalue())
+    content[500] ^= 1
+    with pytest.raises((ValueError, zlib.error, zipfile.BadZipFile)):
+        read_arrays(io.BytesIO(content), later=later)["a"]
+    assert later == () or "a" in read_arrays(io.BytesIO(content), later=later)
 
 
 @pytest.mark.slow

@@ -129,6 +129,8 @@ def of_a_population(folder: Path) -> Iterable[str]:
     with np.load(path) as store:
         yield from (re.sub(r"/\d+/", "/RANK_MODEL/", _generic(name)) for name in store.files)
         header = json.loads(bytes(store["header"]).decode())
+        for i, rank_model in enumerate(header["rank_models"]):
+            rank_model["rows"] = json.loads(bytes(store[f"rank_model/{i}/rows"]).decode())
     assert header["schema"] == 1
     yield from paths(header)
 

@@ -48,7 +48,7 @@ from monitor.errors import MonitorError, UsageError
 
 if TYPE_CHECKING:
     from monitor.features.registry import FeatureSetup
-    from monitor.protocols import Source
+    from monitor.protocols import Sink, Source
     from monitor.run import Run
     from monitor.run.each import SummaryRow
     from monitor.run.run import Unfinished
@@ -474,10 +474,8 @@ def command(asked: ReplayOptions) -> int:
     """
     from monitor.cli.inputs import open_all
     from monitor.cli.run_reporter import RunReporter
-    from monitor.sinks.people import PeopleProgress
     from monitor.sinks.terminal import ReplayProgress
     from monitor.sources.chain import Chain, Paced
-    from monitor.tables import write_people
 
     words = asked.transcribing.wanted(asked.options.features)
     split = asked.apart.wanted
@@ -531,9 +529,16 @@ def command(asked: ReplayOptions) -> int:
         say_unused_words(
             run.monitor.features, run.source.stream_info.tracks, asked.transcribing.transcript
         )
-        view = PeopleProgress if split else ReplayProgress
-        reporter.follow(run, view(run.source.seconds))
+        if split:
+            from monitor.sinks.people import PeopleProgress
+
+            view: Sink = PeopleProgress(run.source.seconds)
+        else:
+            view = ReplayProgress(run.source.seconds)
+        reporter.follow(run, view)
     if split and asked.each.summary is not None:
+        from monitor.tables import write_people
+
         write_people(asked.each.summary, run.end)
         say(f"monitor: the summary is {asked.each.summary}")
     return reporter.status(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from monitor.cli.replay import ReplayOptions
     from monitor.protocols import Source
     from monitor.run import Run
+    from monitor.sinks.console import RunBuffer
     from monitor.stream.monitor import Monitor
 
 
@@ -34,15 +35,13 @@ class RunReporter:
         resume: bool = False,
         split: bool = False,
     ) -> None:
-        from monitor.sinks.console import RunBuffer
-
         self._split = split  # by person
         asked.alerting.check_ledger(asked.of_ledger.ledger)
         self._asked = asked
         self._protection = asked.protecting.protection(asked.of_ledger.ledger)
         spared = [*read, *asked.options.files, *asked.protecting.files, asked.of_ledger.ledger]
         log = asked.log.file(spared, resume=resume)
-        self._log, self._plot, self._kept = log, plot, RunBuffer()
+        self._log, self._plot = log, plot
         self._terminal = sys.stdout.isatty()
         if plot is not None:
             from monitor.plots.canvas import check_drawing, check_suffix
@@ -50,6 +49,13 @@ class RunReporter:
             check_suffix(plot)
             check_output(plot)
             check_drawing()
+
+    @cached_property
+    def _kept(self) -> RunBuffer:
+        """What is drawn and summed up at the end; it brings rich, which is slow to import."""
+        from monitor.sinks.console import RunBuffer
+
+        return RunBuffer()
 
     def run(
         self, source: Callable[[], Source], *, allow_overlap: bool = False, jobs: int | None = 1

@@ -39,7 +39,7 @@ def _without_notes() -> None:
 
 
 if lazy.own_process:
-    for _name in ("f2py", "testing"):
+    for _name in ("f2py", "ma", "polynomial", "random", "testing"):
         _on_first_use(_name)
     _without_notes()
 

@@ -7,7 +7,6 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property, partial
 from operator import add
@@ -31,14 +30,15 @@ from monitor.population.cohort import (
     unpack_cohort,
 )
 from monitor.population.rank_model import (
+    RANK_MODEL,
     RankModel,
     RankModels,
     check_speakers,
     check_templates,
     spec_from,
 )
-from monitor.population.store import read_store, write_store
-from monitor.safe_text import LONGEST_NAME, is_name, printable
+from monitor.population.store import read_store, refusing_incomplete, write_store
+from monitor.safe_text import LONGEST_NAME, is_name
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 REFERENCE = Path(__file__).parent / "reference" / "population.npz"
@@ -86,21 +86,14 @@ def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
         reference = Population.reference()
         return reference.rank_models, reference.cohort
     header, arrays = read_store(path, "rank_model")
-    with _refusing_incomplete(path):
-        rank_models, note = RankModels.unpack(header["rank_models"], arrays), header.get("cohort")
+    with refusing_incomplete(path):
+        # all are read: a file of nothing else is looked through as a whole
+        rank_models = RankModels(RankModels.unpack(header["rank_models"], arrays, path))
+        note = header.get("cohort")
         if note is None:
             return rank_models, None
         digest = str(note["sha256"])
     return rank_models, unpack_cohort(path, digest, header, arrays)
-
-
-@contextmanager
-def _refusing_incomplete(path: Path) -> Iterator[None]:
-    """Say in one line that a store lacks something."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
-        raise StoreError(f"{path}: is incomplete ({printable(error)}); make it again") from error
 
 
 # ------------------------------------------------------------------------------------------ people
@@ -592,7 +585,7 @@ class Population:
     @property
     def mismatched(self) -> bool:
         """Whether the rank models were learnt without some of these speakers."""
-        taught = {name for rank_model in self.rank_models for name in rank_model.learnt_from}
+        taught = self.rank_models.learnt_from
         if not taught:  # a rank model of an earlier version, or the shipped one
             return self._mismatched
         return not taught.issuperset(self.names)
@@ -1083,8 +1076,8 @@ class Population:
             StoreError: missing, damaged or foreign; SchemaError where it is too new.
         """
         path = Path(path)
-        header, arrays = read_store(path, "population", without=(COHORT,))
-        with _refusing_incomplete(path):
+        header, arrays = read_store(path, "population", without=(COHORT,), later=(RANK_MODEL,))
+        with refusing_incomplete(path):
             if header["slice_seconds"] != SLICE_SECONDS:
                 raise StoreError(f"slices of {header['slice_seconds']} s, not {SLICE_SECONDS:g}")
             if arrays["offsets"].dtype.kind not in "iu":
@@ -1100,7 +1093,7 @@ class Population:
                 ManyPeople(arrays) if mapped else unpack_people(header["speakers"], arrays),
                 arrays["offsets"],
                 features,
-                RankModels.unpack(header["rank_models"], arrays),
+                RankModels.unpack(header["rank_models"], arrays, path),
                 mismatched=bool(header["mismatched"]),
                 about=str(header["about"]),
                 cohort=None if note is None else noted_cohort(path, note, features),

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from monitor.errors import StoreError
+from monitor.files import Arrays
 from monitor.kinds import KINDS, FeatureSpec, is_mark, within
 from monitor.maths.condition import UNLIKE
 from monitor.maths.evidence import ConditionEffect
+from monitor.population.store import refusing_incomplete
 from monitor.safe_text import is_name
 from monitor.types import AnyArray, BoolArray, FloatArray
 
@@ -88,12 +92,7 @@ def check_rank_model(rank_model: RankModel) -> None:
             "a rank model does not list its features, similarities, cells and speakers"
         )
     about = "+".join(map(str, rank_model.features))
-    if (
-        rank_model.session not in SESSIONS
-        or not rank_model.features
-        or not all(map(is_name, rank_model.features))
-    ):
-        raise StoreError(f"a rank model is of {about!a:.40} in session {rank_model.session!a:.20}")
+    _check_kind(rank_model.features, rank_model.session, rank_model.learnt_from)
     for count, fewest in ((rank_model.speakers, 1), (rank_model.candidates, 2)):
         if type(count) is not int or count < fewest:
             raise StoreError(f"the rank model of {about} counts {count!a:.20} people")
@@ -103,7 +102,7 @@ def check_rank_model(rank_model: RankModel) -> None:
         raise StoreError(f"the rank model of {about} does not say which network made what")
     if not all(map(is_name, rank_model.similarities)) or rank_model.origin not in ORIGINS:
         raise StoreError(f"the rank model of {about} is of no known kind")
-    if not all(map(is_name, (*rank_model.left_out, *rank_model.learnt_from))):
+    if not all(map(is_name, rank_model.left_out)):
         raise StoreError(f"the rank model of {about} names speakers who cannot be printed")
     if type(rank_model.forgotten) is not int or rank_model.forgotten < 0:
         raise StoreError(
@@ -134,6 +133,15 @@ def check_rank_model(rank_model: RankModel) -> None:
     told = open_set.dtype.kind == "f" and ~np.isnan(open_set).any(axis=-1)
     if not np.any(told) or not (abs(open_set[told]) <= MOST_PARAMETER).all():
         raise StoreError(f"the open-set coefficients of the rank model of {about} are no numbers")
+
+
+def _check_kind(features: tuple[Any, ...], session: object, learnt_from: tuple[Any, ...]) -> None:
+    """Refuse what no rank model is of."""
+    about = "+".join(map(str, features))
+    if session not in SESSIONS or not features or not all(map(is_name, features)):
+        raise StoreError(f"a rank model is of {about!a:.40} in session {session!a:.20}")
+    if not all(map(is_name, learnt_from)):
+        raise StoreError(f"the rank model of {about} names speakers who cannot be printed")
 
 
 def _is_number(value: object) -> bool:
@@ -436,27 +444,27 @@ class EvidenceModel:
                 "an evidence rank model does not say which cohort it was learnt against"
             )
 
-    def pack(self, start: str) -> dict[str, AnyArray]:
-        """Arrays for a store, their names beginning so; resamples in half precision."""
+    def pack(self) -> dict[str, AnyArray]:
+        """Arrays for a store; resamples in half precision."""
         effect = self.conditions
-        told = []
+        told = {}
         if effect is not None:
-            told = [np.vstack([effect.shift, effect.support, effect.slope]).astype(np.float32)]
+            table = np.vstack([effect.shift, effect.support, effect.slope])
+            told["conditions"] = table.astype(np.float32)
         return {
-            **{f"{start}conditions": each for each in told},
-            f"{start}intercept": self.intercept[0].astype(np.float32),
-            f"{start}slopes": self.slopes[0].astype(np.float32),
+            **told,
+            "intercept": self.intercept[0].astype(np.float32),
+            "slopes": self.slopes[0].astype(np.float32),
             # they are spread, not precision
-            f"{start}intercepts": self.intercept[1:].astype(np.float16),
-            f"{start}slope_draws": self.slopes[1:].astype(np.float16),
-            f"{start}support": self.support.astype(np.float32),
-            f"{start}area": self.area.astype(np.float32),
+            "intercepts": self.intercept[1:].astype(np.float16),
+            "slope_draws": self.slopes[1:].astype(np.float16),
+            "support": self.support.astype(np.float32),
+            "area": self.area.astype(np.float32),
         }
 
     @classmethod
     def unpack(
         cls,
-        start: str,
         arrays: Mapping[str, AnyArray],
         lengths: FloatArray,
         template_lengths: FloatArray,
@@ -470,7 +478,7 @@ class EvidenceModel:
         """
 
         def part(*names: str) -> FloatArray:
-            found = [arrays[f"{start}{name}"] for name in names]
+            found = [arrays[name] for name in names]
             if any(each.dtype.kind != "f" for each in found):
                 raise StoreError("an evidence rank model is no table of numbers")
             first = found[0].astype(np.float64)
@@ -486,7 +494,7 @@ class EvidenceModel:
             part("support"),
             part("area"),
             cohort,
-            _effect_of(part("conditions")) if f"{start}conditions" in arrays else None,
+            _effect_of(part("conditions")) if "conditions" in arrays else None,
         )
 
     def at_template(self, seconds: float) -> LengthEvidence:
@@ -602,8 +610,9 @@ _RANK_MODEL_ARRAYS = (
     *("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"),
     "open_set",
 )
-_MAXIMA = "rank_model/{}/maxima/"
-_EVIDENCE = "evidence"
+RANK_MODEL = "rank_model/"
+"""What the names of their arrays in a store begin with."""
+_MAXIMA, _EVIDENCE, _ROWS = "maxima/", "evidence", "rows"
 _SHORTEST, _LONGEST = 1e-3, 1e9  # seconds
 
 
@@ -711,73 +720,132 @@ class RankModel:
 class RankModels:
     """All rank models of a population, by feature set and session.
 
+    One that comes from a store is read, and checked, when it is first asked for.
+
     Args:
         rank_models: any number of rank models; of two about the same, the later stands.
     """
 
-    def __init__(self, rank_models: Iterable[RankModel] = ()) -> None:
+    def __init__(self, rank_models: Iterable[RankModel | StoredRankModel] = ()) -> None:
         self._rank_models = {
             (frozenset(rank_model.features), rank_model.session): rank_model
             for rank_model in rank_models
         }
 
     def __iter__(self) -> Iterator[RankModel]:
-        return iter(self._rank_models.values())
+        return map(self._read, list(self._rank_models))
 
     def __len__(self) -> int:
         return len(self._rank_models)
 
+    def __getitem__(self, kind: tuple[tuple[str, ...], str]) -> RankModel:
+        """The rank model of these features, in any order, and this session; KeyError without."""
+        features, session = kind
+        return self._read((frozenset(features), session))
+
+    def _read(self, key: tuple[frozenset[str], str]) -> RankModel:
+        found = self._rank_models[key]
+        if isinstance(found, StoredRankModel):
+            found = self._rank_models[key] = found.read()
+        return found
+
+    @property
+    def kinds(self) -> list[tuple[tuple[str, ...], str]]:
+        """Features and session of each; none is read for it."""
+        return [(each.features, each.session) for each in self._rank_models.values()]
+
+    @property
+    def learnt_from(self) -> frozenset[str]:
+        """Names of everybody whose speech is in one of them; none is read for it."""
+        return frozenset(name for each in self._rank_models.values() for name in each.learnt_from)
+
     def find(self, features: tuple[str, ...], session: str) -> RankModel | None:
         """The rank model of these features, in any order, for this kind of session, or None."""
-        return self._rank_models.get((frozenset(features), session))
+        there = (frozenset(features), session) in self._rank_models
+        return self[features, session] if there else None
 
     def pack(self) -> tuple[list[dict[str, Any]], dict[str, AnyArray]]:
         """Header entries and arrays for a store."""
-        header: list[dict[str, Any]] = []
-        arrays: dict[str, AnyArray] = {}
+        header, arrays = [], {}
         for i, rank_model in enumerate(self):
+            start = f"{RANK_MODEL}{i}/"
             plain: dict[str, Any] = {
                 f.name: getattr(rank_model, f.name)
                 for f in fields(rank_model)
-                if f.name not in (*_RANK_MODEL_ARRAYS, _EVIDENCE)
+                if f.name not in (*_RANK_MODEL_ARRAYS, _EVIDENCE, _ROWS)
             }
+            # a table is most of it and seldom asked for: read with its own rank model
+            rows = json.dumps(rank_model.rows, ensure_ascii=False).encode()
+            arrays[f"{start}{_ROWS}"] = np.frombuffer(rows, np.uint8)
             if rank_model.evidence is not None:
                 plain[_EVIDENCE] = rank_model.evidence.cohort
-                arrays |= rank_model.evidence.pack(f"rank_model/{i}/{_EVIDENCE}/")
+                told = rank_model.evidence.pack()
+                arrays |= {f"{start}{_EVIDENCE}/{name}": value for name, value in told.items()}
             header.append(plain)
             if rank_model.maxima is not None:
                 plain["maxima"], more = pack_maxima(rank_model.maxima)
-                arrays |= {f"{_MAXIMA.format(i)}{name}": value for name, value in more.items()}
+                arrays |= {f"{start}{_MAXIMA}{name}": value for name, value in more.items()}
             for name in _RANK_MODEL_ARRAYS:
                 value = getattr(rank_model, name)
                 # the resamples are spread, not precision: four bytes are plenty
                 single = value.dtype.kind == "f" and name not in ("lengths", "template_lengths")
-                arrays[f"rank_model/{i}/{name}"] = value.astype(np.float32) if single else value
+                arrays[f"{start}{name}"] = value.astype(np.float32) if single else value
         return header, arrays
 
     @classmethod
-    def unpack(
-        cls, header: Iterable[Mapping[str, Any]], arrays: Mapping[str, AnyArray]
-    ) -> RankModels:
-        """The reverse of ``pack``."""
-        rank_models = []
-        for i, entry in enumerate(header):
-            values: dict[str, Any] = {}
-            for name in _RANK_MODEL_ARRAYS:
-                value = arrays[f"rank_model/{i}/{name}"]
-                values[name] = value.astype(np.float64) if value.dtype.kind == "f" else value
-            plain: dict[str, Any] = {
-                key: tuple(value) if isinstance(value, list) else value
-                for key, value in entry.items()
-            }
-            if plain.get("maxima") is not None:
-                begins = _MAXIMA.format(i)
-                mine = {n.removeprefix(begins): arrays[n] for n in arrays if n.startswith(begins)}
-                plain["maxima"] = unpack_maxima(plain["maxima"], mine)
-            if plain.get(_EVIDENCE) is not None:
-                start, cohort = f"rank_model/{i}/{_EVIDENCE}/", plain.pop(_EVIDENCE)
-                grid = values["lengths"], values["template_lengths"]
-                plain[_EVIDENCE] = EvidenceModel.unpack(start, arrays, *grid, cohort)
-            rank_models.append(RankModel(**plain, **values))
-            check_rank_model(rank_models[-1])
-        return cls(rank_models)
+    def unpack(cls, header: Iterable[Mapping[str, Any]], arrays: Arrays, path: Path) -> RankModels:
+        """The reverse of ``pack``, of a store; arrays are looked at as each is read.
+
+        Raises:
+            StoreError: a header is of no rank model; or, when one is read, it is none.
+        """
+        return cls(
+            StoredRankModel.of(entry, arrays.below(f"{RANK_MODEL}{i}/"), path)
+            for i, entry in enumerate(header)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRankModel:
+    """A rank model that still lies in its store; what is told of it is what `RankModel` tells."""
+
+    features: tuple[str, ...]
+    session: str
+    learnt_from: tuple[str, ...]
+    entry: Mapping[str, Any]
+    arrays: Arrays
+    path: Path
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any], arrays: Arrays, path: Path) -> StoredRankModel:
+        """One by its header's entry; a StoreError or KeyError where that is none."""
+        features, session = tuple(entry["features"]), entry["session"]
+        learnt_from = tuple(entry.get("learnt_from", ()))
+        _check_kind(features, session, learnt_from)
+        return cls(features, session, learnt_from, entry, arrays, path)
+
+    def read(self) -> RankModel:
+        """The rank model; a StoreError where it is none."""
+        with refusing_incomplete(self.path):
+            return self._read()
+
+    def _read(self) -> RankModel:
+        arrays, values = self.arrays, dict[str, Any]()
+        for name in _RANK_MODEL_ARRAYS:
+            value = arrays[name]
+            values[name] = value.astype(np.float64) if value.dtype.kind == "f" else value
+        plain: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in self.entry.items()
+        }
+        if _ROWS not in plain:  # of an earlier version
+            plain[_ROWS] = tuple(json.loads(bytes(arrays[_ROWS])))
+        if plain.get("maxima") is not None:
+            plain["maxima"] = unpack_maxima(plain["maxima"], arrays.below(_MAXIMA))
+        if plain.get(_EVIDENCE) is not None:
+            grid = values["lengths"], values["template_lengths"]
+            told = arrays.below(f"{_EVIDENCE}/")
+            plain[_EVIDENCE] = EvidenceModel.unpack(told, *grid, plain[_EVIDENCE])
+        made = RankModel(**plain, **values)
+        check_rank_model(made)
+        return made

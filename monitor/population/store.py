@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from monitor.errors import SchemaError, StoreError
 from monitor.files import (
     MAPPED,
+    Arrays,
     Rows,
     atomic_write,
     mapped_arrays,
@@ -80,9 +82,9 @@ def write_store(
 
 
 def read_store(
-    path: Path, kind: str, *, without: tuple[str, ...] = ()
-) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """The header of a store, and its arrays by name but those that begin as ``without`` says.
+    path: Path, kind: str, *, without: tuple[str, ...] = (), later: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], Arrays]:
+    """The header of a store, and its arrays by name, as `monitor.files.read_arrays` has them.
 
     The names of those that are mapped begin with `monitor.files.MAPPED`.
     """
@@ -92,10 +94,10 @@ def read_store(
         raise StoreError(f"{path}: {what}; a {_called(kind)} file (.npz) is needed")
     try:
         with path.open("rb") as handle:
-            arrays = read_arrays(handle, without=without)
+            arrays = read_arrays(handle, without=without, later=later)
             if not MAPPED.startswith(without):
                 large = mapped_arrays(handle)
-                arrays |= {f"{MAPPED}{name}": array for name, array in large.items()}
+                arrays.update({f"{MAPPED}{name}": array for name, array in large.items()})
         if _HEADER not in arrays:
             raise StoreError(f"{path}: is not a {kind} file of this program")
         header = json.loads(bytes(arrays.pop(_HEADER)).decode())
@@ -118,6 +120,17 @@ def read_store(
             f"{path}: is damaged or not a {kind} file; make it again or restore a copy"
         ) from error
     return header, arrays
+
+
+@contextmanager
+def refusing_incomplete(path: Path) -> Iterator[None]:
+    """Say in one line that a store lacks something, or that something in it is damaged."""
+    try:
+        yield
+    except (*_DAMAGE, AttributeError, StoreError) as error:
+        if str(error).startswith(f"{path}: "):  # said of a part of it
+            raise
+        raise StoreError(f"{path}: is incomplete ({printable(error)}); make it again") from error
 
 
 def _called(kind: object) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -231,9 +233,7 @@ class TerminalSink:
         console: Console | None,
         clock: Callable[[], float],
     ) -> None:
-        from monitor.sinks.console import PlainConsole
-
-        self.console = console or PlainConsole(stderr=True)
+        self._console = console
         self.total_seconds = total_seconds
         self.reading: Mapping[str, Any] = {}
         self.watch: str | None = None
@@ -253,8 +253,7 @@ class TerminalSink:
         self._closed = False
         self._curve, self._lowest = TextCurve(), 0.0
         self._before = self._speech = 0.0  # of evidence that has ended, and of the present one
-        unicode = self.console.encoding.lower().replace("-", "").startswith("utf")
-        if self.console.is_terminal and not self.console.is_dumb_terminal and unicode:
+        if (console is not None or sys.stderr.isatty()) and self._steerable():
             from rich.live import Live
 
             # stdout carries the data: rich must not capture it.
@@ -263,6 +262,18 @@ class TerminalSink:
                 redirect_stderr=False, transient=not self.leaves_view,
             )  # fmt: skip
             self._live.start()
+
+    @cached_property
+    def console(self) -> Console:
+        """Where to draw; rich is slow to import, so that it waits for the first word."""
+        from monitor.sinks.console import PlainConsole
+
+        return self._console or PlainConsole(stderr=True)
+
+    def _steerable(self) -> bool:
+        """Whether a view can be drawn anew in its place."""
+        unicode = self.console.encoding.lower().replace("-", "").startswith("utf")
+        return unicode and self.console.is_terminal and not self.console.is_dumb_terminal
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record of the run."""

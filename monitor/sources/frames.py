@@ -8,7 +8,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -563,7 +563,7 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
     return header, speech.astype(np.bool_), tracks
 
 
-def _early_of(arrays: dict[str, AnyArray], name: str, label: str) -> EarlyFrames:
+def _early_of(arrays: MutableMapping[str, AnyArray], name: str, label: str) -> EarlyFrames:
     try:
         ticks, seconds = arrays.pop(f"{name}_ticks"), arrays.pop(f"{name}_seconds")
     except KeyError as error:
@@ -571,7 +571,7 @@ def _early_of(arrays: dict[str, AnyArray], name: str, label: str) -> EarlyFrames
     return EarlyFrames(ticks, arrays.pop(name), seconds)
 
 
-def _npz_header(arrays: dict[str, AnyArray], label: str) -> Header:
+def _npz_header(arrays: MutableMapping[str, AnyArray], label: str) -> Header:
     if "header" not in arrays:
         return Header()
     text = arrays.pop("header")

@@ -734,7 +734,7 @@ def choose_features(
         >>> choose_features(rank_models, ["f0", "phones", "voice", "identity"])
         ('f0', 'phones', 'identity')
     """
-    sets = [rank_model.features for rank_model in rank_models]
+    sets = [features for features, _ in rank_models.kinds]
     if not sets and there is None:
         raise StoreError(
             "the population has no rank model; learn one with: "
@@ -929,15 +929,15 @@ class Attacker:
                 self._templates[name] = np.concatenate([self._templates[name], further])
         self._judgements = {frozenset([name]): own for name, own in self._single.items()}
         self._judgements[frozenset(self.features)] = self.joint
-        for other in rank_models:
-            names = frozenset(other.features)
+        for names, kind in rank_models.kinds:
+            part = frozenset(names)
+            if kind != self.session or not part < set(self.features) or part in self._judgements:
+                continue
+            other = rank_models[names, kind]
             known = dict(zip(rank_model.features, rank_model.similarities, strict=True))
-            scorers = tuple(known.get(name)
-                            for name in other.features)  # fmt: skip
-            fits = other.session == self.session and other.similarities == scorers
-            fits = fits and all(other.network(n) == rank_model.network(n) for n in other.features)
-            if fits and names not in self._judgements:
-                self._judgements[names] = make(other)
+            fits = other.similarities == tuple(known[name] for name in names)
+            if fits and all(other.network(name) == rank_model.network(name) for name in names):
+                self._judgements[part] = make(other)
         self._population = population
         self.frame_seconds = {name: specs[name].frame_seconds for name in self.features}
         self._without_audio = self._before()

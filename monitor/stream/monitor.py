@@ -14,6 +14,7 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.features.channel import CONDITION
+from monitor.features.framing import columns_of
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded, takes
 from monitor.kinds import FeatureSpec
 from monitor.population.false_alarms import FalseAlarms, false_alarms
@@ -193,6 +194,7 @@ class Recordings:
         return now if self._start is None else now - self._start
 
 
+_FIRST_SECONDS = 2.0
 _TWO_CLOCKS = (
     "a stream is of audio or of ready-made frames, not of both, as each keeps the clock: give "
     "frames beside audio as Tracks (sources.Beside)"
@@ -754,11 +756,22 @@ class Monitor:
                 self.coverage.add_words(block)
             yield from self._advance(self._beside.process(block), block.recording)
         else:
-            *ended, frames = self._front().process(block)
-            for last in ended:
-                yield from self._advance(last, self.recordings.number)
-            yield from self._turn(block.recording)
-            yield from self._advance(frames, block.recording)
+            for part in self._first_apart(block):
+                *ended, frames = self._front().process(part)
+                for last in ended:
+                    yield from self._advance(last, self.recordings.number)
+                yield from self._turn(block.recording)
+                yield from self._advance(frames, block.recording)
+
+    def _first_apart(self, block: Block) -> Iterator[Block]:
+        """The block; of a stream's first one its beginning, so that a reading need not wait."""
+        if self._hearing is None:
+            samples = columns_of(block, self.settings.channel)  # a SourceError where it is none
+            first = round(_FIRST_SECONDS * block.rate)
+            if len(samples) > first:
+                yield replace(block, samples=block.samples[:first])
+                block = replace(block, samples=block.samples[first:])
+        yield block
 
     def _turn(self, recording: int) -> Iterator[Event]:
         """The clock has come to this recording: what lies beside it counts from here."""

@@ -296,7 +296,7 @@ def largest(rank_models: RankModels, there: Iterable[str]) -> tuple[str, ...]:
     Of two as large the one without what another feature does better; all where no model is.
     """
     have = set(there)
-    sets = [rank_model.features for rank_model in rank_models if have >= set(rank_model.features)]
+    sets = [features for features, _ in rank_models.kinds if have >= set(features)]
 
     def worth(names: Sequence[str]) -> tuple[int, int]:
         return len(names), -sum(superseded(name, have) for name in names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import StoreError
+from monitor.files import Arrays
 from monitor.maths.evidence import ConditionEffect
 from monitor.population.population import Population, load_rank_models, save_rank_models
 from monitor.population.rank_model import EvidenceModel, RankModels
@@ -158,11 +160,11 @@ def test_no_parts_missing():
     header, arrays = RankModels([rank_model]).pack()
     for name in [n for n in arrays if "evidence" in n]:
         less = {key: value for key, value in arrays.items() if key != name}
-        with pytest.raises(KeyError):
-            RankModels.unpack(header, less)
-        with pytest.raises(StoreError):
-            RankModels.unpack(header, arrays | {name: arrays[name].astype(int)})
-    assert isinstance(next(iter(RankModels.unpack(header, arrays))).evidence, EvidenceModel)
+        for wrong in (less, arrays | {name: arrays[name].astype(int)}):
+            with pytest.raises(StoreError, match=r"p\.npz: is incomplete"):
+                next(iter(RankModels.unpack(header, Arrays(wrong), Path("p.npz"))))
+    (made,) = RankModels.unpack(header, Arrays(arrays), Path("p.npz"))
+    assert isinstance(made.evidence, EvidenceModel)
 
 
 def test_what_conditions_do_is_kept_and_refused_where_it_is_none(tmp_path):

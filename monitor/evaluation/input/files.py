@@ -205,7 +205,7 @@ def array_at(path: Path) -> AnyArray:
         raise _broken(path, error) from None
 
 
-def arrays_at(path: Path, only: str | None = None) -> dict[str, AnyArray]:
+def arrays_at(path: Path, only: str | None = None) -> Mapping[str, AnyArray]:
     """The arrays of an ``.npz`` by name, or the one that is wanted.
 
     Raises:
