@@ -244,7 +244,7 @@ def in_order(
 
 def _begin(stop: Any) -> None:
     """The first thing a worker does, before anything that makes threads is imported."""
-    lazy.own_process = True
+    lazy.take_process()
     os.environ.update(dict.fromkeys(THREADS, "1"))
     signal.signal(signal.SIGINT, _interrupted)
     if hasattr(signal, "pthread_sigmask"):
@@ -410,7 +410,7 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
 
 def _work(end: Connection, held: bytes) -> None:
     """The whole life of a process."""
-    lazy.own_process = True
+    lazy.take_process()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(dict.fromkeys(THREADS, "1"))
 

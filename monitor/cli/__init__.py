@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gc
 import io
 import os
 import re
@@ -101,14 +100,14 @@ def cli(context: click.Context, config: str | None, trust_config: bool) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit status."""
     own = arguments is None  # a process of its own, whose descriptors nobody else uses
-    lazy.own_process = lazy.own_process or own
+    if own:
+        lazy.take_process()
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments  # wherever it stands
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the shell, as in >&-
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
     if own:
-        gc.set_threshold(50_000, 20, 20)  # a start makes 100 000 objects, none of them garbage
         _keep_stdout_for_data()
     for stream in (sys.stdout, sys.stderr):  # a terminal of few characters gets question marks
         if isinstance(stream, io.TextIOWrapper):

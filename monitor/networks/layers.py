@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from monitor.errors import StoreError, UsageError
 from monitor.files import read_arrays
@@ -208,15 +208,11 @@ class Separable:
         Output i is that of row i + before: ``after`` rows late. So many rows are mixed
         ``together``, all of them by default: see `product`.
         """
-        n = len(rows) - self.held
-        y = rows[:n] * self.taps[0]
+        y = over_time(rows, self.taps)
         y += self.shift
-        scaled = np.empty_like(y)
-        for tap in range(1, len(self.taps)):
-            y += np.multiply(rows[tap : tap + n], self.taps[tap], out=scaled)
         y = product(relu(y), self.mix, together)
         y += self.bias
-        y += rows[self.before : self.before + n]
+        y += rows[self.before : self.before + len(y)]
         return relu(y)
 
 
@@ -234,6 +230,28 @@ def linear(x: FloatArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray:
     y = x @ weights[0]
     y += weights[1]
     return np.asarray(y)
+
+
+def over_time(rows: FloatArray, taps: FloatArray, dilation: int = 1) -> FloatArray:
+    """Each channel over time by itself, with taps of its own.
+
+    Args:
+        rows: shape (n + dilation (k - 1), channels), those beyond both ends among them.
+        taps: shape (k, channels).
+        dilation: rows from tap to tap.
+
+    Returns:
+        shape (n, channels).
+
+    Example:
+        >>> over_time(np.array([[1.0], [2.0], [4.0]]), np.array([[-1.0], [1.0]])).ravel().tolist()
+        [1.0, 2.0]
+    """
+    k, (row, channel) = len(taps), rows.strides
+    shape = k, len(rows) - dilation * (k - 1), rows.shape[1]
+    heard = as_strided(rows, shape, (dilation * row, row, channel), writeable=False)
+    # one pass over memory a tap, where a product and a sum are two
+    return np.asarray(np.einsum("ktc,kc->tc", heard, taps))
 
 
 def product(rows: FloatArray, matrix: FloatArray, together: int | None = None) -> FloatArray:

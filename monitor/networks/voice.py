@@ -17,6 +17,7 @@ from monitor.networks.layers import (
     WIDTH,
     linear,
     log_bands,
+    over_time,
     power,
     read_weights,
     relu,
@@ -150,14 +151,9 @@ class VoiceNetwork:
 
     def _depthwise(self, x: FloatArray, name: str, dilation: int) -> FloatArray:
         """Each channel with taps of its own; zeros beyond both ends."""
-        kernel, bias = self.weights[name].T, self.weights[f"{name}.bias"]
-        reach = dilation * (len(kernel) // 2)
-        padded = _between_zeros(x, reach)
-        y, scaled = np.empty_like(x), np.empty_like(x)
-        y[:] = bias
-        for tap, scale in enumerate(kernel):
-            near = padded[tap * dilation : tap * dilation + len(x)]
-            y += np.multiply(near, scale, out=scaled)
+        taps = self.weights[name].T
+        y = over_time(_between_zeros(x, dilation * (len(taps) // 2)), taps, dilation)
+        y += self.weights[f"{name}.bias"]
         return relu(y)
 
 
