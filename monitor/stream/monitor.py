@@ -766,9 +766,9 @@ class Monitor:
     def _first_apart(self, block: Block) -> Iterator[Block]:
         """The block; of a stream's first one its beginning, so that a reading need not wait."""
         if self._hearing is None:
-            samples = columns_of(block, self.settings.channel)  # a SourceError where it is none
+            columns_of(block, None)  # a SourceError where it is none
             first = round(_FIRST_SECONDS * block.rate)
-            if len(samples) > first:
+            if len(block.samples) > first:
                 yield replace(block, samples=block.samples[:first])
                 block = replace(block, samples=block.samples[first:])
         yield block
