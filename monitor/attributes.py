@@ -18,6 +18,7 @@ from monitor.evaluation.membership import OperatingPoint, allowed_alarms, operat
 from monitor.evaluation.verification import eer
 from monitor.maths.composition import DELTA, epsilon_nats
 from monitor.maths.likelihood_ratios import fit_ridge
+from monitor.maths.scores import unit_vectors
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
 from monitor.phrases import plural
 from monitor.safe_text import printable
@@ -201,7 +202,7 @@ def log_odds(
     fold_of = _dealt(readers, has, FOLDS if shared else 1, seed)
     whose = np.array([fold_of[who] for who in judged.whose])
     found = np.empty(len(judged.whose))
-    unit = _unit(judged.vectors)
+    unit = unit_vectors(judged.vectors)
     for fold in sorted(set(fold_of.values())):
         left_out = {who for who in readers if fold_of[who] == fold}
         known = frozenset(w for w in learnt.whose if w in has and w not in left_out)
@@ -221,7 +222,7 @@ def _fitted(learnt: Excerpts, has: Mapping[str, bool], seed: int) -> tuple[float
                 f"{plural(count, 'reader')} {which} the attribute to learn from, and "
                 f"{FEWEST} are needed"
             )
-    vectors, weight = _unit(learnt.vectors), _weights(learnt.whose, label)
+    vectors, weight = unit_vectors(learnt.vectors), _weights(learnt.whose, label)
     fold_of = _dealt(readers, has, min(FOLDS, *counts.values()), seed + 1)
     fold = np.array([fold_of[who] for who in learnt.whose])
     ridge = min(RIDGES, key=lambda each: _loss(vectors, label, weight, fold, each))
@@ -257,11 +258,6 @@ def _weights(whose: tuple[str, ...], label: BoolArray) -> FloatArray:
     for group in (label, ~label):
         weight[group] /= weight[group].sum()
     return weight
-
-
-def _unit(vectors: FloatArray) -> FloatArray:
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0))
 
 
 # ----------------------------------------------------------------------------------------- judging

@@ -37,7 +37,13 @@ from urllib.request import getproxies
 
 from monitor import lazy
 from monitor.errors import StoreError, UsageError
-from monitor.features.embeddings import Network, SpeechWindows, network_bytes, window_spec
+from monitor.features.embeddings import (
+    Network,
+    SpeechWindows,
+    brief,
+    network_bytes,
+    window_spec,
+)
 from monitor.features.registry import MODEL
 from monitor.files import atomic_write, sweep
 from monitor.kinds import Sensitivity
@@ -147,7 +153,7 @@ def encoder(source: str, device: str = "cpu") -> Encoder:
             from speechbrain.inference.classifiers import EncoderClassifier
         except Exception as error:  # missing, or libraries that do not go together
             raise UsageError(
-                f"the feature identity needs more ({_brief(error)}): {_INSTALL}"
+                f"the feature identity needs more ({brief(error)}): {_INSTALL}"
             ) from None
         _settle()
         if source != HUB and not Path(source).is_dir():
@@ -170,7 +176,7 @@ def encoder(source: str, device: str = "cpu") -> Encoder:
         except StoreError:
             raise
         except Exception as error:
-            raise StoreError(f"{source}: cannot be loaded: {_brief(error)}: {_POINT}") from None
+            raise StoreError(f"{source}: cannot be loaded: {brief(error)}: {_POINT}") from None
         finally:
             shutil.rmtree(private, ignore_errors=True)
 
@@ -225,7 +231,7 @@ def _download(name: str, private: Path) -> None:
         except Exception as error:
             unreachable = not network and not _reachable(constants.ENDPOINT)
             if network or unreachable:
-                reason = "no connection" if unreachable else _brief(error)
+                reason = "no connection" if unreachable else brief(error)
                 raise StoreError(
                     f"cannot fetch {HUB} from {constants.ENDPOINT} ({reason}): {_POINT}"
                 ) from None
@@ -262,11 +268,6 @@ def _check(path: Path, source: str) -> None:
                 f"{source}: {path.name} is damaged, or holds more than weights "
                 f"({type(error).__name__}): {_POINT}"
             ) from None
-
-
-def _brief(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 @contextmanager

@@ -309,7 +309,7 @@ class Network:
                     f"{self._label}: was ended after {RUN_SECONDS:.0f} s with "
                     f"{window.size / RATE:.3g} s of sound: a loop in it may never end; give another"
                 ) from None
-            raise StoreError(f"{self._label}: cannot be run: {_brief(error)}") from None
+            raise StoreError(f"{self._label}: cannot be run: {brief(error)}") from None
         length = float(np.linalg.norm(found))
         if not 0 < length < np.inf:
             raise StoreError(f"{self._label}: gives no finite embedding")
@@ -369,7 +369,7 @@ def _session(data: bytes, label: str) -> Any:
         try:
             return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         except Exception as error:
-            raise StoreError(f"{label}: is damaged, or no ONNX network: {_brief(error)}") from None
+            raise StoreError(f"{label}: is damaged, or no ONNX network: {brief(error)}") from None
 
 
 def _found(inputs: Any) -> str:
@@ -377,7 +377,8 @@ def _found(inputs: Any) -> str:
     return f"this one takes {'; '.join(shapes) or 'nothing'}"[:200]
 
 
-def _brief(error: Exception) -> str:
+def brief(error: BaseException) -> str:
+    """What went wrong in a library, in one line."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"[:200]
 

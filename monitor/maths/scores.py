@@ -117,7 +117,8 @@ def _log_probabilities(templates: AnyArray) -> FloatArray:
     return np.round(np.log(_smoothed(templates)) / GRID_NATS) * GRID_NATS
 
 
-def _unit(vectors: AnyArray) -> FloatArray:
+def unit_vectors(vectors: AnyArray) -> FloatArray:
+    """Of length 1, in double precision: shape (..., M); zeros stay zeros."""
     vectors = np.asarray(vectors, dtype=np.float64)
     length = np.sqrt((vectors * vectors).sum(axis=-1, keepdims=True))
     return np.asarray(np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0))
@@ -142,7 +143,7 @@ def _cosine_bound(size: int) -> float:
 
 
 def _cosine(prepared: FloatArray, totals: AnyArray) -> FloatArray:
-    return _product(prepared, _unit(totals))
+    return _product(prepared, unit_vectors(totals))
 
 
 def _largest_cosine(prepared: FloatArray, totals: AnyArray) -> FloatArray:
@@ -194,7 +195,7 @@ OF_COUNTS = _by_name(
     Similarity("jensen-shannon", False, _smoothed, _rowwise(_jensen_shannon)),
     Similarity("l1", False, _smoothed, _rowwise(lambda t, h: np.abs(t - h).sum(axis=1))),
     Similarity("l2", False, _smoothed, _rowwise(lambda t, h: np.sqrt(((t - h) ** 2).sum(axis=1)))),
-    Similarity("cosine", False, lambda t: _unit(_smoothed(t)), _cosine),
+    Similarity("cosine", False, lambda t: unit_vectors(_smoothed(t)), _cosine),
     Similarity("wasserstein", False, _smoothed, _rowwise(_wasserstein)),
 )
 """Those of histograms, the default first.
@@ -206,8 +207,12 @@ Example:
     np.int64(0)
 """
 OF_VECTORS = _by_name(
-    Similarity("embedding-cosine", False, _unit, _cosine, own_scale=True, bound=_cosine_bound),
+    Similarity(
+        "embedding-cosine", False, unit_vectors, _cosine, own_scale=True, bound=_cosine_bound
+    ),
     # VoxGuard's max scoring, over the slices of 5 s that a template is kept in
-    Similarity("embedding-max", False, _unit, _largest_cosine, by_slice=True, own_scale=True),
+    Similarity(
+        "embedding-max", False, unit_vectors, _largest_cosine, by_slice=True, own_scale=True
+    ),
 )
 """Those of sums of embeddings, the default first."""
