@@ -29,7 +29,6 @@ from monitor.evaluation.family import (
     LimitRule,
 )  # fmt: skip
 from monitor.evaluation.lid import (
-    FOLDS,
     STYLE,
     CrossCalibration,
     LidCalibration,
@@ -174,7 +173,6 @@ def longitudinal(
     longest: int | None = None,
     embeddings: FloatArray | None = None,
     dev_embeddings: FloatArray | None = None,
-    folds: int = FOLDS,
     calibration: LidCalibration | CrossCalibration | None = None,
     as_rows: bool = True,
 ) -> LongitudinalCurve:
@@ -189,7 +187,6 @@ def longitudinal(
             are left out, so that the same speakers stand behind every k.
         embeddings: shape (T, d), of the trials, for the rule ``embedding``.
         dev_embeddings: of the development trials, likewise.
-        folds: without `dev`.
         calibration: by `style`, of `dev` or across the speakers, where it was made already.
         as_rows: rows stand in the order of the streams they come from; else each speaker's trials
             are taken in an order drawn at random, which no order of the rows changes.
@@ -217,9 +214,7 @@ def longitudinal(
         bits = sums.bits(calibration.row_weight(matrix.population), tempering, everyone)
         return _curve(sums, bits, [tempering], "")
     crossed = (
-        calibration
-        if isinstance(calibration, CrossCalibration)
-        else cross_calibrate(matrix, style, folds)
+        calibration if isinstance(calibration, CrossCalibration) else cross_calibrate(matrix, style)
     )
     fold = crossed.fold[sums.rows[:, 0]]
     bits, found = {}, []

@@ -60,6 +60,8 @@ from monitor.stream.reading import (
 )
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
+MOST_COMPARED = 300
+"""People who are enrolled, up to which it is asked whether they contradict the ratios."""
 MATCHING_SECONDS = 10.0
 """Of speech, at which a notice tells what templates of the stream's own sound would say."""
 _EXAMPLE_SECONDS = 30.0
@@ -985,14 +987,14 @@ class Attacker:
         bits = (bits + told) * float(share @ slope) - told * (1.0 - float(shift))
         return min(bits, float(support))
 
-    def contradiction(self, population: Population, most: int = 300) -> tuple[float, float]:
+    def contradiction(self, population: Population) -> tuple[float, float]:
         """Whether those enrolled contradict the ratios: an e-value, and their mean ratio.
 
         Above 20 the calibration is rejected at 5 % (docs/method.md section 10). 1 and 1 where there
-        are no ratios, or more are enrolled than ``most``.
+        are no ratios, or more are enrolled than `MOST_COMPARED`.
         """
         ratios, model = self.joint.ratios, self.evidence_model
-        if ratios is None or model is None or self.speakers > most:
+        if ratios is None or model is None or self.speakers > MOST_COMPARED:
             return 1.0, 1.0
         found = ratios.of_the_enrolled(population, model, self.scoring)
         return e_value(found), float(found.mean())

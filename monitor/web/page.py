@@ -154,7 +154,7 @@ def _gauge(
     return made
 
 
-def exposition(hub: Hub, clients: int = 0, clock: Callable[[], float] = time.monotonic) -> bytes:
+def exposition(hub: Hub, clients: int = 0) -> bytes:
     """The text that Prometheus scrapes. It names no speaker.
 
     Example:
@@ -164,7 +164,7 @@ def exposition(hub: Hub, clients: int = 0, clock: Callable[[], float] = time.mon
         ['monitor_disclosure_bits{stream="1"} 1.5']
     """
     registry = CollectorRegistry(auto_describe=False)
-    age = None if hub.heard is None else clock() - hub.heard
+    age = None if hub.heard is None else time.monotonic() - hub.heard
     registry.register(_Collector(hub, clients, age))
     return generate_latest(registry)
 

@@ -78,15 +78,10 @@ class Connections:
     newest is turned away.
     """
 
-    def __init__(
-        self,
-        most: int,
-        request_seconds: float = REQUEST_SECONDS,
-        stalled_seconds: float = STALLED_SECONDS,
-    ) -> None:
+    def __init__(self, most: int) -> None:
         self.most = most
-        self.request_seconds = request_seconds
-        self.stalled_seconds = stalled_seconds
+        self.request_seconds = REQUEST_SECONDS
+        self.stalled_seconds = STALLED_SECONDS
         self.turned_away = 0
         self._all: set[_Connection | _Handshake] = set()
         # in the order in which they began to wait

@@ -33,7 +33,6 @@ class BackgroundDelivery:
         receiver: where to.
         most_waiting: alerts that may wait.
         patience_seconds: how long the end of the run waits for what is under way.
-        clock: the time of day.
     """
 
     def __init__(
@@ -42,10 +41,8 @@ class BackgroundDelivery:
         *,
         most_waiting: int = MOST_WAITING,
         patience_seconds: float = PATIENCE_SECONDS,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._receiver = receiver
-        self._patience, self._clock = patience_seconds, clock
+        self._receiver, self._patience = receiver, patience_seconds
         self._waiting: deque[dict[str, Any]] = deque(maxlen=most_waiting)
         self._changed = threading.Condition()
         self._cancel = threading.Event()
@@ -61,7 +58,8 @@ class BackgroundDelivery:
             self._watch = record.get("watch")
         if record["type"] != "alert":
             return
-        time_of_day = self._clock().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        now = datetime.now(UTC)
+        time_of_day = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         with self._changed:
             self._taken += 1
             if len(self._waiting) == self._waiting.maxlen:

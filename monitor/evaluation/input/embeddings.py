@@ -70,7 +70,7 @@ class Vectors:
             raise UsageError(f"{self.label}: embedding {nobody} has no speaker")
 
 
-def read_vectors(path: Path, progress: Progress | None = None) -> Vectors:
+def read_vectors(path: Path) -> Vectors:
     """Read embeddings.
 
     An ``.npz`` with ``embeddings`` (n, d), ``speakers`` (n,) and perhaps ``sessions`` (n,); JSON
@@ -98,7 +98,7 @@ def read_vectors(path: Path, progress: Progress | None = None) -> Vectors:
         return Vectors(path.name, arrays["embeddings"], speakers, sessions)
     read: Callable[[str, str], _Line] | None = None
     found: list[_Line] = []
-    lines = (line for chunk in text_chunks(path, progress) for line in chunk)
+    lines = (line for chunk in text_chunks(path) for line in chunk)
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
