@@ -232,10 +232,12 @@ def axis_top(bits: float) -> float:
     return ahead if ahead - bits <= NEAR_BITS else bits
 
 
-def narrowed_sentence(reading: Mapping[str, Any], watch: str, *, fit: bool = True) -> str:
+def narrowed_sentence(
+    reading: Mapping[str, Any], watch: str, *, subject: bool = True, fit: bool = True
+) -> str:
     """What the evidence of a reading means in the largest crowd, as a sentence; else empty.
 
-    Where there is little room, that the people left would ``fit`` goes unsaid.
+    Where there is little room its ``subject``, and that the people left would ``fit``, go unsaid.
 
     Examples:
         >>> def said(bits, watch="ann", people=1e6):
@@ -258,15 +260,15 @@ def narrowed_sentence(reading: Mapping[str, Any], watch: str, *, fit: bool = Tru
         return ""
     you = watch.lower() in YOU
     who, does = ("you", "you do") if you else (watch, f"{watch} does")
-    voice = f"{'your' if you else 'this'} voice"
+    voice = f"{'your' if you else 'this'} voice " if subject else ""
     crowd = crowd_of(entry["people"])
     if abs(evidence) < NOTHING_BITS:
-        return f"{voice} says nothing yet: anybody in {crowd} would fit as {does}"
+        return f"{voice}says nothing yet: anybody in {crowd} would fit as {does}"
     if evidence < 0:
-        return f"{voice} points away from {who}: it would fit most others better"
+        return f"{voice}points away from {who}: it would fit most others better"
     left, people_left = _left(entry, who, bool(reading.get("at_least")))
     alike = f" who would fit as {does}" if fit and people_left else ""
-    return f"{voice} narrows {crowd} down to {left}{alike}"
+    return f"{voice}narrows {crowd} down to {left}{alike}"
 
 
 def best_match(reading: Mapping[str, Any], enrolled: int) -> str:
