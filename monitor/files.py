@@ -23,7 +23,7 @@ from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 
-from monitor.errors import StoreError
+from monitor.errors import StoreError, UsageError
 from monitor.safe_text import file_name, printable
 from monitor.types import AnyArray
 
@@ -536,6 +536,23 @@ def not_written(path: Path, error: OSError) -> StoreError:
     """What is said of a file that could not be written."""
     reason = error.strerror or error
     return StoreError(f"cannot write {file_name(path)}: {reason}; choose another place")
+
+
+def held_by(folder: Path) -> list[str]:
+    """What lies in a folder that is to be written, hidden files left out; it need not exist.
+
+    Raises:
+        UsageError: it is a file.
+        StoreError: nothing can be written there.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"-o {file_name(folder)} is a file; name a folder")
+    place = next(each for each in (folder, *folder.resolve().parents) if each.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        why = "permission denied" if place.is_dir() else f"{file_name(place)} is no folder"
+        raise StoreError(f"cannot write {file_name(folder)}: {why}; choose another place")
+    found = sorted(each.name for each in folder.iterdir()) if folder.exists() else []
+    return [name for name in found if not name.startswith(".")]
 
 
 def write_text(text: str, path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from monitor.evaluation.family import Figure
 from monitor.evaluation.report.report import figure_json, format_limits, format_value
 from monitor.evaluation.srd import undertrained
 from monitor.features.registry import takes
-from monitor.files import csv_number, csv_text, write_text
+from monitor.files import csv_number, csv_text, held_by, write_text
 from monitor.maths.ranks import first_rank_bits
 from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, plural, weaker_together
 from monitor.plots.attacks import MethodBits, attacks_svg, plot_attacks
@@ -612,20 +611,10 @@ _MOST_BYTES = 1 << 28
 
 def check_folder(folder: Path) -> None:
     """Refuse to write among things that are not ours."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"-o {file_name(folder)} is a file; name a folder")
-    place = next(each for each in (folder, *folder.resolve().parents) if each.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        why = "permission denied" if place.is_dir() else f"{file_name(place)} is no folder"
-        raise StoreError(f"cannot write {file_name(folder)}: {why}; choose another place")
-    others = [
-        each.name
-        for each in (folder.iterdir() if folder.exists() else ())
-        if each.name not in (*FILES, KEPT) and not each.name.startswith(".")
-    ]
+    others = [name for name in held_by(folder) if name not in (*FILES, KEPT)]
     if others:
         raise UsageError(
-            f"-o {file_name(folder)} holds something else ({sorted(others)[0]}); name an empty "
+            f"-o {file_name(folder)} holds something else ({others[0]}); name an empty "
             "folder, or one that monitor attack made"
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from monitor.corpus.finding import find
-from monitor.errors import StoreError, UsageError
+from monitor.errors import UsageError
 from monitor.experiment.cells import CellOrder, make_cells, orders_of
 from monitor.experiment.figures import (
     Drawn,
@@ -25,7 +25,7 @@ from monitor.experiment.material import Material, hear_corpus, make_private, sco
 from monitor.experiment.report import KIND, Experiment, page_of, save_results, table_rows
 from monitor.experiment.settings import ExperimentSettings, Panel, choose_panels
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
-from monitor.files import write_text
+from monitor.files import held_by, write_text
 from monitor.result_cache import ResultCache
 
 
@@ -127,16 +127,9 @@ def check_folder(folder: Path, corpus: Path) -> None:
         UsageError: it holds something else, is a file, or lies in the corpus.
         StoreError: it cannot be written.
     """
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"-o {folder} is a file; name a folder")
+    names = set(held_by(folder))
     if corpus.is_dir() and folder.resolve().is_relative_to(corpus.resolve()):
         raise UsageError(f"{folder} lies in the corpus itself; choose a folder outside")
-    place = next(each for each in (folder, *folder.resolve().parents) if each.exists())
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise StoreError(f"cannot write {folder}: permission denied; choose another place")
-    names = set()
-    if folder.exists():
-        names = {each.name for each in folder.iterdir() if not each.name.startswith(".")}
     if names and not names <= {"cache", "frames"} and not _ours(folder / "results.json"):
         raise UsageError(
             f"{folder} holds something else; name an empty folder, or one of an experiment"

@@ -18,7 +18,7 @@ from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS
 from monitor.features.framing import join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, make, marks_of, takes
-from monitor.files import csv_text, not_written, sweep, write_text
+from monitor.files import csv_text, held_by, not_written, sweep, write_text
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.protocols import Feature
 from monitor.safe_text import file_name
@@ -321,9 +321,7 @@ def _safe(part: str) -> str:
 
 def _check_folder(folder: Path) -> None:
     """Refuse to write among things that are not ours."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; name a folder")
-    if not folder.exists() or all(each.name.startswith(".") for each in folder.iterdir()):
+    if not held_by(folder):
         return
     try:
         rows = list(csv.reader((folder / MANIFEST).read_text(encoding="utf-8").splitlines()))
