@@ -455,8 +455,8 @@ OPTION = Toy(
             """    farewell: str | None = option("--farewell TEXT", "Say this when it is over.")
     each: Each = group(Each)
 """,
-            "        reporter.follow(run, view(run.source.seconds))\n",
-            """        reporter.follow(run, view(run.source.seconds))
+            "        reporter.follow(run, view)\n",
+            """        reporter.follow(run, view)
     if asked.farewell:
         say(asked.farewell)
 """,
