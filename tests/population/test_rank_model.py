@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from dataclasses import fields, replace
 
 import numpy as np
@@ -7,10 +8,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import StoreError
-from monitor.population.population import load_rank_models, save_rank_models
+from monitor.population.population import Population, load_rank_models, save_rank_models
 from monitor.population.rank_model import RankModels
-from monitor.population.store import write_store
-from tests.population.rank_models import some_rank_model
+from monitor.population.store import read_store, write_store
+from tests.population.rank_models import population, some_rank_model
 
 
 def same(one, other, rtol=0.0):
@@ -129,3 +130,26 @@ def test_a_rank_model_remembers_whose_tests_were_left_out(tmp_path):
     )
     (rank_model,) = load_rank_models(tmp_path / "rank_model.npz")[0]
     assert rank_model.left_out == ("ann", "bob")
+
+
+def test_a_rank_model_is_read_when_it_is_asked_for(tmp_path):
+    path = tmp_path / "speakers.npz"
+    population(rank_models=[some_rank_model(), some_rank_model(session="same")]).save(path)
+    header, arrays = read_store(path, "population")
+    arrays["rank_model/1/alpha"] = -arrays["rank_model/1/alpha"]
+    del header["kind"], header["schema"]
+    write_store(path, "population", header, arrays)
+    rank_models = Population.load(path).rank_models
+    assert rank_models.kinds == [(("f0",), "cross"), (("f0",), "same")]
+    assert rank_models[("f0",), "cross"].features == ("f0",)
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"speakers\.npz: is incomplete \(alpha"):
+            rank_models.find(("f0",), "same")
+
+
+def test_rank_models_of_a_store_can_be_sent_to_a_worker(tmp_path):
+    path = tmp_path / "speakers.npz"
+    population(rank_models=[some_rank_model()]).save(path)
+    (sent,) = pickle.loads(pickle.dumps(Population.load(path).rank_models))
+    assert_array_equal(sent.alpha.astype(np.float32), some_rank_model().alpha.astype(np.float32))
+    assert sent.rows == some_rank_model().rows
