@@ -239,7 +239,7 @@ class File(BaseSource[Block | Gap]):
         recording: int = 0,
         start_seconds: float = 0.0,
         end_seconds: float | None = None,
-        block_seconds: float = 60.0,
+        block_seconds: float = 30.0,
     ) -> None:
         if not 0 < block_seconds <= 3600:
             raise UsageError(f"block_seconds={block_seconds} must lie between 0 and 3600")
