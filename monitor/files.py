@@ -443,6 +443,7 @@ def write_arrays(
     """Write an npz: compressed arrays, and those that `mapped_arrays` finds, as they are.
 
     Example:
+        >>> import tempfile
         >>> with tempfile.TemporaryFile() as file:
         ...     rows = Rows((2, 2), np.dtype(np.int64), [np.eye(1, 2), np.ones((1, 2))])
         ...     write_arrays(file, {"a": np.arange(3)}, {"b": rows})
@@ -510,6 +511,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """A file, mode 0600, that takes the place of ``path`` when the block has ended well.
 
     Example:
+        >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "a")
         ...     with atomic_write(path) as file:
@@ -670,6 +672,7 @@ def wiped(path: Path) -> Iterator[None]:
     what a disk or a file system keeps of older versions is not reached.
 
     Example:
+        >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "a")
         ...     _ = path.write_bytes(b"old")
