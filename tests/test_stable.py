@@ -131,7 +131,7 @@ def of_a_population(folder: Path) -> Iterable[str]:
         header = json.loads(bytes(store["header"]).decode())
         for i, rank_model in enumerate(header["rank_models"]):
             rank_model["rows"] = json.loads(bytes(store[f"rank_model/{i}/rows"]).decode())
-    assert header["schema"] == 1
+    assert header["schema"] == 4
     yield from paths(header)
 
 

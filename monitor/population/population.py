@@ -37,7 +37,7 @@ from monitor.population.rank_model import (
     check_templates,
     spec_from,
 )
-from monitor.population.store import read_store, refusing_incomplete, write_store
+from monitor.population.store import SCHEMA, read_store, refusing_incomplete, write_store
 from monitor.safe_text import LONGEST_NAME, is_name
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -70,7 +70,7 @@ def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None 
     if cohort is not None:
         header["cohort"], more = pack_cohort(cohort)
         arrays |= more
-    write_store(path, "rank_model", header, arrays)
+    write_store(path, "rank_model", header, arrays, schema=SCHEMA)
 
 
 def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
@@ -1050,6 +1050,7 @@ class Population:
             header["cohort"], more = pack_cohort(self.cohort)
             arrays |= more
         schema = 3 if mapped else 2 if self._with_sessions() else 1
+        schema = SCHEMA if len(self.rank_models) else schema
         write_store(Path(path), "population", header, arrays, mapped=lying, schema=schema)
 
     def _lying(self) -> tuple[dict[str, Rows], dict[str, Any]]:

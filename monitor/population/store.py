@@ -30,9 +30,9 @@ from monitor.files import (
 from monitor.safe_text import printable
 from monitor.types import AnyArray
 
-SCHEMA = 3
-"""1 until sessions of a speaker were kept apart (2), and large templates lay in the file as they
-are (3); what needs no more is still written as 1."""
+SCHEMA = 4
+"""1 until sessions of a speaker were kept apart (2), large templates lay in the file as they are
+(3), tables of rank models in arrays (4); what needs no more is still written as the earliest."""
 _HEADER = "header"
 _DAMAGE = (
     OSError,
