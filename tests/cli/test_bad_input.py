@@ -230,7 +230,7 @@ def test_stores_that_cannot_be_used(run, talk, people, population, tmp_path):
     cases = [
         (tmp_path / "no.npz", "does not exist"),
         (tmp_path, "is a directory"),
-        (store("newer.npz", schema=99), "has schema 99, this version reads up to 3; upgrade"),
+        (store("newer.npz", schema=99), "has schema 99, this version reads up to 4; upgrade"),
         (
             store("rank_model.npz", kind="rank_model"),
             "is a rank model file, a population file is needed",
