@@ -35,7 +35,8 @@ def focused(tab: Any) -> str:
 
 
 def fits(tab: Any) -> bool:
-    """Whether nothing stands out at the side."""
+    """Whether nothing stands out at the side, once the page has its style."""
+    tab.wait_for_load_state("load")
     return bool(tab.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
