@@ -256,8 +256,8 @@ def read_arrays(
         file: an npz.
         only: the name of the one that is wanted.
         without: how the names begin of those that are not.
-        later: and of those that are kept compressed, where they are small, until they are used;
-            then a damaged one is noticed, a ValueError or zlib.error as here.
+        later: how the names begin of those that stay compressed, if they are small, until they are
+            used. Damage is noticed then, as a ValueError or zlib.error.
 
     Example:
         >>> import io
@@ -292,7 +292,7 @@ def read_arrays(
 
 
 class Arrays(MutableMapping[str, AnyArray]):
-    """Arrays by name; some are kept as they lie in their npz, and read whenever they are asked for.
+    """Arrays by name; some are kept compressed, and decompressed each time they are asked for.
 
     Example:
         >>> found = Arrays({"a/one": np.arange(3), "b": np.arange(2)})
@@ -314,7 +314,7 @@ class Arrays(MutableMapping[str, AnyArray]):
         return made
 
     def put_off(self, name: str, kept: _Deflated) -> None:
-        """Add one that is read whenever it is asked for."""
+        """Add one that stays compressed until it is asked for."""
         self._found[name] = kept
 
     def __getitem__(self, name: str) -> AnyArray:

@@ -1050,7 +1050,8 @@ class Population:
             header["cohort"], more = pack_cohort(self.cohort)
             arrays |= more
         schema = 3 if mapped else 2 if self._with_sessions() else 1
-        schema = SCHEMA if len(self.rank_models) else schema
+        if len(self.rank_models):
+            schema = SCHEMA
         write_store(Path(path), "population", header, arrays, mapped=lying, schema=schema)
 
     def _lying(self) -> tuple[dict[str, Rows], dict[str, Any]]:

@@ -136,7 +136,7 @@ def check_rank_model(rank_model: RankModel) -> None:
 
 
 def _check_kind(features: tuple[Any, ...], session: object, learnt_from: tuple[Any, ...]) -> None:
-    """Refuse what no rank model is of."""
+    """Refuse features, a session or names of speakers that no rank model has."""
     about = "+".join(map(str, features))
     if session not in SESSIONS or not features or not all(map(is_name, features)):
         raise StoreError(f"a rank model is of {about!a:.40} in session {session!a:.20}")
@@ -794,10 +794,11 @@ class RankModels:
 
     @classmethod
     def unpack(cls, header: Iterable[Mapping[str, Any]], arrays: Arrays, path: Path) -> RankModels:
-        """The reverse of ``pack``, of a store; arrays are looked at as each is read.
+        """The reverse of ``pack``; each rank model is read from its arrays when it is asked for.
 
         Raises:
-            StoreError: a header is of no rank model; or, when one is read, it is none.
+            StoreError: an entry of the header describes no rank model. Damaged arrays are noticed
+                when they are read.
         """
         return cls(
             StoredRankModel.of(entry, arrays.below(f"{RANK_MODEL}{i}/"), path)
@@ -807,7 +808,7 @@ class RankModels:
 
 @dataclass(frozen=True, slots=True)
 class StoredRankModel:
-    """A rank model that still lies in its store; what is told of it is what `RankModel` tells."""
+    """A rank model that is yet to be read from its store, and what its header says of it."""
 
     features: tuple[str, ...]
     session: str
@@ -818,14 +819,14 @@ class StoredRankModel:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any], arrays: Arrays, path: Path) -> StoredRankModel:
-        """One by its header's entry; a StoreError or KeyError where that is none."""
+        """Take an entry of the header; a StoreError or KeyError if it describes no rank model."""
         features, session = tuple(entry["features"]), entry["session"]
         learnt_from = tuple(entry.get("learnt_from", ()))
         _check_kind(features, session, learnt_from)
         return cls(features, session, learnt_from, entry, arrays, path)
 
     def read(self) -> RankModel:
-        """The rank model; a StoreError where it is none."""
+        """Read and check it; a StoreError if it is damaged or incomplete."""
         with refusing_incomplete(self.path):
             return self._read()
 
@@ -838,7 +839,7 @@ class StoredRankModel:
             key: tuple(value) if isinstance(value, list) else value
             for key, value in self.entry.items()
         }
-        if _ROWS not in plain:  # of an earlier version
+        if _ROWS not in plain:  # until schema 4 tables stood in the header
             plain[_ROWS] = tuple(json.loads(bytes(arrays[_ROWS])))
         if plain.get("maxima") is not None:
             plain["maxima"] = unpack_maxima(plain["maxima"], arrays.below(_MAXIMA))

@@ -764,7 +764,7 @@ class Monitor:
                 yield from self._advance(frames, block.recording)
 
     def _first_apart(self, block: Block) -> Iterator[Block]:
-        """The block; of a stream's first one its beginning, so that a reading need not wait."""
+        """Split a stream's first block, so that its first reading need not wait for all of it."""
         if self._hearing is None:
             columns_of(block, None)  # a SourceError where it is none
             first = round(_FIRST_SECONDS * block.rate)
