@@ -949,7 +949,7 @@ class Population:
             )
         return self._with(
             features={name: self.features[name] for name in self.features if name in kept},
-            rank_models=RankModels(r for r in self.rank_models if set(r.features) <= set(kept)),
+            rank_models=self.rank_models.within(kept),
         )
 
     def without(self, name: str) -> Population:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -763,6 +763,12 @@ class RankModels:
         """The rank model of these features, in any order, for this kind of session, or None."""
         there = (frozenset(features), session) in self._rank_models
         return self[features, session] if there else None
+
+    def within(self, features: Collection[str]) -> RankModels:
+        """Those of no other features; none is read for it."""
+        return RankModels(
+            each for each in self._rank_models.values() if set(each.features) <= set(features)
+        )
 
     def pack(self) -> tuple[list[dict[str, Any]], dict[str, AnyArray]]:
         """Header entries and arrays for a store."""
