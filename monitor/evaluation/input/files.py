@@ -417,12 +417,15 @@ def layout_of(label: str, first: str, second: str) -> Layout:
         ('ann', 'bob')
     """
     separator = separator_of(first)
-    names, values = fields(first, separator), fields(second, separator)
+    names, blanks = fields(first, separator), first.split()
+    if separator == "\t" and (len(names) < 3 or "" in names[1:]) and _pair(blanks):
+        separator, names = None, blanks  # tabs among other blanks
+    values = fields(second, separator)
     roles = [role_of(names, role) for role in _ROLES]
     trial, speaker, score, target = roles
     if trial is not None and speaker is not None and (score is not None or target is not None):
         return Layout(True, separator, True, len(names), trial, speaker, score, target)
-    if len(names) in (3, 4) and _pair(names):
+    if _pair(names):
         words = 2 if names[2].lower() in WORDS and not _number(names[2]) else None
         given = 3 if len(names) == 4 else words
         # Kaldi and ZEBRA write the enrolled speaker first; a table is thought of trial by trial
@@ -462,6 +465,8 @@ def _understood(label: str, names: list[str], values: list[str], roles: list[int
 
 def _pair(names: list[str]) -> bool:
     """Two names, then a score or a word, then perhaps a word."""
+    if len(names) not in (3, 4):
+        return False
     if any(_number(name) and not _whole(name) for name in names[:2]) or all(
         map(_number, names[:3])
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,8 @@ from monitor.evaluation.input.files import (
 )
 from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+
+_DIGITS = re.compile(r"[0-9]{1,4000}")  # no number that Python refuses to read
 
 # ------------------------------------------------------------------------------------------- pairs
 
@@ -440,8 +443,8 @@ def read_labels(path: Path, trials: Sequence[str] = ()) -> Labels:
         return labels_of_array(path.name, arrays[name])
     first, second = first_lines(path)
     separator = separator_of(first)
-    width = len(fields(first, separator))
-    if width > 2:
+    width, third = len(fields(first, separator)), "".join(first.split()[2:])
+    if width > 2 or (third.lower() in WORDS and not third.isdecimal()):  # tabs among other blanks
         return _trial_list(path, first, second)
     lines = (line for chunk in text_chunks(path) for line in chunk if line.strip())
     rows = [fields(line, separator) for line in lines]
@@ -604,11 +607,15 @@ def _numbered(
             f"{label} names no column and {source} has {plural(len(order), 'speaker')} for "
             f"its {count} columns: give column numbers from 0, or a table with a header"
         )
-    if order != sorted(order, key=natural):
-        raise UsageError(
-            f"{label} names no column, and the speakers of {source} sort differently as numbers "
-            "and as words: give column numbers from 0, or a table with a header"
-        )
+    alike: dict[str, list[str]] = {}  # names that differ by their numbers alone
+    for name in order:
+        alike.setdefault(_DIGITS.sub("0", name), []).append(name)
+    for some in alike.values():
+        if some != sorted(some, key=lambda name: [*map(int, _DIGITS.findall(name))]):
+            raise UsageError(
+                f"{label} names no column, and the speakers of {source} sort differently as "
+                "numbers and as words: give column numbers from 0, or a table with a header"
+            )
     notes.append(f"columns have no names: taken for {order[0]} to {order[-1]}, in this order")
     index = {name: i for i, name in enumerate(order)}
     return np.fromiter((index[name] for name in names), np.int64, len(names)), tuple(order)

@@ -156,6 +156,7 @@ CONTENT = {
     "label matrix": (NPY, saved(np.eye(4, dtype=int)), "not int64 of shape (4, 4)"),
     "too few names": (NPY, "ann\nann\nbob\nbob\n", "l has 2 speakers for its 3 columns"),
     "names in doubt": (NPY, "84\n174\n1272\n84\n", "sort differently as numbers and as words"),
+    "coded names in doubt": (NPY, "s9\ns10\nm2\ns9\n", "sort differently as numbers and as words"),
     "unknown trial": (LISTED, without(UTT2SPK, 1, 2), "in 2 of 4 trials (first: a-2); add them"),
     "no score of the key": (
         LISTED,

@@ -64,6 +64,26 @@ def test_a_list_without_a_header_and_quoted_decimal_commas(tmp_path, labels):
         assert np.array_equal(read_scores(path, labels).matrix.scores, SCORES)
 
 
+@pytest.mark.parametrize(
+    "line", ["  {0}   {1}\t{2}  ", "{0}\t\t{1}\t{2}", "{0}\t{1} {2}", "{0}\t{1}\t{2}\t"]
+)
+def test_tabs_among_other_blanks(tmp_path, line):
+    pairs = [(s, t, i == j) for i, t in enumerate(TRIALS) for j, s in enumerate(NAMES)]
+    scored = [(*pair[:2], score) for pair, score in zip(pairs, SCORES.ravel(), strict=True)]
+    said = [(s, t, "target" if own else "nontarget") for s, t, own in pairs]
+    for name, rows in (("scores", scored), ("trials", said)):
+        (tmp_path / name).write_text("".join(line.format(*row) + "\n" for row in rows))
+    found = read_scores(tmp_path / "scores", tmp_path / "trials").matrix
+    assert np.array_equal(found.scores, SCORES)
+    assert [found.speakers[i] for i in found.target] == list(NAMES)
+
+
+def test_a_tab_keeps_names_with_blanks_together(tmp_path):
+    head = "\tann 1\tbob 0.5\ttarget\n"
+    (tmp_path / "s.tsv").write_text(head + "u1\t0.9\t0.1\tann 1\nu2\t0.2\t0.7\tbob 0.5\n")
+    assert read_scores(tmp_path / "s.tsv").matrix.speakers == ("ann 1", "bob 0.5")
+
+
 @pytest.mark.parametrize("blank", [" ", "\u00a0", "\v"])
 def test_blanks_around_names_are_no_part_of_them(tmp_path, labels, blank):
     path = tmp_path / "scores.csv"
