@@ -130,7 +130,8 @@ class NullBand:
     """What no evidence would read, in each dealing: shape (P,), and in words what was dealt.
 
     The chance is the one-sided p-value of the trials themselves: how often no evidence reads a
-    model MeanD as high while the right speaker comes first as often as by guessing or more.
+    model MeanD as high while the right speaker comes first as often as by guessing, or early on
+    average.
     """
 
     mean_bits: FloatArray
@@ -191,15 +192,18 @@ def null_band(
         bounds = some_rank_bounds(scores, dealing.places[:, dealing.who[part]].T)
         first[1:, part], width[1:, part] = (each.T for each in placed(*bounds, ties))
     once = np.ones((1, matrix.trials))
-    bits, counted, ones = np.empty((3, len(first)))
+    bits, counted, ones, mean = np.empty((4, len(first)))
+    rank = np.arange(matrix.population)
     for some in _few_rows(len(first), matrix.population):
         pairs = zip(first[some], width[some], strict=True)
         histograms = np.concatenate([rank_histograms(*p, matrix.population, once) for p in pairs])
         bits[some], ones[some] = _mean_bits(histograms), histograms[:, 0]
         p = histograms / histograms.sum(axis=1, keepdims=True)
+        mean[some] = p @ rank
         counted[some] = (p * np.log2(matrix.population * np.where(p > 0, p, 1.0))).sum(axis=1)
     guessed = ones * matrix.population >= matrix.trials * (1 - _ROUNDING)
-    signed = np.where(guessed, bits, -bits)
+    early = 2 * mean <= (matrix.population - 1) * (1 + _ROUNDING)
+    signed = np.where(guessed | early, bits, -bits)
     among = signed[1:] if dealing.complete else signed
     chance = float((among >= signed[0] - _ROUNDING).mean())
     return NullBand(np.maximum(counted[1:], 0.0), bits[1:], chance, dealing.words)
@@ -428,7 +432,7 @@ def figures(
         "mean_bits": {"note": "biased up: read it beside its null band",
                       "floor": null_bias_bits(matrix.population, found.trials)},
         "mean_bits_miller_madow": {"note": _why_no_correction(found), "floor": 0.0},
-        "mean_bits_model": {"note": ", ".join(found.rank_model.notes), "floor": 0.0},
+        "mean_bits_model": {"note": _said(found.rank_model), "floor": 0.0},
         "idr": {"ceiling": 1.0, "floor": 1 / matrix.population},
         "maxd_bits": {"note": "noise where trials are few: look at the rank at which it stands"},
         "rank1_bits": {"note": "" if found.histogram[0] else "nobody came first"},
@@ -472,7 +476,7 @@ def figures(
 def loss_figures(losses: Sequence[LossFit], ties: str = "spread") -> Iterator[Figure]:
     """How far the rank model by each of `loss_fits` lies from the ranks seen: SRD's Table II."""
     for each in losses:
-        given: dict[str, Any] = {"note": ", ".join(each.notes), "ties": ties}
+        given: dict[str, Any] = {"note": _said(each), "ties": ties}
         yield FAMILY.figure(f"kl_{each.loss.lower()}_bits", each.kl_bits, **given)
         yield FAMILY.figure(f"rank1_match_{each.loss.lower()}_bits", each.rank1_match_bits, **given)
 
@@ -497,6 +501,21 @@ def _values(found: FittedRankModel) -> dict[str, float | None]:
         "alpha": None if rank_model.binomial else rank_model.alpha,
         "beta": None if rank_model.binomial else rank_model.beta,
     }
+
+
+_NOTES = {
+    "perfect": "the right one always came first",
+    "under-dispersed": "ranks vary less than a beta-binomial can: a binomial stands in, and may "
+    "read too low; compare with the count",
+    "sparse": "fewer trials than ranks",
+    "reversed": "the right one comes late on average",
+    "at the bound": "no parameters are best: they were held at the end of their range",
+}
+
+
+def _said(rank_model: RankFit) -> str:
+    """What to know of a rank model, in words."""
+    return "; ".join(_NOTES.get(note, note) for note in rank_model.notes)
 
 
 def _why_no_correction(found: FittedRankModel) -> str:

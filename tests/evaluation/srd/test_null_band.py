@@ -128,6 +128,15 @@ def test_scores_that_run_the_other_way_are_no_evidence_of_the_speaker():
     assert null_band(reversed_scores).chance > 0.5
 
 
+def test_a_speaker_who_is_always_second_is_disclosed():
+    first = perfect(10, 3)
+    second = np.roll(first.scores, 1, axis=1) + first.scores / 2
+    report = evaluate(ScoreMatrix(second, first.target), replicates=40)
+    assert report["srd.null_chance"].value <= 0.05
+    assert "a trial discloses" in meaning(report)[0]
+    assert "may read too low" in report["srd.mean_bits_model"].note
+
+
 def test_few_tested_speakers_are_dealt_as_few_speakers_are():
     scores = np.eye(4)[np.repeat([0, 1], 8)]
     two_of_four = null_band(ScoreMatrix(scores, np.repeat([0, 1], 8)))
