@@ -141,8 +141,8 @@ def _with_limits(
 def _used(usage: Usage, speakers: int) -> Iterator[str]:
     """Which comparisons went where."""
     strange = (
-        f", {usage.impostor:,} of the latter of the {plural(usage.impostor_trials, 'trial')} "
-        "without a target (impostors)"
+        f" ({usage.impostor:,} of these of {plural(usage.impostor_trials, 'trial')} without a "
+        "target)"
         if usage.impostor
         else ""
     )

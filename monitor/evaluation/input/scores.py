@@ -181,8 +181,8 @@ def _impostors(
             f"enrolled ({first}); check the names, or {cure}"
         )
     many = (
-        f"{lost} of {impostor.size} trials have no target, as those of impostors, who are not "
-        f"enrolled ({first}): "
+        f"{lost} of {impostor.size} trials have no score with their own speaker, as those of "
+        f"impostors, who are not enrolled ({first}): "
     )
     if unmated == "drop":
         said.append(f"{many}dropped, tools that count them as non-mated differ")
@@ -370,7 +370,7 @@ def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
     assert key.target is not None
     both = [starts_of(each.trial, len(trials)) for each in (pairs, key)]
     kept, target = scratch((2, len(pairs.trial)), np.bool_)
-    distinct = 0
+    distinct = targets = 0
     edges = np.searchsorted(both[0] + both[1], whole_trials(both[0] + both[1]))
     for first, last in pairwise(edges.tolist()):
         part, beside = (slice(*each[[first, last]].tolist()) for each in both)
@@ -385,9 +385,10 @@ def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
         hits = np.add.reduceat(key.target[beside][order].astype(np.intp), at)
         if ((hits > 0) & (hits < np.diff(at, append=said.size))).any():
             raise UsageError(f"{key.label}: a pair is a target on one line and not on another")
+        targets += int(np.count_nonzero(hits))
         at = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
         kept[part] = listed[at] == codes
-        target[part] = hits[at] > 0
+        target[part] = kept[part] & (hits[at] > 0)
         release(pairs.trial, pairs.speaker, key.trial, key.speaker, kept, target)
     found = many(kept)
     if not found:
@@ -395,7 +396,11 @@ def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
     if left := len(kept) - found:
         notes.append(f"{left} of {len(kept)} scored pairs are not in {key.label}: left out")
     if distinct > found:
-        notes.append(f"{distinct - found} of the pairs of {key.label} have no score")
+        lost = targets - many(target)
+        notes.append(
+            f"{distinct - found} of {plural(distinct, 'pair')} of {key.label} have no score"
+            + f", {lost} of them targets, which are neither hit nor miss" * bool(lost)
+        )
     pairs = replace(pairs, target=target)
     return pairs.only(kept) if left else pairs
 

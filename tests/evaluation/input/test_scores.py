@@ -356,6 +356,12 @@ def test_progress_reaches_the_end(file):
     assert all(done <= total for done, total in steps)
 
 
+def test_a_target_without_a_score_is_said(file):
+    lines = [line for line in FORMS["kaldi"].splitlines(True) if not line.startswith("cid c-1")]
+    notes = " ".join(read_scores(file("s", "".join(lines)), file("k", KEY)).notes)
+    assert "1 of 12 pairs of k have no score, 1 of them targets" in notes
+
+
 def test_trials_of_impostors_are_dropped_on_demand(file):
     # VoicePrivacy's lists hold trials of speakers who are not enrolled
     path = file("s", FORMS["kaldi"].replace("cid", "dot"))
@@ -365,7 +371,7 @@ def test_trials_of_impostors_are_dropped_on_demand(file):
     read = read_scores(path, key, unmated="drop")
     assert read.matrix.target.tolist() == [0, 0, 1]
     assert read.matrix.scores.tolist() == SCORES[:3].tolist()
-    assert "1 of 4 trials have no target, as those of impostors" in read.notes[0]
+    assert "1 of 4 trials have no score with their own speaker" in read.notes[0]
     assert "dropped" in read.notes[0]
     assert "1 of 3 speakers has no trial (first: dot)" in read.notes[1]
 
