@@ -509,14 +509,16 @@ def _which(
             "The groups have different numbers of speakers N: bits, ranks and ceilings do not "
             "compare."
         )
-    said.append("The average weighs every group alike.")
+    said.append(
+        "The average weighs every group alike; bounds, and what one trial decides, have none."
+    )
     return said
 
 
 def grouped(every: Comparisons, reports: Sequence[Report], notes: Sequence[str]) -> Grouped:
     """Reports of groups side by side, with their average."""
     found = compare(reports)
-    means = {row.key: _average(row.figures) for row in found.rows}
+    means = {row.key: _average(row.figures) if _averages(row.key) else None for row in found.rows}
     average = {key: made for key, made in means.items() if made is not None}
     last = replace(
         reports[0], name=AVERAGE, trials=sum(r.trials for r in reports), figures=average, notes=(),
@@ -530,6 +532,12 @@ def grouped(every: Comparisons, reports: Sequence[Report], notes: Sequence[str])
         found, reports=(*found.reports, last), paired=(*found.paired, False), rows=rows
     )
     return Grouped(every.name, beside, tuple(notes))
+
+
+def _averages(key: str) -> bool:
+    """Whether an average means anything: not of a bound, nor of what one trial decides."""
+    rule = rule_of(key)
+    return rule is not None and rule.how != "none"
 
 
 def _average(figures: Sequence[Figure | None]) -> Figure | None:

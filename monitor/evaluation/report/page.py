@@ -143,7 +143,7 @@ def _table(names: Sequence[str], rows: Iterable[Row], keys: Sequence[str], capti
     lines = [
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{escaped(caption)}. {' '.join(filter(None, legend))}}}",
+        f"\\caption{{{escaped(caption.removesuffix('.'))}. {' '.join(filter(None, legend))}}}",
         f"\\begin{{tabular}}{{l{'r' * len(names)}}}",
         "\\toprule",
         head,
