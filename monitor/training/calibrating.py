@@ -754,14 +754,17 @@ def advice(made: Calibration, specs: Mapping[str, FeatureSpec]) -> list[str]:
 
     learnt = [each for each in made.rank_models if each.origin == "own"]
     lines = []
-    shares = [
-        f"{100 * each.prior_share:.0f} % of {'+'.join(each.features)} "
-        f"{each.session}-session ({plural(each.speakers, 'speaker')})"
-        for each in learnt
-        if each.prior_speakers
-    ]
-    if shares:
-        lines.append(f"the shipped readers' rank model is the prior: {', '.join(shares)}")
+    for session in dict.fromkeys(each.session for each in learnt):
+        some = [each for each in learnt if each.session == session and each.prior_speakers]
+        if not some:
+            continue
+        ends = (f"{100 * end(each.prior_share for each in some):.0f}" for end in (min, max))
+        shares = " to ".join(dict.fromkeys(ends))
+        taught = plural(max(each.speakers for each in some), "speaker")
+        lines.append(
+            f"the shipped readers' rank model is the prior: {shares} % of each {session}-session "
+            f"rank model, beside {taught}; more of yours lower that"
+        )
     if alone := [each for each in learnt if not each.prior_speakers]:
         lines.append(
             f"no prior for {joined(alone)}: these rank models rest on your "
