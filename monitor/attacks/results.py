@@ -229,7 +229,9 @@ def headline(results: AttackResults) -> list[str]:
     if baseline is not None and len(results.settings.methods) > 1:
         lines.append(f"Unprotected: {said_bits(baseline)} ({way_of(baseline)}).")
     if full := [row for row in ranking if row.bits >= _FULL * math.log2(row.speakers)]:
-        names = ", ".join(method_name(row.method) for row in full)
+        names = ", ".join(
+            "unprotected speech" if row.method == CLEAR else method_name(row.method) for row in full
+        )
         readers = min(row.speakers for row in full)
         wanted = "ten readers or more" if readers < _ENOUGH else "more readers"
         lines.append(

@@ -163,5 +163,6 @@ def command(asked: ProtectOptions) -> int:
         say(f"monitor: note: {plural(clipped, 'sample')} clipped; give quieter recordings")
     count = plural(len(wanted) - len(problems) - there, "recording")
     before = f"; {there} there already" if there else ""
-    say(f"protected {count} ({seconds / 60:.1f} min) with {method.partition(':')[0]}{before}")
+    shown = asked.method or "the program"  # whose path and options stay private
+    say(f"protected {count} ({seconds / 60:.1f} min) with {shown}{before}")
     return INCOMPLETE if problems else 0

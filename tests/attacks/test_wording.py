@@ -38,8 +38,9 @@ def test_what_stands_at_the_ceiling_is_said_to():
     few = [replace(each, speakers=4) for each in few]
     last = headline(results(few, methods=("none", "mcadams:0.8", "whisper")))[-1]
     assert last == (
-        "At the ceiling: none, whisper. Among 4 readers no more than 2.00 bits can be shown, and "
-        "methods that stand there cannot be told apart; test with ten readers or more."
+        "At the ceiling: unprotected speech, whisper. Among 4 readers no more than 2.00 bits can "
+        "be shown, and methods that stand there cannot be told apart; test with ten readers or "
+        "more."
     )
     (_, last) = headline(results([row("none", "ignorant", 3.9)], methods=("none",)))
     assert last.endswith("test with more readers.")  # of 16

@@ -36,7 +36,7 @@ def read(path: Path) -> np.ndarray:
 def test_a_folder_keeps_its_names_and_lengths(run, voices, tmp_path):
     done = run("protect", voices, "-o", tmp_path / "safe", "--method", "mcadams:0.8")
     assert done.code == 0, done.err
-    assert "protected 3 recordings (0.0 min) with mcadams" in done.err
+    assert "protected 3 recordings (0.0 min) with mcadams:0.8\n" in done.err
     made = sorted(p.relative_to(tmp_path / "safe").as_posix() for p in tmp_path.rglob("safe/*/*"))
     assert made == ["ann/one.wav", "ann/two.flac", "bob/three.wav"]
     for name in made[:2]:
