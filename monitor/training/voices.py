@@ -68,13 +68,13 @@ class SessionFrames:
         if length > self.length:
             raise UsageError(f"a session of {self.length} units has no window of {length}")
         start %= max(self.length, 1)
-        if length < self.span and self.early is not None:
-            return self.spec.kind.total(self._early_frame(start, length), self.spec.size)
         end = start + length
         most = length // self.span if self.span else self.units.size
         heard = self._heard(start, min(end, self.length))
         if end > self.length:
             heard = np.concatenate([heard, self._heard(0, end - self.length)])
+        if not len(heard[:most]) and self.early is not None:
+            return self.spec.kind.total(self._early_frame(start, length), self.spec.size)
         return self.spec.kind.added(heard[:most], self.spec.size)
 
     def _early_frame(self, start: int, length: int) -> AnyArray:

@@ -111,6 +111,8 @@ def test_a_test_shorter_than_a_window_takes_the_next_early_frame():
     assert at(91, 10) == [1.0, 0.0]
     assert at(0, 9) == [0.0, 0.0]
     assert_array_equal(session.total(0, 30), replace(session, early=None).total(0, 30))
+    late = replace(session, units=session.units + 1)  # a window that ends a tenth late
+    assert late.total(0, 30).round(3).tolist() == [0.0, 1.0]
     twice = join([session, session]).early
     assert twice is not None
     assert twice.ticks.tolist() == [9, 19, 99, 109, 129, 139, 219, 229]
