@@ -152,6 +152,9 @@ _TALLY: Mapping[str, Any] = {
     },
 }
 
+_EARLY = {"early": "f", "early_at": "i"}
+"""What no fresh monitor has, and its kind of number: a frame of a window that still grows."""
+
 
 def check_state(
     header: Mapping[str, Any],
@@ -189,11 +192,16 @@ def check_state(
         ):
             wrong = "last"
     for name, array in arrays.items():
-        alike = fresh.get(name, fresh.get(f"sketch/{name.rpartition('/')[2]}"))
-        if alike is None or (array.dtype, array.ndim) != (alike.dtype, alike.ndim):
-            wrong = "an array"
+        part, _, feature = name.rpartition("/")
+        alike = fresh.get(name, fresh.get(f"sketch/{feature}"))
+        if (early := _EARLY.get(part.rpartition("/")[2])) is not None:
+            fits = (array.dtype.kind, array.ndim) == (early, 1)
+        else:
+            fits = alike is not None and (array.dtype, array.ndim) == (alike.dtype, alike.ndim)
+        if not fits:
+            wrong = "array"
         elif array.size and not (array.min() >= -_MOST and array.max() <= _MOST):
-            wrong = "a sum"
+            wrong = "sum"
     if wrong is not None:
         raise StoreError(f"the checkpoint does not fit: its {printable(wrong)[:40]} makes no sense")
 

@@ -275,5 +275,5 @@ def test_sums_that_are_no_numbers_are_refused(tmp_path, number):
     arrays["sketch/timbre"][0] = number
     kept = {key: value for key, value in header.items() if key not in ("kind", "schema")}
     write_store(checkpoint.path, "checkpoint", kept, arrays)
-    with pytest.raises(StoreError, match="does not fit: its a sum makes no sense"):
+    with pytest.raises(StoreError, match="does not fit: its sum makes no sense"):
         checkpoint.load(Monitor(two_features(), watch="s1"), tally, [])

@@ -15,6 +15,8 @@ from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.sources.frames import read_frames, write_frames
+from monitor.stream.checkpoint import Checkpoint
+from monitor.stream.records import RunTotals
 from monitor.types import Block, Frames
 from tests.sounds import synthetic
 
@@ -72,11 +74,13 @@ def test_any_cutting_gives_the_same_readings(frames, most):
 
 
 @pytest.mark.parametrize("stopped", [130, 230, 300])
-def test_stopped_and_resumed_equals_never_stopped(frames, stopped):
+def test_stopped_and_resumed_equals_never_stopped(frames, stopped, tmp_path):
     whole = records(monitor(), pieces(frames, 10))
     first, second = monitor(), monitor()
     told = records(first, pieces(frames, 10)[: stopped // 10])
-    second.restore(*first.state())
+    kept = Checkpoint(tmp_path / "run.jsonl.state", {})
+    kept.save(first, RunTotals(), [], 0)
+    kept.load(second, RunTotals(), [])
     # a file of frames gives all of them again
     assert told + records(second, pieces(frames, 10)) == whole
 
