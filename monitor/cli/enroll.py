@@ -177,7 +177,8 @@ def enrol_from_microphone(
     for line in take.noticed:
         say(f"monitor: note: {line}")
     if trouble := take.whole.trouble:
-        say(f"monitor: note: the take was {trouble}; better take another one")
+        what, _, cure = trouble.partition(": ")
+        say(f"monitor: note: the take was {what}; better take another one, and {cure}")
     made = take.enrolment(speaker, "microphone", seconds, setup)
     return replace(made, problems=(*made.problems, *problems))
 
@@ -409,8 +410,10 @@ def command(asked: EnrollOptions) -> int:
         raise UsageError("--speaker needs a name that can be printed, of 200 characters at most")
     if asked.microphone and asked.channel is not None:
         raise UsageError("--channel is of recordings; of a microphone choose another --device")
-    if not asked.microphone and (not asked.paths or asked.device):
-        raise UsageError("name a DIR, a MANIFEST or recordings; --device goes with --microphone")
+    if not asked.microphone and asked.device:
+        raise UsageError("--device goes with --microphone: add it, or leave out --device")
+    if not asked.microphone and not asked.paths:
+        raise UsageError("name a DIR, a MANIFEST or recordings, or add --microphone")
     if asked.add and asked.base is not None:
         raise UsageError("--add goes into -o itself; leave out --base")
     if asked.output.exists() and not (asked.add or asked.replace):

@@ -322,7 +322,8 @@ def _check(connection: sqlite3.Connection, name: str, migrations: Sequence[str])
         schema, found = _schema(connection), _objects(connection)
         (application,) = connection.execute("PRAGMA application_id").fetchone()
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # a full disk has rolled it back already
+            connection.execute("ROLLBACK")
     if application != APPLICATION and (found or schema):
         raise StoreError(f"{name}: is a database of another program; name another file")
     if schema > newest:

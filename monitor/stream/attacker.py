@@ -137,11 +137,12 @@ def _cut(
         for d in (scoring.seconds, usual)
     )
     where = _off_the_grid(rank_model, scoring.seconds) or "that length was learnt from"
+    here, there = f"{now:.1f}", f"{then:.1f}"
     return (
         f"all templates are cut to {scoring.seconds:g} s, which is what {name} has (the others: "
-        f"{usual:g} s); {where}. An attacker with more of {name} learns more: "
-        f"{_EXAMPLE_SECONDS:g} s of speech give away {now:.1f} bits on average, {then:.1f} against "
-        f"templates of {usual:g} s"
+        f"{usual:g} s); {where}. {_EXAMPLE_SECONDS:g} s of speech give away {here} bits on average "
+        f"among the {speakers}, {'as many' if here == there else there} against templates of "
+        f"{usual:g} s"
     )
 
 
