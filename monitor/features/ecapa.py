@@ -386,17 +386,24 @@ def _in_whole_numbers(data: bytes) -> bytes:
     network = onnx.load_from_string(data)
     # that it was looked through before, or it would be said in every user's log that it was not
     network.metadata_props.add(key="onnx.quant.pre_process", value="onnxruntime.quant")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "network.onnx"
-        quantize_dynamic(
-            network,
-            path,
-            op_types_to_quantize=["MatMul"],
-            per_channel=True,
-            reduce_range=True,
-            weight_type=QuantType.QInt8,
-        )
-        return path.read_bytes()
+    # it logs by `logging.info`, which sets up the root of who has not: every notice would then be
+    # printed twice
+    root, nowhere = logging.getLogger(), logging.NullHandler()
+    root.addHandler(nowhere)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "network.onnx"
+            quantize_dynamic(
+                network,
+                path,
+                op_types_to_quantize=["MatMul"],
+                per_channel=True,
+                reduce_range=True,
+                weight_type=QuantType.QInt8,
+            )
+            return path.read_bytes()
+    finally:
+        root.removeHandler(nowhere)
 
 
 VERSION = 2

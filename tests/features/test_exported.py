@@ -110,6 +110,24 @@ def test_what_others_could_have_put_there_is_not_run(cache, tmp_path, ecapa):
     assert path.read_bytes() == sealed(b"another network")
 
 
+EXPORTING = """
+import logging, os
+from monitor.features.ecapa import exported_encoder
+
+exported_encoder(os.environ["MONITOR_ECAPA"])
+print(logging.root.handlers)
+"""
+
+
+def test_exporting_leaves_the_log_of_a_program_alone(tmp_path, ecapa):
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "MONITOR_ECAPA": ecapa}
+    done = subprocess.run(
+        [sys.executable, "-c", EXPORTING], check=True, stdout=subprocess.PIPE, env=environment
+    )
+    assert done.stdout.decode().strip() == "[]"
+    assert list(tmp_path.glob("*/ecapa-*.onnx"))
+
+
 TORCHLESS = """
 import importlib.abc, sys
 
