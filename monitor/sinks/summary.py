@@ -59,6 +59,8 @@ def happened(record: Mapping[str, Any]) -> tuple[str, str]:
     Examples:
         >>> happened({"type": "gap", "seconds": 3.0, "reason": "dropped"})
         ('audio lost', 'dropped')
+        >>> happened({"type": "gap", "reason": "device lost", "detail": "usb was gone for 8.4 s"})
+        ('audio lost', 'device lost (usb was gone for 8.4 s)')
         >>> happened({"type": "gap", "reason": "dropped", "label": "S0", "watch": "ann"})
         ('S0 as ann: audio lost', 'dropped')
         >>> happened({"type": "change", "since_seconds": 107.0, "features": ["f0"], "back": True})
@@ -74,9 +76,10 @@ def happened(record: Mapping[str, Any]) -> tuple[str, str]:
 def _happened(record: Mapping[str, Any]) -> tuple[str, str]:
     kind = record["type"]
     if kind == "gap":
-        reason = record.get("reason")
-        text = record.get("detail") if reason in _GAPS else reason
-        return _GAPS.get(str(reason), "audio lost"), clean(text, 100 if reason in _GAPS else 60)
+        reason, detail = record.get("reason"), record.get("detail")
+        if reason in _GAPS:
+            return _GAPS[str(reason)], clean(detail, 100)
+        return "audio lost", clean(f"{reason} ({detail})" if detail else reason, 160)
     if kind == "notice":
         return "note", clean(record.get("text"), LONGEST_NOTE)
     if kind == "change":
