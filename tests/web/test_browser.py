@@ -220,6 +220,9 @@ def test_evidence_comes_first_and_the_enrolled_second(page, visit):
     reads(tab, "#threshold", "Exceeded 11.0 bits, since 0:29.")
     reads(tab, "#of", "bits, at least")
     reads(tab, "#limits", "95 % interval 13.4 or more")  # what was cut has no upper limit
+    spread = {**more, "spread_low": 8.0, "spread_high": 12.5}
+    give(page, *({**records.reading(t, 5.5), **spread} for t in (30, 31)))
+    reads(tab, "#legend", "This voice 95 % interval 9 of 10 voices Closed-set")
     assert "higher threshold would help" in text(tab, "#todo")
     assert "--alert" not in text(tab, "#todo")  # at 15 bits it would never be raised
     reads(tab, "#sentence", "down to about 50 people or fewer who would fit as ann does")

@@ -9,6 +9,7 @@ const NEAR_BITS = 2.5;
 const LINES = [
   ["bits", "This voice", "line"],
   ["limits", "95 % interval", "band"],
+  ["spread", "9 of 10 voices", "band"],
   ["protected", "Through the anonymiser", "dash"],
   ["closed", "Closed-set", "line"],
   ["expected", "Average voice", "dash"],
@@ -37,7 +38,7 @@ export class Curve {
 
   button(key, name, shape) {
     const swatch = make("span", { class: `swatch ${shape} ${key}`, "aria-hidden": "true" });
-    const some = ["history", "closed", "protected", "expected", "linear", "sqrt"].includes(key);
+    const some = ["spread", "history", "closed", "protected", "expected", "linear", "sqrt"].includes(key);
     const button = make("button", { type: "button", "aria-pressed": "true", hidden: some }, swatch, name);
     if (some) this.buttons[key] = button;
     button.addEventListener("click", () => {
@@ -53,10 +54,11 @@ export class Curve {
   draw(run, moment) {
     if (!window.Plotly || !this.element.offsetWidth) return; // nowhere to be drawn
     this.redraw = () => this.draw(run, moment);
-    const { history, closed, protected: other, linear, sqrt, expected } = this.buttons;
+    const { spread, history, closed, protected: other, linear, sqrt, expected } = this.buttons;
     history.hidden = !historyOf(run).length;
     const both = Boolean(run.start.protected);
     closed.hidden = !run.evidence || both;
+    spread.hidden = both || !run.readings.some((each) => known(each.spread_low));
     other.hidden = !both;
     const guided = researching() && !both; // two voices are enough to tell apart
     linear.hidden = sqrt.hidden = !guided;
@@ -110,7 +112,7 @@ export class Curve {
     ];
     return [
       ...(run.start.protected ? []
-        : this.bands(points, (p) => [p.spread_low, p.spread_high], "spread-band")),
+        : this.bands(points, (p) => [p.spread_low, p.spread_high], "spread-band", "spread")),
       ...this.bands(points, (p) => [run.own(p, "_low"), run.own(p, "_high")], "band"),
       ...(run.start.protected ? this.otherSide(run, points, line) : []),
       ...guides,
@@ -151,7 +153,7 @@ export class Curve {
   }
 
   // One for each stretch of evidence: plotly fills across a break.
-  bands(points, limits, key) {
+  bands(points, limits, key, name = "limits") {
     const stretches = [[]];
     for (const point of points) {
       if (point.gap || !limits(point).every(known)) stretches.push([]);
@@ -161,7 +163,7 @@ export class Curve {
       x: [...each.map((p) => p.x), ...each.map((p) => p.x).reverse()],
       y: [...each.map((p) => limits(p)[0]), ...each.map((p) => limits(p)[1]).reverse()],
       fill: "toself", fillcolor: colour(key), mode: "lines", type: "scatter",
-      line: { width: 0 }, hoverinfo: "skip", visible: !this.hidden.has("limits"),
+      line: { width: 0 }, hoverinfo: "skip", visible: !this.hidden.has(name),
     }));
   }
 
