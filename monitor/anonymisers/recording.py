@@ -18,6 +18,7 @@ import soundfile
 from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
 from monitor.corpus.finding import find, recordings_below
+from monitor.corpus.recordings import unusable
 from monitor.errors import CorpusError, SourceError, StoreError, UsageError
 from monitor.files import atomic_write, lock, not_written, open_private, sweep
 from monitor.jobs import Jobs, each_in_order
@@ -385,4 +386,4 @@ def _protected(manner: Manner, task: tuple[Order, tuple[str, str] | None]) -> Do
             note(manner.journal, order.name, (source, file_hash(order.target)))
         return Done(order, seconds=made.seconds, clipped=made.clipped)
     except SourceError as error:
-        return Done(order, problem=str(error))
+        return Done(order, problem=unusable(order.source, error))

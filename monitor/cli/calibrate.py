@@ -290,6 +290,7 @@ def command(asked: CalibrateOptions) -> int:
         TEMPLATE_LENGTHS,
         advice,
         calibrate,
+        check_speakers,
         with_maxima,
     )
     from monitor.training.voices import cohort_from, collect
@@ -330,6 +331,7 @@ def command(asked: CalibrateOptions) -> int:
     )
     for line in plan_of(found):
         say(line)
+    check_speakers(len(found.speakers))
     files = [recording.path for recording in found.recordings]
     load_identity(features, files)
     lengths = lengths or LENGTHS

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from monitor.errors import SourceError, UsageError
+from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.phrases import plural
 from monitor.safe_text import file_name
 
@@ -126,6 +126,15 @@ def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
         )
     if left := len(corpus.speakers) - len(sessions):
         yield f"  and {left} more"
+
+
+def check_two(corpus: Corpus) -> None:
+    """Refuse a single speaker before anything is heard."""
+    if len(corpus.speakers) < 2:
+        raise CorpusError(
+            f"{plural(len(corpus.speakers), 'speaker')}, and nobody to be taken for: "
+            "give recordings of two or more"
+        )
 
 
 def calibration_minutes(

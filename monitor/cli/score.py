@@ -122,10 +122,10 @@ def command(asked: ScoreOptions) -> int:
     Scores say who sounds like whom: keep the file private.
     """
     from monitor.cli.enroll import lists_of, own_templates
-    from monitor.cli.inputs import check_model, load_identity, plan_of
+    from monitor.cli.inputs import check_model, check_two, load_identity, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
-    from monitor.errors import UsageError
+    from monitor.errors import CorpusError, UsageError
     from monitor.evaluation.input.labels import SCORINGS
     from monitor.evaluation.input.score_file import write_score_file
     from monitor.features.registry import caveats
@@ -186,7 +186,9 @@ def command(asked: ScoreOptions) -> int:
         for name in absent:
             say(f"monitor: note: {name}: in {', '.join(lists.names)}, but not enrolled: left out")
         population = population.chosen(name for name in lists.speakers if name not in absent)
-    if population is not None:  # before anything is heard
+    if population is None:
+        check_two(found)
+    else:  # before anything is heard
         parts = map(provenance_of, files)
         session = session_of(population, parts, allow_overlap=asked.allow_overlap)
     load_identity(asked.features, files)
@@ -198,6 +200,10 @@ def command(asked: ScoreOptions) -> int:
             jobs=asked.workers.for_recordings(files),
             setup=feature_setup(),
         )
+    for problem in missing:
+        say(f"monitor: skipped: {problem}")
+    if not voices:
+        raise CorpusError("nothing of this could be heard: see what was skipped")
     scorings = SCORINGS if asked.scoring == "both" else (asked.scoring,)
     grid: ScoreGrid | EnrolledGrid
     if population is not None:
@@ -231,8 +237,6 @@ def command(asked: ScoreOptions) -> int:
             cells.append(grid.score(*cell))
             step(f"T={cell[1]:g} D={cell[2]:g} {cell[0]}", 1)
     write_score_file(asked.output, cells, attribute)
-    for problem in missing:
-        say(f"monitor: skipped: {problem}")
     for note in (*grid.problems, *caveats(specs)):
         say(f"monitor: note: {note}")
     if whole:

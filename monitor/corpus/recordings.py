@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from monitor.errors import CorpusError, UsageError
-from monitor.safe_text import LONGEST_NAME, as_wav, file_name, is_name
+from monitor.safe_text import LONGEST_NAME, as_wav, file_name, is_name, printable
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
 
 
@@ -27,6 +27,21 @@ class Recording:
     session: str
     path: Path
     words: TranscriptChoice = field(default=LIES_BESIDE, kw_only=True)
+
+
+def unusable(path: Path, error: Exception, speaker: str = "") -> str:
+    """A line on a file that cannot be used, with its folder and speaker: names are often the same.
+
+    Example:
+        >>> unusable(Path("voices/ann/1.wav"), ValueError("1.wav is empty"), "ann")
+        'ann/1.wav is empty'
+        >>> unusable(Path("voices/ann/monday/1.wav"), ValueError("1.wav is empty"), "ann")
+        'ann/monday/1.wav is empty'
+    """
+    said, folder = str(error), printable(path.parent.name)
+    if not said.startswith(file_name(path)):
+        return said
+    return "/".join([*dict.fromkeys(filter(None, (speaker, folder))), said])
 
 
 @dataclass(frozen=True, slots=True)

@@ -412,15 +412,11 @@ def calibrate(
     if isinstance(voices, Corpus):
         if specs is not None:
             raise UsageError("specs are those of voices: calibrate a corpus without, by features=")
+        check_speakers(len(voices.speakers))
         voices, specs, _ = collect(voices, features=features, setup=setup)
     elif specs is None or features is not None:
         raise UsageError("voices come with their specs: calibrate(voices, specs), from collect")
-    if len(voices) < FEWEST_SPEAKERS:
-        raise CalibrationError(
-            f"too few speakers ({len(voices)}) to learn a rank model; "
-            f"at least {FEWEST_SPEAKERS} are needed: enrol more, or these beside the shipped "
-            "readers (monitor enroll --speaker NAME --base reference)"
-        )
+    check_speakers(len(voices))
     chosen = dict(similarities or {})
     if strange := sorted(chosen.keys() - specs.keys()):
         raise UsageError(f"no similarity for {strange[0]!r}: calibrating {', '.join(specs)}")
@@ -741,6 +737,20 @@ def _calibrating_heard(weights: FloatArray) -> FloatArray:
         missing = np.isnan(weights[:, t])
         weights[:, t][missing] = weights[:, t + 1][missing]
     return np.asarray(np.where(reached & np.isnan(weights), 0.0, weights))
+
+
+def check_speakers(count: int) -> None:
+    """Refuse so few speakers, before anything is heard.
+
+    Raises:
+        CalibrationError: fewer than `FEWEST_SPEAKERS`.
+    """
+    if count < FEWEST_SPEAKERS:
+        raise CalibrationError(
+            f"too few speakers ({count}) to learn a rank model; "
+            f"at least {FEWEST_SPEAKERS} are needed: enrol more, or these beside the shipped "
+            "readers (monitor enroll --speaker NAME --base reference)"
+        )
 
 
 _COMFORTABLE = 30  # speakers beside whom a prior of twenty is the smaller part

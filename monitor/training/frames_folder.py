@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.corpus.recordings import Corpus
+from monitor.corpus.recordings import Corpus, unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS
 from monitor.features.framing import join_runs
@@ -222,7 +222,7 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
             transcript = order.words.read(order.source, own=order.speaker)
             mark = words_mark(transcript)
         except SourceError as error:  # what was heard of the sound stays
-            return OrderOutcome(order, 0.0, goes_on, str(error))
+            return OrderOutcome(order, 0.0, goes_on, unusable(order.source, error, order.speaker))
         anew = [] if words == mark else said
         words = mark
     try:
@@ -253,7 +253,7 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
                 shapes = manner.noted(manner.make(names))["features"]
     except SourceError as error:
         order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
-        return OrderOutcome(order, 0.0, False, str(error))
+        return OrderOutcome(order, 0.0, False, unusable(order.source, error, order.speaker))
     lost = sum(gap.lost_seconds or 0.0 for _, gap in frames.gaps)
     problem = ""
     if frames.gaps:

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from monitor.corpus.recordings import Recording
+from monitor.corpus.recordings import Recording, unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.channel import CONDITION
 from monitor.features.embeddings import EARLY_EVERY, SpeechWindows
@@ -522,5 +522,5 @@ def _outcome(listener: Listener, recording: Recording, left: int | None) -> Hear
     except UsageError:  # of the call, not of this file
         raise
     except MonitorError as error:
-        return HearingOutcome(recording, problem=str(error))
+        return HearingOutcome(recording, problem=unusable(recording.path, error, recording.speaker))
     return HearingOutcome(recording, heard, hashes, heard.lost)

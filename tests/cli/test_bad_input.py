@@ -348,7 +348,7 @@ def test_a_corpus_with_a_broken_file(run, tmp_path, people, broken_flac):
     result = run("enroll", tmp_path / "c", "-o", tmp_path / "us.npz")
     assert result.code == 4
     skipped = [line for line in result.err.splitlines() if "skipped" in line]
-    assert skipped[0].startswith("monitor: skipped: a.npz is no file of frames")
+    assert skipped[0].startswith("monitor: skipped: p2/a.npz is no file of frames")
     assert skipped[1] == "monitor: skipped: p2: less than 5 s of speech, not enrolled"
     assert len(Population.load(tmp_path / "us.npz")) == 2
 

@@ -326,6 +326,7 @@ def test_too_few_speakers(run, tmp_path):
     result = run("calibrate", tmp_path / "few", *QUICK)
     assert (result.code, result.out) == (1, "")
     assert "too few speakers (9) to learn a rank model; at least 10" in result.complaint
+    assert "listening" not in result.err  # it is refused before
 
 
 def test_too_little_speech(run, tmp_path):
@@ -343,7 +344,7 @@ def test_a_broken_file_is_skipped_and_named(run, people, tmp_path):
     (tmp_path / "c" / "zoe" / "a.npz").write_text("no frames")
     result = run("calibrate", tmp_path / "c", *ONE)
     assert result.code == 4
-    assert "skipped: a.npz is no file of frames" in result.err
+    assert "skipped: zoe/a.npz is no file of frames" in result.err
     assert "cross" in result.out
 
 

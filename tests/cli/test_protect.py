@@ -114,8 +114,8 @@ def test_a_broken_recording_is_named_and_skipped(run, voices, tmp_path):
     soundfile.write(voices / "bob" / "nan.wav", sound, RATE, subtype="FLOAT")
     done = run("protect", voices, "-o", tmp_path / "safe", "--method", "noise:10")
     assert done.code == 4
-    assert "skipped: bad.wav is no recording" in done.err
-    assert "skipped: nan.wav: a sample is no number" in done.err
+    assert "bad.wav is no recording" in done.err
+    assert "skipped: bob/nan.wav: a sample is no number" in done.err
     assert sorted(p.name for p in (tmp_path / "safe" / "bob").iterdir()) == ["three.wav"]
     done = run("protect", voices / "bob" / "nan.wav", "-o", tmp_path / "n.wav", "--method", "none")
     assert done.code == 1

@@ -123,6 +123,23 @@ def test_what_is_wrong_is_one_line(run, people, tmp_path, monkeypatch, options, 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("command", ["score", "experiment"])
+def test_one_speaker_is_refused_before_anything_is_heard(run, people, tmp_path, command):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "ann").symlink_to(next(people.iterdir()))
+    done = run(command, tmp_path / "one", "-o", tmp_path / "made.npz")
+    assert done.code == 1
+    assert "nobody to be taken for" in done.complaint
+    assert "listening" not in done.err
+
+
+def test_a_feature_that_nobody_kept_is_said(run, people, tmp_path):
+    done = run("score", people, "-o", tmp_path / "a.npz", "--features", "voice")
+    assert done.code == 1
+    assert "holds no frames of voice" in done.err
+    assert "nothing of this could be heard" in done.err
+
+
 @pytest.mark.slow
 def test_what_is_there_stays_unless_told(run, people, scores):
     before = scores.read_bytes()

@@ -44,4 +44,4 @@ def test_one_sketch_of_all_that_each_said(tmp_path):
     assert means.dtype == np.float16
     assert made.specs["voice"].network == MARK
     assert made.about == "Readers."
-    assert problems[0].startswith("1.npz is no file of frames")
+    assert problems[0].startswith("zoe/1.npz is no file of frames")

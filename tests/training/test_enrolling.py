@@ -116,8 +116,8 @@ def test_broken_files_are_skipped_and_named(tmp_path, flac):
     assert made.population.names == ("ann", "cleo")
     assert seen == ["a.flac", "b.flac", "c.wav", "d.flac"]
     broken, text, bob = made.problems
-    assert broken.startswith("b.flac: ")
-    assert text.startswith("c.wav ")
+    assert broken.startswith("ann/b.flac: ")
+    assert text.startswith("bob/c.wav ")
     assert bob == "bob: less than 5 s of speech, not enrolled"
     low, high = (
         int(s.sum(axis=0).argmax())

@@ -117,7 +117,7 @@ def test_what_cannot_be_heard_is_named_and_leaves_nothing(corpus, tmp_path, flac
     wanted = listed(corpus, tmp_path / "frames")
     flac(wanted[0].source, 9.0, keep=0.5)
     first, second = keep(wanted, replace(HOW, channel=1))
-    assert first.problem.startswith("1.flac: ")
+    assert first.problem.startswith("ann/mon/1.flac: ")
     assert (first.whole, second.whole, second.problem) == (False, True, "")
     assert not wanted[0].target.exists()
     (first, _) = keep(wanted, replace(HOW, channel=2))
@@ -126,7 +126,7 @@ def test_what_cannot_be_heard_is_named_and_leaves_nothing(corpus, tmp_path, flac
     track = Track(np.array([1]), np.array([5]))
     write_frames(frames, np.ones(9, bool), {"f0": track}, {"f0": 9}, {"f0": 0.01})
     (only,) = keep([replace(wanted[0], source=frames)], HOW)
-    assert only.problem == "a.npz: holds frames already, no audio"
+    assert only.problem == f"ann/{tmp_path.name}/a.npz: holds frames already, no audio"
 
 
 def test_names_stay_apart_and_inside(tmp_path):

@@ -59,7 +59,7 @@ def test_broken_files_are_skipped_and_named(tmp_path, flac):
     seen = []
     voices, _, problems = collect(find(tmp_path), progress=lambda r: seen.append(r.path.name))
     assert [(voice.name, len(voice.sessions)) for voice in voices] == [("ann", 1)]
-    assert [problem.split(":")[0] for problem in problems] == ["b.flac", "c.flac"]
+    assert [problem.split(":")[0] for problem in problems] == ["ann/b.flac", "bob/c.flac"]
     assert seen == ["a.flac", "b.flac", "c.flac"]
 
 

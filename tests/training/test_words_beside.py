@@ -74,7 +74,7 @@ def test_a_recording_without_words_is_named_and_left_out(speech):
     assert [len(each.sessions) for each in voices] == [2, 1]
     assert list(specs) == list(STYLE)
     (problem,) = problems
-    assert problem.startswith("1.wav has no words beside it: put 1.words there")
+    assert problem.startswith("bob/1.wav has no words beside it: put 1.words there")
 
 
 def test_of_several_speakers_the_corpus_own_one_counts(speech):

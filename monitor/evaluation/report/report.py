@@ -299,7 +299,9 @@ def format_value(value: float | None, unit: str, text: str = "") -> str:
     if unit in ("bits", "nats", "log10"):
         written = f"{value:.3f}" if abs(value) < _LONG else f"{value:.0e}"  # room for its limits
         return written.removeprefix("-") if float(written) == 0 else written
-    return f"{value:#.3g}" if 1e-3 <= abs(value) < 100 else f"{value:.3g}"  # as its limits beside it
+    return (
+        f"{value:#.3g}" if 1e-3 <= abs(value) < 100 else f"{value:.3g}"
+    )  # as its limits beside it
 
 
 def format_limits(figure: Figure) -> str:
