@@ -181,8 +181,8 @@ def check_state(
         features = set(monitor["frames"])
         if not set(monitor["usable"]) <= features:
             wrong = "usable"
-        for part in _heard(monitor):
-            if not set(part["frames"]) == set(part["usable"]) == features:
+        for heard in _heard(monitor):
+            if not set(heard["frames"]) == set(heard["usable"]) == features:
                 wrong = "what was heard"
     for rule in header["rules"]:
         if (
