@@ -32,6 +32,7 @@ from monitor.audit.exposure import (
     corpus_exposures,
     enrolled_part,
     length_rows,
+    other_voice_noticed,
     retention,
     run_exposures,
 )
@@ -736,6 +737,11 @@ def audit_runs(
     told = dict.fromkeys(
         str(text) for start in starts for text in start.get("notices") or () if text
     )
+    mixed = sum(other_voice_noticed(records) for _, records in runs)
+    others = (
+        f"In {mixed} of {plural(len(runs), 'run')} another voice or channel was noticed: what came "
+        "with it is left out.",
+    )
     among = {int(start.get("speakers", 0)) for start in starts}
     prints = sorted({_fingerprint(start) for start in starts} - {""})
     protected = any(start.get("protected") for start in starts)
@@ -770,7 +776,7 @@ def audit_runs(
         "runs", facts, config.among, config.budget, found, rows,
         conditions=_summed([each for each in sounds if each is not None]),
         not_tested=tuple(not_tested),
-        notes=(*said, *told),
+        notes=(*(others if mixed else ()), *said, *told),
         commands=("monitor export RUN.jsonl --csv",),
     )  # fmt: skip
 

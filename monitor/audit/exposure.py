@@ -6,7 +6,7 @@ hears them. Of recorded runs: what their readings say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -491,8 +491,8 @@ def run_exposures(
 
     Args:
         runs: by name, records from ``start`` on, as `monitor.records.schema.read_run` gives them.
-            Who is watched counts as the speaker.
-        lengths: T; a run is read at its first reading with as much speech.
+            Who is watched counts as the speaker, but for what another voice was noticed in.
+        lengths: T; a run is read at its first reading with as much speech that counts in it.
 
     Raises:
         StoreError: nobody is watched, or there is no reading.
@@ -510,10 +510,11 @@ def run_exposures(
             raise StoreError(f"{run} watches nobody: measure again with --watch NAME")
         if watch not in names:
             names.append(watch)
-        readings = [each for each in records if each["type"] == "reading" and each.get("speech")]
+        before = float((start.get("carried") or {}).get("speech", 0.0))
+        readings = [(own, each) for own, each in _own_readings(records) if own]
         for seconds in lengths:
-            first = next((each for each in readings if each["speech"] >= seconds), None)
-            if first is None or first.get("bits") is None:
+            first = next((each for own, each in readings if own >= seconds), None)
+            if seconds <= before or first is None or first.get("bits") is None:
                 continue
             kinds.add(first.get("headline") or start.get("headline") or "closed-set")
             sessions.add(first.get("session", "cross"))
@@ -537,3 +538,28 @@ def run_exposures(
         names, made, kinds.pop(), min(candidates), "cross" if sessions == {"cross"} else "same",
         float(same) if isinstance(same, int | float) else None,
     )  # fmt: skip
+
+
+def other_voice_noticed(records: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether another voice, or channel, was noticed in a run."""
+    return any(each["type"] == "change" and not each.get("back") for each in records)
+
+
+def _own_readings(
+    records: Sequence[Mapping[str, Any]],
+) -> Iterator[tuple[float, Mapping[str, Any]]]:
+    """Readings of the watched speaker, each with the seconds of speech that count in it.
+
+    Another voice counts from where it began until it is noticed; from then on it is left out
+    where a change is noted. Where the evidence then begins afresh, it is that of the other.
+    """
+    spoilt = [
+        (each["since_seconds"], each["seconds"] if each.get("action") == "note" else np.inf)
+        for each in records
+        if each["type"] == "change" and not each.get("back")
+    ]
+    for each in records:
+        if each["type"] != "reading" or not each.get("speech"):
+            continue
+        if not any(since < each["seconds"] < until for since, until in spoilt):
+            yield each["speech"] - (each.get("excluded_seconds") or 0.0), each

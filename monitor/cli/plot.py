@@ -23,7 +23,7 @@ class PlotOptions:
     among: tuple[int, ...] | None = option(
         "--among",
         "Draw instead what the watched speaker's voice was worth among so many people, a line for "
-        "each, such as 50,1e4,1e6.",
+        "each, such as 100,1e4,1e6.",
         type=People(),
     )
 
@@ -36,7 +36,7 @@ def command(asked: PlotOptions) -> int:
     \b
     monitor plot talk.jsonl                       talk.png, unless it is there
     monitor plot talk.jsonl -o talk.svg
-    monitor plot talk.jsonl -o crowds.png --among 50,1e4,1e6
+    monitor plot talk.jsonl -o crowds.png --among 100,1e4,1e6
 
     Evidence stands on a scale of crowds: so many bits leave one person of a town. Without any, the
     axis says 1 in k of the people an attacker would consider, and guides are drawn.

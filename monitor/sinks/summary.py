@@ -45,7 +45,7 @@ def alert_in_words(record: Mapping[str, Any]) -> str:
 
 
 ACTIONS = {
-    "note": "alerts rest, the evidence is of both",
+    "note": "alerts rest until the first is back",
     "reset": "the evidence begins afresh",
     "split": "another stream begins",
 }

@@ -133,6 +133,35 @@ def test_a_run_is_read_at_its_first_reading_with_as_much_speech():
     assert first.mean.limits == (3.0, 5.0)  # of calibration, where one voice was heard
 
 
+def change(since, seconds, **more):
+    return {"type": "change", "since_seconds": since, "seconds": seconds, **more}
+
+
+@pytest.mark.parametrize(
+    ("records", "bits"),
+    [
+        # until it is noticed the other's speech counts; then it is left out
+        ([record(4.0, 5.0), record(9.0, 3.0), change(5.0, 11.0, action="note"),
+          record(11.0, 5.2, excluded_seconds=6.0), record(18.0, 6.0, excluded_seconds=6.0)],
+         {3.0: 5.0, 10.0: 6.0}),
+        # the evidence begins afresh: it is that of the other
+        ([record(4.0, 5.0), change(5.0, 11.0, action="reset"), record(11.0, 2.0),
+          record(12.0, 0.0), record(30.0, -4.0)], {3.0: 5.0}),
+        ([record(4.0, 5.0), change(5.0, 6.0, back=True, action="note"), record(10.0, 6.0)],
+         {3.0: 5.0, 10.0: 6.0}),
+    ],
+)  # fmt: skip
+def test_what_another_voice_says_does_not_count_as_the_speakers(records, bits):
+    found = run_exposures([("a", [START, *records])], (3.0, 10.0, 25.0))
+    assert dict(zip(found.seconds.tolist(), found.bits.tolist(), strict=True)) == bits
+
+
+def test_a_run_that_goes_on_from_earlier_sessions_says_nothing_of_shorter_lengths():
+    start = START | {"carried": {"sessions": 1, "speech": 20.0, "history": []}}
+    found = run_exposures([("a", [start, record(21.0, 9.0), record(31.0, 9.5)])], (3.0, 10.0, 30.0))
+    assert found.lengths == (30.0,)
+
+
 @pytest.mark.parametrize(
     ("records", "what"),
     [

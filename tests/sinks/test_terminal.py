@@ -321,7 +321,7 @@ def test_a_bar_that_may_be_of_another_voice_claims_nothing() -> None:
     progress.write(reading(9.0, change=OPEN))
     progress.close()
     assert screen.lines == [
-        "another channel or voice since 0:07: alerts rest, the evidence is of both",
+        "another channel or voice since 0:07: alerts rest until the first is back",
         "0:09 audio, 2.1 of 5.6 bits, another channel or voice since 0:07",
     ]
 

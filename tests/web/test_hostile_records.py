@@ -28,7 +28,7 @@ def test_a_feature_may_be_called_as_a_property_of_every_object(page, visit, name
     give(page, records.start(), reading, {**change, "features": [name]})
     tab = visit(page.url)
     reads(tab, "#features", name)
-    reads(tab, "#log", "the evidence is of both")
+    reads(tab, "#log", "alerts rest until the first is back")
     assert tab.problems == []
 
 
