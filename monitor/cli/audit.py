@@ -48,7 +48,7 @@ class CorpusAuditOptions:
     )
     template: float | None = option(
         "--template S",
-        "Enrolled speech of each person, a multiple of 5 s. [default: 60, or what half of the "
+        "Enrolled speech of each person, rounded down to 5 s. [default: 60, or what half of the "
         "people have]",
         least=5.0,
     )

@@ -102,8 +102,11 @@ def command(asked: ServeOptions) -> int:
         raise UsageError("--key goes with --certificate")
     certificate = None if asked.certificate is None else Certificate(asked.certificate, asked.key)
     setup = feature_setup()
+    templates = TemplateFolder(asked.data or data_folder(), asked.store)
+    if not templates.people():
+        templates.check_place()
     settings = ServeSettings(
-        TemplateFolder(asked.data or data_folder(), asked.store),
+        templates,
         asked.enrol_seconds,
         asked.longest,
         asked.among,

@@ -85,8 +85,20 @@ class TemplateFolder:
             if _NAME.fullmatch(path.stem)
         ]
 
+    def check_place(self) -> None:
+        """Refuse a place where no template could be kept, before anybody reads aloud for one."""
+        there = self.folder.absolute()
+        while not there.exists() and there != there.parent:
+            there = there.parent
+        if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+            raise StoreError(
+                f"{self.folder}: no template can be kept there: {there} may not be written; choose "
+                "another folder (--data)"
+            )
+
     def check_new(self, name: str) -> None:
-        """Refuse a name that somebody of the base population has."""
+        """Refuse a name that somebody of the base population has, and what cannot be kept."""
+        self.check_place()
         if name in self.base.names:
             raise UsageError(f"one of those beside whom you are enrolled is called {name} already")
 

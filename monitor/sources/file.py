@@ -170,8 +170,9 @@ def _opened(path: Readable) -> bytes:
         with path.open("rb") as file:
             head = file.read(512)
     except (OSError, ValueError) as error:
+        cure = "its permissions" if isinstance(error, PermissionError) else "the name"
         raise SourceError(
-            f"cannot open {file_name(path.name)}: {_words(error)}; check the name"
+            f"cannot open {file_name(path.name)}: {_words(error)}; check {cure}"
         ) from None
     if not head:
         raise SourceError(f"{file_name(path.name)} is empty; record it again or leave it out")

@@ -575,6 +575,10 @@ def _npz_header(arrays: MutableMapping[str, AnyArray], label: str) -> Header:
     if "header" not in arrays:
         return Header()
     text = arrays.pop("header")
+    if text.dtype == np.uint8:
+        raise SourceError(
+            f"{label} holds no frames: it is another file of this program, such as a population"
+        )
     if text.shape != () or text.dtype.kind != "U":
         raise SourceError(f"{label}: header must be one JSON string; use write_frames")
     return read_header(json.loads(text.item()), label)

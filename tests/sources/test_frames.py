@@ -138,6 +138,7 @@ BINS = np.array([1, 2, 3])
         (_npz(f0=BINS, header='{"schema": 2}'), "schema 1"),
         (_npz(f0=BINS, header="[]"), "schema 1"),
         (_npz(f0=BINS, header=np.array([1])), "one JSON string"),
+        (_npz(header=np.frombuffer(b"{}", np.uint8)), "no frames: .* population"),
         (_npz(f0=BINS, header='{"schema": 1, "sizes": []}'), "must be objects"),
         (_npz(f0=BINS, header='{"schema": 1, "sizes": {"f0": 0}}'), "positive integer"),
         (_npz(f0=BINS, header='{"schema": 1, "frame_seconds": {"f0": NaN}}'), "positive seconds"),
