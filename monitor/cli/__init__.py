@@ -41,6 +41,18 @@ class _Lazy(click.Group):
         command: click.Command = import_module(f"monitor.cli.{cmd_name}").command
         return completed(command)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            if near := get_close_matches(args[0], COMMANDS, 1):
+                error.message = f"{error.message.rstrip('.')} (did you mean {near[0]!r}?)"
+            raise
+
 
 @click.group(
     cls=_Lazy,

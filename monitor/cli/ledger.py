@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from monitor.cli.options import say
+
+if TYPE_CHECKING:
+    from monitor.ledger import Ledger
 
 _file = click.argument("file", type=click.Path(path_type=Path), metavar="FILE.db")
 _speaker: Callable[..., Any] = click.option(
@@ -17,9 +20,18 @@ _speaker: Callable[..., Any] = click.option(
 )
 
 
-@click.group("ledger", short_help="See, export or forget what was disclosed over all sessions.")
+@click.group(
+    "ledger",
+    short_help="See, export or forget what was disclosed over all sessions.",
+    no_args_is_help=False,
+)
 def command() -> None:
     """What the watched speakers have disclosed, session by session (--ledger).
+
+    \b
+    monitor ledger show me.db
+    monitor ledger export me.db --speaker me -o me.jsonl
+    monitor ledger forget me.db me --session 3
 
     A ledger holds, of each session: counts of pitch and phones or a sum of voice embeddings
     (biometric data, but no audio), readings, alerts, and the names of the recordings.
@@ -34,6 +46,7 @@ def show(file: Path, speaker: str | None) -> int:
     from monitor.ledger import Ledger
 
     with Ledger(file, create=False, write=False) as ledger:
+        _check_known(ledger, speaker)
         sessions = ledger.sessions(speaker)
     if sys.stdout.isatty():
         _print_table(sessions)
@@ -55,6 +68,7 @@ def export(file: Path, speaker: str | None, output: str) -> int:
     from monitor.sinks.jsonl import JsonLines
 
     with Ledger(file, create=False, write=False) as ledger:
+        _check_known(ledger, speaker)
         lines = JsonLines(output)
         try:
             lines.begin()  # an empty ledger makes an empty file
@@ -65,7 +79,7 @@ def export(file: Path, speaker: str | None, output: str) -> int:
     return 0
 
 
-@command.command("forget")
+@command.command("forget", short_help="Remove a speaker, or a session, for good.")
 @_file
 @click.argument("speaker")
 @click.option("--session", type=int, metavar="N", help="Only this session. [default: all]")
@@ -92,6 +106,16 @@ def scrub(file: Path) -> int:
     with Ledger(file, create=False) as ledger:
         ledger.scrub()
     return 0
+
+
+def _check_known(ledger: Ledger, speaker: str | None) -> None:
+    """Refuse a name that is nobody's: an empty table would look as if nothing was disclosed."""
+    from monitor.errors import StoreError
+
+    if speaker is not None and not ledger.sessions(speaker):
+        raise StoreError(
+            f"{ledger.path.name}: nobody is called {speaker}; see: monitor ledger show"
+        )
 
 
 def _print_table(sessions: list[dict[str, Any]]) -> None:

@@ -104,6 +104,10 @@ def test_forget(replay, run, talk, ledger):
     assert b"000003" not in ledger.read_bytes()
     assert [row["speaker"] for row in run("ledger", "show", ledger).records] == ["000004"]
     assert run("ledger", "scrub", ledger).code == 0
+    for part in (["show", ledger, "--speaker"], ["export", ledger, "--speaker"]):
+        other = run("ledger", *part, "000003")
+        assert (other.code, other.out) == (1, "")
+        assert "nobody is called 000003" in other.complaint
     again = run("ledger", "forget", ledger, "000003")
     assert (again.code, again.complaint) == (
         1,

@@ -60,7 +60,9 @@ def test_without_arguments_there_is_help(run):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["lisen"], "No such command 'lisen'; see monitor --help"),
+        (["lisen"], "No such command 'lisen' (did you mean 'listen'?); see monitor --help"),
+        (["xyz"], "No such command 'xyz'; see monitor --help"),
+        (["ledger"], "Missing command; see monitor ledger --help"),
         (["--foo"], "No such option '--foo'; see monitor --help"),
         (["replay", "--wach", "me", "a.wav"], "No such option '--wach'"),
         (["replay"], "Missing argument 'RECORDING...'; see monitor replay --help"),
