@@ -50,7 +50,8 @@ class _Lazy(click.Group):
             from difflib import get_close_matches
 
             if near := get_close_matches(args[0], COMMANDS, 1):
-                error.message = f"{error.message.rstrip('.')} (did you mean {near[0]!r}?)"
+                message = f"{error.message.rstrip('.')} (did you mean {near[0]!r}?)"
+                raise click.UsageError(message, ctx) from None
             raise
 
 
