@@ -260,16 +260,23 @@ def command(asked: AttackOptions) -> int:
         "background": background,
         "fresh": asked.fresh,
     }
-    with progress_over(sum(len(each.speakers) for each in corpora), "looking for speech") as step:
-        prepared = prepare(corpus, config, **options, progress=lambda name: step(name, 1))
-    with progress_over(prepared.seconds / 60, "hearing", "min") as step:
-        label = ""
+    try:
+        with progress_over(
+            sum(len(each.speakers) for each in corpora), "looking for speech"
+        ) as step:
+            prepared = prepare(corpus, config, **options, progress=lambda name: step(name, 1))
+        with progress_over(prepared.seconds / 60, "hearing", "min") as step:
+            label = ""
 
-        def told(what: str) -> None:
-            nonlocal label
-            label = what
+            def told(what: str) -> None:
+                nonlocal label
+                label = what
 
-        results = try_methods(prepared, told=told, heard=lambda s: step(label, s / 60))
+            results = try_methods(prepared, told=told, heard=lambda s: step(label, s / 60))
+    except KeyboardInterrupt:
+        fresh = ", without --fresh" * asked.fresh
+        say(f"monitor: what was heard is kept; to go on, run the same command again{fresh}")
+        raise
     write_results(results, asked.output)
     print_attacks(results)
     judged, seconds = prepared.bench.judged, prepared.bench.hearing.seconds

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
 import stat
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +53,24 @@ def test_one_command_tests_a_anonymiser(run, voices, tmp_path):
     assert {line["speakers"] for line in lines} == {"6"}
     assert not list(tmp_path.rglob("*.wav"))
     assert not list(tmp_path.rglob("*.flac"))
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_go_on(command, voices, tmp_path):
+    arguments = [*command, "attack", voices, "-o", tmp_path / "out", *map(str, TINY),
+                 "--anonymiser-command", f"sh -c 'touch {tmp_path}/begun; sleep 99'"]  # fmt: skip
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 100
+        while not (tmp_path / "begun").exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, err
+    assert [line for line in err.splitlines() if line][-2:] == [
+        "monitor: what was heard is kept; to go on, run the same command again",
+        "monitor: interrupted",
+    ]
 
 
 @pytest.mark.slow
