@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ from monitor.errors import CorpusError, UsageError
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.family import Figure
 from monitor.evaluation.report.report import format_limits, format_value
-from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults, superseded
 from monitor.features.registry import caveats as feature_caveats
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
@@ -371,7 +371,7 @@ def audit_corpus(
         told,
         _condition_rows(sounds),
         sounds_apart(sounds, config.seed),
-        tuple(_untested(part, told, shortest)),
+        (*_left_out(specs, config.setup), *_untested(part, told, shortest)),
         (*notes, *unable),
         (*heard.missing, *problems),
         _commands(heard.place, part, tests, config),
@@ -654,6 +654,16 @@ def _networks(specs: Mapping[str, FeatureSpec]) -> str:
     return ", ".join(named)
 
 
+def _left_out(used: Collection[str], setup: FeatureSetup) -> Iterator[str]:
+    """Features that could have been heard: without them figures may be far too low."""
+    more = [name for name in defaults(setup=setup) if name not in used]
+    if more := [name for name in more if not superseded(name, used)]:
+        yield (
+            f"Recognition by {' and '.join(more)}, which this program can hear in audio: whoever "
+            f"uses more than {', '.join(used)} learns more, from an embedding of the voice far more."
+        )
+
+
 def _untested(
     part: EnrolledPart,
     told: Mapping[str, object],
@@ -764,7 +774,9 @@ def audit_runs(
     }  # fmt: skip
     if prints:
         facts["Files"] = f"Templates and rank models: {', '.join(prints)}."
+    used = [name for name in features[0] if all(name in each for each in features)]
     not_tested = [
+        *_left_out(used, config.setup),
         "Linkability as an error rate: runs watch one person each and hear no impostor. Audit the "
         "recordings themselves for it.",
         "Inference: a run tells no attribute of its speaker.",

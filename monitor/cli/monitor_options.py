@@ -66,7 +66,8 @@ class MonitorOptions:
     )
     features: tuple[str, ...] | None = option(
         "--features",
-        "What to listen for. [default: all that is installed and calibrated]",
+        "What to listen for: an attacker who uses more learns more. [default: all that is "
+        "installed and calibrated]",
         type=Features(),
     )
     ecapa: ClassVar[Any] = ecapa_option

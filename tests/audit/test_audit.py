@@ -80,6 +80,7 @@ def test_nobody_is_named_and_nothing_is_called_anonymous(audit, heard):
 @pytest.mark.slow
 def test_what_was_not_tested_is_said(audit):
     said = " ".join(audit.not_tested)
+    assert "Recognition by phones and " in said  # which were not heard, and tell more
     assert "Inference" in said  # pitch has no embedding to tell an attribute by
     assert "Protected speech" in said
     assert summary(audit)["inference"] == ["What else a voice tells of its speaker was not tested."]
