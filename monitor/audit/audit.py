@@ -660,7 +660,7 @@ def _left_out(used: Collection[str], setup: FeatureSetup) -> Iterator[str]:
     if more := [name for name in more if not superseded(name, used)]:
         yield (
             f"Recognition by {' and '.join(more)}, which this program can hear in audio: whoever "
-            f"uses more than {', '.join(used)} learns more, from an embedding of the voice far more."
+            f"uses more than {', '.join(used)} learns more, by an embedding far more."
         )
 
 
