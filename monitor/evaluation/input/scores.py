@@ -181,13 +181,13 @@ def _impostors(
             f"enrolled ({first}); check the names, or {cure}"
         )
     many = (
-        f"{lost} of {impostor.size} trials have no score with their own speaker, as those of "
-        f"impostors, who are not enrolled ({first}): "
+        f"{lost} of {impostor.size} trials {'has' if lost == 1 else 'have'} no score with the right "
+        f"speaker, as those of impostors, who are not enrolled ({first}): "
     )
     if unmated == "drop":
         said.append(f"{many}dropped, tools that count them as non-mated differ")
         return False
-    said.append(f"{many}ranks leave them out")
+    said.append(f"{many}ranks leave {'it' if lost == 1 else 'them'} out")
     return True
 
 

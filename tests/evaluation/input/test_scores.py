@@ -371,7 +371,7 @@ def test_trials_of_impostors_are_dropped_on_demand(file):
     read = read_scores(path, key, unmated="drop")
     assert read.matrix.target.tolist() == [0, 0, 1]
     assert read.matrix.scores.tolist() == SCORES[:3].tolist()
-    assert "1 of 4 trials have no score with their own speaker" in read.notes[0]
+    assert "1 of 4 trials has no score with the right speaker" in read.notes[0]
     assert "dropped" in read.notes[0]
     assert "1 of 3 speakers has no trial (first: dot)" in read.notes[1]
 
