@@ -16,6 +16,7 @@ from tests.serve.browsing import PATIENCE, RATE, Speaker, enrols, hearing, speak
 from tests.serve.conftest import TOKEN
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
+TURNS = ((0.0, "one"), (6.0, "two"))
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +107,21 @@ def test_somebody_enrols_speaks_and_is_alerted(settings, speaker, chromium, chap
     assert "Listening" not in tab.inner_text("#listening-state")
     assert problems == []
     context.close()
+
+
+@pytest.mark.slow
+def test_a_meeting_fits_on_a_phone(settings, chromium, chapters, tmp_path):
+    meeting = np.concatenate([chapters[1][: 6 * RATE], chapters[0][-6 * RATE :]])
+    soundfile.write(tmp_path / "meeting.wav", meeting, RATE, subtype="PCM_16")
+    turns = (f"SPEAKER meeting 1 {at} 6.00 <NA> <NA> {who} <NA> <NA>\n" for at, who in TURNS)
+    (tmp_path / "turns.rttm").write_text("".join(turns))
+    with ListeningPage(settings, token=TOKEN) as page:
+        tab = chromium.new_page(viewport={"width": PHONE[0], "height": PHONE[1]})
+        tab.set_default_timeout(PATIENCE)
+        with tab.expect_event("websocket", lambda each: each.wait_for_event("framereceived")):
+            tab.goto(f"{page.url}#{TOKEN.replace(' ', '%20')}", wait_until="commit")
+        tab.set_input_files("#recording", tmp_path / "meeting.wav")
+        tab.set_input_files("#turns", tmp_path / "turns.rttm")
+        tab.get_by_role("button", name="Measure").click()
+        tab.wait_for_selector("#people-rows tr:nth-child(2)")
+        assert fits(tab)

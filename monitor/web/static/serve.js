@@ -76,6 +76,7 @@ function show(stage, focus = true) {
 function problem(words) {
   const place = { welcome: "welcome-problem", reading: "reading-problem" }[now.stage] || "controls-problem";
   text(place, words);
+  if (words) $(place).scrollIntoView({ block: "nearest" });
 }
 
 async function listPeople() {
