@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
+import soxr
 from numpy.typing import NDArray
 
 from monitor.errors import CorpusError
@@ -39,6 +40,8 @@ SEVERAL_JUDGE, SEVERAL_CHOOSE, ONE_CALIBRATES = 0.15, 0.15, 300
 people of one session calibrate as well."""
 _MOST_CLIPS = {"speechocean762": 8, "background": 4}
 _EVERY = 256
+_FASTER = (1.06, 1.25)
+"""How much faster, or slower, somebody is made to be another one: pitch, formants and tempo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,10 @@ def _draw(name: str) -> float:
 
 
 class Clips:
-    """The clips that train, heard once.
+    """The clips that train, heard once, and each twice more as another voice: faster and slower.
+
+    A voice at another speed has another pitch and other formants, and is somebody else to the
+    teacher; all clips of one speaker change alike.
 
     Args:
         folder: written by this recipe.
@@ -107,8 +113,9 @@ class Clips:
     Attributes:
         audio: int16 at 16 kHz, mapped from disk.
         start, samples: shape (n,), where each clip lies.
+        speed: shape (n,), how much faster it is heard.
         corpus, voice: shape (n,), numbers; the voice is -1 where nobody is known.
-        teacher: shape (n, 192), what the teacher says of it, of length 1.
+        teacher: shape (k, 192), what the teacher says of it, of length 1.
         known: shape (k,), the clips that the teacher has heard, in its order.
     """
 
@@ -116,12 +123,23 @@ class Clips:
         self.folder = folder
         try:
             with np.load(folder / "clips.npz") as held:
-                self.start, self.samples = held["start"], held["samples"]
-                self.corpus, self.voice = held["corpus"], held["voice"]
+                start, samples = held["start"], held["samples"]
+                corpus, voice = held["corpus"], held["voice"]
             self.audio: NDArray[np.int16] = np.memmap(folder / "clips.i16", np.int16, mode="r")
         except (OSError, ValueError, KeyError) as error:
             raise CorpusError(f"{folder}: not prepared ({error})") from None
-        self.order = np.random.default_rng(0).permutation(len(self.start))
+        rng = np.random.default_rng(0)
+        order = rng.permutation(len(start))
+        # one factor a voice, and one a clip of nobody known
+        who = np.where(voice < 0, voice.max() + 1 + np.arange(len(voice)), voice)
+        by = np.exp(rng.uniform(*np.log(_FASTER), (2, who.max() + 1)))
+        self.speed = np.concatenate([np.ones(len(start)), by[0, who], 1 / by[1, who]])
+        self.start, self.samples, self.corpus = (np.tile(a, 3) for a in (start, samples, corpus))
+        self.voice = np.concatenate(
+            [np.where(voice < 0, -1, voice + at * (voice.max() + 1)) for at in range(3)]
+        )
+        others = len(start) + rng.permutation(2 * len(start))
+        self.order = np.concatenate([order, others])
         self.refresh()
 
     def refresh(self) -> None:
@@ -133,7 +151,10 @@ class Clips:
     def sound(self, clip: int) -> FloatArray:
         """One of them, float32 in -1 to 1."""
         begin = self.start[clip]
-        return np.asarray(self.audio[begin : begin + self.samples[clip]], np.float32) / 32768
+        heard = np.asarray(self.audio[begin : begin + self.samples[clip]], np.float32) / 32768
+        if self.speed[clip] != 1:
+            heard = soxr.resample(heard, RATE * self.speed[clip], RATE)[: round(LONGEST * RATE)]
+        return np.asarray(heard, np.float32)
 
 
 def main() -> None:

@@ -134,22 +134,42 @@ def test_a_wide_network_runs_in_numpy_and_can_be_trained_on():
     assert found == pytest.approx(meant / np.linalg.norm(meant), abs=1e-4)
 
 
+def prepared(folder: Path, voice: np.ndarray) -> Clips:
+    """Clips of 3 s, of so many voices; -1 is nobody known."""
+    audio = np.concatenate([sung(3, seed % 12) for seed in range(len(voice))])
+    (audio * 32767).astype(np.int16).tofile(folder / "clips.i16")
+    samples = np.full(len(voice), 48000)
+    np.savez(folder / "clips.npz", start=np.cumsum(samples) - samples, samples=samples,
+             corpus=np.zeros(len(voice), int), voice=voice)  # fmt: skip
+    return Clips(folder)
+
+
+def test_every_voice_is_two_more_at_other_speeds(tmp_path):
+    clips = prepared(tmp_path, np.array([0, 0, 1, -1, -1]))
+    assert len(clips.order) == 15
+    assert clips.voice.tolist() == [0, 0, 1, -1, -1, 2, 2, 3, -1, -1, 4, 4, 5, -1, -1]
+    first, faster, slower = np.split(clips.speed, 3)
+    assert (first == 1).all() and (faster > 1.05).all() and (slower < 0.95).all()
+    for speed in (faster, slower):
+        assert speed[0] == speed[1]
+        assert len(set(speed[1:])) == 4
+    assert set(clips.order[:5]) == set(range(5))  # as they are, first
+    for clip, pitch in ((1, 120), (6, 120 * clips.speed[6]), (11, 120 * clips.speed[11])):
+        sound = clips.sound(clip)
+        hertz = np.fft.rfftfreq(len(sound), 1 / 16000)
+        assert hertz[np.abs(np.fft.rfft(sound)).argmax()] == pytest.approx(pitch, abs=2)
+
+
 @pytest.mark.slow
 def test_training_on_views_learns_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(distil, "_WARM", 1)
     rng = np.random.default_rng(2)
-    sounds = [sung(3, seed % 12) for seed in range(48)]
-    audio = np.concatenate(sounds)
-    (audio * 32767).astype(np.int16).tofile(tmp_path / "clips.i16")
-    samples = np.full(48, 48000)
-    np.savez(tmp_path / "clips.npz", start=np.cumsum(samples) - samples, samples=samples,
-             corpus=np.zeros(48, int), voice=np.arange(48) % 12)  # fmt: skip
-    clips = Clips(tmp_path)
-    said = rng.standard_normal((12, 192)).astype(np.float32)[clips.order % 12]
+    clips = prepared(tmp_path, np.arange(48) % 12)
+    said = rng.standard_normal((12, 192)).astype(np.float32)[clips.order[:48] % 12]
     np.save(tmp_path / "teacher.npy", said)
     ring = Ring(tmp_path, 96)
     for slot in range(96):
-        bands = log_mel(sounds[slot // 2], BANDS)
+        bands = log_mel(clips.sound(slot // 2), BANDS)
         ring.bands[slot, : len(bands)] = bands
         ring.about[slot] = slot // 2 + 1, len(bands)
     out = tmp_path / "out"
