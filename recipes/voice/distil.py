@@ -120,7 +120,7 @@ def train(
     shown: list[tuple[float, float]] = []
     now = written = time.monotonic()
     network.train()
-    run = torch.compile(network) if compiled else network
+    run = torch.compile(network, dynamic=False) if compiled else network
     while (done := length.done(step, spent)) < 1:
         if time.monotonic() - refreshed > 300 and len(targets.known) < len(clips.order):
             targets, refreshed = Targets(clips), time.monotonic()
