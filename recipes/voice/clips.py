@@ -68,7 +68,7 @@ def people(voices: Path) -> list[Person]:
         if not row["path"].startswith("unlabelled"):
             by_name[row["speaker"]].append(row)
     one = [name for name, rows in by_name.items() if len({row["session"] for row in rows}) == 1]
-    spared = set(sorted(one, key=_draw)[:ONE_CALIBRATES])
+    spared = set(sorted(one, key=drawn)[:ONE_CALIBRATES])
     found = []
     for name, rows in sorted(by_name.items()):
         clips: dict[str, list[Path]] = defaultdict(list)
@@ -76,9 +76,10 @@ def people(voices: Path) -> list[Person]:
             clips[row["session"]].append(voices / row["path"])
         role = "calibrate" if name in spared else "train"
         if len(clips) > 1:
-            drawn = _draw(name)
-            apart = SEVERAL_JUDGE + SEVERAL_CHOOSE
-            role = "judge" if drawn < SEVERAL_JUDGE else "choose" if drawn < apart else "calibrate"
+            number, apart = drawn(name), SEVERAL_JUDGE + SEVERAL_CHOOSE
+            role = (
+                "judge" if number < SEVERAL_JUDGE else "choose" if number < apart else "calibrate"
+            )
         found.append(Person(name, role, rows[0]["gender"], dict(clips)))
     return found
 
@@ -96,7 +97,7 @@ def _table(voices: Path) -> list[dict[str, str]]:
         raise CorpusError(f"{voices}: no manifest ({error.strerror})") from None
 
 
-def _draw(name: str) -> float:
+def drawn(name: str) -> float:
     """A number from 0 to 1 that belongs to a name."""
     return int(hashlib.sha256(f"role {name}".encode()).hexdigest()[:8], 16) / 2**32
 

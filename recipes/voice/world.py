@@ -5,7 +5,9 @@
 Each row: a template of 30 s (15 s at people's own microphones), a test of 10 s of another session,
 each under a condition; how often the right person comes first, and the EER. Readers are those of
 the shipped population, none of whom trained; people at their own microphones are those whose role
-is ``judge``, among everybody else with several sessions. Without a choice the weights that ship.
+is ``judge``, among everybody else with several sessions. Two more rows show what was learnt by
+heart: one clip of a session against another, of people who trained and of people who did not.
+Without a choice the weights that ship.
 """
 
 from __future__ import annotations
@@ -25,15 +27,19 @@ from monitor.files import atomic_write
 from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped_pair
 from monitor.types import FloatArray, IntArray
-from recipes.voice.clips import people
+from recipes.voice.clips import drawn, people
 from recipes.voice.conditions import telephone
 from recipes.voice.corpus import recordings
 
 Embed = Callable[[FloatArray], FloatArray]
 WINDOW = 3 * RATE
 TEMPLATE, TEST, OWN_TEMPLATE = 30.0, 10.0, 15.0
+CLIP, CLIPS_OF = 4.0, 220
+"""Seconds of one clip against another, and of how many people."""
 TESTS = 4
 """Of a reader."""
+CLIP, CLIPS_OF = 4.0, 220
+"""Seconds of a clip against another, and of how many people."""
 ROWS = (
     ("clean", "clean"),
     ("clean", "telephone"),
@@ -58,7 +64,12 @@ def main() -> None:
         embed = exported_encoder(resolve(given.ecapa or None)).embed
     else:
         embed = (VoiceNetwork.load(given.weights) if given.weights else shipped_pair()).embed
-    found = [*_readers(given.speech, embed), _microphones(given.voices, embed)]
+    found = [
+        *_readers(given.speech, embed),
+        _microphones(given.voices, embed),
+        _clips(given.voices, embed, "who trained", ("train",)),
+        _clips(given.voices, embed, "who did not", ("choose", "calibrate")),
+    ]
     with atomic_write(given.out) as file:
         file.write(orjson.dumps(found, option=orjson.OPT_INDENT_2))
     for row in found:
@@ -129,6 +140,22 @@ def _microphones(voices: Path, embed: Embed) -> dict[str, float | str]:
     scores = np.stack(tests) @ np.stack(templates).T
     return _row("own microphone, another session", scores, np.array(columns),
                 [each.name for each in several])  # fmt: skip
+
+
+def _clips(
+    voices: Path, embed: Embed, whose: str, roles: tuple[str, ...]
+) -> dict[str, float | str]:
+    longest = {
+        each.name: sorted(max(each.clips.values(), key=len))
+        for each in people(voices)
+        if each.role in roles
+    }
+    names = sorted((name for name in longest if len(longest[name]) > 1), key=drawn)[:CLIPS_OF]
+    first, last = (
+        np.stack([_mean(_joined([longest[name][at]], CLIP), embed) for name in names])
+        for at in (0, -1)
+    )
+    return _row(f"another clip, people {whose}", last @ first.T, np.arange(len(names)), names)
 
 
 def _row(
