@@ -337,7 +337,7 @@ def _print_disclosure_delay(console: Console, records: Sequence[Mapping[str, Any
     if not disclosure_delay:
         return
     table = Table(box=None, pad_edge=False)
-    for name in ("reached", "clear at", "protected at", "disclosure_delay"):
+    for name in ("reached", "clear at", "protected at", "disclosure delay"):
         table.add_column(Text(name, style="dim"))
     for row in disclosure_delay:
         table.add_row(*map(Text, phrases.delay_cells(row)))
