@@ -133,7 +133,8 @@ class Clips:
         order = rng.permutation(len(start))
         # one factor a voice, and one a clip of nobody known
         who = np.where(voice < 0, voice.max() + 1 + np.arange(len(voice)), voice)
-        by = np.exp(rng.uniform(*np.log(_FASTER), (2, who.max() + 1)))
+        least, most = np.log(_FASTER)
+        by = np.exp(rng.uniform(least, most, (2, who.max() + 1)))
         self.speed = np.concatenate([np.ones(len(start)), by[0, who], 1 / by[1, who]])
         self.start, self.samples, self.corpus = (np.tile(a, 3) for a in (start, samples, corpus))
         self.voice = np.concatenate(

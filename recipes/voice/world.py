@@ -145,11 +145,10 @@ def _microphones(voices: Path, embed: Embed) -> dict[str, float | str]:
 def _clips(
     voices: Path, embed: Embed, whose: str, roles: tuple[str, ...]
 ) -> dict[str, float | str]:
-    longest = {
-        each.name: sorted(max(each.clips.values(), key=len))
-        for each in people(voices)
-        if each.role in roles
-    }
+    longest: dict[str, list[Path]] = {}
+    for each in people(voices):
+        if each.role in roles:
+            longest[each.name] = max(map(sorted, each.clips.values()), key=len)
     names = sorted((name for name in longest if len(longest[name]) > 1), key=drawn)[:CLIPS_OF]
     first, last = (
         np.stack([_mean(_joined([longest[name][at]], CLIP), embed) for name in names])

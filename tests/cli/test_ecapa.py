@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from monitor.corpus.finding import find
 from monitor.features.ecapa import encoder
@@ -77,13 +78,15 @@ def test_enrolled_with_the_network_of_the_environment(run, shared, tmp_path, mon
 def test_without_a_network_nothing_is_begun(run, people, embedded, wav, tmp_path):
     log, gone = tmp_path / "talk.jsonl", tmp_path / "gone"
     common = ("--features", "identity", "--ecapa", gone)
-    voices = tmp_path / "voices" / "me"
-    voices.mkdir(parents=True)
-    (voices / "talk.wav").symlink_to(wav)
+    voices = tmp_path / "voices"
+    for number in range(10):  # as many as a calibration needs
+        (voices / str(number)).mkdir(parents=True)
+        noise = np.random.default_rng(number).normal(0, 0.1, 16000)
+        soundfile.write(voices / str(number) / "talk.wav", noise, 16000)
     for arguments in (
         ("replay", wav, "-p", people, "--jsonl", log),
-        ("enroll", voices.parent, "-o", log),
-        ("calibrate", voices.parent, "-o", log),
+        ("enroll", voices, "-o", log),
+        ("calibrate", voices, "-o", log),
     ):
         done = run(*arguments, *common)
         assert done.code == 2

@@ -38,7 +38,7 @@ def test_a_corpus_is_heard_once_and_enrolled_from_its_frames(run, voices, tmp_pa
     (voices / "bob" / "bad.wav").write_bytes(b"no audio")
     done = run("hear", voices, "-o", frames, "--features", "f0", "--jobs", "1")
     assert done.code == 4
-    assert "skipped: bad.wav" in done.err.replace("cannot read ", "")
+    assert "skipped: bob/bad.wav" in done.err.replace("cannot read ", "")
     assert "heard 2 recordings (0.3 min" in done.err
     with (frames / "manifest.csv").open() as file:
         rows = [(row["path"], row["speaker"], row["session"]) for row in csv.DictReader(file)]

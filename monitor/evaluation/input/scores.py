@@ -180,9 +180,10 @@ def _impostors(
             f"{name}: {lost} of {impostor.size} trials have no mated score, their speaker is not "
             f"enrolled ({first}); check the names, or {cure}"
         )
+    have = "has" if lost == 1 else "have"
     many = (
-        f"{lost} of {impostor.size} trials {'has' if lost == 1 else 'have'} no score with the right "
-        f"speaker, as those of impostors, who are not enrolled ({first}): "
+        f"{lost} of {impostor.size} trials {have} no score with the right speaker, as those of "
+        f"impostors, who are not enrolled ({first}): "
     )
     if unmated == "drop":
         said.append(f"{many}dropped, tools that count them as non-mated differ")
