@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from monitor import phrases
@@ -471,7 +472,7 @@ class TerminalSink:
         )
         told = [clean(in_a_crowd(self.reading, watch, self.enrolled, **h), 200) for h in shorter]
         said = next((each for each in told if len(each) < width), told[-1])
-        lines = [Text(f" {said}")] if said else []
+        lines = [Text(f" {part}") for part in wrap(said, max(20, width - 2))]
         if self.evidence:
             among = Text(f" closed-set, among the {self.enrolled or 'few'} enrolled: ", "dim")
             among.append(among_enrolled(self.reading))

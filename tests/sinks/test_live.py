@@ -251,6 +251,19 @@ def test_evidence_comes_first_and_the_enrolled_second(width, height):
     assert any(re.search("[⠁-⣿]", line) for line in lines[:town])
 
 
+@pytest.mark.parametrize("width", [80, 40])
+def test_what_the_evidence_means_is_whole_where_a_line_is_too_short_for_it(width):
+    screen = Screen(True, width, 30)
+    crowd = {"people": 10**6, "bits": 8.6, "bits_low": 7.7, "bits_high": 9.9}
+    wide = {**EVIDENCE, "bits": 8.6, "bits_low": 7.7, "bits_high": 9.9, "among": [crowd]}
+    view = view_of(screen, TOLD, {**live(57.0), **wide})
+    lines = shown(view)
+    view.close()
+    assert all(len(line) <= width for line in lines)
+    text = " ".join(" ".join(lines).split())
+    assert "down to somewhere between a thousand and 5,000 people" in text
+
+
 def test_no_alert_does_not_comfort_where_none_can_come():
     view = view_of(Screen(True), TOLD, {**live(9.0), **EVIDENCE}, forecasts=[Forecast(15.0)])
     text = "\n".join(shown(view))
