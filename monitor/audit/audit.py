@@ -32,7 +32,7 @@ from monitor.audit.exposure import (
     corpus_exposures,
     enrolled_part,
     length_rows,
-    other_voice_noticed,
+    other_voices,
     retention,
     run_exposures,
 )
@@ -656,8 +656,8 @@ def _networks(specs: Mapping[str, FeatureSpec]) -> str:
 
 def _left_out(used: Collection[str], setup: FeatureSetup) -> Iterator[str]:
     """Features that could have been heard: without them figures may be far too low."""
-    more = [name for name in defaults(setup=setup) if name not in used]
-    if more := [name for name in more if not superseded(name, used)]:
+    more = [name for name in defaults(setup=setup) if not (name in used or superseded(name, used))]
+    if more:
         yield (
             f"Recognition by {' and '.join(more)}, which this program can hear in audio: whoever "
             f"uses more than {', '.join(used)} learns more, by an embedding far more."
@@ -747,7 +747,7 @@ def audit_runs(
     told = dict.fromkeys(
         str(text) for start in starts for text in start.get("notices") or () if text
     )
-    mixed = sum(other_voice_noticed(records) for _, records in runs)
+    mixed = sum(bool(other_voices(records)) for _, records in runs)
     others = (
         f"In {mixed} of {plural(len(runs), 'run')} another voice or channel was noticed: what came "
         "with it is left out.",

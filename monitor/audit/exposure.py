@@ -540,9 +540,9 @@ def run_exposures(
     )  # fmt: skip
 
 
-def other_voice_noticed(records: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether another voice, or channel, was noticed in a run."""
-    return any(each["type"] == "change" and not each.get("back") for each in records)
+def other_voices(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Where another voice, or channel, was noticed in a run."""
+    return [each for each in records if each["type"] == "change" and not each.get("back")]
 
 
 def _own_readings(
@@ -555,8 +555,7 @@ def _own_readings(
     """
     spoilt = [
         (each["since_seconds"], each["seconds"] if each.get("action") == "note" else np.inf)
-        for each in records
-        if each["type"] == "change" and not each.get("back")
+        for each in other_voices(records)
     ]
     for each in records:
         if each["type"] != "reading" or not each.get("speech"):
