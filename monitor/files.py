@@ -540,6 +540,14 @@ def not_written(path: Path, error: OSError) -> StoreError:
     return StoreError(f"cannot write {file_name(path)}: {reason}; choose another place")
 
 
+def unwritable(folder: Path) -> str:
+    """Why nothing can be written in a folder, which need not exist; empty where it can."""
+    place = next(each for each in (folder, *folder.resolve().parents) if each.exists())
+    if not place.is_dir():
+        return f"{file_name(place)} is no folder"
+    return "" if os.access(place, os.W_OK | os.X_OK) else "permission denied"
+
+
 def held_by(folder: Path) -> list[str]:
     """What lies in a folder that is to be written, hidden files left out; it need not exist.
 
@@ -549,9 +557,7 @@ def held_by(folder: Path) -> list[str]:
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"-o {file_name(folder)} is a file; name a folder")
-    place = next(each for each in (folder, *folder.resolve().parents) if each.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        why = "permission denied" if place.is_dir() else f"{file_name(place)} is no folder"
+    if why := unwritable(folder):
         raise StoreError(f"cannot write {file_name(folder)}: {why}; choose another place")
     found = sorted(each.name for each in folder.iterdir()) if folder.exists() else []
     return [name for name in found if not name.startswith(".")]

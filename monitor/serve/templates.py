@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from monitor.errors import StoreError, UsageError
-from monitor.files import alone, wiped
+from monitor.files import alone, unwritable, wiped
 from monitor.population.population import Population
 
 MOST_CHARACTERS = 40
@@ -87,13 +87,10 @@ class TemplateFolder:
 
     def check_place(self) -> None:
         """Refuse a place where no template could be kept, before anybody reads aloud for one."""
-        there = self.folder.absolute()
-        while not there.exists() and there != there.parent:
-            there = there.parent
-        if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+        if why := unwritable(self.folder):
             raise StoreError(
-                f"{self.folder}: no template can be kept there: {there} may not be written; choose "
-                "another folder (--data)"
+                f"{self.folder}: no template can be kept there ({why}); choose another folder "
+                "(--data)"
             )
 
     def check_new(self, name: str) -> None:
