@@ -34,8 +34,6 @@ from recipes.voice.corpus import recordings
 Embed = Callable[[FloatArray], FloatArray]
 WINDOW = 3 * RATE
 TEMPLATE, TEST, OWN_TEMPLATE = 30.0, 10.0, 15.0
-CLIP, CLIPS_OF = 4.0, 220
-"""Seconds of one clip against another, and of how many people."""
 TESTS = 4
 """Of a reader."""
 CLIP, CLIPS_OF = 4.0, 220
