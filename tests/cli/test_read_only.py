@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -132,6 +133,7 @@ def test_results_cannot_go_there(frozen, talk, population, people, tmp_path):
         assert (result.code, result.out) == (1, ""), arguments
         (line,) = [line for line in result.err.splitlines() if line.startswith("monitor: ")]
         assert str(no) in line
+        assert re.search("permission|read-only", line, re.IGNORECASE)
         assert "Traceback" not in result.err
     assert list(no.iterdir()) == []
 
