@@ -545,7 +545,10 @@ def unwritable(folder: Path) -> str:
     place = next(each for each in (folder, *folder.resolve().parents) if each.exists())
     if not place.is_dir():
         return f"{file_name(place)} is no folder"
-    return "" if os.access(place, os.W_OK | os.X_OK) else "permission denied"
+    if os.access(place, os.W_OK | os.X_OK):
+        return ""
+    fixed = hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY
+    return os.strerror(errno.EROFS if fixed else errno.EACCES)
 
 
 def held_by(folder: Path) -> list[str]:

@@ -219,7 +219,7 @@ def protect(
     except OSError as error:
         raise not_written(target, error) from None
     except soundfile.LibsndfileError as error:  # such as a FLAC of more than eight channels
-        raise SourceError(f"{file_name(target)} cannot be written: {error.error_string}") from None
+        raise SourceError(f"cannot write {file_name(target)}: {error.error_string}") from None
     return Protected(frames / heard.rate, 0 if subtype in ("FLOAT", "DOUBLE") else clipped)
 
 

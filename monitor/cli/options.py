@@ -661,15 +661,17 @@ among_option = click.option(
 
 def check_output(path: Path) -> None:
     """Find out before the long work whether there is a place to write its result to."""
+    from monitor.files import unwritable
+
     if path.is_dir():
         reason = "it is a folder; name a file in it"
     elif not path.parent.is_dir():
         reason = f"there is no folder {path.parent}; make it first"
-    elif not os.access(path.parent, os.W_OK | os.X_OK):
-        reason = f"no permission in {path.parent.resolve()}; choose another folder"
+    elif why := unwritable(path.parent):
+        reason = f"{why}; choose another folder"
     else:
         return
-    raise StoreError(f"{path}: cannot be written: {reason}")
+    raise StoreError(f"cannot write {path}: {reason}")
 
 
 def check_new(path: Path, option: str) -> None:

@@ -78,7 +78,7 @@ def write_store(
                 np.savez_compressed(file, **content)  # type: ignore[arg-type]
     except OSError as error:
         reason = error.strerror or str(error)
-        raise StoreError(f"{path}: cannot be written ({reason}); nothing was changed") from error
+        raise StoreError(f"cannot write {path}: {reason}; nothing was changed") from error
 
 
 def read_store(

@@ -761,7 +761,7 @@ def _write(output: Path, samples: FloatArray, rate: int, form: tuple[str, str]) 
     except OSError as error:
         raise not_written(output, error) from None
     except soundfile.LibsndfileError as error:
-        raise SourceError(f"{file_name(output)} cannot be written: {error.error_string}") from None
+        raise SourceError(f"cannot write {file_name(output)}: {error.error_string}") from None
 
 
 def _ordinary(

@@ -85,7 +85,7 @@ def test_a_failing_write_leaves_the_old_file_and_nothing_else(store, monkeypatch
 def test_where_nothing_can_be_written(tmp_path):
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "missing" / "store.npz", tmp_path / "folder"):
-        with pytest.raises(StoreError, match="cannot be written") as caught:
+        with pytest.raises(StoreError, match="cannot write") as caught:
             write_store(path, "population", {}, ARRAYS)
         assert str(path) in str(caught.value)
     assert [each.name for each in tmp_path.iterdir()] == ["folder"]
