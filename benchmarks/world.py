@@ -35,6 +35,7 @@ from monitor import Monitor
 from monitor.corpus.finding import find
 from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
+from monitor.features.registry import make
 from monitor.jobs import cores
 from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths.condition import ROW, Condition, condition_of, degradation, unlike
@@ -265,11 +266,12 @@ def hear_world(
 
 
 def _is_heard(folder: Path, features: Sequence[str]) -> bool:
-    """Whether a folder was finished, with these features."""
+    """Whether a folder was finished, with these features and the networks of today."""
     if not (folder / _CONDITIONS).exists():
         return False
-    kept = [set(header_of(path).sizes) for path in folder.glob("*.npz")]
-    return bool(kept) and all(set(features) <= each for each in kept)
+    made = HearingOptions(tuple(features)).noted(make(features))["features"]
+    kept = [header_of(path).heard.get("features", {}) for path in folder.glob("*.npz")]
+    return bool(kept) and all(made.items() <= each.items() for each in kept)
 
 
 def _sounds(group: str, speech: Path, voices: Path) -> Iterator[tuple[str, FloatArray]]:
