@@ -17,7 +17,7 @@ from monitor.cli.options import (
     Numbers,
     People,
     argument,
-    check_output,
+    check_outputs,
     feature_setup,
     given,
     group,
@@ -181,16 +181,6 @@ def _audited(asked: AuditOptions) -> Audit:
     if source.name == "results.json" or (source / "results.json").is_file():
         return audit_attack(read_results(source), asked.how.config(asked.budget, []))
     return hear_and_audit(source, asked.how, asked.budget)
-
-
-def check_outputs(files: list[Path], *, replace: bool) -> None:
-    """See to it that all of these can be written before the long work."""
-    from monitor.errors import UsageError
-
-    for file in files:
-        if file.exists() and not replace:
-            raise UsageError(f"{file} exists; use --replace to overwrite it")
-        check_output(file)
 
 
 def hear_and_audit(source: Path, how: CorpusAuditOptions, budget: float) -> Audit:

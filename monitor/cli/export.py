@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import check_output, say
+from monitor.cli.options import check_outputs, say
 
 
 @click.command("export", short_help="Recorded runs as a table: CSV or Parquet.")
@@ -25,13 +25,16 @@ from monitor.cli.options import check_output, say
     metavar="FILE.csv|.parquet",
     help="The table to write. [default: standard output]",
 )
+@click.option("--replace", is_flag=True, help="Overwrite -o if it exists.")
 @click.option(
     "--posterior",
     is_flag=True,
     help="With a column for everybody whom a reading names (posterior.NAME, bystander.NAME) and "
     "the favourites among the crowds: names of enrolled people.",
 )
-def command(runs: tuple[Path, ...], form: str | None, output: Path | None, posterior: bool) -> int:
+def command(
+    runs: tuple[Path, ...], form: str | None, output: Path | None, replace: bool, posterior: bool
+) -> int:
     """Write what RUN.jsonl (replay, listen) says as a table: a row a reading, a column a figure.
 
     \b
@@ -57,8 +60,8 @@ def command(runs: tuple[Path, ...], form: str | None, output: Path | None, poste
         if output is None and sys.stdout.isatty():
             raise UsageError("Parquet is not for a terminal: name a file, -o FILE.parquet")
     if output is not None:
-        check_output(output)
         refuse_overwrite(output, runs)
+        check_outputs([output], replace=replace)
     readings = Readings.read(*runs)
     if output is not None:
         readings.write(output, posterior=posterior)

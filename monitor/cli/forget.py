@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import argument, check_output, given, option, say, unlocked
+from monitor.cli.options import argument, check_outputs, given, option, say, unlocked
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,9 @@ def command(asked: ForgetOptions) -> int:
     target = asked.store if asked.output is None else asked.output
     if asked.output is not None and asked.output.exists() and asked.output.samefile(asked.store):
         raise UsageError(f"-o {asked.output} is the file itself; leave out -o to rewrite it")
-    if asked.output is not None and asked.output.exists() and not asked.replace:
-        raise UsageError(f"{asked.output} exists; use --replace to overwrite it")
     if not asked.store.exists():
         Population.load(asked.store)  # says what is wrong
-    check_output(target)
+    check_outputs([target], replace=asked.replace or asked.output is None)
     with alone(target) as locked, wiped(asked.store) if asked.output is None else nullcontext():
         found = forget(asked.store, asked.name, asked.output)
     if not locked:

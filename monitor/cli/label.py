@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.audit import CorpusAuditOptions, check_outputs, hear_and_audit
-from monitor.cli.options import argument, given, group, option, say
+from monitor.cli.audit import CorpusAuditOptions, hear_and_audit
+from monitor.cli.options import argument, check_outputs, given, group, option, say
 
 
 @dataclass(frozen=True, slots=True)

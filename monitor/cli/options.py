@@ -674,6 +674,14 @@ def check_output(path: Path) -> None:
     raise StoreError(f"cannot write {path}: {reason}")
 
 
+def check_outputs(files: Iterable[Path], *, replace: bool) -> None:
+    """As `check_output` of each, for files that only ``--replace`` may overwrite."""
+    for file in files:
+        if file.exists() and not replace:
+            raise UsageError(f"{file} exists; use --replace to overwrite it")
+        check_output(file)
+
+
 def check_new(path: Path, option: str) -> None:
     """As `check_output`, for a file that must not be there yet."""
     if path.exists():

@@ -35,6 +35,11 @@ def test_a_row_a_reading_on_standard_output_and_in_files(run, recorded, tmp_path
     written = tmp_path / "a.csv"
     assert run("export", recorded, "-o", written).code == 0
     assert written.read_text() == done.out
+    written.write_text("mine")
+    assert "exists; use --replace" in run("export", recorded, "-o", written).complaint
+    assert written.read_text() == "mine"
+    assert run("export", recorded, "-o", written, "--replace").code == 0
+    assert written.read_text() == done.out
     table = tmp_path / "a.parquet"
     two = run("export", recorded, recorded, "-o", table, "--posterior")
     assert f"{2 * len(lines)} readings written to" in two.err
