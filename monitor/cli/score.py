@@ -13,7 +13,7 @@ from monitor.cli.options import (
     JobOptions,
     Numbers,
     argument,
-    check_output,
+    check_outputs,
     feature_setup,
     given,
     group,
@@ -144,9 +144,7 @@ def command(asked: ScoreOptions) -> int:
         raise UsageError("--allow-overlap goes with -p")
     if asked.store is not None and session is not None:
         raise UsageError("--session goes without -p: what was enrolled says which it is")
-    if asked.output.exists() and not asked.replace:
-        raise UsageError(f"{asked.output} exists; use --replace to overwrite it")
-    check_output(asked.output)
+    check_outputs([asked.output], replace=asked.replace)
     refuse_overwrite(asked.output, [asked.corpus, asked.store, asked.rank_model_file, asked.groups])
     population = None if asked.store is None else Population.load(asked.store)
     if population is not None:
