@@ -31,7 +31,7 @@ from monitor.types import FloatArray
 # What `recipes.voice` trained and folded: separable convolution blocks with squeeze and excitation
 # (ECAPA-TDNN's; Desplanques et al., Interspeech 2020) at 50 frames a second, attentive statistics.
 
-SHA256 = "a4ed2ef70f89726dfcc2bcaee984d03001b39fb10adc1d840193832322a5a546"
+SHA256 = "1b31dda06dc4cc4564df1d434f8e8e317f647005d82cb37ff0787fef56d66022"
 """Of voice.npz beside this file."""
 SMALL_SHA256 = "c8cbe13d1874cf80f53e83974e851046f4bab12068f0b74074451a61fb7275f6"
 """Of voice_small.npz, which was trained before it on fewer people and clean speech."""

@@ -40,8 +40,9 @@ SEVERAL_JUDGE, SEVERAL_CHOOSE, ONE_CALIBRATES = 0.15, 0.15, 300
 people of one session calibrate as well."""
 _MOST_CLIPS = {"speechocean762": 8, "background": 4}
 _EVERY = 256
-_FASTER = (1.06, 1.25)
-"""How much faster, or slower, somebody is made to be another one: pitch, formants and tempo."""
+_FASTER, _AGAIN = (1.06, 1.25), (1.03, 1.35)
+"""How much faster, or slower, somebody is made to be another one, twice each: pitch, formants and
+tempo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +134,21 @@ class Clips:
         order = rng.permutation(len(start))
         # one factor a voice, and one a clip of nobody known
         who = np.where(voice < 0, voice.max() + 1 + np.arange(len(voice)), voice)
-        least, most = np.log(_FASTER)
-        by = np.exp(rng.uniform(least, most, (2, who.max() + 1)))
-        self.speed = np.concatenate([np.ones(len(start)), by[0, who], 1 / by[1, who]])
-        self.start, self.samples, self.corpus = (np.tile(a, 3) for a in (start, samples, corpus))
+        again = np.random.default_rng(1)
+        (least, most), size = np.log(_FASTER), (2, who.max() + 1)
+        by = np.exp(rng.uniform(least, most, size))
+        least, most = np.log(_AGAIN)
+        more = np.exp(again.uniform(least, most, size))
+        self.speed = np.concatenate(
+            [np.ones(len(start)), by[0, who], 1 / by[1, who], more[0, who], 1 / more[1, who]]
+        )
+        self.start, self.samples, self.corpus = (np.tile(a, 5) for a in (start, samples, corpus))
         self.voice = np.concatenate(
-            [np.where(voice < 0, -1, voice + at * (voice.max() + 1)) for at in range(3)]
+            [np.where(voice < 0, -1, voice + at * (voice.max() + 1)) for at in range(5)]
         )
         others = len(start) + rng.permutation(2 * len(start))
-        self.order = np.concatenate([order, others])
+        last = 3 * len(start) + again.permutation(2 * len(start))
+        self.order = np.concatenate([order, others, last])
         self.refresh()
 
     def refresh(self) -> None:

@@ -21,7 +21,7 @@ from monitor.errors import CorpusError
 from monitor.networks.layers import RATE
 from monitor.types import AnyArray, FloatArray
 
-_ROOM, _NOISE, _EQUALISED, _CLIPPED, _LINE = 0.4, 0.65, 0.5, 0.1, 0.5
+_ROOM, _NOISE, _EQUALISED, _CLIPPED, _LINE = 0.4, 0.65, 0.5, 0.1, 0.6
 """Shares of views that each thing happens to."""
 _LEAST = 1e-9
 
@@ -130,7 +130,7 @@ def _levelled(sound: FloatArray, rng: np.random.Generator) -> FloatArray:
 def _line(sound: FloatArray, rng: np.random.Generator) -> FloatArray:
     """A telephone, a codec, or a low pass."""
     drawn, samples = rng.random(), len(sound)
-    if drawn < 0.5:
+    if drawn < 0.65:
         narrow = soxr.resample(sound, RATE, 8000, quality="LQ")
         narrow = _banded(narrow, 8000, rng.uniform(150, 400), rng.uniform(2900, 3800))
         kind = rng.random()
@@ -141,9 +141,9 @@ def _line(sound: FloatArray, rng: np.random.Generator) -> FloatArray:
         elif kind < 0.8:
             narrow = _coded(narrow, 8000, "WAV", "G721_32")
         return _back(narrow, samples)
-    if drawn < 0.7:
+    if drawn < 0.8:
         kept = _coded(sound, RATE, "MP3", "MPEG_LAYER_III", rng.uniform(0.5, 0.98))
-    elif drawn < 0.85:
+    elif drawn < 0.9:
         rate = int(rng.choice([8000, 16000]))
         low = soxr.resample(sound, RATE, rate, quality="LQ") if rate != RATE else sound
         kept = _coded(low, rate, "OGG", "OPUS", rng.uniform(0.9, 0.99))

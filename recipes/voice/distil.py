@@ -1,12 +1,12 @@
 """Train the student on views: under any condition it is to say what the teacher says of the clip.
 
-    python -m recipes.voice.distil CACHE OUT --minutes 100 [--begin WEIGHTS.npz]
+    python -m recipes.voice.distil CACHE OUT --minutes 100 [--begin WEIGHTS.npz|TRAINING]
 
 Every view of a clip has the same target: the teacher's embedding of the clean clip (where the
 speaker is known, halfway to the mean of all of hers), less what its corpus has in common. The loss
 is the cosine to it, where it lies among anchors (relational distillation; W. Park et al., CVPR
-2019), and the similarities within the batch. ``--begin`` trains a network that ships further. A run
-that is stopped goes on where it was.
+2019), and the similarities within the batch. ``--begin`` trains a network that ships further, or
+one of another folder, by a schedule of its own. A run that is stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from recipes.voice.clips import Clips
 from recipes.voice.views import BANDS, Ring
 
 CHANNELS, WIDE, BLOCKS = 512, 1024, 6
-_HIGHEST, _LOWEST, _DECAY = 1e-3, 1e-5, 1e-4
+_HIGHEST, _LOWEST, _DECAY = 4e-4, 1e-5, 1e-4
 _ANCHORS, _SCALE = 4096, 15.0
-_FRAMES = (98, 198, 298, 398)
-"""Of a crop: one to four seconds; a step is of one length, for each of which it is compiled."""
+_FRAMES = (148, 298)
+"""Of a crop: 1.5 or 3 s; a step is of one length, for each of which it is compiled."""
 _WARM = 100
 
 
@@ -55,7 +55,7 @@ def main() -> None:
     length_options(parser)
     parser.add_argument("--clips", type=int, default=32, help="a step, two views of each")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--begin", type=Path, help="weights to begin with")
+    parser.add_argument("--begin", type=Path, help="weights, or another training, to begin with")
     parser.add_argument(
         "--compile", action="store_true", help="half the time a step; wants a C++ compiler"
     )
@@ -107,11 +107,13 @@ def train(
     network, step, spent = student(), 0, 0.0
     optimizer = torch.optim.AdamW(network.parameters(), lr=_HIGHEST, weight_decay=_DECAY)
     rng = np.random.default_rng(int(time.time()))
-    if (out / CHECKPOINT).exists():
-        before = trained(out)
+    origin = out if (out / CHECKPOINT).exists() else begin
+    if origin is not None and origin.is_dir():
+        before = trained(origin)
         network.load_state_dict(before["student"])
         optimizer.load_state_dict(before["optimizer"])
-        step, spent = before["step"], before["seconds"]
+        if origin == out:
+            step, spent = before["step"], before["seconds"]
     elif begin is not None:
         network.load_state_dict(unfolded(read_weights(begin)[0]).state_dict())
         calibrated(network, torch.from_numpy(crops(ring, pairs(ring, 32, rng), 298, rng)))

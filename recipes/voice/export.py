@@ -1,6 +1,10 @@
 """Write the trained network where it ships: weights for numpy, and a model card beside them.
 
-    python -m recipes.voice.export CACHE OUT monitor/networks/voice.npz [--rows rows.json]
+    python -m recipes.voice.export CACHE OUT... monitor/networks/voice.npz [--begun WEIGHTS.npz]
+
+Of several trainings that went on from one another the mean of the weights ships, with those that
+the first began from if they are named: of people who trained nothing it ranks more first than any
+of them does (M. Wortsman et al., 'Model soups', ICML 2022).
 
 The last layer is turned first so that what changes within a voice counts less (within-class
 covariance normalisation; A. Hatch, S. Kajarekar and A. Stolcke, Interspeech 2006): of views of the
@@ -12,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +25,9 @@ import orjson
 import torch
 
 from monitor.adapting.adapted import turned, within
-from monitor.adapting.fine_tuning import EMBEDDING, Student, folded, rounded
+from monitor.adapting.fine_tuning import EMBEDDING, Student, folded, rounded, unfolded
 from monitor.features.ecapa import HUB
-from monitor.networks.layers import RATE
+from monitor.networks.layers import RATE, read_weights
 from monitor.types import FloatArray
 from recipes.shipping import NON_NATIVE, packed, ship
 from recipes.training import trained
@@ -45,26 +50,38 @@ _SOURCES = (
 def main() -> None:
     parser = argparse.ArgumentParser(description="Export the voice network.")
     parser.add_argument("cache", type=Path)
-    parser.add_argument("out", type=Path, help="the folder of a training")
+    parser.add_argument("out", type=Path, nargs="+", help="the folder of a training")
     parser.add_argument("target", type=Path, help="the file of weights, .npz")
+    parser.add_argument("--begun", type=Path, help="weights that the first training began from")
     parser.add_argument("--rows", type=Path, help="what recipes.voice.world measured of it")
     given = parser.parse_args()
-    made = export(Clips(given.cache), Ring(given.cache), given.out, given.target, given.rows)
+    clips, ring = Clips(given.cache), Ring(given.cache)
+    made = export(clips, ring, given.out, given.target, given.begun, given.rows)
     print(f"{given.target}: {made['bytes']} bytes, sha256 {made['sha256']}")
 
 
 def export(
-    clips: Clips, ring: Ring, out: Path, target: Path, rows: Path | None = None
+    clips: Clips,
+    ring: Ring,
+    out: Sequence[Path],
+    target: Path,
+    begun: Path | None = None,
+    rows: Path | None = None,
 ) -> dict[str, Any]:
     """Write weights and card; the card.
 
     Raises:
         StoreError: nothing was trained, or it is too large to ship.
     """
-    checkpoint = trained(out)
-    network = student()
-    network.load_state_dict(checkpoint["student"])
-    weights = finished(network.eval(), clips, ring)
+    clips.refresh()
+    checkpoints = [trained(each) for each in out]
+    members = [] if begun is None else [read_weights(begun)[0]]
+    for each in checkpoints:
+        network = student()
+        network.load_state_dict(each["student"])
+        members.append(folded(network.eval()))
+    mean = {name: np.mean([each[name] for each in members], axis=0) for name in members[0]}
+    weights = finished(unfolded(mean), clips, ring)
     held = packed(rounded(weights))
     made: dict[str, Any] = {
         "name": "voice",
@@ -78,9 +95,9 @@ def export(
         "embedding": EMBEDDING,
         "teacher": HUB,
         "training": {
-            "steps": checkpoint["step"],
-            "minutes": round(checkpoint["seconds"] / 60, 1),
-            "threads": 1,
+            "steps": [each["step"] for each in checkpoints],
+            "minutes": [round(each["seconds"] / 60, 1) for each in checkpoints],
+            "mean_of": len(members),
             "views": int((ring.about[:, 0] > 0).sum()),
             "noise": "ESC-10: K. J. Piczak, ACM Multimedia 2015, CC BY 3.0",
             "data": _data(clips),

@@ -68,7 +68,7 @@ def main() -> None:
         if not len(clips.known):
             time.sleep(5)
             continue
-        for clip in rng.permutation(clips.known)[:512]:
+        for clip in rng.permutation(clips.known):
             sound = clips.sound(clip)
             for place in range(2):
                 clean = place == 0 and rng.random() < CLEAN
@@ -76,8 +76,9 @@ def main() -> None:
                 ring.bands[slot + place, : len(bands)] = bands
                 ring.about[slot + place] = clip + 1, len(bands)
             slot, made = (slot + 2) % (len(ring.about) // 2 * 2), made + 2
-        speed = made / (time.monotonic() - began)
-        print(f"\r{made} views, {speed:.0f} a second", end="\x1b[K", file=sys.stderr)
+            if made % 512 == 0:
+                speed = made / (time.monotonic() - began)
+                print(f"\r{made} views, {speed:.0f} a second", end="\x1b[K", file=sys.stderr)
 
 
 if __name__ == "__main__":

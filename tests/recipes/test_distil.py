@@ -16,12 +16,14 @@ import torch
 import monitor.networks
 from monitor.adapting.adapted import Length
 from monitor.adapting.fine_tuning import folded, unfolded
-from monitor.networks.layers import log_mel
+from monitor.networks.layers import log_mel, read_weights
 from monitor.networks.voice import VoiceNetwork
+from recipes.training import trained
 from recipes.voice import distil
 from recipes.voice.clips import Clips, people, unlabelled
 from recipes.voice.conditions import Conditions, telephone
 from recipes.voice.distil import calibrated, student, train
+from recipes.voice.export import export
 from recipes.voice.views import BANDS, Ring
 
 WEIGHTS = Path(monitor.networks.__file__).with_name("voice.npz")
@@ -144,18 +146,20 @@ def prepared(folder: Path, voice: np.ndarray) -> Clips:
     return Clips(folder)
 
 
-def test_every_voice_is_two_more_at_other_speeds(tmp_path):
+def test_every_voice_is_four_more_at_other_speeds(tmp_path):
     clips = prepared(tmp_path, np.array([0, 0, 1, -1, -1]))
-    assert len(clips.order) == 15
-    assert clips.voice.tolist() == [0, 0, 1, -1, -1, 2, 2, 3, -1, -1, 4, 4, 5, -1, -1]
-    first, faster, slower = np.split(clips.speed, 3)
+    assert len(clips.order) == 25
+    own = [0, 0, 1, -1, -1]
+    assert clips.voice.tolist() == [v + 2 * at if v >= 0 else v for at in range(5) for v in own]
+    first, *others = np.split(clips.speed, 5)
     assert (first == 1).all()
-    assert (faster > 1.05).all()
-    assert (slower < 0.95).all()
-    for speed in (faster, slower):
+    assert (np.concatenate(others[::2]) > 1.03).all()
+    assert (np.concatenate(others[1::2]) < 0.98).all()
+    for speed in others:
         assert speed[0] == speed[1]
         assert len(set(speed[1:])) == 4
     assert set(clips.order[:5]) == set(range(5))  # as they are, first
+    assert set(clips.order) == set(range(25))
     for clip, pitch in ((1, 120), (6, 120 * clips.speed[6]), (11, 120 * clips.speed[11])):
         sound = clips.sound(clip)
         hertz = np.fft.rfftfreq(len(sound), 1 / 16000)
@@ -172,7 +176,7 @@ def test_training_on_views_learns_and_goes_on(tmp_path, monkeypatch):
     ring = Ring(tmp_path, 96)
     for slot in range(96):
         bands = log_mel(clips.sound(slot // 2), BANDS)
-        ring.bands[slot, : len(bands)] = bands
+        ring.bands[slot, : len(bands)] = bands + rng.normal(0, 0.3, bands.shape)
         ring.about[slot] = slot // 2 + 1, len(bands)
     out = tmp_path / "out"
     out.mkdir()
@@ -180,3 +184,17 @@ def test_training_on_views_learns_and_goes_on(tmp_path, monkeypatch):
     assert len(first) == 16
     assert np.mean(first[-3:]) < 0.9 * np.mean(first[:3])
     assert len(train(clips, ring, out, Length(steps=18), 6, None)) == 2
+    (tmp_path / "more").mkdir()
+    assert len(train(clips, ring, tmp_path / "more", Length(steps=2), 6, out)) == 2  # from there
+
+    made = export(clips, ring, [out, tmp_path / "more"], tmp_path / "mean.npz", WEIGHTS)
+    assert made["training"]["steps"] == [18, 2]
+    mean, members = read_weights(tmp_path / "mean.npz")[0], [read_weights(WEIGHTS)[0]]
+    for folder in (out, tmp_path / "more"):
+        network = student()
+        network.load_state_dict(trained(folder)["student"])
+        members.append(folded(network.eval()))
+    assert mean["0.pointwise"] == pytest.approx(
+        np.mean([each["0.pointwise"] for each in members], axis=0), abs=0.01
+    )
+    assert VoiceNetwork.load(tmp_path / "mean.npz").sha256 == made["sha256"]
