@@ -635,7 +635,7 @@ def scrub(
     if anonymiser is not None and not work.fits(nothing):
         who, heard = Scrubbed.strongest(work.all(nothing))
         # bits that calibration cuts may be more
-        over = "over" if heard.peak > budget else "all that calibration supports, so maybe over"
+        over = "all that calibration supports, so maybe over" if heard.short else "over"
         raise MonitorError(
             f"cannot be done with {_method_name(anonymiser)}: protected from end to end, "
             f"{source.label} still gives {_bits(heard)} at {clock_time(heard.at)} ({who.name}), "

@@ -60,10 +60,13 @@ def test_what_is_kept_fits_and_nothing_can_be_added(stretches, budget):
 @pytest.fixture(scope="module")
 def talk(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve seconds of a shipped reader, of another chapter than the enrolled one."""
+    return beginning(shared, 12, tmp_path_factory.mktemp("talk") / "talk.wav")
+
+
+def beginning(shared: Path, seconds: int, path: Path) -> Path:
     source = shared / "speech" / "dev-clean" / READER / "152373.opus"
-    samples, rate = soundfile.read(source, stop=48_000 * 12)
-    path = tmp_path_factory.mktemp("talk") / "talk.wav"
-    soundfile.write(path, samples[: 12 * rate], rate, subtype="PCM_16")
+    samples, rate = soundfile.read(source, stop=48_000 * seconds)
+    soundfile.write(path, samples[: seconds * rate], rate, subtype="PCM_16")
     return path
 
 
@@ -119,6 +122,17 @@ def test_an_anonymiser_that_is_not_enough_is_refused(talk, tmp_path):
     with pytest.raises(MonitorError, match=r"no stretch of clear.wav stays under 3 bits"):
         scrub(clear, out, people, READER, 3.0, features=["voice"])
     assert out.read_bytes() == b"what was there"
+
+
+@pytest.mark.slow
+def test_where_calibration_ends_below_the_budget_it_says_maybe(shared, tmp_path):
+    minute = beginning(shared, 60, tmp_path / "talk.flac")  # its name draws, too
+    said = r"at least .* bits .*\(f0, .*maybe over the budget of 6"
+    with pytest.raises(MonitorError, match=said):
+        scrub(
+            minute, tmp_path / "out.wav", Population.reference(), READER, 6.0,
+            anonymiser="mcadams:random", seed=1,
+        )  # fmt: skip
 
 
 @pytest.mark.slow
