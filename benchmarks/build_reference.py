@@ -4,7 +4,7 @@
     python -m benchmarks.build_reference ../shared/speech FRAMES VOICES MICROPHONES WORLD
     python -m benchmarks.build_reference ../shared/speech        # its landmarks alone, anew
     python -m benchmarks.build_reference ../shared/speech --demo # the frames of the demo alone
-    python -m benchmarks.build_reference ../shared/speech FRAMES VOICES MICROPHONES --early
+    python -m benchmarks.build_reference ../shared/speech FRAMES VOICES MICROPHONES WORLD --effects
 
 Hears the readers (`benchmarks.hear`) as far as FRAMES lacks them, and people at their own
 microphones (`benchmarks.microphones`) as far as MICROPHONES does, a quarter of an hour each, and
@@ -16,10 +16,9 @@ People at their own microphones count for likelihood ratios: of them nothing is 
 all. Who trained the network of a feature gives no tests to its rank models. The cohort is the
 readers of the background set, who trained the network of voice: results/trained.md says what that
 does to scores. Last, every reader is heard as a stream of somebody else: how high these get is what
-false alarms are worked out from. With ``--early`` only what is said before embeddings have a whole
-window is learnt, from the first 65 s of each chapter, and the population that is there gets that in
-the place of what it had: nothing that it says from 3 s on moves. With ``--conditions`` nothing is
-heard but what the enrolled speech sounds like, and the population that is there gets that alone.
+false alarms are worked out from. With ``--conditions`` nothing is
+heard but what the enrolled speech sounds like, and the population that is there gets that alone;
+with ``--effects`` it gets what conditions do to likelihood ratios.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ import argparse
 import csv
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -46,7 +44,7 @@ from monitor.jobs import cores
 from monitor.maths.condition import ROW, condition_of
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker, sound_of
-from monitor.population.rank_model import RankModel, RankModels, rounded_up
+from monitor.population.rank_model import RankModel, RankModels
 from monitor.population.reference import demo_frames
 from monitor.sources.file import File
 from monitor.sources.frames import write_frames
@@ -56,7 +54,7 @@ from monitor.training.enrolling import enrol, landmarks_of
 from monitor.training.frames_folder import HearingOptions, hear
 from monitor.training.listening import Listener
 from monitor.training.voices import cohort_of, collect
-from monitor.types import Block, FloatArray, Track
+from monitor.types import Block, Track
 
 OWN = ("f0", "phones", "voice")
 """What every install can hear; with the extra, identity takes the place of voice."""
@@ -76,14 +74,6 @@ ENROL_AUDIO_SECONDS = 145.0
 """The shortest chapter that holds that much speech."""
 DRAWS = 80
 """Resamples of likelihood ratios that are kept."""
-EARLY_LENGTHS = (1.0, 2.0)
-EARLY_TEMPLATE_LENGTHS = (10.0, 30.0)
-EARLY_AUDIO_SECONDS = 65.0
-"""Of a chapter: a template of 30 s of speech, and early frames that share no window with it."""
-EARLY_PEOPLE = 250
-"""Of those at their own microphones, by the hashes of their names."""
-EARLY_HORIZON = 3.0
-"""Seconds of audio in which early frames are weighed."""
 _LONG = ("losses", "others_exceeding")
 """What is left out of the rows."""
 DEMO_CHAPTER = "16882"
@@ -111,7 +101,7 @@ def main() -> None:
     parser.add_argument(
         "--conditions", action="store_true", help="what templates sound like, alone"
     )
-    parser.add_argument("--early", action="store_true", help="lengths under 3 s, alone")
+    parser.add_argument("--effects", action="store_true", help="what conditions do, alone")
     parser.add_argument("--demo", action="store_true", help="the frames of the demo, alone")
     given = parser.parse_args()
     if given.demo:
@@ -123,11 +113,11 @@ def main() -> None:
     if given.frames is None:
         _with_landmarks(given.speech)
         return
-    if given.early:
-        _save(_with_early(Population.reference(), given))
-        return
     if given.world is None:
         parser.error("VOICES, MICROPHONES and WORLD are missing")
+    if given.effects:
+        _save(with_effects(Population.reference(), given.world))
+        return
     rows, background = chapters(given.speech), chapters(given.speech, (BACKGROUND,))
     hear_all([*rows, *background], given.speech, given.frames, FEATURES, given.jobs)
     hear_people(given.voices, given.microphones, FEATURES, given.jobs)
@@ -190,114 +180,6 @@ def main() -> None:
         )
     (demo,) = (row for row in rows if row["chapter"] == DEMO_CHAPTER)
     _demo(given.speech / demo["path"])
-
-
-def _with_early(population: Population, given: argparse.Namespace) -> Population:
-    """The same population, whose embeddings speak from the first second on."""
-    rows = chapters(given.speech)
-    audio = EARLY_AUDIO_SECONDS
-    hear_all(rows, given.speech, given.frames, FEATURES, given.jobs, seconds=audio)
-    hear_people(given.voices, given.microphones, FEATURES, given.jobs, most=EARLY_PEOPLE)
-    with tempfile.TemporaryDirectory() as folder:
-        voices, specs, problems = collect(
-            find(_manifest(Path(folder) / "all.csv", given.frames, rows)), features=FEATURES
-        )
-    for problem in problems:
-        raise SystemExit(problem)
-    learnt = calibrate(
-        voices,
-        specs,
-        lengths=EARLY_LENGTHS,
-        template_lengths=EARLY_TEMPLATE_LENGTHS,
-        sets=[names for names in SETS if any(specs[name].kind.pointed for name in names)],
-        trained=trainers(given.speech),
-        beside=collect(find(given.microphones), features=FEATURES)[0],
-        prior=None,
-        cohort=population.cohort,
-    )
-    before = {(each.features, each.session): each for each in population.rank_models}
-    for each in map(_short, learnt.rank_models):
-        key = each.features, each.session
-        before[key] = _merged(before[key], each, [specs[n].kind.pointed for n in each.features])
-    made = population.with_rank_models(RankModels(before.values()))
-
-    def heard_early(rank_model: RankModel) -> bool:
-        return any(specs[name].kind.pointed for name in rank_model.features)
-
-    early = with_maxima(
-        made,
-        voices,
-        trained=trainers(given.speech),
-        horizons=(EARLY_HORIZON,),
-        wanted=heard_early,
-        jobs=given.jobs,
-    )
-    models = [
-        _higher(one, other) if heard_early(one) else one
-        for one, other in zip(made.rank_models, early.rank_models, strict=True)
-    ]
-    return made.with_rank_models(RankModels(models))
-
-
-def _merged(before: RankModel, early: RankModel, pointed: Sequence[bool]) -> RankModel:
-    """A rank model with other cells at the lengths of ``early``; what is longer stays."""
-    lengths = np.union1d(before.lengths, early.lengths)
-    old, new = (np.searchsorted(lengths, each.lengths) for each in (before, early))
-    columns = np.searchsorted(before.template_lengths, early.template_lengths)
-
-    def both(one: FloatArray, other: FloatArray, lead: int = 1) -> FloatArray:
-        """Cells of both, on axes ``lead`` (T) and the next (D)."""
-        made = np.full((*one.shape[:lead], lengths.size, *one.shape[lead + 1 :]), np.nan)
-        by_length = np.moveaxis(made, lead, 0)
-        by_length[old] = np.moveaxis(one, lead, 0)
-        by_length[new] = np.nan
-        cells = np.moveaxis(by_length, lead + 1, 1)
-        cells[np.ix_(new, columns)] = np.moveaxis(other, (lead, lead + 1), (0, 1))
-        return made
-
-    # where an embedding has no frame yet its weight is that of the next longer test
-    weights = both(before.weights, early.weights)
-    nearest = np.minimum(np.arange(before.template_lengths.size), columns[-1])
-    for t in np.flatnonzero(lengths < early.lengths[0]):
-        weights[:, t][..., pointed] = weights[:, new[0], nearest][..., pointed]
-    binomial = both(before.binomial.astype(float), early.binomial.astype(float))
-    evidence, others = before.evidence, early.evidence
-    if evidence is not None and others is not None:
-        evidence = replace(
-            evidence,
-            lengths=lengths,
-            intercept=both(evidence.intercept, others.intercept),
-            slopes=both(evidence.slopes, others.slopes),
-            support=both(evidence.support, others.support, 0),
-            area=both(evidence.area, others.area, 0),
-        )
-    rows = [row for row in before.rows if row["T"] not in early.lengths] + list(early.rows)
-    return replace(
-        before,
-        lengths=lengths,
-        alpha=both(before.alpha, early.alpha),
-        beta=both(before.beta, early.beta),
-        binomial=binomial == 1.0,
-        weights=weights,
-        floor=both(before.floor, early.floor),
-        open_set=both(before.open_set, early.open_set, 0),
-        rows=tuple(sorted(rows, key=lambda row: (row["D"], row["T"]))),
-        evidence=evidence,
-    )
-
-
-def _higher(before: RankModel, early: RankModel) -> RankModel:
-    """A rank model whose other people's streams reach as high as either says, at any horizon."""
-    if before.maxima is None or early.maxima is None:
-        return before
-    values = before.maxima.values.astype(np.float64)
-    for place, name in enumerate(early.maxima.speakers):
-        stream = before.maxima.speakers.index(name)
-        for field, key in enumerate(early.maxima.fields):
-            own = values[before.maxima.fields.index(key), stream]
-            found = float(early.maxima.values[field, place, 0])
-            own[:] = np.where(np.isnan(own), own, np.fmax(own, found))
-    return replace(before, maxima=replace(before.maxima, values=rounded_up(values)))
 
 
 def _save(population: Population) -> None:

@@ -64,7 +64,7 @@ def first_ranks(network: VoiceNetwork, speech: ProtectedSpeech, enrolled: int = 
 def test_voices_it_never_met_are_told_apart_better_under_draws_it_never_met(voices, training):
     unseen = draw_speech([voices[TRAINING:]], played, SpeechDraws(9, 3.0, (1.0,), seed=9))
     before = first_ranks(shipped(), unseen)
-    learnt = VoiceNetwork(fine_tune(training, shipped().weights, Length(steps=25), SMALL))
+    learnt = VoiceNetwork(fine_tune(training, shipped().weights, Length(steps=60), SMALL))
     assert len(unseen.bands) == 16 * 9
     assert first_ranks(learnt, unseen) > before + 0.02
     assert before < 0.7  # there is something to learn
