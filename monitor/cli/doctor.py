@@ -231,13 +231,15 @@ def _ecapa() -> tuple[str, str]:
 
 
 def _disk() -> tuple[str, str]:
+    from monitor.files import unwritable
+
     try:
         free = shutil.disk_usage(Path.cwd()).free
     except OSError as error:
         return "broken", f"this folder cannot be read: {error.strerror}"
     words = f"{free / 2**30:.1f} GiB free here"
-    if not os.access(Path.cwd(), os.W_OK | os.X_OK):
-        return "note", f"{words}, but no permission to write: change the folder"
+    if why := unwritable(Path.cwd()):
+        return "note", f"{words}, but nothing can be written ({why}): change the folder"
     if free < LEAST_FREE:
         return "broken", f"{words}: make room before recording a run"
     return "ok", words
