@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -130,7 +131,8 @@ def test_what_no_page_sends_ends_what_goes_on(served, line, client, sent):
 def test_a_message_that_is_too_large_is_not_taken(line, pieces):
     opened = line()
     part = bytes(MOST_MESSAGE_BYTES // pieces + 1)
-    opened.send(iter([part] * pieces) if pieces > 1 else part)
+    with suppress(ConnectionClosed):  # it may be, before the last piece is sent
+        opened.send(iter([part] * pieces) if pieces > 1 else part)
     assert ended(opened) == TOO_LARGE
 
 
