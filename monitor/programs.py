@@ -82,10 +82,13 @@ class StartedProgram(Managed):
     def kill(self) -> None:
         """Kill its family; of one that has ended, what is left of it."""
         until = time.monotonic() + _KILL_SECONDS
-        family: set[int] = set()
-        while (found := self._family() - family) and time.monotonic() < until:
+        family, quiet = set[int](), 0
+        # looked for twice: who becomes another program just then shows no mark
+        while quiet < (2 if family else 1) and time.monotonic() < until:
+            found = self._family() - family
             _send(found, "SIGSTOP")  # those who stand still start nobody, and lose no parent
             family |= found
+            quiet = 0 if found else quiet + 1
         if self.process.poll() is None:  # else its number may be somebody else's by now
             if hasattr(os, "killpg"):
                 with suppress(ProcessLookupError, PermissionError):
