@@ -293,3 +293,22 @@ def test_a_recording_that_is_dropped_onto_the_page(browser, served, chapters, tm
         tab.click("[id='download-run.jsonl']")
     assert len(readings(read_run(taken.value.path()))) == 8
     tab.close()
+
+
+def test_who_measures_at_once_waits_for_the_line(browser, served, chapters, tmp_path):
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, chapters[1][: 4 * RATE], RATE, subtype="PCM_16")
+    tab = browser.new_page()
+    tab.add_init_script(  # messages that take a second
+        """const listen = WebSocket.prototype.addEventListener;
+        WebSocket.prototype.addEventListener = function (kind, heard) {
+          const later = kind === "message" ? 1000 : 0;
+          listen.call(this, kind, (event) => setTimeout(heard, later, event));
+        };"""
+    )
+    tab.goto(f"{served.url}#{TOKEN}")
+    tab.wait_for_selector("#whose option", state="attached")
+    tab.set_input_files("#recording", path)
+    tab.get_by_role("button", name="Measure").click()
+    tab.wait_for_selector("#listening-state:has-text('Measured: talk.wav')", timeout=60_000)
+    tab.close()

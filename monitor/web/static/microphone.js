@@ -2,6 +2,7 @@
 
 const RAW = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
 const AGAIN_MILLISECONDS = 1000;
+const ANSWER_MILLISECONDS = 3000;
 const MOST_WAITING_SECONDS = 5;
 const HEADER_BYTES = 8;
 const PART_BYTES = 60000;
@@ -150,6 +151,13 @@ export class Line {
       this.changed(refused ? "refused" : "lost", reason);
       if (!refused) setTimeout(() => this.connect(), AGAIN_MILLISECONDS);
     });
+  }
+
+  /** Wait until the program has answered, but not for long. @returns {Promise<boolean>} whether it has */
+  async answered() {
+    const until = performance.now() + ANSWER_MILLISECONDS;
+    while (!this.open && performance.now() < until) await new Promise((go) => setTimeout(go, 20));
+    return this.open;
   }
 
   /** Ask for something. @param {Record<string, unknown>} wish */

@@ -246,8 +246,8 @@ function measuredTo(seconds) {
 
 /** @param {File} recording @param {File | null} turns */
 async function measure(recording, turns) {
+  if (!(await line.answered())) return problem("The program does not answer. Is it still running?");
   if (!now.over) return problem("One thing at a time: end what is going on first.");
-  if (!line.open) return problem("The program does not answer. Is it still running?");
   const files = turns ? [recording, turns] : [recording];
   const [one, other] = files.map(({ name, size }) => ({ name, size }));
   now.recording = { name: recording.name, seconds: null, begun: false };
