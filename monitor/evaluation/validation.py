@@ -284,10 +284,13 @@ def _ratios(
 def _fitted(listed: ScoreList, kept: BoolArray) -> Platt:
     """Of standardised scores: where a penalty holds the slope, their scale does not matter."""
     scores = np.asarray(listed.scores, np.float64)
+    largest = float(np.abs(scores[kept]).max()) or 1.0  # whose square may be no number
+    scores = scores / largest
     mean, spread = float(scores[kept].mean()), float(scores[kept].std()) or 1.0
     scores = (scores - mean) / spread
     fit = platt(scores[kept & listed.mated], scores[kept & ~listed.mated], balanced=True)
-    return replace(fit, weight=fit.weight / spread, bias=fit.bias - fit.weight * mean / spread)
+    weight = fit.weight / spread
+    return replace(fit, weight=weight / largest, bias=fit.bias - weight * mean)
 
 
 def _held(fit: Platt) -> str:

@@ -14,6 +14,7 @@ from monitor.evaluation.membership import half_trials, operating_point
 from monitor.evaluation.online import OnlineLID
 from monitor.evaluation.report.report import format_value
 from monitor.evaluation.scores.comparisons import ScoreMatrix
+from monitor.evaluation.validation import validate
 from monitor.evaluation.verification import cllr, det_curve, eer, min_cllr
 from monitor.evaluation.zebra import d_ece, ece_profile, log10_l
 from monitor.maths.lid import normalise_rows
@@ -53,6 +54,16 @@ def test_a_whole_report(usual, scale):
     assert cost is not None
     assert cost == pytest.approx(1.0) if scale < 1 else 1e100 < cost < np.inf
     assert len(format_value(cost, "bits")) < 12
+
+
+@pytest.mark.parametrize("scale", [1e305, *SCALES])
+@pytest.mark.parametrize("dev", [False, True], ids=["crosswise", "dev"])
+def test_a_validation(scale, dev):
+    here, there = (
+        validate(_matrix(by), _matrix(by, 1) if dev else None, replicates=10) for by in (1.0, scale)
+    )
+    np.testing.assert_allclose(there.mated, here.mated, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(there.others, here.others, rtol=1e-5, atol=1e-5)
 
 
 @each
