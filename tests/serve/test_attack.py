@@ -301,7 +301,9 @@ def test_with_a_certificate_other_addresses_are_served(secure, pair):
         assert client.get("/people").json() == []
         cookie = {"Cookie": f"monitor_page={client.cookies['monitor_page']}"}
         address = f"wss://127.0.0.1:{secure.port}/microphone"
-        with connect(address, ssl=trusted(pair), origin=origin, additional_headers=cookie) as line:
+        with connect(
+            address, ssl=trusted(pair), origin=origin, additional_headers=cookie, open_timeout=60
+        ) as line:
             told(line, "ready")
         with pytest.raises(InvalidStatus):  # http is another origin
             connect(address, ssl=trusted(pair), origin=Origin(origin.replace("https", "http")),
