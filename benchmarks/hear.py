@@ -65,15 +65,14 @@ def hear_all(
     features: Sequence[str],
     jobs: int,
     rate: int | None = None,
-    seconds: float = MOST_SECONDS,
 ) -> None:
     """Hear what is not there yet of these chapters, the longest first."""
     rows = sorted(rows, key=lambda row: -float(row["seconds"]))
     wanted = [order(row, speech, frames) for row in rows]
     with tempfile.TemporaryDirectory() as folder:
         if rate is not None:
-            wanted = [narrow(each, Path(folder), rate, seconds) for each in wanted]
-        for kept in keep(wanted, HearingOptions(tuple(features), seconds), jobs):
+            wanted = [narrow(each, Path(folder), rate) for each in wanted]
+        for kept in keep(wanted, HearingOptions(tuple(features), MOST_SECONDS), jobs):
             print(f"{kept.order.target}: {kept.seconds:.0f} s {kept.problem}", file=sys.stderr)
 
 
@@ -83,11 +82,11 @@ def order(row: dict[str, str], speech: Path, frames: Path) -> HearingOrder:
     return HearingOrder(speech / row["path"], target, row["speaker"], row["chapter"])
 
 
-def narrow(wanted: HearingOrder, folder: Path, rate: int, seconds: float) -> HearingOrder:
+def narrow(wanted: HearingOrder, folder: Path, rate: int) -> HearingOrder:
     """The same of the recording as a telephone's band would have it."""
     path = folder / f"{wanted.speaker}-{wanted.session}.wav"
     samples, own = soundfile.read(wanted.source, dtype="float32", always_2d=True)
-    mono = samples[: round(seconds * own)].mean(axis=1)
+    mono = samples[: round(MOST_SECONDS * own)].mean(axis=1)
     soundfile.write(path, soxr.resample(mono, own, rate), rate, subtype="FLOAT")
     return replace(wanted, source=path)
 

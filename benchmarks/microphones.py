@@ -48,10 +48,9 @@ def hear_people(
     features: Collection[str],
     jobs: int,
     roles: Collection[str] = CALIBRATE,
-    most: int | None = None,
 ) -> None:
-    """Hear what is not there yet of everybody who has one of these roles, or of so many of them."""
-    chosen = [each for each in people(voices) if each.role in roles][:most]
+    """Hear what is not there yet of everybody who has one of these roles."""
+    chosen = [each for each in people(voices) if each.role in roles]
     orders = []
     for begin in range(0, len(chosen), _TOGETHER):
         with tempfile.TemporaryDirectory() as folder:
