@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import LazyLoader, find_spec, module_from_spec
 from typing import Any
 
 __all__ = ["lazily", "own_process", "take_process", "warn_renamed"]
@@ -26,14 +27,52 @@ def take_process() -> None:
     system as they are freed, to ask for the same pages again for the next layer of a network.
     """
     global own_process
+    if own_process:
+        return
     own_process = True
     gc.set_threshold(50_000, 20, 20)
+    sys.meta_path.insert(0, _ScipyToCome())
     import ctypes
 
     with suppress(AttributeError, OSError, TypeError):  # another C library's
         libc = ctypes.CDLL(None)
         libc.mallopt(_TRIM, 64 << 20)
         libc.mallopt(_MAPPED, 32 << 20)
+
+
+class _ScipyToCome:
+    """Waits for the first part of scipy, and spares it half of the CPU that its import takes.
+
+    scipy copies every name of numpy, and so loads ``numpy.f2py`` (a Fortran compiler's front end)
+    and ``numpy.testing``, and parses the docstrings of its functions to add a note to each.
+    """
+
+    PARTS = ("scipy.fft", "scipy.ndimage", "scipy.optimize", "scipy.signal", "scipy.special")
+    _come = False
+
+    def find_spec(self, name: str, *_: object) -> None:
+        """Find nothing, as others do that."""
+        if name in self.PARTS and not self._come:
+            self._come = True
+            for part in ("f2py", "ma", "polynomial", "random", "testing"):
+                _on_first_use("numpy", part)
+            with suppress(ImportError):
+                from scipy._lib import _array_api
+
+                if hasattr(_array_api, "xp_capabilities"):  # scipy 1.16 and later
+                    vars(_array_api)["xp_capabilities"] = lambda **_: lambda function: function
+
+
+def _on_first_use(package: str, part: str) -> None:
+    """Let a part of a package be loaded when something of it is asked for."""
+    whole = f"{package}.{part}"
+    spec = None if whole in sys.modules else find_spec(whole)
+    if spec is None or spec.loader is None:
+        return
+    spec.loader = LazyLoader(spec.loader)
+    module = sys.modules[whole] = module_from_spec(spec)
+    setattr(sys.modules[package], part, module)
+    spec.loader.exec_module(module)
 
 
 def lazily(

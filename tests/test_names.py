@@ -189,7 +189,7 @@ def loaded(*arguments: str) -> set[str]:
     return {line.rsplit("|", 1)[1].strip() for line in lines}
 
 
-HEAVY = {"torch", "river", "matplotlib", "rich", "scipy", "soundfile", "soxr", "webrtcvad"}
+HEAVY = {"torch", "river", "matplotlib", "rich", "scipy", "soundfile", "soxr", "_webrtcvad"}
 
 
 def heavy(modules: set[str]) -> set[str]:

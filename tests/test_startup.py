@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import soundfile
 
+import monitor
 from tests.sounds import RATE, synthetic
 
 pytestmark = pytest.mark.slow
@@ -44,18 +47,26 @@ print(loaded())
     assert ran(program) == "[]\n"
 
 
-def test_the_first_reading_comes_before_anything_slow(tmp_path):
+UNUSED = (
+    *("scipy", "rich", "importlib.metadata", "email", "socket", "difflib", "multiprocessing"),
+    *("numpy.ma.core", "numpy.random", "monitor.sources.people", "monitor.transcripts.turns"),
+)
+"""Of a recording of one person, without a terminal."""
+
+
+@pytest.mark.parametrize("features", ["f0", "f0,phones,voice"])
+def test_the_first_reading_comes_before_anything_slow(tmp_path, features):
     soundfile.write(tmp_path / "short.wav", synthetic(5.0), RATE)
     program = f"""
 from monitor.cli import main
 try:
-    main(["replay", {str(tmp_path / "short.wav")!r}, "--features", "f0", "--jsonl", "-"])
+    main(["replay", {str(tmp_path / "short.wav")!r}, "--features", {features!r}, "--jsonl", "-"])
 except SystemExit as left:
     assert left.code == 0, left.code
-print(loaded())
+print(loaded(), sorted(set({UNUSED!r}) & set(sys.modules)))
 """
     *lines, last = ran(program).splitlines()
-    assert last == "[]"
+    assert last == "[] []"
     assert sum('"type":"reading"' in line for line in lines) == 5
     assert '"usable":0.0' not in lines[-2]  # pitch was heard
 
@@ -77,20 +88,34 @@ def test_river_comes_alone_and_when_a_change_can_first_be_seen():
     assert ran(program) == "[]\n['river']\n"
 
 
-def test_spectra_load_nothing_of_numpy_that_is_not_used_and_leave_it_usable():
-    """In the process of the command line."""
-    program = """
+IMPORTS = re.compile(r"^ *from (scipy(?:\.[a-z]\w*)?) import (\w+)", re.M)
+
+
+def parts_of_scipy() -> set[str]:
+    """Those that the package imports anywhere."""
+    found = set()
+    for path in Path(monitor.__file__).parent.rglob("*.py"):
+        for module, name in IMPORTS.findall(path.read_text(encoding="utf-8")):
+            found.add(f"scipy.{name}" if module == "scipy" else module)
+    return found
+
+
+@pytest.mark.parametrize("part", sorted(parts_of_scipy()))
+def test_scipy_loads_nothing_of_numpy_that_is_not_used_and_leaves_it_usable(part):
+    """In the process of the command line, whichever part comes first."""
+    program = f"""
 from monitor import lazy
-lazy.own_process = True
-from monitor.maths.spectra import fft
-import numpy as np
-idle = {"numpy.f2py.crackfortran", "numpy.testing._private.utils", "unittest"}
+lazy.take_process()
+import {part}
+idle = {{"numpy.f2py.crackfortran", "numpy.testing._private.utils"}}
 print(sorted(idle & set(sys.modules)))
+import numpy as np
+from scipy import fft, special
 np.testing.assert_allclose(fft.rfft(np.ones(4)).real, [4, 0, 0])
 from numpy.testing import assert_array_equal
-print(np.f2py.__version__ is not None)
+print(np.f2py.__version__ is not None, special.expit(0.0), np.ma.count(np.ones(3)))
 """
-    assert ran(program) == "[]\nTrue\n"
+    assert ran(program) == "[]\nTrue 0.5 3\n"
 
 
 def test_importing_the_package_leaves_numpy_as_it_is():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections import deque
@@ -53,7 +52,9 @@ def check_field(field: str) -> None:
         raise UsageError(
             "peak_bits cannot carry an alert, bystanders' peaks reach 3 bits too: use bits"
         )
-    near = difflib.get_close_matches(last, known, n=1)
+    from difflib import get_close_matches
+
+    near = get_close_matches(last, known, n=1)
     if near:
         hint = f"did you mean {name}{dot}{near[0]}?"
     elif name == PROTECTED:
@@ -206,7 +207,9 @@ def _unlimited(name: str) -> str:
 
 
 def _no_feature(field: str, name: str, features: Any) -> str:
-    near = difflib.get_close_matches(name, list(features), n=1, cutoff=0.5)
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(features), n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(features)}"
     return f"the alert field {field} names a feature this stream does not have ({name}): {hint}"
 

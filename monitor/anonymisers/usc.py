@@ -11,7 +11,7 @@ from monitor.anonymisers.blocks import Declared
 from monitor.anonymisers.utterance import Utterance, checked
 from monitor.errors import UsageError
 from monitor.features.extractor import Resampler
-from monitor.maths.spectra import fft
+from monitor.maths.spectra import irfft, rfft
 from monitor.networks.layers import BLOCK, FFT, FLOOR, HOP, RATE, WIDTH, filters, window
 from monitor.networks.usc import DECODER_BANDS, FRAME, TokenStream, UscNetwork
 from monitor.types import AnyArray, FloatArray
@@ -137,7 +137,7 @@ class GriffinLim:
         before = None
         for _ in range(_ROUNDS):
             sound = (self._final + self._added(spectra, _SPAN)) / self._weights
-            heard = fft.rfft(sliding_window_view(sound, WIDTH)[::HOP] * self._window, FFT)
+            heard = rfft(sliding_window_view(sound, WIDTH)[::HOP] * self._window, FFT)
             spectra = heard if before is None else heard + _MOMENTUM * (heard - before)
             before = heard
             spectra = spectra * (self._asked / np.maximum(np.abs(spectra), _TINY))
@@ -153,7 +153,7 @@ class GriffinLim:
         """The sound of overlapping frames, weighted, from the first one's begin on."""
         frames = np.zeros((len(spectra), _OVERLAPS, HOP), np.float32)
         flat = frames.reshape(len(spectra), -1)
-        flat[:, :WIDTH] = fft.irfft(spectra, FFT)[:, :WIDTH] * self._window
+        flat[:, :WIDTH] = irfft(spectra, FFT)[:, :WIDTH] * self._window
         added = np.zeros((max(len(spectra) + _OVERLAPS, -(-size // HOP)), HOP), np.float32)
         for part in range(_OVERLAPS):
             added[part : part + len(spectra)] += frames[:, part]

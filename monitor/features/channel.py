@@ -7,7 +7,7 @@ import numpy as np
 from monitor.features.framing import AudioFeature, Framer
 from monitor.kinds import LEVELS, FeatureSpec, Sensitivity
 from monitor.maths.condition import ROW, describe_seconds
-from monitor.maths.spectra import fft
+from monitor.maths.spectra import rfft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 BANDS_HZ = (60, 150, 300, 500, 800, 1300, 2100, 3400, 4600, 6000, 7600)
@@ -74,7 +74,7 @@ class Channel(AudioFeature):
 def _levels(pieces: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Shape (n, samples) to levels (n, 20) and where there is speech, (n,)."""
     looks = np.lib.stride_tricks.sliding_window_view(pieces, _LENGTH, axis=1)[:, ::_HOP]
-    spectrum = fft.rfft(looks * _WINDOW)
+    spectrum = rfft(looks * _WINDOW)
     power = spectrum.real**2 + spectrum.imag**2
     bands = np.add.reduceat(power[..., : _EDGES[-1]], _EDGES[:-1], axis=-1) / (_WIDTHS * _LENGTH)
     every = np.concatenate((bands, bands.sum(axis=-1, keepdims=True)), axis=-1)

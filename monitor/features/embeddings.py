@@ -20,7 +20,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import AudioFeature, join_tracks
 from monitor.kinds import EMBEDDING, FeatureSpec, Sensitivity
-from monitor.maths.spectra import fft
+from monitor.maths.spectra import rfft
 from monitor.networks.voice import MARK, BothNetworks, VoiceNetwork, shipped_pair
 from monitor.protocols import Embedder
 from monitor.types import TICKS_PER_SECOND, EarlyFrames, FloatArray, IntArray, Track
@@ -196,7 +196,7 @@ class Kaldi:
         frames -= frames.mean(axis=1, keepdims=True)
         before = np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
         frames = (frames - _EMPHASIS * before) * self._window
-        spectra = fft.rfft(frames, _POINTS)[:, :-1]
+        spectra = rfft(frames, _POINTS)[:, :-1]
         powers = spectra.real**2 + spectra.imag**2
         levels = np.log(np.maximum(powers @ _triangles(), _FLOOR))
         if self._centred:

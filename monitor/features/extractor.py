@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations, pairwise
 
+import _webrtcvad  # of webrtcvad: that only asks importlib.metadata for a version number, slowly
 import numpy as np
 import soxr
-import webrtcvad
 
 from monitor.errors import UsageError
 from monitor.features.channel import CONDITION, ConditionRows
 from monitor.features.framing import BadSamples, Framer, columns_of, join_frames, join_tracks
 from monitor.jobs import one_thread
-from monitor.maths.spectra import fft
+from monitor.maths.spectra import rfft
 from monitor.protocols import Feature
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, Notice, Track
 
@@ -84,7 +85,9 @@ class _Detector:
 
     def __init__(self, rate: int) -> None:
         self.at: dict[int, int] = {}
-        self._rate, self._heard = rate, webrtcvad.Vad(_AGGRESSIVENESS)
+        self._rate, self._heard = rate, _webrtcvad.create()
+        _webrtcvad.init(self._heard)
+        _webrtcvad.set_mode(self._heard, _AGGRESSIVENESS)
         self._first, self._known = 0, np.empty(0, np.bool_)  # decisions that somebody waits for
 
     def decide(self, who: int, frames: FloatArray) -> BoolArray:
@@ -104,8 +107,9 @@ class _Detector:
         np.rint(scaled, out=scaled)
         np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1, out=scaled)
         heard = scaled.astype(np.int16).tobytes()
-        decide, rate, step = self._heard.is_speech, self._rate, 2 * frames.shape[1]
-        decisions = [decide(heard[at : at + step], rate) for at in range(0, len(heard), step)]
+        decide, size = partial(_webrtcvad.process, self._heard, self._rate), frames.shape[1]
+        starts = range(0, len(heard), 2 * size)
+        decisions = [decide(heard[at : at + 2 * size], size) for at in starts]
         return np.array(decisions, dtype=np.bool_)
 
 
@@ -234,7 +238,7 @@ class Mixer:
 
     def _levels_of(self, frame: FloatArray) -> FloatArray:
         """Of channels and their mean, decibels, shape (channels + 1, 1 + bands)."""
-        spectrum = fft.rfft(frame)
+        spectrum = rfft(frame)
         power = (spectrum.real**2 + spectrum.imag**2) * (2 / self._length**2)
         edges = [round(hertz * self._length / self._rate) for hertz in BANDS_HZ]
         bands = [power[:, low:high].sum(axis=1) for low, high in pairwise(edges)]

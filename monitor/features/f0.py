@@ -6,7 +6,7 @@ import numpy as np
 
 from monitor.features.framing import AudioFeature, Framer
 from monitor.kinds import HISTOGRAM, FeatureSpec, Sensitivity
-from monitor.maths.spectra import fft
+from monitor.maths.spectra import dct_1, rfft
 from monitor.types import FloatArray, IntArray, Track
 
 RATE = 8000
@@ -124,11 +124,11 @@ class _Yin:
         """384 times the autocorrelation: shape (lags, even); a row beyond the frames is stale."""
         padded, power = self._padded[:even], self._power[:even]
         padded[: len(frames), :FRAME] = frames
-        parts = fft.rfft(padded).view(np.float32)
+        parts = rfft(padded).view(np.float32)
         np.square(parts, out=parts)
         np.add(parts[:, ::2], parts[:, 1::2], out=power)
         # The spectrum is real and even, so that its inverse transform is a cosine transform.
-        correlation: FloatArray = fft.dct(power, type=1, overwrite_x=True).T
+        correlation: FloatArray = dct_1(power).T
         return correlation
 
 

@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.maths.landmarks import FRAME_TICKS, FRAMES_PER_SECOND, NAME, PITCHES, STEPS_PER_OCTAVE
-from monitor.maths.spectra import fft
+from monitor.maths.spectra import rfft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 PER_BLOCK = 6
@@ -150,7 +150,7 @@ def _spectrum(sound: FloatArray, count: int) -> FloatArray:
     """Power in the bins that are looked at, of so many frames from the first sample on."""
     step = sound.itemsize
     frames = as_strided(sound, (count, _LENGTH), (_HOP * step, step), writeable=False)
-    spectrum = fft.rfft(frames * _WINDOW)[:, _BINS]
+    spectrum = rfft(frames * _WINDOW)[:, _BINS]
     return np.asarray((spectrum.real**2 + spectrum.imag**2) * _TILT)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -296,7 +295,9 @@ def _registered(name: str, setup: FeatureSetup) -> Registered:
             f"{name} needs the network that made its templates: --speaker-model FILE.onnx, the "
             f"file whose sha256 begins with {name.removeprefix(MODEL)}"
         )
+    from difflib import get_close_matches
+
     known = setup.names()
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    close = get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}"
     raise UsageError(f"unknown feature {name!r}: {hint}")

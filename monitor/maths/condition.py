@@ -13,8 +13,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
-from monitor.maths.spectra import fft
+from monitor.maths.spectra import rfft
+from monitor.maths.statistics import median
 from monitor.types import AnyArray, FloatArray, IntArray
 
 WIDEST_HZ = 8000.0
@@ -77,7 +79,7 @@ def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArr
     window, edges, last = _analysis(rate)
     count = len(mono)
     pieces = mono[:, : _FRAMES * window.size].reshape(-1, window.size) * window
-    spectrum = fft.rfft(pieces, axis=1)[:, :last]
+    spectrum = rfft(pieces)[:, :last]
     power = spectrum.real**2 + spectrum.imag**2
     bands = np.add.reduceat(power, edges, axis=1) + _SILENCE
     by_band = np.full((len(bands), _BANDS), _LEAST_BAND, np.float32)
@@ -264,7 +266,8 @@ def _bandwidth(bands: AnyArray) -> float:
     below = np.cumsum(bands, axis=1)
     loud = _LEAST_BAND + _BAND_STEP * np.argmax(below >= _LOUD_SHARE * below[:, -1:], axis=1)
     places = np.arange(6, _BANDS - 1)
-    inside = np.array([np.median(loud[k - 4 : k]) for k in places])
+    # the median of the four bands before
+    inside = np.sort(sliding_window_view(loud, 4)[places - 4], axis=1)[:, 1:3].mean(axis=1)
     beyond = np.maximum.accumulate(loud[::-1])[::-1][np.minimum(places + 2, _BANDS - 1)]
     drop = int(np.argmax(inside - beyond))
     if inside[drop] - beyond[drop] < _DROP:
@@ -354,7 +357,7 @@ def in_common(conditions: Sequence[Condition | None]) -> Condition | None:
     made = {}
     for each in fields(Condition):
         figures = [value for one in known if (value := getattr(one, each.name)) is not None]
-        made[each.name] = float(np.median(figures)) if 2 * len(figures) > len(conditions) else None
+        made[each.name] = median(np.array(figures)) if 2 * len(figures) > len(conditions) else None
     return Condition(**made) if any(value is not None for value in made.values()) else None
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from monitor.maths.statistics import median
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 NAME = "landmarks"
@@ -210,7 +211,7 @@ class LandmarkIndex:
         self, speed: float, there: FloatArray, here: FloatArray, place: IntArray
     ) -> LandmarkMatch:
         inside, at = here[place], there[place]
-        source = int(np.searchsorted(self._starts, float(np.median(at)), side="right")) - 1
+        source = int(np.searchsorted(self._starts, median(at), side="right")) - 1
         first, last = self._starts[source : source + 2].tolist()
         beside = np.count_nonzero((there >= first) & (there < last)) - inside.size
         chance = 2 * SAME_FRAMES * beside / (last - first)

@@ -1,46 +1,101 @@
-"""``scipy.fft``, in a process of our own without what its import does for nothing.
+"""Fourier transforms of real numbers: the compiled part of ``scipy.fft``, by itself.
 
-It copies every name of numpy, and so loads ``numpy.f2py`` (a Fortran compiler's front end) and
-``numpy.testing``, and it parses the docstrings of 200 functions to add a note to each: more than
-half of the CPU that importing it takes. The command line lets the two wait for their first use and
-leaves the docstrings alone (``benchmarks/startup.py``); in a program of others nothing is changed.
+Its package copies every name of numpy, loads ``scipy.special`` for a transform that is not used
+here and parses the docstrings of 200 functions, an eighth of the CPU of a start
+(``benchmarks/startup.py``), and asks at every call whose array it is. The numbers are the same to
+the last bit. A version of scipy that keeps its compiled part elsewhere is asked itself.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from contextlib import suppress
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from typing import Any
 
 import numpy as np
 
-from monitor import lazy
+from monitor.types import AnyArray
+
+__all__ = ["dct_1", "irfft", "rfft"]
+
+_COMPILED = "scipy.fft._pocketfft.pypocketfft"
+_DIVIDED = 2  # by the length, as an inverse is
 
 
-def _on_first_use(name: str) -> None:
-    """Let a part of numpy be loaded when something of it is asked for."""
-    whole = f"numpy.{name}"
-    spec = None if whole in sys.modules else importlib.util.find_spec(whole)
-    if spec is None or spec.loader is None:
-        return
-    spec.loader = importlib.util.LazyLoader(spec.loader)
-    part = sys.modules[whole] = importlib.util.module_from_spec(spec)
-    setattr(np, name, part)
-    spec.loader.exec_module(part)
+@cache
+def _compiled() -> Any:
+    """Pocketfft as scipy compiled it; None where it is not found or does not load."""
+    if _COMPILED in sys.modules:
+        return sys.modules[_COMPILED]
+    scipy = find_spec("scipy")
+    folders = [] if scipy is None else scipy.submodule_search_locations or []
+    found = PathFinder.find_spec(_COMPILED, [f"{each}/fft/_pocketfft" for each in folders])
+    if found is None or found.loader is None:
+        return None
+    try:
+        module = module_from_spec(found)
+        found.loader.exec_module(module)
+    except ImportError:
+        return None
+    # it cannot be loaded twice: whoever imports scipy.fft after us gets this one
+    return sys.modules.setdefault(_COMPILED, module)
 
 
-def _without_notes() -> None:
-    """Let scipy's functions keep the docstrings that they were written with."""
-    with suppress(ImportError):
-        from scipy._lib import _array_api
+def rfft(x: AnyArray, n: int | None = None) -> AnyArray:
+    """The spectrum of each row: real (..., m) to complex (..., n // 2 + 1), of the same precision.
 
-        if hasattr(_array_api, "xp_capabilities"):  # scipy 1.16 and later
-            vars(_array_api)["xp_capabilities"] = lambda **_: lambda function: function
+    Args:
+        x: float32 or float64.
+        n: to how many numbers rows are cut, or filled up with zeros; as many as they have.
+
+    Example:
+        >>> rfft(np.array([[1.0, 0.0, 0.0]]), 4)
+        array([[1.+0.j, 1.+0.j, 1.+0.j]])
+    """
+    if (pocketfft := _compiled()) is None:
+        from scipy.fft import rfft as whole
+
+        return np.asarray(whole(x, n))
+    made: AnyArray = pocketfft.r2c(_of_length(x, n), axes=(-1,))
+    return made
 
 
-if lazy.own_process:
-    for _name in ("f2py", "ma", "polynomial", "random", "testing"):
-        _on_first_use(_name)
-    _without_notes()
+def irfft(x: AnyArray, n: int) -> AnyArray:
+    """The inverse of `rfft`: complex (..., m) to real (..., n).
 
-from scipy import fft as fft  # noqa: E402
+    Example:
+        >>> irfft(rfft(np.array([1.0, 2.0, 4.0])), 3)
+        array([1., 2., 4.])
+    """
+    if (pocketfft := _compiled()) is None:
+        from scipy.fft import irfft as whole
+
+        return np.asarray(whole(x, n))
+    cut = _of_length(x, n // 2 + 1)
+    made: AnyArray = pocketfft.c2r(cut, axes=(-1,), lastsize=n, forward=False, inorm=_DIVIDED)
+    return made
+
+
+def dct_1(x: AnyArray) -> AnyArray:
+    """The cosine transform of type 1 of each row, in its place: real (..., m), m > 1.
+
+    Example:
+        >>> dct_1(np.array([1.0, 0.0, 0.0]))
+        array([1., 1., 1.])
+    """
+    if (pocketfft := _compiled()) is None:
+        from scipy.fft import dct
+
+        return np.asarray(dct(x, type=1, overwrite_x=True))
+    made: AnyArray = pocketfft.dct(x, type=1, axes=(-1,), out=x)
+    return made
+
+
+def _of_length(x: AnyArray, n: int | None) -> AnyArray:
+    """Rows of n numbers: cut, or filled up with zeros."""
+    missing = 0 if n is None else n - x.shape[-1]
+    if missing > 0:
+        return np.concatenate([x, np.zeros((*x.shape[:-1], missing), x.dtype)], axis=-1)
+    return x if n is None else x[..., :n]

@@ -41,6 +41,18 @@ def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) 
 # (`monitor.population.false_alarms`).
 
 
+def median(values: FloatArray) -> float:
+    """The median of n > 0 numbers, shape (n,), as numpy's, which imports ``numpy.ma`` to look.
+
+    Example:
+        >>> median(np.array([3.0, 1.0, 2.0])), median(np.array([4.0, 1.0]))
+        (2.0, 2.5)
+    """
+    low, high = (len(values) - 1) // 2, len(values) // 2
+    ordered = np.partition(values, (low, high))
+    return (float(ordered[low]) + float(ordered[high])) / 2
+
+
 def limits(values: FloatArray) -> tuple[float, float]:
     """The order statistics nearest to the 2.5 and 97.5 percentiles of replicates, shape (B,).
 

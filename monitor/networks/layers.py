@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from monitor.errors import StoreError, UsageError
 from monitor.files import read_arrays
-from monitor.maths.spectra import fft
+from monitor.maths.spectra import rfft
 from monitor.types import AnyArray, FloatArray
 
 _MOST_BYTES = 16 << 20
@@ -271,6 +271,28 @@ def relu(x: FloatArray) -> FloatArray:
     return np.maximum(x, 0, out=x)
 
 
+# scipy.special has these three, and takes as long to import as numpy (benchmarks/startup.py).
+
+
+def sigmoid(x: FloatArray) -> FloatArray:
+    """1 / (1 + exp(-x)), to the precision of x."""
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-x.astype(np.float64))), x.dtype)
+
+
+def softmax_over_time(x: FloatArray) -> FloatArray:
+    """Each channel, shape (frames, channels), as weights of its frames, which add up to 1."""
+    weights = np.exp(x - x.max(axis=0))
+    weights /= weights.sum(axis=0)
+    return np.asarray(weights)
+
+
+def log_softmax(x: FloatArray) -> FloatArray:
+    """Each frame, shape (frames, classes), as log probabilities of its classes."""
+    x = x - x.max(axis=1, keepdims=True)
+    return np.asarray(x - np.log(np.exp(x).sum(axis=1, keepdims=True)))
+
+
 class Tape:
     """What a layer says, with rows of before that the next layer hears again.
 
@@ -365,7 +387,7 @@ def power(sound: FloatArray) -> FloatArray:
     frames = sliding_window_view(np.asarray(sound, np.float32), WIDTH, axis=-1)[..., ::HOP, :]
     padded = np.zeros((*frames.shape[:-1], FFT), np.float32)
     np.multiply(frames, window(), out=padded[..., :WIDTH])
-    parts = fft.rfft(padded).view(np.float32)
+    parts = rfft(padded).view(np.float32)
     parts *= parts
     return np.asarray(parts[..., ::2] + parts[..., 1::2])
 

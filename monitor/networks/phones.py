@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.special import log_softmax
 
 from monitor.errors import UsageError
 from monitor.networks.layers import (
@@ -32,6 +31,7 @@ from monitor.networks.layers import (
     dense,
     linear,
     log_mel,
+    log_softmax,
     product,
     relu,
     shipped_weights,
@@ -247,7 +247,7 @@ class PhoneStream(SoundStream):
         x = relu(linear(x.reshape(ROWS // 2, -1), network.down))
         x = self._middle(x)
         x = relu(linear(x, network.up).reshape(ROWS, -1) + shortcut)
-        return np.asarray(log_softmax(linear(self._late(x), network.head), axis=1))
+        return np.asarray(log_softmax(linear(self._late(x), network.head)))
 
 
 def _refuse_others(log_posteriors: FloatArray) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from scipy.special import expit, softmax
 
 from monitor.errors import StoreError, UsageError
 from monitor.networks.layers import (
@@ -22,6 +21,8 @@ from monitor.networks.layers import (
     read_weights,
     relu,
     shipped_weights,
+    sigmoid,
+    softmax_over_time,
 )
 from monitor.types import FloatArray
 
@@ -120,7 +121,7 @@ class VoiceNetwork:
         y = self._depthwise(x, f"{block}.depthwise", dilation=block + 1)
         y = self._linear(y, f"{block}.pointwise")
         gate = relu(self._linear(y.mean(axis=0), f"{block}.squeeze"))
-        y *= expit(self._linear(gate, f"{block}.excite"))
+        y *= sigmoid(self._linear(gate, f"{block}.excite"))
         y += x
         return relu(y)
 
@@ -128,7 +129,7 @@ class VoiceNetwork:
         """Mean and deviation over time, as attention weighs frames, to an embedding."""
         x = relu(self._linear(x, "widen"))
         attended = self._linear(x, "attend")
-        attention = softmax(self._linear(np.tanh(attended, out=attended), "weigh"), axis=0)
+        attention = softmax_over_time(self._linear(np.tanh(attended, out=attended), "weigh"))
         mean = np.einsum("tc,tc->c", attention, x)
         attention *= x
         variance = np.einsum("tc,tc->c", attention, x) - mean * mean

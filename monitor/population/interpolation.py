@@ -323,7 +323,7 @@ class EvidenceSpread:
         told = [(row["T"], row["D"], found) for row in rows if (found := _found(row)) is not None]
         if not told:
             return None
-        columns = np.unique([d for _, d, _ in told])
+        columns = np.array(sorted({d for _, d, _ in told}))
         left, right, w = neighbours(columns, np.ones(columns.size, np.bool_), template_seconds)
         nearest = columns[right if w > 0.5 else left]
         cells = sorted((t, found) for t, d, found in told if d == nearest)

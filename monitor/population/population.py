@@ -20,6 +20,7 @@ from monitor.files import MAPPED, Rows
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.condition import Condition, degradation, in_common
 from monitor.maths.scores import SessionMixture, Similarity
+from monitor.maths.statistics import median
 from monitor.phrases import plural
 from monitor.population.cohort import (
     COHORT,
@@ -667,7 +668,7 @@ class Population:
         have = self.template_seconds
         if not len(self):
             return 0.0
-        return float(have[have >= min(share * np.median(have), enough_seconds)].min())
+        return float(have[have >= min(share * median(have), enough_seconds)].min())
 
     def scoring(self, seconds: float | None = None, *, watch: str | None = None) -> Scoring:
         """The common template length: the shortest one's, so that everybody is compared.

@@ -14,7 +14,6 @@ from monitor.files import Readable
 from monitor.jobs import GeneratorProcesses, worthwhile
 from monitor.protocols import Feature, LiveSource, Source
 from monitor.sources.base import BaseSource, WrappedLiveSource, WrappedSource
-from monitor.sources.beside import Beside
 from monitor.sources.chain import Chain
 from monitor.sources.file import File
 from monitor.stream.front_end import BlocksToTicks
@@ -321,13 +320,15 @@ def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhea
     one's own are computed in this process.
     """
     each = source.sources if isinstance(source, Chain) else (source,)
+    if jobs is None:
+        jobs = worthwhile((one.seconds or 0.0 for one in each), WORTHWHILE_SECONDS)
+    if jobs < 2 or not monitor.front_end.by_name:
+        return None
+    from monitor.sources.beside import Beside
+
     recordings = [one.source if isinstance(one, Beside) else one for one in each]
     files = [one for one in recordings if isinstance(one, File)]
-    if len(files) != len(each) or not monitor.front_end.by_name:
-        return None
-    if jobs is None:
-        jobs = worthwhile((file.seconds or 0.0 for file in files), WORTHWHILE_SECONDS)
-    if jobs < 2:
+    if len(files) != len(each):
         return None
 
     def placed(number: int, frames: Source) -> Source:

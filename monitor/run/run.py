@@ -37,7 +37,7 @@ from monitor.records.reading import declared_record
 from monitor.run.protection import ProtectedSide, Protection
 from monitor.safe_text import printable
 from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
-from monitor.sources.people import SplitSource
+from monitor.sources.base import SplitSource
 from monitor.sources.registry import missing_members, open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Event, Monitor

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from monitor import phrases
 from monitor.crowds import SCALE, axis_top, bits_or_more, with_article
+from monitor.safe_text import printable
 from monitor.sinks.summary import (
     alert_in_words,
     also_narrowed_down,
@@ -266,7 +267,7 @@ class TerminalSink:
 
     @cached_property
     def console(self) -> Console:
-        """Where to draw; rich is slow to import, so that it waits for the first word."""
+        """Where to draw."""
         from monitor.sinks.console import PlainConsole
 
         return self._console or PlainConsole(stderr=True)
@@ -345,6 +346,9 @@ class TerminalSink:
         live.update(self._view(), refresh=True)
 
     def _say(self, line: str) -> None:
+        if self._console is None and self._live is None:  # without rich, which is slow to import
+            sys.stderr.write("\n".join(map(printable, [*line.split("\n"), ""])))
+            return
         self.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
     def _alert(self, record: Mapping[str, Any]) -> None:

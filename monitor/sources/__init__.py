@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.sources.base import BaseSource, Samples
+    from monitor.sources.base import BaseSource, Samples, SplitSource
     from monitor.sources.beside import Beside
     from monitor.sources.chain import Chain, Paced
     from monitor.sources.file import File
     from monitor.sources.frames import FramesFile, read_frames, write_frames
     from monitor.sources.microphone import AudioQueue, Microphone
-    from monitor.sources.people import Diarised, LiveDiarised, PerChannel, SplitSource
+    from monitor.sources.people import Diarised, LiveDiarised, PerChannel
     from monitor.sources.pipe import Pipe
     from monitor.sources.registry import open_live_source, open_source, register
 
@@ -40,13 +40,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "base": "BaseSource Samples",
+    "base": "BaseSource Samples SplitSource",
     "beside": "Beside",
     "chain": "Chain Paced",
     "file": "File",
     "frames": "FramesFile read_frames write_frames",
     "microphone": "AudioQueue Microphone",
-    "people": "Diarised LiveDiarised PerChannel SplitSource",
+    "people": "Diarised LiveDiarised PerChannel",
     "pipe": "Pipe",
     "registry": "open_live_source open_source register",
 }

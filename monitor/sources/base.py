@@ -1,8 +1,10 @@
-"""What sources share: their states, one around another, and samples that are in memory already."""
+"""What sources share: their states, one around another or split, and samples held in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -11,7 +13,7 @@ from monitor.audio_limits import MOST_CHANNELS
 from monitor.errors import UsageError
 from monitor.managed import Managed
 from monitor.protocols import LiveSource, Provenance, Source, StreamInfo, TranscriptNote
-from monitor.types import AnyArray, Block, Item
+from monitor.types import AnyArray, Block, Gap, Item
 
 Given = TypeVar("Given", bound=Item, covariant=True)
 
@@ -146,6 +148,88 @@ class WrappedLiveSource(WrappedSource):
     def stop(self) -> None:
         """End the stream after what was heard so far; may be called from anywhere."""
         self.source.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Sound of one person alone.
+
+    Attributes:
+        person: which, as a place among the source's ``people``.
+        seconds: where in the recording it begins.
+        block: its samples.
+    """
+
+    person: int
+    seconds: float
+    block: Block
+
+
+class SplitSource(WrappedSource):
+    """A recording with the sound of each person in it apart; iterated, it is the recording itself.
+
+    Attributes:
+        people: the label of each person, in the order in which they begin to speak.
+        notices: what a person should know of how it is split, a line each; complete at its end.
+
+    Raises:
+        UsageError: the source is live and this splits recordings, not of audio alone, or of several
+            recordings.
+    """
+
+    people: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+    _hears_live: ClassVar[bool] = False
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        info = source.stream_info
+        if not info.audio or info.tracks or info.words:
+            raise UsageError(f"{source.label} is not of audio alone: only sound is split by person")
+        if info.live and not self._hears_live:
+            raise UsageError(
+                f"{source.label} is live: it is split by turns that come while it is heard "
+                "(LiveDiarised)"
+            )
+        if len(source.labels) != 1:
+            raise UsageError(f"{source.label}: one recording at a time is split by person")
+
+    def items(self) -> Iterator[Item]:
+        """The recording, not split."""
+        return iter(self.source)
+
+    def split(self) -> Iterator[Sequence[Stretch] | Gap]:
+        """What each block of the recording holds of each person, and what was lost."""
+        begun = 0.0  # seconds of the recording before the block
+        for item in self:
+            if isinstance(item, Block):
+                yield list(self._parts(item, begun))
+                begun += len(item.samples) / item.rate
+            elif isinstance(item, Gap):
+                yield item
+            else:
+                raise UsageError(f"{self.label} brings more than audio: only sound is split")
+        self._end(begun)
+
+    def alone_seconds(self) -> Sequence[float | None]:
+        """Of each person, the seconds that are theirs alone; None where nobody knows."""
+        return [None] * len(self.people)
+
+    def overlap_of(self) -> Sequence[float | None]:
+        """Of each person, the seconds in which somebody else speaks too; None: nobody knows."""
+        return [None] * len(self.people)
+
+    @property
+    def overlap_seconds(self) -> float | None:
+        """Seconds that count for nobody, as several speak; None where nobody knows."""
+        return None
+
+    @abstractmethod
+    def _parts(self, block: Block, begun: float) -> Iterator[Stretch]:
+        """The stretches of a block that begins at that second."""
+
+    def _end(self, seconds: float) -> None:
+        """The recording was so long."""
 
 
 class Samples(BaseSource[Block]):

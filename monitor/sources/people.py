@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
@@ -16,92 +15,10 @@ from monitor.errors import UsageError
 from monitor.phrases import clock_time
 from monitor.protocols import LiveSource, Source
 from monitor.safe_text import printable
-from monitor.sources.base import WrappedLiveSource, WrappedSource
+from monitor.sources.base import SplitSource, Stretch, WrappedLiveSource
 from monitor.transcripts.live import TurnPipe
 from monitor.transcripts.turns import Turn, Turns, read_turns
-from monitor.types import Block, Gap, Item
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Sound of one person alone.
-
-    Attributes:
-        person: which, as a place among the source's ``people``.
-        seconds: where in the recording it begins.
-        block: its samples.
-    """
-
-    person: int
-    seconds: float
-    block: Block
-
-
-class SplitSource(WrappedSource):
-    """A recording with the sound of each person in it apart; iterated, it is the recording itself.
-
-    Attributes:
-        people: the label of each person, in the order in which they begin to speak.
-        notices: what a person should know of how it is split, a line each; complete at its end.
-
-    Raises:
-        UsageError: the source is live and this splits recordings, not of audio alone, or of several
-            recordings.
-    """
-
-    people: tuple[str, ...]
-    notices: tuple[str, ...] = ()
-    _hears_live: ClassVar[bool] = False
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        info = source.stream_info
-        if not info.audio or info.tracks or info.words:
-            raise UsageError(f"{source.label} is not of audio alone: only sound is split by person")
-        if info.live and not self._hears_live:
-            raise UsageError(
-                f"{source.label} is live: it is split by turns that come while it is heard "
-                "(LiveDiarised)"
-            )
-        if len(source.labels) != 1:
-            raise UsageError(f"{source.label}: one recording at a time is split by person")
-
-    def items(self) -> Iterator[Item]:
-        """The recording, not split."""
-        return iter(self.source)
-
-    def split(self) -> Iterator[Sequence[Stretch] | Gap]:
-        """What each block of the recording holds of each person, and what was lost."""
-        begun = 0.0  # seconds of the recording before the block
-        for item in self:
-            if isinstance(item, Block):
-                yield list(self._parts(item, begun))
-                begun += len(item.samples) / item.rate
-            elif isinstance(item, Gap):
-                yield item
-            else:
-                raise UsageError(f"{self.label} brings more than audio: only sound is split")
-        self._end(begun)
-
-    def alone_seconds(self) -> Sequence[float | None]:
-        """Of each person, the seconds that are theirs alone; None where nobody knows."""
-        return [None] * len(self.people)
-
-    def overlap_of(self) -> Sequence[float | None]:
-        """Of each person, the seconds in which somebody else speaks too; None: nobody knows."""
-        return [None] * len(self.people)
-
-    @property
-    def overlap_seconds(self) -> float | None:
-        """Seconds that count for nobody, as several speak; None where nobody knows."""
-        return None
-
-    @abstractmethod
-    def _parts(self, block: Block, begun: float) -> Iterator[Stretch]:
-        """The stretches of a block that begins at that second."""
-
-    def _end(self, seconds: float) -> None:
-        """The recording was so long."""
+from monitor.types import Block, Gap
 
 
 class Diarised(SplitSource):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -789,8 +789,8 @@ def rows_by_features(
         >>> [(sorted(names), rows.tolist()) for names, rows in rows_by_features(["a", "b"], heard)]
         [(['a'], [2]), (['a', 'b'], [0])]
     """
-    for row in np.unique(heard, axis=0):
-        if names := frozenset(np.array(features)[row].tolist()):
+    for row in sorted(set(map(tuple, heard.tolist()))):
+        if names := frozenset(compress(features, row)):
             yield names, np.flatnonzero((heard == row).all(axis=1))
 
 

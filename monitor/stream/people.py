@@ -12,7 +12,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.phrases import overlap_in_words, plural
 from monitor.safe_text import printable
-from monitor.sources.people import SplitSource, Stretch
+from monitor.sources.base import SplitSource, Stretch
 from monitor.stream.accumulator import HeardTotals
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.notices import GapEvent, NoticeEvent

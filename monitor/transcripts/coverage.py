@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.maths.spectra import fft
+from monitor.maths.spectra import irfft, rfft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Words
 
 _BIN_TICKS = 10
@@ -94,7 +94,7 @@ def _as_well(said: BoolArray, speech: BoolArray) -> float | None:
     near = round(_NEAR_SECONDS * TICKS_PER_SECOND / _BIN_TICKS)
     if min(np.ptp(a), np.ptp(b)) == 0:
         return None
-    overlap = fft.irfft(fft.rfft(a) * np.conj(fft.rfft(b)), a.size)
+    overlap = irfft(rfft(a) * np.conj(rfft(b)), a.size)
     best = ndimage.maximum_filter1d(overlap, 2 * _OFF_BINS + 1, mode="wrap")
     far = best[near : a.size - near + 1]
     if np.ptp(far) < 1e-6 * a.size:

@@ -15,7 +15,7 @@ from monitor.cli.options import Names, Numbers, Raw, Seconds, Speed, check_outpu
 from monitor.errors import SourceError, StoreError
 from monitor.version import __version__
 
-HEAVY = ("numpy", "scipy", "matplotlib", "soundfile", "soxr", "rich", "webrtcvad", "torch")
+HEAVY = ("numpy", "scipy", "matplotlib", "soundfile", "soxr", "rich", "_webrtcvad", "torch")
 
 
 def test_help_imports_nothing_heavy(command):

@@ -77,5 +77,5 @@ def test_silence_is_no_speech():
 
 def test_no_other_module_knows_the_library():
     root = Path(monitor.__file__).parent
-    files = [path for path in root.rglob("*.py") if "import webrtcvad" in path.read_text()]
+    files = [path for path in root.rglob("*.py") if "import _webrtcvad" in path.read_text()]
     assert [path.name for path in files] == ["extractor.py"]

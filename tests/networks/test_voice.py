@@ -8,10 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.special
 
 import monitor.networks
 from monitor.errors import StoreError, UsageError
-from monitor.networks.layers import log_mel, read_weights
+from monitor.networks.layers import (
+    log_mel,
+    log_softmax,
+    read_weights,
+    sigmoid,
+    softmax_over_time,
+)
 from monitor.networks.voice import MARK, VoiceNetwork, shipped_pair
 
 FOLDER = Path(monitor.networks.__file__).parent
@@ -40,6 +47,20 @@ def test_numpy_says_what_torch_says(path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scale", [0.1, 4.0, 300.0])
+def test_what_scipy_is_not_imported_for_says_what_scipy_says(scale):
+    x = (scale * np.random.default_rng(0).standard_normal((149, 60))).astype(np.float32)
+    for found, expected in [
+        (softmax_over_time(x), scipy.special.softmax(x, axis=0)),
+        (log_softmax(x), scipy.special.log_softmax(x, axis=1)),
+    ]:
+        assert found.dtype == np.float32
+        assert np.array_equal(found, expected)
+    assert sigmoid(x).dtype == np.float32
+    np.testing.assert_allclose(sigmoid(x), scipy.special.expit(x), rtol=2e-7, atol=1e-37)
+    assert sigmoid(np.float64([-1000, 0, 1000])).tolist() == [0.0, 0.5, 1.0]
+
+
 def test_an_embedding_does_not_depend_on_its_batch(network):
     whole = network.embed(WINDOWS)
     alone = np.concatenate([network.embed(window[None]) for window in WINDOWS])

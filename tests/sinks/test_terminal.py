@@ -161,6 +161,19 @@ def test_a_replay_without_a_terminal_says_how_fast_and_how_long() -> None:
     ]
 
 
+def test_without_a_terminal_a_text_cannot_steer_one_later(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    progress = ReplayProgress(60.0)
+    progress.write({"type": "notice", "seconds": 9.0, "text": "[b]odd \x1b[2J\n:smile: caf\u00e9"})
+    progress.close()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "[b]odd ?[2J" in err
+    assert ":smile: caf\u00e9\n" in err
+    assert not any(ord(character) < 32 for character in err.replace("\n", ""))
+
+
 def test_speed_leaves_out_what_a_resumed_run_skipped() -> None:
     screen = Screen(False)
     progress = ReplayProgress(2000.0, screen.console, clock=screen.clock)

@@ -17,7 +17,7 @@ from monitor.records.schema import SCHEMA, read_run
 from monitor.run import LogFile, Run
 from monitor.run.status import status_of
 from monitor.sources import Diarised, PerChannel, Samples
-from monitor.sources.people import Stretch
+from monitor.sources.base import Stretch
 from monitor.stream.people import _MOST_PIECES, _Voice
 from monitor.transcripts import Turn
 from monitor.types import Block
