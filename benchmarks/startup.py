@@ -1,10 +1,12 @@
 """CPU seconds, user and system, from the start of `monitor replay` to its first reading.
 
     python -m benchmarks.startup RECORDING [--runs 9] [--python PLAIN/bin/python]
+        [--before OLDER/bin/python]
 
 What the program has read to the end of the recording's first block is in it. Beside it, in turns,
 stands a bare ``import numpy`` with Python's own start: on a busy machine both take longer, and
-their ratio tells more. ``--python`` measures an environment of its own, run from another folder.
+their ratio tells more. ``--python`` measures an environment of its own; with ``--before`` one with
+another version of the program takes turns with it. Each runs in the recording's folder.
 The first run writes bytecode and is left out. Prints JSON.
 """
 
@@ -26,18 +28,24 @@ def environment() -> dict[str, str]:
     return found
 
 
-def whole(command: list[str]) -> float:
+def whole(command: list[str], folder: Path) -> float:
     """CPU seconds of a command."""
-    with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, env=environment(), stdout=subprocess.DEVNULL, cwd=folder
+    ) as process:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     return used.ru_utime + used.ru_stime
 
 
-def first_reading(command: list[str]) -> float:
+def first_reading(command: list[str], folder: Path) -> float:
     """CPU seconds until a command has written its first reading."""
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment()
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+        cwd=folder,
     ) as process:
         assert process.stdout is not None
         if not any(b'"type":"reading"' in line for line in process.stdout):
@@ -56,15 +64,31 @@ def main() -> None:
     parser.add_argument(
         "--python", default=sys.executable, help="the environment whose `monitor` is timed"
     )
+    parser.add_argument("--before", help="another environment, to compare with")
     arguments = parser.parse_args()
-    command = [arguments.python, "-m", "monitor", "replay", str(arguments.recording)]
-    command += ["--features", arguments.features, "--jsonl", "-"]
+    recording = arguments.recording.resolve()
+    folder = recording.parent
+    replay = ["-m", "monitor", "replay", str(recording)]
+    replay += ["--features", arguments.features, "--jsonl", "-"]
+    command, before = [arguments.python, *replay], [arguments.before or arguments.python, *replay]
     numpy = [arguments.python, "-c", "import numpy"]
     teach = [arguments.python, "-m", "monitor", "replay", "--help"]
     _, *turns = [
-        (first_reading(command), whole(numpy), whole(teach)) for _ in range(arguments.runs + 1)
+        (
+            first_reading(command, folder),
+            whole(numpy, folder),
+            whole(teach, folder),
+            first_reading(before, folder),
+        )
+        for _ in range(arguments.runs + 1)
     ]
-    taken, beside, helps = zip(*turns, strict=True)
+    taken, beside, helps, earlier = zip(*turns, strict=True)
+    compared = {
+        "before_cpu_seconds_median": round(statistics.median(earlier), 3),
+        "times_before": round(
+            statistics.median(a / b for a, b in zip(taken, earlier, strict=True)), 3
+        ),
+    }
     print(
         json.dumps(
             {
@@ -76,6 +100,7 @@ def main() -> None:
                 "times_import_numpy": round(
                     statistics.median(a / b for a, b in zip(taken, beside, strict=True)), 1
                 ),
+                **(compared if arguments.before else {}),
             }
         )
     )
