@@ -58,7 +58,7 @@ def test_what_scipy_is_not_imported_for_says_what_scipy_says(scale):
         assert np.array_equal(found, expected)
     assert sigmoid(x).dtype == np.float32
     np.testing.assert_allclose(sigmoid(x), scipy.special.expit(x), rtol=2e-7, atol=1e-37)
-    assert sigmoid(np.float64([-1000, 0, 1000])).tolist() == [0.0, 0.5, 1.0]
+    assert sigmoid(np.array([-1000.0, 0.0, 1000.0])).tolist() == [0.0, 0.5, 1.0]
 
 
 def test_an_embedding_does_not_depend_on_its_batch(network):
