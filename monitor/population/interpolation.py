@@ -385,10 +385,11 @@ class EnrolledProbability:
         self._lengths = rank_model.lengths[rows]
         self._coefficients = rank_model.open_set[rows, nearest]
         areas = np.full(reached.shape, np.nan)
-        for row in rank_model.rows:
-            t = np.flatnonzero(np.isclose(rank_model.lengths, row["T"]))
-            d = np.flatnonzero(np.isclose(rank_model.template_lengths, row["D"]))
-            areas[t, d] = row.get("open_set_area", np.nan)
+        cells = np.array([(row["T"], row["D"]) for row in rank_model.rows]).reshape(-1, 2)
+        t = np.isclose(rank_model.lengths, cells[:, :1])
+        d = np.isclose(rank_model.template_lengths, cells[:, 1:])
+        for row, its_t, its_d in zip(rank_model.rows, t, d, strict=True):
+            areas[its_t, its_d] = row.get("open_set_area", np.nan)
         self._areas = areas[rows, nearest]
 
     def area(self, seconds: FloatArray) -> FloatArray:

@@ -42,7 +42,6 @@ from monitor.sources.registry import missing_members, open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.notices import NoticeEvent, log_notices, recording_notices, setup_notices
-from monitor.stream.people import Person, SideBySide
 from monitor.stream.reading import Reading
 from monitor.stream.records import (
     RunTotals,
@@ -57,6 +56,7 @@ from monitor.types import Alert, LevelReached, Notice, RunEnd, RunStart
 if TYPE_CHECKING:
     from monitor.anonymisers.blocks import Declared
     from monitor.ledger import LedgerSession
+    from monitor.stream.people import Person, SideBySide
     from monitor.stream.pair import MonitorPair
 
 
@@ -513,6 +513,8 @@ class Run(Managed):
             raise UsageError(
                 Message("a run of several people is heard in one go: leave out ", _RESUME)
             )
+        from monitor.stream.people import SideBySide
+
         self._split = SideBySide(self.source, monitors)
 
     def _open_checkpoint(self, start: Mapping[str, Any]) -> None:
