@@ -56,8 +56,8 @@ from monitor.types import Alert, LevelReached, Notice, RunEnd, RunStart
 if TYPE_CHECKING:
     from monitor.anonymisers.blocks import Declared
     from monitor.ledger import LedgerSession
-    from monitor.stream.people import Person, SideBySide
     from monitor.stream.pair import MonitorPair
+    from monitor.stream.people import Person, SideBySide
 
 
 _RESUME, _REPLACE = Argument("resume", "True"), Argument("replace", "True")
