@@ -11,4 +11,5 @@ if TYPE_CHECKING:
 
 __all__ = ["reading"]
 
-__getattr__, __dir__ = lazily(__name__, {}, __all__)
+# people: Person is what Run.people has
+__getattr__, __dir__ = lazily(__name__, {}, (*__all__, "people"))
