@@ -3,8 +3,8 @@
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.voice [--minutes 2] [--runs 5]
 
 Windows of 3 s of noise (its speed does not depend on what is said), one at a time, by numpy. Prints
-one JSON object: times real time by processor time, of both networks, of the larger one and of log
-mel bands alone; and of the teacher, ECAPA-TDNN by onnxruntime or torch, on a few of the same
+one JSON object: times real time by processor time, of all networks, of one of the larger two and of
+log mel bands alone; and of the teacher, ECAPA-TDNN by onnxruntime or torch, on a few of the same
 windows in the same run, where MONITOR_ECAPA says where it is.
 """
 
@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from monitor.features.ecapa import ENVIRONMENT, exported_encoder, resolve
 from monitor.networks.layers import RATE, log_mel
-from monitor.networks.voice import shipped, shipped_pair
+from monitor.networks.voice import shipped, shipped_together
 
 WINDOW_SECONDS = 3
 
@@ -35,7 +35,7 @@ def main() -> None:
     count = max(1, round(given.minutes * 60 / WINDOW_SECONDS))
     generator = np.random.default_rng(0)
     windows = generator.standard_normal((count, WINDOW_SECONDS * RATE)).astype(np.float32) / 10
-    both, larger = shipped_pair(), shipped()
+    together, larger = shipped_together(), shipped()
 
     def bands() -> None:
         for window in windows:
@@ -43,7 +43,7 @@ def main() -> None:
 
     audio = count * WINDOW_SECONDS
     works = {
-        "whole": (audio, lambda: both.embed(windows)),
+        "whole": (audio, lambda: together.embed(windows)),
         "larger": (audio, lambda: larger.embed(windows)),
         "bands": (audio, bands),
     }

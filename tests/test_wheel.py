@@ -34,11 +34,13 @@ def test_the_population_and_the_demo_travel_in_the_wheel(wheel):
     assert 10_000 < sizes[f"{home}/demo.npz"] < 1_000_000
     assert 500_000 < sizes["monitor/networks/voice_small.npz"] < 1 << 20
     assert 500_000 < sizes["monitor/networks/voice.npz"] < 4 << 20
+    assert 500_000 < sizes["monitor/networks/voice_warped.npz"] < 4 << 20
     assert 1_000_000 < sizes["monitor/networks/phones.npz"] < 4 << 20
     assert 100_000 < sizes["monitor/networks/units.npz"] < 1 << 20
     assert 1_000_000 < sizes["monitor/networks/usc.npz"] < 1_200_000
     assert {
-        f"monitor/networks/{each}.json" for each in ("voice", "phones", "units", "usc")
+        f"monitor/networks/{each}.json"
+        for each in ("voice", "voice_warped", "phones", "units", "usc")
     } <= sizes.keys()
     assert "monitor/py.typed" in sizes
     assert "monitor/features/style_english.txt" in sizes

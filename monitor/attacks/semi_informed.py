@@ -33,7 +33,7 @@ from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.features.embeddings import Voice
-from monitor.networks.voice import BothNetworks, shipped_pair
+from monitor.networks.voice import JoinedNetworks, shipped_together
 from monitor.phrases import clock_time
 from monitor.protocols import Feature
 from monitor.result_cache import ResultCache
@@ -116,7 +116,7 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
     found: dict[str, Feature] = {
         "shipped": Voice(),
         "adapted": Voice(network, "voice_adapted"),
-        _BOTH: Voice(BothNetworks(shipped_pair(), network), "voice_both"),
+        _BOTH: Voice(JoinedNetworks(shipped_together(), network), "voice_both"),
     }
     bits, apartness = _told(bench, method, held, found)
     picked = max(bits, key=lambda name: (round(bits[name], 2), round(apartness[name], 2)))
@@ -180,7 +180,7 @@ def _told(
 def _columns(name: str, candidates: Mapping[str, Feature]) -> slice:
     """Where a candidate's numbers lie: in those of both networks, side by side, where it is heard.
 
-    `monitor.networks.voice.BothNetworks` scales them, which no cosine sees.
+    `monitor.networks.voice.JoinedNetworks` scales them, which no cosine sees.
     """
     if _BOTH not in candidates or name == _BOTH:
         return slice(None)

@@ -175,9 +175,9 @@ def _phones() -> tuple[str, str]:
 
 
 def _voice() -> tuple[str, str]:
-    from monitor.networks.voice import shipped_pair
+    from monitor.networks.voice import shipped_together
 
-    network = shipped_pair()
+    network = shipped_together()
     return "ok", f"the networks in the package, {network.size} numbers every 3 s"
 
 

@@ -21,7 +21,7 @@ from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import AudioFeature, join_tracks
 from monitor.kinds import EMBEDDING, FeatureSpec, Sensitivity
 from monitor.maths.spectra import rfft
-from monitor.networks.voice import MARK, BothNetworks, VoiceNetwork, shipped_pair
+from monitor.networks.voice import MARK, JoinedNetworks, VoiceNetwork, shipped_together
 from monitor.protocols import Embedder
 from monitor.types import TICKS_PER_SECOND, EarlyFrames, FloatArray, IntArray, Track
 
@@ -403,18 +403,18 @@ class Voice(SpeechWindows):
         >>> import numpy as np
         >>> voice = Voice()
         >>> voice.process(np.zeros(48000)).values.shape  # silence
-        (0, 384)
+        (0, 576)
     """
 
-    spec = window_spec("voice", 384, MARK)
+    spec = window_spec("voice", 576, MARK)
     # benchmarks/change.py chose it
     follow = Sensitivity(1, 3, 20.0, 1e-2, back_units=3, level=0.25)
 
     def __init__(
-        self, network: VoiceNetwork | BothNetworks | None = None, name: str = "voice"
+        self, network: VoiceNetwork | JoinedNetworks | None = None, name: str = "voice"
     ) -> None:
         self._given = network, name
-        network = shipped_pair() if network is None else network
+        network = shipped_together() if network is None else network
         if not network.sha256:
             raise UsageError("a network needs the sha256 of its weights, as a mark")
         self.spec = window_spec(name, network.size, network.sha256)

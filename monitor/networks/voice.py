@@ -34,8 +34,10 @@ from monitor.types import FloatArray
 
 SHA256 = "1b31dda06dc4cc4564df1d434f8e8e317f647005d82cb37ff0787fef56d66022"
 """Of voice.npz beside this file."""
+WARPED_SHA256 = "5de1dab40eeed386cece4c459091c0d13e2283f1002ab045c25338828b963a7a"
+"""Of voice_warped.npz, trained on after it, on voices of other formants as well."""
 SMALL_SHA256 = "c8cbe13d1874cf80f53e83974e851046f4bab12068f0b74074451a61fb7275f6"
-"""Of voice_small.npz, which was trained before it on fewer people and clean speech."""
+"""Of voice_small.npz, trained before both on fewer people and clean speech."""
 
 _STRIDE = 2
 _LEAST_VARIANCE = np.float32(1e-5)
@@ -167,7 +169,7 @@ def _between_zeros(rows: FloatArray, count: int) -> FloatArray:
 
 @cache
 def shipped() -> VoiceNetwork:
-    """The larger of the two networks that ship with the package, loaded once.
+    """The network that `monitor.adapting` trains further, one of three that ship; loaded once.
 
     Raises:
         StoreError: its file is missing or damaged.
@@ -176,44 +178,49 @@ def shipped() -> VoiceNetwork:
 
 
 @cache
-def shipped_pair() -> BothNetworks:
-    """The two networks that ship, heard as one: what ``voice`` is made by.
+def shipped_together() -> JoinedNetworks:
+    """The three networks that ship, heard as one: what ``voice`` is made by.
 
-    They err at different people: side by side they tell more than either (benchmarks/voice.py).
+    They err at different people: side by side they tell more than any (benchmarks/voice.py).
 
     Raises:
         StoreError: a file is missing or damaged.
     """
-    small = Path(__file__).with_name("voice_small.npz")
-    return BothNetworks(VoiceNetwork(*shipped_weights(small, SMALL_SHA256)), shipped())
+    small, warped = (
+        VoiceNetwork(*shipped_weights(Path(__file__).with_name(name), sha256))
+        for name, sha256 in (
+            ("voice_small.npz", SMALL_SHA256),
+            ("voice_warped.npz", WARPED_SHA256),
+        )
+    )
+    return JoinedNetworks(small, shipped(), warped)
 
 
-# -------------------------------------------------------------------------------------------- both
-# Two networks heard as one: their embeddings side by side.
+# ----------------------------------------------------------------------------------- side by side
+# Networks heard as one: their embeddings side by side.
 
 
-class BothNetworks:
-    """Embeddings of two networks side by side: cosines are the mean of the two networks' cosines.
+class JoinedNetworks:
+    """Embeddings of several networks side by side: cosines are the mean of the networks' cosines.
 
     Args:
-        one: a network, or two.
-        other: another one.
+        networks: two or more; what is itself side by side counts as one.
 
     Attributes:
         size: numbers in an embedding.
-        sha256: marks what this pair makes.
+        sha256: marks what these together make.
 
     Example:
         >>> from monitor.networks.voice import shipped
-        >>> both = BothNetworks(shipped(), shipped())
+        >>> both = JoinedNetworks(shipped(), shipped())
         >>> both.embed(np.zeros((1, 16000), np.float32)).shape
         (1, 384)
     """
 
-    def __init__(self, one: VoiceNetwork | BothNetworks, other: VoiceNetwork) -> None:
-        self._networks = one, other
-        self.size: int = one.size + other.size
-        self.sha256: str = pair_mark(one.sha256, other.sha256)
+    def __init__(self, *networks: VoiceNetwork | JoinedNetworks) -> None:
+        self._networks = networks
+        self.size: int = sum(each.size for each in networks)
+        self.sha256: str = mark_of(*(each.sha256 for each in networks))
 
     def embed(self, windows: FloatArray) -> FloatArray:
         """Embed windows of one length, shape (b, n): shape (b, size), each of length 1."""
@@ -222,13 +229,13 @@ class BothNetworks:
     def of_power(self, powers: Sequence[FloatArray]) -> FloatArray:
         """As ``embed``, of each window's power spectra (`monitor.networks.layers.power`)."""
         found = [each.of_power(powers) for each in self._networks]
-        return np.concatenate(found, axis=1) / np.float32(np.sqrt(2))
+        return np.concatenate(found, axis=1) / np.float32(np.sqrt(len(found)))
 
 
-def pair_mark(one: str, other: str) -> str:
-    """What marks embeddings of two networks side by side, of their marks."""
-    return hashlib.sha256(f"{one} {other}".encode()).hexdigest()
+def mark_of(*marks: str) -> str:
+    """What marks embeddings of networks side by side, of their marks."""
+    return hashlib.sha256(" ".join(marks).encode()).hexdigest()
 
 
-MARK = pair_mark(SMALL_SHA256, SHA256)
-"""Of what ``voice`` is made by (`shipped_pair`), without loading it."""
+MARK = mark_of(SMALL_SHA256, SHA256, WARPED_SHA256)
+"""Of what ``voice`` is made by (`shipped_together`), without loading it."""

@@ -8,8 +8,9 @@ coloured; lines are telephone bands and the codecs that libsndfile has.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import scipy.fft
@@ -30,39 +31,48 @@ class Conditions:
     """Draws what happens to a clip.
 
     Args:
-        noise: a folder of recordings of noise, any rate.
+        noise: recordings, shape (n,) each, at 16 kHz.
+        rooms: impulse responses, shape (n,) each.
         voices: gives a clip of somebody, for babble.
-        rooms: how many are simulated.
-        seed: of them.
-
-    Raises:
-        CorpusError: the folder holds no noise.
     """
 
     def __init__(
         self,
+        noise: Sequence[FloatArray],
+        rooms: Sequence[FloatArray],
+        voices: Callable[[np.random.Generator], FloatArray],
+    ) -> None:
+        self.noise, self.rooms, self._voices = noise, rooms, voices
+
+    @classmethod
+    def simulated(
+        cls,
         noise: Path,
         voices: Callable[[np.random.Generator], FloatArray],
         rooms: int = 400,
         seed: int = 1,
-    ) -> None:
-        self._voices = voices
-        self._noise = [_recorded(path) for path in sorted(noise.iterdir())]
-        if not self._noise:
+    ) -> Self:
+        """With a folder of recordings of noise, any rate, and so many rooms by a seed.
+
+        Raises:
+            CorpusError: the folder holds no noise.
+        """
+        recorded = [_recorded(path) for path in sorted(noise.iterdir())]
+        if not recorded:
             raise CorpusError(f"{noise}: no noise there")
         rng = np.random.default_rng(seed)
-        self._rooms = [
+        made = [
             np.asarray(
                 room(rng.uniform(0.15, 1.0), rng.choice([0.5, 1, 1.5, 2, 3, 4]), number), np.float32
             )
             for number in range(rooms)
         ]
+        return cls(recorded, made, voices)
 
     def view(self, sound: FloatArray, rng: np.random.Generator) -> FloatArray:
         """A clip, shape (n,), under a drawn condition: float32 of the same length, peak up to 1."""
         if rng.random() < _ROOM:
-            heard = _convolved(sound, self._rooms[rng.integers(len(self._rooms))])
-            sound = heard[: len(sound)]
+            sound = self._in_room(sound, rng)
         if rng.random() < _NOISE:
             noise = self._drawn_noise(len(sound), rng)
             sound = noisy(sound, rng.uniform(0, 30), noise)
@@ -76,6 +86,23 @@ class Conditions:
             sound = _line(sound, rng)
         return np.asarray(sound, np.float32)
 
+    def coded(self, sound: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """A clip in a room or in noise, then always through a codec; as `view`."""
+        if rng.random() < 0.35:
+            sound = self._in_room(sound, rng)
+        if rng.random() < 0.55:
+            sound = noisy(sound, rng.uniform(3, 30), self._drawn_noise(len(sound), rng))
+        sound, kind = _levelled(sound, rng), rng.random()
+        if kind < 0.6:
+            narrow = soxr.resample(sound, RATE, 8000, quality="LQ")
+            narrow = _banded(narrow, 8000, rng.uniform(150, 400), rng.uniform(2900, 3800))
+            narrow = _coded(narrow, 8000, "WAV", "GSM610" if kind < 0.48 else "G721_32")
+            return _back(narrow, len(sound))
+        return _wide(sound, kind < 0.78, rng)
+
+    def _in_room(self, sound: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return _convolved(sound, self.rooms[int(rng.integers(len(self.rooms)))])[: len(sound)]
+
     def _drawn_noise(self, samples: int, rng: np.random.Generator) -> FloatArray:
         drawn = rng.random()
         if drawn < 0.35:  # people at once: one behind, or a crowd
@@ -85,7 +112,7 @@ class Conditions:
                 total += np.resize(voice / np.sqrt(np.mean(voice**2) + _LEAST), samples)
             return total
         if drawn < 0.75:
-            noise = self._noise[rng.integers(len(self._noise))]
+            noise = self.noise[int(rng.integers(len(self.noise)))]
             return np.resize(np.roll(noise, rng.integers(len(noise))), samples)
         spectrum = scipy.fft.rfft(rng.standard_normal(samples, np.float32))
         tilt = np.float32(-rng.uniform(0, 1.2))
@@ -141,16 +168,21 @@ def _line(sound: FloatArray, rng: np.random.Generator) -> FloatArray:
         elif kind < 0.8:
             narrow = _coded(narrow, 8000, "WAV", "G721_32")
         return _back(narrow, samples)
-    if drawn < 0.8:
+    if drawn < 0.9:
+        return _wide(sound, drawn < 0.8, rng)
+    return np.resize(_banded(sound, RATE, 0, rng.uniform(3500, 7500)), samples)
+
+
+def _wide(sound: FloatArray, mp3: bool, rng: np.random.Generator) -> FloatArray:
+    """Through MP3 or Opus."""
+    if mp3:
         kept = _coded(sound, RATE, "MP3", "MPEG_LAYER_III", rng.uniform(0.5, 0.98))
-    elif drawn < 0.9:
-        rate = int(rng.choice([8000, 16000]))
-        low = soxr.resample(sound, RATE, rate, quality="LQ") if rate != RATE else sound
-        kept = _coded(low, rate, "OGG", "OPUS", rng.uniform(0.9, 0.99))
-        kept = soxr.resample(kept, rate, RATE, quality="LQ") if rate != RATE else kept
-    else:
-        kept = _banded(sound, RATE, 0, rng.uniform(3500, 7500))
-    return np.resize(kept, samples)
+        return np.resize(kept, len(sound))
+    rate = int(rng.choice([8000, 16000]))
+    low = soxr.resample(sound, RATE, rate, quality="LQ") if rate != RATE else sound
+    kept = _coded(low, rate, "OGG", "OPUS", rng.uniform(0.9, 0.99))
+    kept = soxr.resample(kept, rate, RATE, quality="LQ") if rate != RATE else kept
+    return np.resize(kept, len(sound))
 
 
 def _coded(

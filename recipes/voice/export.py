@@ -1,6 +1,7 @@
 """Write the trained network where it ships: weights for numpy, and a model card beside them.
 
     python -m recipes.voice.export CACHE OUT... monitor/networks/voice.npz [--begun WEIGHTS.npz]
+    python -m recipes.voice.export CACHE OUT monitor/networks/voice_warped.npz --as-it-is
 
 Of several trainings that went on from one another the mean of the weights ships, with those that
 the first began from if they are named: of people who trained nothing it ranks more first than any
@@ -9,7 +10,8 @@ of them does (M. Wortsman et al., 'Model soups', ICML 2022).
 The last layer is turned first so that what changes within a voice counts less (within-class
 covariance normalisation; A. Hatch, S. Kajarekar and A. Stolcke, Interspeech 2006): of views of the
 people who trained, each view under a condition of its own, so that conditions count less as well.
-The rows of `recipes.voice.world` go into the card (voice.json).
+``--as-it-is`` leaves that out: of people who choose, the network that a GPU trained ranks no more
+first by it. The rows of `recipes.voice.world` go into the card beside the weights.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from monitor.adapting.adapted import turned, within
 from monitor.adapting.fine_tuning import EMBEDDING, Student, folded, rounded, unfolded
 from monitor.features.ecapa import HUB
 from monitor.networks.layers import RATE, read_weights
-from monitor.types import FloatArray
+from monitor.types import AnyArray, FloatArray
 from recipes.shipping import NON_NATIVE, packed, ship
 from recipes.training import trained
 from recipes.voice.clips import Clips
@@ -53,10 +55,13 @@ def main() -> None:
     parser.add_argument("out", type=Path, nargs="+", help="the folder of a training")
     parser.add_argument("target", type=Path, help="the file of weights, .npz")
     parser.add_argument("--begun", type=Path, help="weights that the first training began from")
+    parser.add_argument("--as-it-is", action="store_true", help="the last layer is not turned")
     parser.add_argument("--rows", type=Path, help="what recipes.voice.world measured of it")
     given = parser.parse_args()
     clips, ring = Clips(given.cache), Ring(given.cache)
-    made = export(clips, ring, given.out, given.target, given.begun, given.rows)
+    made = export(
+        clips, ring, given.out, given.target, given.begun, given.rows, as_it_is=given.as_it_is
+    )
     print(f"{given.target}: {made['bytes']} bytes, sha256 {made['sha256']}")
 
 
@@ -67,6 +72,8 @@ def export(
     target: Path,
     begun: Path | None = None,
     rows: Path | None = None,
+    *,
+    as_it_is: bool = False,
 ) -> dict[str, Any]:
     """Write weights and card; the card.
 
@@ -81,10 +88,10 @@ def export(
         network.load_state_dict(each["student"])
         members.append(folded(network.eval()))
     mean = {name: np.mean([each[name] for each in members], axis=0) for name in members[0]}
-    weights = finished(unfolded(mean), clips, ring)
+    weights = mean if as_it_is else finished(unfolded(mean), clips, ring)
     held = packed(rounded(weights))
     made: dict[str, Any] = {
-        "name": "voice",
+        "name": target.stem,
         "what": "speaker embedding: windows of 3 s at 16 kHz, log mel bands, to unit vectors",
         "sha256": hashlib.sha256(held).hexdigest(),
         "bytes": len(held),
@@ -98,9 +105,9 @@ def export(
             "steps": [each["step"] for each in checkpoints],
             "minutes": [round(each["seconds"] / 60, 1) for each in checkpoints],
             "mean_of": len(members),
-            "views": int((ring.about[:, 0] > 0).sum()),
+            "views": checkpoints[-1].get("views", int((ring.about[:, 0] > 0).sum())),
             "noise": "ESC-10: K. J. Piczak, ACM Multimedia 2015, CC BY 3.0",
-            "data": _data(clips),
+            "data": _data(clips, clips.speed == 1 if as_it_is else clips.speed > 0),
         },
         "results": [] if rows is None else orjson.loads(rows.read_bytes()),
         "not_for": [
@@ -135,11 +142,11 @@ def finished(network: Student, clips: Clips, ring: Ring, seed: int = 0) -> dict[
     return turned(folded(network), turn, centre)
 
 
-def _data(clips: Clips) -> list[dict[str, Any]]:
-    """What trained it."""
+def _data(clips: Clips, some: AnyArray) -> list[dict[str, Any]]:
+    """What trained it: some of the clips, another speed being another voice."""
     found = []
     for corpus, source in enumerate(_SOURCES):
-        mine = clips.corpus == corpus
+        mine = some & (clips.corpus == corpus)
         known = clips.voice[mine & (clips.voice >= 0)]
         found.append(
             {

@@ -57,7 +57,7 @@ def main() -> None:
     given = parser.parse_args()
     clips = Clips(given.cache)
     ring = Ring(given.cache, given.slots)
-    conditions = Conditions(
+    conditions = Conditions.simulated(
         given.noise, lambda rng: clips.sound(int(rng.integers(len(clips.start))))
     )
     rng = np.random.default_rng([given.seed, int(time.time())])

@@ -25,7 +25,7 @@ from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.features.ecapa import exported_encoder, resolve
 from monitor.files import atomic_write
 from monitor.networks.layers import RATE
-from monitor.networks.voice import VoiceNetwork, shipped_pair
+from monitor.networks.voice import VoiceNetwork, shipped_together
 from monitor.types import FloatArray, IntArray
 from recipes.voice.clips import drawn, people
 from recipes.voice.conditions import telephone
@@ -61,7 +61,7 @@ def main() -> None:
     if given.ecapa is not None:
         embed = exported_encoder(resolve(given.ecapa or None)).embed
     else:
-        embed = (VoiceNetwork.load(given.weights) if given.weights else shipped_pair()).embed
+        embed = (VoiceNetwork.load(given.weights) if given.weights else shipped_together()).embed
     found = [
         *_readers(given.speech, embed),
         _microphones(given.voices, embed),

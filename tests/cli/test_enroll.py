@@ -182,7 +182,7 @@ def test_a_minute_of_ones_own_is_compared_without_being_watched(run, tmp_path, s
     start = run_of.records[0]
     assert start["speakers"] == 51
     assert start["template_seconds"] == Population.load(me).template_seconds.min()
-    assert run_of.readings[-1]["top"][0][0] == "me"
+    assert {name for name, _ in run_of.readings[-1]["top"][:2]} == {"me", "1272"}  # one voice
     # a few seconds are too little to cut everybody to: said in the first line, with what to do
     few = tmp_path / "few.npz"
     assert run("enroll", tmp_path / "mine.flac", "--speaker", "me", "--base", "reference",

@@ -23,7 +23,7 @@ from monitor.features.extractor import VoiceActivity
 from monitor.features.registry import defaults, make, superseded
 from monitor.networks import voice as network
 from monitor.networks.layers import read_weights
-from monitor.networks.voice import MARK, VoiceNetwork, shipped, shipped_pair
+from monitor.networks.voice import MARK, VoiceNetwork, shipped, shipped_together
 from monitor.run.pace import Timed
 from monitor.types import EarlyFrames, FloatArray, Track
 from tests.sounds import synthetic
@@ -94,7 +94,7 @@ def test_the_first_seconds_are_early_frames_in_any_cutting(every, windows):
     begins = [3 * RATE * window for window in windows for _ in (1, 2)]
     for value, begin, seconds in zip(whole.values, begins, whole.seconds, strict=True):
         part = speech[begin : begin + seconds * RATE]
-        assert np.array_equal(value, shipped_pair().embed(part[None])[0])
+        assert np.array_equal(value, shipped_together().embed(part[None])[0])
     clock = np.cumsum(spoken)
     assert (clock[whole.ticks - 1] * 160 == np.array(begins) + whole.seconds * RATE).all()
     for one, other in ((whole, cut), (whole.some(slice(1, None)), early(5, whole.ticks[0]))):
@@ -123,9 +123,9 @@ def test_it_tells_real_readers_apart_across_sessions(shared):
 def test_it_is_marked_with_its_network_wherever_it_is_made():
     (made,) = make(["voice"])
     assert isinstance(made, Voice)
-    assert made.spec.network == Timed(made).spec.network == MARK == shipped_pair().sha256
+    assert made.spec.network == Timed(made).spec.network == MARK == shipped_together().sha256
     assert (str(made.spec), made.spec.frame_seconds) == (
-        f"embedding of size {shipped_pair().size}",
+        f"embedding of size {shipped_together().size}",
         3.0,
     )
 

@@ -68,7 +68,7 @@ def test_ranks_and_the_order_of_the_best_are_exact_and_figures_close(stores, wat
     for second in range(24):
         block = second_of(stores[0], second)
         if second % 3 == 2:  # of the one whom many are like
-            voice = slices[6 * 29].astype(np.float32) / 3 + generator.normal(0, 1, 384)
+            voice = slices[6 * 29].astype(np.float32) / 3 + generator.normal(0, 1, 576)
             block = Frames(block.speech, {"voice": Track(np.array([100]), voice[None])})
         plain, mapped = (monitor.push(block)[0] for monitor in monitors)
         assert mapped.features["voice"].rank == plain.features["voice"].rank
@@ -139,7 +139,7 @@ def test_a_mapped_store_that_is_saved_again_is_the_same(stores, tmp_path):
     some = Population.load(tmp_path / "some.npz")
     assert some.names == mapped.names[:50]
     assert some.fingerprint() != mapped.fingerprint()
-    assert some._prepared["voice"].matrix.shape == (50, 384)
+    assert some._prepared["voice"].matrix.shape == (50, 576)
     assert_array_equal(some._prepared["voice"].matrix, mapped._prepared["voice"].matrix[:50])
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +22,8 @@ from monitor.adapting.adapted import Length
 from monitor.adapting.fine_tuning import folded, unfolded
 from monitor.networks.layers import log_mel, read_weights
 from monitor.networks.voice import VoiceNetwork
-from recipes.training import trained
-from recipes.voice import distil
+from recipes.training import keep, trained
+from recipes.voice import distil, gpu
 from recipes.voice.clips import Clips, people, unlabelled
 from recipes.voice.conditions import Conditions, telephone
 from recipes.voice.distil import calibrated, student, train
@@ -89,7 +93,7 @@ def sung(seconds: float, seed: int) -> np.ndarray:
 
 @pytest.mark.slow
 def test_a_condition_keeps_the_length_and_differs_from_the_next(noise):
-    conditions = Conditions(noise, lambda rng: sung(3, int(rng.integers(5))), rooms=12)
+    conditions = Conditions.simulated(noise, lambda rng: sung(3, int(rng.integers(5))), rooms=12)
     sound, rng = sung(3, 1), np.random.default_rng(0)
     made = [conditions.view(sound, rng) for _ in range(60)]
     assert all(each.shape == sound.shape and each.dtype == np.float32 for each in made)
@@ -190,11 +194,138 @@ def test_training_on_views_learns_and_goes_on(tmp_path, monkeypatch):
     made = export(clips, ring, [out, tmp_path / "more"], tmp_path / "mean.npz", WEIGHTS)
     assert made["training"]["steps"] == [18, 2]
     mean, members = read_weights(tmp_path / "mean.npz")[0], [read_weights(WEIGHTS)[0]]
-    for folder in (out, tmp_path / "more"):
-        network = student()
-        network.load_state_dict(trained(folder)["student"])
-        members.append(folded(network.eval()))
+    members += [folded(_network(each)) for each in (out, tmp_path / "more")]
     assert mean["0.pointwise"] == pytest.approx(
         np.mean([each["0.pointwise"] for each in members], axis=0), abs=0.01
     )
     assert VoiceNetwork.load(tmp_path / "mean.npz").sha256 == made["sha256"]
+
+    as_it_is = export(clips, ring, [out], tmp_path / "own.npz", as_it_is=True)
+    assert as_it_is["name"] == "own"
+    own = read_weights(tmp_path / "own.npz")[0]
+    assert own["embed"] == pytest.approx(
+        folded(_network(out))["embed"], abs=0.02 * float(np.abs(own["embed"]).max())
+    )
+
+
+def _network(folder: Path) -> torch.nn.Module:
+    network = student()
+    network.load_state_dict(trained(folder)["student"])
+    return network.eval()
+
+
+SPEECHBRAIN = """
+import sys
+from pathlib import Path
+import numpy as np, torch
+from speechbrain.lobes.features import Fbank
+from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN
+folder = Path(sys.argv[1])
+torch.manual_seed(4)
+network = ECAPA_TDNN(80, channels=[64, 64, 64, 64, 192], lin_neurons=192)
+with torch.no_grad():  # norms that have met something
+    for _ in range(3):
+        network(2 * torch.randn(4, 90, 80) - 1)
+torch.save(network.eval().state_dict(), folder / "embedding_model.ckpt")
+with torch.inference_mode():
+    bands = Fbank(n_mels=80)(torch.from_numpy(np.load(folder / "sound.npy")))
+    said = network(bands - bands.mean(1, keepdim=True))[:, 0]
+np.save(folder / "said.npy", torch.nn.functional.normalize(said).numpy())
+"""
+"""A network of SpeechBrain's with weights that were drawn, and what it says: in a process of its
+own, since the modules that it imports lazily fail where others look at all modules."""
+
+
+@pytest.fixture(scope="module")
+def ecapa(tmp_path_factory) -> Path:
+    if importlib.util.find_spec("speechbrain") is None:
+        pytest.skip("needs the extra identity")
+    folder: Path = tmp_path_factory.mktemp("ecapa")
+    np.save(folder / "sound.npy", np.stack([sung(2, seed) for seed in range(3)]))
+    subprocess.run([sys.executable, "-W", "ignore", "-c", SPEECHBRAIN, folder], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packed_clips(tmp_path_factory, noise, ecapa) -> Path:
+    if shutil.which("ffmpeg") is None:
+        pytest.skip("needs ffmpeg")
+    folder: Path = tmp_path_factory.mktemp("pack")
+    prepared(folder, np.array([0, 0, 1, 1, 2, 2, -1, -1, -1, -1, -1, -1]))
+    begin = folder / "begin"
+    begin.mkdir()
+    keep(begin, {"student": student().state_dict()})
+    module = [sys.executable, "-W", "ignore", "-m", "recipes.voice.pack"]
+    given = [folder, noise, begin, folder / "pack", "--ecapa", ecapa]
+    subprocess.run([*module, *map(str, given)], check=True)
+    return folder / "pack"
+
+
+@pytest.mark.slow
+def test_the_teacher_of_a_pack_says_what_speechbrains_says(packed_clips, ecapa):
+    teacher = gpu.Teacher(packed_clips, torch.device("cpu"))
+    said = teacher(torch.from_numpy(np.load(ecapa / "sound.npy"))).numpy()
+    meant = np.load(ecapa / "said.npy")
+    assert said == pytest.approx(meant, abs=0.01)  # half precision of the file
+    assert np.linalg.norm(meant[0] - meant[1]) > 0.1
+
+
+@pytest.mark.slow
+def test_a_clip_gets_another_speed_and_other_formants(packed_clips):
+    sounds = gpu.Sounds(packed_clips, torch.device("cpu"))
+    own, _ = gpu._decoded(packed_clips)
+    samples, clips = torch.from_numpy(own), np.arange(4)
+    as_is = sounds.as_they_are(samples, clips)
+    same = sounds.changed(samples, clips, np.array([-1]), np.array([1.0]))
+    assert same[:, 200:-200].numpy() == pytest.approx(as_is[:, 200:-200].numpy(), abs=1e-4)
+
+    def pitch(sound: torch.Tensor) -> float:
+        spectrum = np.abs(np.fft.rfft(sound.numpy()))
+        return float(np.fft.rfftfreq(len(sound), 1 / 16000)[spectrum.argmax()])
+
+    speed = int(np.argmax(gpu._SPEEDS))
+    faster = sounds.changed(samples, clips, np.array([speed]), np.array([1.0]))
+    assert pitch(faster[0]) == pytest.approx(gpu._SPEEDS[speed] * pitch(as_is[0]), rel=0.02)
+    higher = sounds.changed(samples, clips, np.array([-1]), np.array([1.18]))
+    assert pitch(higher[0]) == pytest.approx(pitch(as_is[0]), rel=0.02)
+    spectra = [np.abs(np.fft.rfft(each[0].numpy())) for each in (as_is, higher)]
+    assert (spectra[1][16000:] ** 2).sum() > 1.3 * (spectra[0][16000:] ** 2).sum()
+    assert gpu.bands(as_is[:, :8000]).numpy() == pytest.approx(
+        log_mel(as_is[:, :8000].numpy(), BANDS), abs=0.01
+    )
+
+
+@pytest.mark.slow
+def test_training_from_a_pack_keeps_a_network_that_can_ship(packed_clips, tmp_path):
+    size = gpu.Size(seconds=600, steps=4, voices=3, alone=4)
+    losses = gpu.train(packed_clips, tmp_path, size, torch.device("cpu"))
+    assert len(losses) == 4
+    assert np.isfinite(losses).all()
+    kept = trained(tmp_path)
+    assert (kept["step"], kept["views"]) == (4, 4 * 2 * 16)
+    begun = trained(packed_clips.parent / "begin")["student"]
+    assert not torch.equal(kept["student"]["embed.weight"], begun["embed.weight"])
+    assert VoiceNetwork(folded(_network(tmp_path))).embed(sung(2, 1)[None]).shape == (1, 192)
+
+
+@pytest.mark.slow
+def test_nothing_happens_to_what_is_clean_and_little_to_what_is_coded(packed_clips):
+    own, noise = gpu._decoded(packed_clips)
+    sounds = gpu.Sounds(packed_clips, torch.device("cpu"))
+    whole = sounds.as_they_are(torch.from_numpy(own), np.arange(12))
+    samples = 400 + 160 * 147
+    views = gpu._crops(whole, samples)
+    clean = torch.arange(12) < 4
+    coded = torch.arange(12) >= 8
+    heard = gpu.Rooms(packed_clips, noise, torch.device("cpu"))(views, coded, clean)
+    assert heard.shape == (12, samples)
+    assert torch.isfinite(heard).all()
+    said = views[:, -samples:]
+    assert heard[:4].numpy() == pytest.approx(said[:4].numpy(), abs=1e-4)
+    assert (heard[4:] - said[4:]).abs().amax(1).min() > 1e-3
+
+    gpu._begin_coding(packed_clips)
+    through = gpu._coded(3)
+    assert through.dtype == np.int16
+    assert len(through) == 48000
+    assert np.abs(through.astype(int) - own[sounds.place(3)]).max() > 30
