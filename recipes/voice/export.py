@@ -30,7 +30,7 @@ from monitor.adapting.adapted import turned, within
 from monitor.adapting.fine_tuning import EMBEDDING, Student, folded, rounded, unfolded
 from monitor.features.ecapa import HUB
 from monitor.networks.layers import RATE, read_weights
-from monitor.types import AnyArray, FloatArray
+from monitor.types import FloatArray
 from recipes.shipping import NON_NATIVE, packed, ship
 from recipes.training import trained
 from recipes.voice.clips import Clips
@@ -107,7 +107,7 @@ def export(
             "mean_of": len(members),
             "views": checkpoints[-1].get("views", int((ring.about[:, 0] > 0).sum())),
             "noise": "ESC-10: K. J. Piczak, ACM Multimedia 2015, CC BY 3.0",
-            "data": _data(clips, clips.speed == 1 if as_it_is else clips.speed > 0),
+            "data": _data(clips, own_speed_only=as_it_is),
         },
         "results": [] if rows is None else orjson.loads(rows.read_bytes()),
         "not_for": [
@@ -142,11 +142,13 @@ def finished(network: Student, clips: Clips, ring: Ring, seed: int = 0) -> dict[
     return turned(folded(network), turn, centre)
 
 
-def _data(clips: Clips, some: AnyArray) -> list[dict[str, Any]]:
-    """What trained it: some of the clips, another speed being another voice."""
+def _data(clips: Clips, *, own_speed_only: bool) -> list[dict[str, Any]]:
+    """What trained it, by corpus; each other speed of a voice counts as another voice."""
     found = []
     for corpus, source in enumerate(_SOURCES):
-        mine = some & (clips.corpus == corpus)
+        mine = clips.corpus == corpus
+        if own_speed_only:
+            mine &= clips.speed == 1
         known = clips.voice[mine & (clips.voice >= 0)]
         found.append(
             {

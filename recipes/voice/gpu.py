@@ -465,7 +465,7 @@ class Targets:
 
 
 class Anchors:
-    """What the newest clips are to be embedded as, among which each crop has to lie."""
+    """The targets of the newest clips, among which the loss places each crop."""
 
     def __init__(self, device: torch.device) -> None:
         self._held = torch.zeros(_QUEUE, 192, device=device)
@@ -485,7 +485,7 @@ class Anchors:
 
 
 class Steps:
-    """What each step shows, and what is to be said of it.
+    """What each training step shows the student, and the embeddings that it is to give.
 
     Args:
         pack: the folder.
@@ -515,7 +515,7 @@ class Steps:
         return self._through_codec
 
     def next(self) -> tuple[Tensor, Tensor]:
-        """Bands of the crops, shape (2 b, frames, bands), and what to say of b clips: (b, 192)."""
+        """Log mel bands of two crops a clip, shape (2 b, frames, bands), and targets, (b, 192)."""
         clips, groups, speeds, warps = self._draw.step()
         with torch.no_grad():
             sound = self._sounds.changed(self._samples, clips, speeds, warps)
@@ -534,7 +534,7 @@ class Steps:
             return masked(bands(self._rooms(views, coded, clean))), meant
 
     def close(self) -> None:
-        """End who still codes."""
+        """Stop the processes that code clips."""
         self._coders.terminate()
 
 

@@ -31,6 +31,7 @@ PIECE = 600 * RATE
 NOISE_SAMPLES, ROOM_SAMPLES, ROOMS = 5 * RATE, RATE, 250
 _CLIPS_RATE, _NOISE_RATE = "23k", "24k"
 _FULL = 30_000
+"""Of int16, for the loudest sample of a noise."""
 
 
 def main() -> None:
