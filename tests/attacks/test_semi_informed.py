@@ -199,6 +199,7 @@ def test_a_network_that_learnt_nothing_good_is_not_used_alone(bench, monkeypatch
     heard_with = semi_informed(bench, "played")
     assert isinstance(heard_with["voice"], Voice)
     assert heard_with["voice"].spec.network != "ab" * 32
+    assert "uses the adapted voice network" not in bench.notes[0]
     bits = {name: float(each) for name, each in re.findall(r"(\w+) (\d\.\d\d)", bench.notes[0])}
     assert bits["adapted"] < bits["shipped"] == bits["both"]  # beside it, it changes no rank
 
