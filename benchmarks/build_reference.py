@@ -67,7 +67,7 @@ SETS = tuple(
         for features in combinations(together, size)
     )
 )
-TEMPLATE_LENGTHS = (10.0, 30.0, 60.0)
+TEMPLATE_LENGTHS = (5.0, 10.0, 30.0, 60.0)
 TEMPLATE_SPEECH_SECONDS = 100.0
 """About two minutes of audio."""
 ENROL_AUDIO_SECONDS = 145.0

@@ -276,7 +276,8 @@ class RunEnd:
 class EarlyFrames:
     """Provisional frames, of windows that still grow.
 
-    They enter no sum: one stands in for its feature as long as there is no whole frame.
+    They enter no sum: one stands in for its feature as long as there is no whole frame, or beside
+    the first until there is a second.
 
     Attributes:
         ticks: shape (k,), non-decreasing, as of a `Track`.

@@ -31,9 +31,11 @@ _TICK = RATE // TICKS_PER_SECOND
 _WINDOW = round(WINDOW_SECONDS * RATE)
 EARLY_SECONDS = (1, 2)
 """Of speech in a window that still grows: what it says by then is an early frame."""
+EARLY_WINDOWS = 2
+"""The first windows have early frames: to more whole ones a part adds little."""
 EARLY_EVERY = 3
-"""Of the windows of calibration speech, which has its tests anywhere, every third has early frames:
-all of them would cost as much as the windows themselves."""
+"""Calibration speech has its tests anywhere: of so many windows the first have early frames. All
+of them would cost as much as the windows themselves."""
 SHORTEST = RATE
 """Of less than a second the network makes little."""
 _BATCH = 4
@@ -52,14 +54,14 @@ class SpeechWindows(AudioFeature):
     """Embedding feature: the speech of a recording, pauses left out, three seconds at a time.
 
     A frame is complete once three seconds of speech are together; they may lie far apart. Of what
-    is left at the end one more is made, if it is a second or more. The first window is embedded at
-    one and at two seconds too, as early frames. Any cutting into blocks gives
-    the same windows; those that one call completes go to the network together, so that a replay is
-    batched and a live stream is not.
+    is left at the end one more is made, if it is a second or more. The first two windows are
+    embedded at one and at two seconds too, as early frames. Any cutting into blocks gives the same
+    windows; those that one call completes go to the network together, so that a replay is batched
+    and a live stream is not.
 
     Attributes:
         activity: the detector of what is speech.
-        early_every: every how many windows have early frames; 0: the first alone.
+        early_every: of how many windows the first two have early frames; 0: of the recording.
     """
 
     early_every = 0
@@ -83,7 +85,8 @@ class SpeechWindows(AudioFeature):
         return made
 
     def _has_early(self, window: int) -> bool:
-        return window % self.early_every == 0 if self.early_every else window == 0
+        place = window % self.early_every if self.early_every else window
+        return place < EARLY_WINDOWS
 
     def flush(self) -> Track:
         """The window that the recording cuts short, where it is a second or more."""
@@ -386,9 +389,9 @@ def brief(error: BaseException) -> str:
 class Voice(SpeechWindows):
     """Embeddings of the speech, three seconds at a time, by the package's own voice networks.
 
-    Two students of ECAPA-TDNN side by side, run by numpy (`monitor.networks.voice`). They hear less
-    than their teacher (`monitor.features.ecapa`), and are in every install. They are loaded once,
-    and shared by all.
+    Three students of ECAPA-TDNN side by side, run by numpy (`monitor.networks.voice`). They hear
+    less than their teacher (`monitor.features.ecapa`), and are in every install. They are loaded
+    once, and shared by all.
 
     Args:
         network: another one of the same make, such as one that `monitor.adapting` has fine-tuned;

@@ -363,7 +363,8 @@ def in_common(conditions: Sequence[Condition | None]) -> Condition | None:
 
 _DEGRADED: Mapping[str, Callable[[float], float]] = {
     "bandwidth_hz": lambda hertz: math.log2(5500.0 / hertz) / math.log2(5500.0 / 3430.0),
-    "reverberation_seconds": lambda seconds: (seconds - 0.25) / 0.35,
+    # estimates in one room differ by 0.2 s: more than 0.5 s tells voices apart, not rooms
+    "reverberation_seconds": lambda seconds: min((seconds - 0.25) / 0.25, 1.0),
     "snr_db": lambda db: (25.0 - db) / 15.0,
 }
 _MOST_DEGRADED = 1.2
@@ -373,8 +374,8 @@ _MOST_DEGRADED = 1.2
 def degradation(condition: Condition | None) -> FloatArray:
     """How far a sound is from a studio's by its band, its echo and its noise: shape (3,).
 
-    0 is none, 1 a telephone's band, an RT60 of 0.6 s, noise 10 dB below the speech; at most 1.2;
-    NaN where it is not known.
+    0 is none, 1 a telephone's band, an RT60 of 0.5 s or more, noise 10 dB below the speech; at most
+    1.2; NaN where it is not known.
 
     Example:
         >>> degradation(Condition(bandwidth_hz=3430.0, snr_db=40.0))

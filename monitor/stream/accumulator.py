@@ -220,7 +220,7 @@ class FrameAccumulator:
 
     def _add_early(self, name: str, early: EarlyFrames, first: int) -> None:
         """Keep early frames as long as one may stand in for what is not there yet."""
-        if not self._begins or self.sketches[name].frames:
+        if not self._begins or self.sketches[name].frames > 1:
             return
         usable = self._features[name].kind.counting(early.values)
         early = early if usable is None else early.some(usable)
@@ -256,23 +256,28 @@ class FrameAccumulator:
                     more = np.concatenate(([0], np.cumsum(spans[:, 1] - spans[:, 0])))[counts]
                 usable[name] = self._usable.get(name, 0) + more
                 seconds = usable[name] / TICKS_PER_SECOND
+            # after which an early frame is of speech that no whole one has
+            last = np.concatenate(([-1], track.ticks))[some.start + counts]
             heard[name] = RunningTotals(
-                totals, frames, seconds, *self._standing(name, ticks, frames)
+                totals, frames, seconds, *self._standing(name, ticks, frames, last)
             )
         return Moments(ticks, speech[np.array(ticks) - self.tick], heard, usable, fresh)
 
     def _standing(
-        self, name: str, ticks: list[int], frames: IntArray
+        self, name: str, ticks: list[int], frames: IntArray, last: IntArray
     ) -> tuple[AnyArray | None, IntArray | None]:
-        """The early frame that stands in at each of these ticks, of length 1, and its seconds."""
+        """What an early frame adds at each of these ticks, and seconds of it and of whole ones."""
         early = self._early.get(name)
-        if early is None or not early.ticks.size or frames.all():
+        if early is None or not early.ticks.size or (frames > 1).all():
             return None, None
         place = np.searchsorted(early.ticks, ticks, side="right") - 1
-        there = (place >= 0) & (frames == 0)
+        there = (place >= 0) & (frames <= 1) & (early.ticks[place] > last)
         values = early.values[place].astype(np.float64)
         values /= np.hypot.reduce(values, axis=1, keepdims=True)
-        return np.where(there[:, None], values, 0.0), np.where(there, early.seconds[place], 0)
+        window = self._features[name].frame_seconds
+        share = np.where(frames > 0, np.minimum(early.seconds[place] / window, 1.0), 1.0) * there
+        seconds = np.rint(frames * window).astype(np.intp) + early.seconds[place]
+        return values * share[:, None], seconds * there
 
     def _due(self, name: str, ticks: list[int], everything: bool) -> tuple[Track, slice, IntArray]:
         """A track, its frames up to the last of these ticks, and how many come by each."""
@@ -304,16 +309,17 @@ class FrameAccumulator:
     def tidy(self, *, everything: bool = False) -> None:
         """Let go of what was learnt; copies, so that a long block is not kept by its last tick."""
         self._ahead = self._ahead.copy()
+        kept = {}
+        for name, early in self._early.items():
+            if self.sketches[name].frames <= 1:
+                learnt = self._waiting.get(name, _NOTHING).within(-1, self.tick).ticks
+                early = early.some(early.ticks > max(learnt, default=-1))
+                stands = max(np.searchsorted(early.ticks, self.tick, "right") - 1, 0)
+                kept[name] = early.some(slice(stands, None))
         for name, track in self._waiting.items():
             left = np.zeros(len(track.ticks), np.bool_) if everything else track.ticks > self.tick
             self._waiting[name] = track.some(left)
-        self._early = {
-            name: early.some(
-                slice(max(np.searchsorted(early.ticks, self.tick, "right") - 1, 0), None)
-            )
-            for name, early in self._early.items()
-            if not self.sketches[name].frames
-        }
+        self._early = kept
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """What was learnt: plain values and arrays."""
@@ -327,7 +333,7 @@ class FrameAccumulator:
         arrays = {f"sketch/{name}": s.total for name, s in self.sketches.items()}
         for name, early in self._early.items():
             place = int(np.searchsorted(early.ticks, self.tick, "right")) - 1
-            if place >= 0 and not self.sketches[name].frames:
+            if place >= 0 and self.sketches[name].frames <= 1:
                 arrays[f"early/{name}"] = early.values[place]
                 arrays[f"early_at/{name}"] = np.array([early.ticks[place], early.seconds[place]])
         if (carried := self.carried) is not None:

@@ -1049,17 +1049,16 @@ class Attacker:
         return [found[i] for i in (np.cumsum(new) - 1).tolist()]
 
     def _with_early(self, heard: Mapping[str, RunningTotals]) -> Mapping[str, RunningTotals]:
-        """Early frames in the place of what is not there yet, where the rank model knows such."""
+        """With what early frames add, where the rank model knows such."""
         made = dict(heard)
         for name in self.features:
             one = heard[name]
             if one.early is None or one.early_seconds is None:
                 continue
             there = one.early_seconds >= self._single[name].rank_model.lengths[0]
-            there &= one.frames == 0
             made[name] = RunningTotals(
-                np.where(there[:, None], one.early, one.totals),
-                np.where(there, 1, one.frames),
+                one.totals + one.early * there[:, None],
+                one.frames + there,
                 np.where(there, one.early_seconds, one.usable_seconds),
                 early_seconds=one.early_seconds * there,
             )

@@ -460,9 +460,9 @@ class RunningTotals:
     Attributes:
         totals: shape (R, M), of its sketch.
         frames, usable_seconds: shape (R,), behind them.
-        early: shape (R, M), the early frame that stands in where there are no frames; None where
-            none ever does.
-        early_seconds: shape (R,), of speech that it was made of; 0 where there is none.
+        early: shape (R, M), what an early frame adds to the totals where there is one frame at
+            most; None where none ever does.
+        early_seconds: shape (R,), of speech that both were made of; 0 where there is none.
     """
 
     totals: AnyArray

@@ -242,7 +242,7 @@ class _Same(Plan):
         self._test, self._template = test, template
         # a long frame of the one may have begun in the other: keep them that far apart
         guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
-        if min(test, template) <= guard:  # an early frame may begin in one of the next windows
+        if min(test, template) < 2 * guard:  # an early frame may begin in one of the next windows
             guard *= EARLY_EVERY
         fits = [_length(s) >= test + template + 2 * guard for s in self._sessions]
         candidates = np.flatnonzero(fits)

@@ -15,7 +15,7 @@ import numpy as np
 
 from monitor.corpus.recordings import Corpus, unusable
 from monitor.errors import MonitorError, SourceError, UsageError
-from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS
+from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS, EARLY_WINDOWS
 from monitor.features.framing import join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, make, marks_of, takes
 from monitor.files import csv_text, held_by, not_written, sweep, write_text
@@ -61,7 +61,7 @@ class HearingOptions:
             "features": {each.spec.name: list(each.spec.plain().values()) for each in made},
             "seconds": self.seconds,
             "channel": self.channel,
-            "early": [EARLY_EVERY, *EARLY_SECONDS],
+            "early": [EARLY_EVERY, EARLY_WINDOWS, *EARLY_SECONDS],
         }
 
 

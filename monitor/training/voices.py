@@ -59,8 +59,9 @@ class SessionFrames:
 
         What somebody has who begins to listen at ``start``: frames that were complete in time and
         had not begun before. Long frames (``span``) lie where the session has them, not where the
-        listener would, so as many are taken as the listener would have; where that is none, the
-        next early frame of a window that began since.
+        listener would, so as many are taken as the listener would have. Where that is none, the
+        next early frame of a window that began since; where it is one, such a frame of what is
+        left beside it, by its seconds.
 
         Returns:
             shape (M,), int64 counts or float64 sums.
@@ -73,21 +74,26 @@ class SessionFrames:
         heard = self._heard(start, min(end, self.length))
         if end > self.length:
             heard = np.concatenate([heard, self._heard(0, end - self.length)])
-        if not len(heard[:most]) and self.early is not None:
-            return self.spec.kind.total(self._early_frame(start, length), self.spec.size)
-        return self.spec.kind.added(heard[:most], self.spec.size)
+        whole = len(heard[:most])
+        made = self.spec.kind.added(heard[:most], self.spec.size)
+        if self.early is None or whole > (1 if self.span else 0):
+            return made
+        since, left = start + whole * self.span, length - whole * self.span
+        part, seconds = self._early_frame(self.early, since % max(self.length, 1), left)
+        share = min(seconds * UNITS_PER_SECOND / self.span, 1.0) if whole else 1.0
+        return np.asarray(made + share * self.spec.kind.total(part, self.spec.size))
 
-    def _early_frame(self, start: int, length: int) -> AnyArray:
-        """The next one of as many whole seconds, circular, shape (1, d); or none."""
-        assert self.early is not None
-        seconds = self.early.seconds
-        fits = seconds[seconds * UNITS_PER_SECOND <= length]
+    @staticmethod
+    def _early_frame(early: EarlyFrames, start: int, length: int) -> tuple[AnyArray, int]:
+        """The next one of as many whole seconds, circular, shape (1, d), and these; or none."""
+        fits = early.seconds[early.seconds * UNITS_PER_SECOND <= length]
         if not fits.size:
-            return self.early.values[:0]
-        places = np.flatnonzero(seconds == fits.max())
-        begins = self.early.ticks[places] + 1 - fits.max() * UNITS_PER_SECOND
+            return early.values[:0], 0
+        seconds = int(fits.max())
+        places = np.flatnonzero(early.seconds == seconds)
+        begins = early.ticks[places] + 1 - seconds * UNITS_PER_SECOND
         place = places[np.searchsorted(begins, start) % places.size]
-        return self.early.values[place : place + 1]
+        return early.values[place : place + 1], seconds
 
     def _heard(self, start: int, end: int) -> AnyArray:
         """The frames of these units, ready to be added up."""

@@ -113,6 +113,9 @@ def test_a_test_shorter_than_a_window_takes_the_next_early_frame():
     assert_array_equal(session.total(0, 30), replace(session, early=None).total(0, 30))
     late = replace(session, units=session.units + 1)  # a window that ends a tenth late
     assert late.total(0, 30).round(3).tolist() == [0.0, 1.0]
+    # beside one window (0.707, 0.707) the next of what is left, by its seconds
+    assert at(0, 45) == [1.04, 0.707]
+    assert at(0, 50) == [1.179, 1.179]
     twice = join([session, session]).early
     assert twice is not None
     assert twice.ticks.tolist() == [9, 19, 99, 109, 129, 139, 219, 229]
