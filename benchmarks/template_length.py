@@ -31,7 +31,7 @@ from monitor.training.cells import Cell, plans
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
-LEARNT = (10.0, 30.0, 60.0, 100.0)
+LEARNT = (5.0, 10.0, 30.0, 60.0, 100.0)
 JUDGED = (5.0, 10.0, 20.0, 45.0, 60.0, 80.0, 100.0)
 LENGTHS = (10.0, 30.0, 60.0)
 SHIFTS = 10

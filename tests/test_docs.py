@@ -53,7 +53,7 @@ def test_the_ten_lines_and_the_run_run(python_blocks, tmp_path):
     soundfile.write(tmp_path / "talk.flac", voice, 16000)
     lines, alerts, notices = run_blocks(tmp_path, code, whole, noticing)
     assert notices == [
-        "template length None nothing shorter than 10 s was learnt from: the figures are too high"
+        "template length None what was learnt from templates of 30 and 60 s is interpolated"
     ]
     told = [line for line in lines if line.startswith("alert")]
     assert told[0] == "alert raised: bits>0.1 for 1 s"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitor.features.embeddings import EARLY_EVERY
+from monitor.features.embeddings import EARLY_EVERY, EARLY_WINDOWS
 from monitor.maths.ranks import rank_bounds, score_gaps
 from monitor.maths.scores import Similarity
 from monitor.maths.sketch import window_starts
@@ -239,12 +239,14 @@ class _Same(Plan):
     ) -> None:
         self._places = [max(range(len(v.sessions)), key=v.length) for v in voices]
         self._sessions = [v.sessions[i] for v, i in zip(voices, self._places, strict=True)]
-        self._test, self._template = test, template
         # a long frame of the one may have begun in the other: keep them that far apart
         guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
-        if min(test, template) < 2 * guard:  # an early frame may begin in one of the next windows
-            guard *= EARLY_EVERY
-        fits = [_length(s) >= test + template + 2 * guard for s in self._sessions]
+        # some windows have no early frame: what takes one reaches further
+        more = (EARLY_EVERY - EARLY_WINDOWS) * guard
+        self._test, self._template = (
+            each + more if each < 2 * guard else each for each in (test, template)
+        )
+        fits = [_length(s) >= self._test + self._template + 2 * guard for s in self._sessions]
         candidates = np.flatnonzero(fits)
         super().__init__(candidates, np.arange(candidates.size), shifts)
 

@@ -57,7 +57,7 @@ def test_frames_take_their_notices_along_where_they_are_cut_and_chained():
 
 
 def test_python_users_have_them_from_the_monitor_and_from_the_log(caplog, capfd):
-    heard = Monitor(reference(), watch=WATCHED, template_seconds=5)
+    heard = Monitor(reference(), watch=WATCHED, template_seconds=45)
     known = [each.kind for each in heard.notices]
     assert "template length" in known
     caplog.set_level(logging.INFO, "monitor")
@@ -95,7 +95,7 @@ def test_nothing_is_printed_where_nobody_set_up_a_log(tmp_path):
     script = (
         "from monitor import Monitor, Population\n"
         "from monitor.population import demo_frames\n"
-        "m = Monitor(Population.reference(), ['f0'], template_seconds=5)\n"
+        "m = Monitor(Population.reference(), ['f0'], template_seconds=45)\n"
         "list(m.stream(demo_frames())); assert m.notices\n"
     )
     plain = subprocess.run(
@@ -107,7 +107,7 @@ def test_nothing_is_printed_where_nobody_set_up_a_log(tmp_path):
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "WARNING:monitor:" in aloud.stderr
-    options = ["replay", str(demo_frames()), "--features", "f0", "--template-seconds", "5"]
+    options = ["replay", str(demo_frames()), "--features", "f0", "--template-seconds", "45"]
     told = subprocess.run(
         [sys.executable, "-m", "monitor", *options, "--jsonl", str(tmp_path / "a.jsonl")],
         capture_output=True, text=True, check=True,

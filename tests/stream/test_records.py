@@ -176,25 +176,27 @@ def test_a_rank_model_that_was_not_learnt_at_the_length_is_told():
     (cut,) = start(population, watch=WATCHED)["notices"]
     assert "cut to 45 s" in cut
     assert "what was learnt from templates of 30 and 60 s is interpolated" in cut
-    (short,) = start(population, template_seconds=5)["notices"]
+    longer = RankModels([only(rank_model, 10, 100) for rank_model in reference().rank_models])
+    short = start(population, rank_models=longer, template_seconds=5)["notices"][0]
     assert "nothing shorter than 10 s was learnt from: the figures are too high" in short
     (long,) = start(
         reference(),
-        rank_models=RankModels([at_most(rank_model, 60) for rank_model in reference().rank_models]),
+        rank_models=RankModels([only(rank_model, 5, 60) for rank_model in reference().rank_models]),
     )["notices"][:1]
     assert "nothing longer than 60 s was learnt from: the figures are too low" in long
 
 
-def at_most(rank_model: RankModel, seconds: float) -> RankModel:
-    """A rank model that was learnt at no longer templates."""
-    kept = rank_model.template_lengths <= seconds
+def only(rank_model: RankModel, shortest: float, longest: float) -> RankModel:
+    """A rank model that was learnt at no shorter and no longer templates."""
+    lengths = rank_model.template_lengths
+    kept = (lengths >= shortest) & (lengths <= longest)
     cells = {
         n: getattr(rank_model, n)[:, :, kept]
         for n in ("alpha", "beta", "binomial", "weights", "floor")
     }
     return replace(
         rank_model,
-        template_lengths=rank_model.template_lengths[kept],
+        template_lengths=lengths[kept],
         open_set=rank_model.open_set[:, kept],
         evidence=None,  # of the whole grid
         **cells,
@@ -203,8 +205,9 @@ def at_most(rank_model: RankModel, seconds: float) -> RankModel:
 
 def test_too_little_enrolled_speech_is_withheld():
     population = shortened(reference(), WATCHED, 1)
-    record = start(population, watch=WATCHED)
-    (mismatch,) = record["notices"]
+    models = RankModels([only(rank_model, 10, 100) for rank_model in reference().rank_models])
+    record = start(population, rank_models=models, watch=WATCHED)
+    mismatch = record["notices"][0]
     assert mismatch == (
         f"template_mismatch: {WATCHED} has 5 s of enrolled speech, too little: the rank model "
         f"knows no templates under 10 s; enrol more"
@@ -217,7 +220,8 @@ def test_too_little_enrolled_speech_is_withheld():
 
 
 def test_what_is_withheld_is_null_and_says_why():
-    monitor = Monitor(shortened(reference(), WATCHED, 1), watch=WATCHED)
+    models = RankModels([only(rank_model, 10, 100) for rank_model in reference().rank_models])
+    monitor = Monitor(shortened(reference(), WATCHED, 1), rank_models=models, watch=WATCHED)
     for reading in monitor.push(simulated(5.0)):
         record = reading.record()
         VALIDATOR.validate(record)
