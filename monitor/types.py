@@ -276,8 +276,8 @@ class RunEnd:
 class EarlyFrames:
     """Provisional frames, of windows that still grow.
 
-    They enter no sum: one stands in for its feature as long as there is no whole frame, or beside
-    the first until there is a second.
+    None is kept in a sum: one stands in for its feature as long as there is no whole frame, and is
+    added to the first until there is a second.
 
     Attributes:
         ticks: shape (k,), non-decreasing, as of a `Track`.
@@ -292,6 +292,10 @@ class EarlyFrames:
     def some(self, which: AnyArray | slice) -> EarlyFrames:
         """Some of them, by place or by truth values."""
         return EarlyFrames(self.ticks[which], self.values[which], self.seconds[which])
+
+    def shares(self, window: float) -> FloatArray:
+        """By how much each counts beside a whole frame of so many seconds, shape (k,)."""
+        return np.minimum(self.seconds / window, 1.0)
 
     def joined(self, after: EarlyFrames) -> EarlyFrames:
         """These and then those."""

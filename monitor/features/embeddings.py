@@ -34,8 +34,8 @@ EARLY_SECONDS = (1, 2)
 EARLY_WINDOWS = 2
 """The first windows have early frames: to more whole ones a part adds little."""
 EARLY_EVERY = 3
-"""Calibration speech has its tests anywhere: of so many windows the first have early frames. All
-of them would cost as much as the windows themselves."""
+"""Calibration speech has its tests anywhere: of every so many windows the first have early frames.
+Those of all would cost as much as the windows themselves."""
 SHORTEST = RATE
 """Of less than a second the network makes little."""
 _BATCH = 4
@@ -61,7 +61,7 @@ class SpeechWindows(AudioFeature):
 
     Attributes:
         activity: the detector of what is speech.
-        early_every: of how many windows the first two have early frames; 0: of the recording.
+        early_every: of every so many windows the first two have early frames; 0: of all.
     """
 
     early_every = 0

@@ -272,12 +272,24 @@ class FrameAccumulator:
             return None, None
         place = np.searchsorted(early.ticks, ticks, side="right") - 1
         there = (place >= 0) & (frames <= 1) & (early.ticks[place] > last)
-        values = early.values[place].astype(np.float64)
-        values /= np.hypot.reduce(values, axis=1, keepdims=True)
         window = self._features[name].frame_seconds
-        share = np.where(frames > 0, np.minimum(early.seconds[place] / window, 1.0), 1.0) * there
+        share = np.where(frames > 0, early.shares(window)[place], 1.0) * there
+        values = self._features[name].kind.addends(early.values[place])
         seconds = np.rint(frames * window).astype(np.intp) + early.seconds[place]
         return values * share[:, None], seconds * there
+
+    def _usable_early(self) -> dict[str, EarlyFrames]:
+        """Early frames from the one that stands now on, of no speech that a whole frame has."""
+        made = {}
+        for name, early in self._early.items():
+            if self.sketches[name].frames > 1:
+                continue
+            learnt = self._waiting.get(name, _NOTHING).within(-1, self.tick).ticks
+            if learnt.size:
+                early = early.some(early.ticks > learnt[-1])
+            stands = max(np.searchsorted(early.ticks, self.tick, "right") - 1, 0)
+            made[name] = early.some(slice(stands, None))
+        return made
 
     def _due(self, name: str, ticks: list[int], everything: bool) -> tuple[Track, slice, IntArray]:
         """A track, its frames up to the last of these ticks, and how many come by each."""
@@ -309,17 +321,10 @@ class FrameAccumulator:
     def tidy(self, *, everything: bool = False) -> None:
         """Let go of what was learnt; copies, so that a long block is not kept by its last tick."""
         self._ahead = self._ahead.copy()
-        kept = {}
-        for name, early in self._early.items():
-            if self.sketches[name].frames <= 1:
-                learnt = self._waiting.get(name, _NOTHING).within(-1, self.tick).ticks
-                early = early.some(early.ticks > max(learnt, default=-1))
-                stands = max(np.searchsorted(early.ticks, self.tick, "right") - 1, 0)
-                kept[name] = early.some(slice(stands, None))
+        self._early = self._usable_early()
         for name, track in self._waiting.items():
             left = np.zeros(len(track.ticks), np.bool_) if everything else track.ticks > self.tick
             self._waiting[name] = track.some(left)
-        self._early = kept
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """What was learnt: plain values and arrays."""
@@ -331,11 +336,10 @@ class FrameAccumulator:
             "begins": self._begins,
         }
         arrays = {f"sketch/{name}": s.total for name, s in self.sketches.items()}
-        for name, early in self._early.items():
-            place = int(np.searchsorted(early.ticks, self.tick, "right")) - 1
-            if place >= 0 and self.sketches[name].frames <= 1:
-                arrays[f"early/{name}"] = early.values[place]
-                arrays[f"early_at/{name}"] = np.array([early.ticks[place], early.seconds[place]])
+        for name, early in self._usable_early().items():
+            if early.ticks.size and early.ticks[0] <= self.tick:
+                arrays[f"early/{name}"] = early.values[0]
+                arrays[f"early_at/{name}"] = np.array([early.ticks[0], early.seconds[0]])
         if (carried := self.carried) is not None:
             plain["carried"], more = carried.state("carried")
             arrays |= more

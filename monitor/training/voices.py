@@ -60,8 +60,8 @@ class SessionFrames:
         What somebody has who begins to listen at ``start``: frames that were complete in time and
         had not begun before. Long frames (``span``) lie where the session has them, not where the
         listener would, so as many are taken as the listener would have. Where that is none, the
-        next early frame of a window that began since; where it is one, such a frame of what is
-        left beside it, by its seconds.
+        next early frame of a window that began since stands in; where it is one, an early frame
+        of the rest is added, weighted by its seconds (docs/method.md section 10).
 
         Returns:
             shape (M,), int64 counts or float64 sums.
@@ -79,21 +79,22 @@ class SessionFrames:
         if self.early is None or whole > (1 if self.span else 0):
             return made
         since, left = start + whole * self.span, length - whole * self.span
-        part, seconds = self._early_frame(self.early, since % max(self.length, 1), left)
-        share = min(seconds * UNITS_PER_SECOND / self.span, 1.0) if whole else 1.0
-        return np.asarray(made + share * self.spec.kind.total(part, self.spec.size))
+        part = self._next_early(self.early, since % max(self.length, 1), left)
+        addends = self.spec.kind.addends(part.values)
+        if whole:
+            addends = addends * part.shares(self.span / UNITS_PER_SECOND)[:, None]
+        return np.asarray(made + self.spec.kind.added(addends, self.spec.size))
 
     @staticmethod
-    def _early_frame(early: EarlyFrames, start: int, length: int) -> tuple[AnyArray, int]:
-        """The next one of as many whole seconds, circular, shape (1, d), and these; or none."""
+    def _next_early(early: EarlyFrames, start: int, length: int) -> EarlyFrames:
+        """The next one of as many whole seconds, circular; or none."""
         fits = early.seconds[early.seconds * UNITS_PER_SECOND <= length]
         if not fits.size:
-            return early.values[:0], 0
-        seconds = int(fits.max())
-        places = np.flatnonzero(early.seconds == seconds)
-        begins = early.ticks[places] + 1 - seconds * UNITS_PER_SECOND
+            return early.some(slice(0))
+        places = np.flatnonzero(early.seconds == fits.max())
+        begins = early.ticks[places] + 1 - fits.max() * UNITS_PER_SECOND
         place = places[np.searchsorted(begins, start) % places.size]
-        return early.values[place : place + 1], seconds
+        return early.some(slice(place, place + 1))
 
     def _heard(self, start: int, end: int) -> AnyArray:
         """The frames of these units, ready to be added up."""

@@ -15,6 +15,7 @@ from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.sources.frames import read_frames, write_frames
+from monitor.stream.accumulator import FrameAccumulator
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.records import RunTotals
 from monitor.types import Block, Frames
@@ -82,6 +83,15 @@ def test_stopped_and_resumed_equals_never_stopped(frames, stopped, tmp_path):
     kept.load(second, RunTotals(), [])
     # a file of frames gives all of them again
     assert told + records(second, pieces(frames, 10)) == whole
+
+
+def test_a_state_in_the_middle_of_a_block_has_none_of_a_whole_window(frames):
+    heard = FrameAccumulator({each.spec.name: each.spec for each in make(FEATURES)})
+    heard.add(frames)
+    voice = frames.tracks["voice"]
+    for tick, stands in ((voice.ticks[0] - 1, True), (voice.ticks[0], False)):
+        heard.learn(heard.moments([int(tick)]), 0)
+        assert ("early/voice" in heard.state()[1]) == stands
 
 
 def test_what_began_afresh_has_no_early_frames(frames):

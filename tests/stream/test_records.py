@@ -176,18 +176,22 @@ def test_a_rank_model_that_was_not_learnt_at_the_length_is_told():
     (cut,) = start(population, watch=WATCHED)["notices"]
     assert "cut to 45 s" in cut
     assert "what was learnt from templates of 30 and 60 s is interpolated" in cut
-    longer = RankModels([only(rank_model, 10, 100) for rank_model in reference().rank_models])
+    longer = learnt_at(10, 100)
     short = start(population, rank_models=longer, template_seconds=5)["notices"][0]
     assert "nothing shorter than 10 s was learnt from: the figures are too high" in short
     (long,) = start(
         reference(),
-        rank_models=RankModels([only(rank_model, 5, 60) for rank_model in reference().rank_models]),
+        rank_models=learnt_at(5, 60),
     )["notices"][:1]
     assert "nothing longer than 60 s was learnt from: the figures are too low" in long
 
 
-def only(rank_model: RankModel, shortest: float, longest: float) -> RankModel:
-    """A rank model that was learnt at no shorter and no longer templates."""
+def learnt_at(shortest: float, longest: float) -> RankModels:
+    """The shipped rank models, as if learnt at no shorter and no longer templates."""
+    return RankModels([_only(each, shortest, longest) for each in reference().rank_models])
+
+
+def _only(rank_model: RankModel, shortest: float, longest: float) -> RankModel:
     lengths = rank_model.template_lengths
     kept = (lengths >= shortest) & (lengths <= longest)
     cells = {
@@ -205,7 +209,7 @@ def only(rank_model: RankModel, shortest: float, longest: float) -> RankModel:
 
 def test_too_little_enrolled_speech_is_withheld():
     population = shortened(reference(), WATCHED, 1)
-    models = RankModels([only(rank_model, 10, 100) for rank_model in reference().rank_models])
+    models = learnt_at(10, 100)
     record = start(population, rank_models=models, watch=WATCHED)
     mismatch = record["notices"][0]
     assert mismatch == (
@@ -220,7 +224,7 @@ def test_too_little_enrolled_speech_is_withheld():
 
 
 def test_what_is_withheld_is_null_and_says_why():
-    models = RankModels([only(rank_model, 10, 100) for rank_model in reference().rank_models])
+    models = learnt_at(10, 100)
     monitor = Monitor(shortened(reference(), WATCHED, 1), rank_models=models, watch=WATCHED)
     for reading in monitor.push(simulated(5.0)):
         record = reading.record()
