@@ -28,6 +28,7 @@ import numpy as np
 import orjson
 import soundfile
 from matplotlib.figure import Figure
+from scipy.optimize import brentq
 
 from benchmarks.hear import chapters
 from benchmarks.truth import Judged, others_of, share_exceeding
@@ -39,8 +40,8 @@ from monitor.features.registry import make
 from monitor.jobs import cores
 from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths.condition import ROW, Condition, condition_of, degradation, unlike
-from monitor.maths.evidence import ConditionEffect, with_misses
-from monitor.maths.likelihood_ratios import ConditionComparisons, fit_condition_effect
+from monitor.maths.evidence import ConditionEffects, with_misses
+from monitor.maths.likelihood_ratios import ConditionComparisons, fit_condition_effects
 from monitor.networks.layers import RATE
 from monitor.plots.canvas import BLUE, GREY, ORANGE, draw
 from monitor.population.cohort import CohortScoring
@@ -75,6 +76,7 @@ GROUPS = {
 }
 """Who is heard under what: first what is enrolled, then what is tested."""
 SHIFTS = 4
+_DRAWS = 50
 SHARE, HORIZON, _LEAST_SPEECH = 0.05, 60.0, 3.0
 """Of false alarms, over so many seconds of audio; readings of less speech are not looked at."""
 ALARMS_HEAD = (
@@ -88,8 +90,8 @@ Heard = dict[str, Frames]
 Change = Callable[[FloatArray, int], FloatArray]
 HEAD = (
     "| templates, streams | N, tested | features | first | as if clean | mean bits | at least "
-    "| Cllr as if clean | Cllr, least | mean LR of impostors |\n"
-    "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    "| Cllr as if clean | Cllr, least | above it by chance | mean LR of impostors |\n"
+    "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 )
 
 
@@ -148,9 +150,9 @@ def main() -> None:
             streams = HeardGroup.read(given.frames, f"{group}-1", second, names)
             title = f"{before}{first}, {second}"
             made = compare(title, population, enrolled, streams, names, lengths)
-            effect = effect_in(population, names)
-            print(row(made, effect, "+".join(names)), flush=True)
-            lines.setdefault("+".join(names), []).append(made.judged(effect))
+            effects = effects_in(population, names)
+            print(row(made, effects, "+".join(names)), flush=True)
+            lines.setdefault("+".join(names), []).append(made.judged(effects))
     if given.early:
         return
     if given.output:
@@ -194,7 +196,7 @@ def pairs(group: str) -> list[tuple[str, str]]:
     return list(product(GROUPS[f"{group}-0"], GROUPS[f"{group}-1"]))
 
 
-def effect_in(population: Population, features: tuple[str, ...]) -> ConditionEffect | None:
+def effects_in(population: Population, features: tuple[str, ...]) -> ConditionEffects | None:
     """What conditions do, as the population has it."""
     rank_model = population.rank_models.find(features, "cross")
     assert rank_model is not None
@@ -211,8 +213,8 @@ def with_effects(population: Population, frames: Path) -> Population:
     for rank_model in population.rank_models:
         evidence = rank_model.evidence
         if rank_model.session == "cross" and evidence is not None:
-            effect = fit_condition_effect(list(_learnt_from(population, frames, rank_model)))
-            rank_model = replace(rank_model, evidence=replace(evidence, conditions=effect))
+            effects = fit_condition_effects(list(_learnt_from(population, frames, rank_model)))
+            rank_model = replace(rank_model, evidence=replace(evidence, conditions=effects))
         rank_models.append(rank_model)
     return Population(
         population.speakers,
@@ -376,7 +378,8 @@ class Comparisons:
         own: place of each stream's own template, shape (n,).
         tester, owner: whose stream, shape (n,); whose template, shape (N,).
         support: bits.
-        unlike: how their conditions differ, shape (n, N, 9).
+        unlike: how their conditions differ, shape (n, N, 10).
+        template_seconds: D of the templates.
     """
 
     title: str
@@ -387,11 +390,13 @@ class Comparisons:
     owner: IntArray
     support: float
     unlike: FloatArray
+    template_seconds: float
 
-    def judged(self, effect: ConditionEffect | None) -> Judged:
+    def judged(self, effects: ConditionEffects | None) -> Judged:
         """The bits that are told, and what supports them."""
         bits, support = self.intercept + self.parts.sum(axis=1), np.array(self.support)
-        if effect is not None:
+        if effects is not None:
+            effect = effects.at_template(self.template_seconds)
             shift, slope, most = effect.at(self.unlike)
             bits = self.intercept + (self.parts * np.moveaxis(slope, -1, 1)).sum(axis=1)
             bits = bits + max(-self.intercept, 0.0) * shift
@@ -419,7 +424,7 @@ class Comparisons:
         unlike_each = self.unlike.reshape(-1, self.unlike.shape[-1])[some]
         return ConditionComparisons(
             np.moveaxis(self.parts, 1, -1).reshape(-1, self.parts.shape[1])[some],
-            *(self.intercept, mated, weight, unlike_each, tester, owner),
+            *(self.intercept, mated, weight, unlike_each, tester, owner, self.template_seconds),
         )
 
 
@@ -456,13 +461,13 @@ def compare(
     own = made.mated[rows]
     return Comparisons(
         *(title, parts, intercept, own, tester, made.owner),
-        *(float(point.support[0]), unlike(*sound)),
+        *(float(point.support[0]), unlike(*sound), lengths[0]),
     )
 
 
-def row(made: Comparisons, effect: ConditionEffect | None, features: str) -> str:
+def row(made: Comparisons, effects: ConditionEffects | None, features: str) -> str:
     """One line of the table."""
-    judged, bare = made.judged(effect), made.judged(None)
+    judged, bare = made.judged(effects), made.judged(None)
     others, weight, _, _ = others_of(judged)
     mated, own = judged.mated, 1.0 / np.bincount(judged.speaker)[judged.speaker]
     own = own / own.sum()
@@ -479,8 +484,36 @@ def row(made: Comparisons, effect: ConditionEffect | None, features: str) -> str
         f"| {judged.title} | {judged.owner.size}, {np.unique(judged.speaker).size} | {features} "
         f"| {100 * own @ first:.0f} % | {own @ bare.mated:.1f} | {own @ mated:.1f} "
         f"| {100 * own @ cut:.0f} % "
-        f"| {without:.2f} | {costs[0]:.2f}, {costs[1]:.2f} | {ratio:.2f} |"
+        f"| {without:.2f} | {costs[0]:.2f}, {costs[1]:.2f} "
+        f"| {excess_by_chance(costs[0], own, weight):.2f} | {ratio:.2f} |"
     )
+
+
+def excess_by_chance(cost: float, own: FloatArray, theirs: FloatArray) -> float:
+    """How far Cllr of perfect ratios lies above the least, which so few comparisons overfit.
+
+    Ln ratios that are normal with variance s^2 around s^2/2 (mated) and -s^2/2 (others) are their
+    own ratios (van Leeuwen and Brummer, 2013). Of them, with this Cllr, as many as there are
+    weights are drawn, each for itself, `_DRAWS` times: that they are of fewer people adds to it.
+    """
+    points, mass = np.polynomial.hermite_e.hermegauss(64)
+    mass = mass / mass.sum()
+
+    def beyond(spread: float) -> float:
+        expected = mass @ np.logaddexp(0.0, -spread * points - spread**2 / 2)
+        return float(expected / np.log(2.0)) - cost
+
+    spread = brentq(beyond, 0.01, 20.0)
+    rng = np.random.default_rng(0)
+    found = list[float]()
+    for _ in range(_DRAWS):
+        mated, others = (
+            (spread * rng.standard_normal(weights.size) + sign * spread**2 / 2) / np.log(2.0)
+            for weights, sign in ((own, 1), (theirs, -1))
+        )
+        perfect = calibrated.cost_bits(mated, others, own, theirs)
+        found.append(perfect - calibrated.least_cost_bits(mated, others, own, theirs))
+    return float(np.mean(found))
 
 
 def exceeded(lines: Mapping[str, Sequence[Judged]], figure: Figure) -> None:

@@ -389,7 +389,7 @@ def degradation(condition: Condition | None) -> FloatArray:
     return np.clip(made, 0.0, _MOST_DEGRADED)
 
 
-UNLIKE = 9
+UNLIKE = 10
 """Figures of `unlike`."""
 
 
@@ -397,16 +397,22 @@ def unlike(streams: FloatArray, templates: FloatArray) -> FloatArray:
     """How much worse streams sound than templates, templates than streams, and both: q.
 
     Of degradations (R, 3) and (N, 3), by band, echo and noise: ``max(stream - template, 0)``, then
-    ``max(template - stream, 0)``, then ``min(stream, template)``: shape (R, N, 9), 0 to 1.2. What
-    is not known of either counts as nothing.
+    ``max(template - stream, 0)``, then ``min(stream, template)``, 0 to 1.2. Last, what comes on top
+    of the worst of the three: each is as large as in the worse sound, and they do not add up. Shape
+    (R, N, 10). What is not known of either counts as nothing.
 
     Example:
         >>> telephone, studio = np.array([[1.0, 0.0, np.nan]]), np.zeros((1, 3))
         >>> unlike(telephone, np.concatenate([telephone, studio]))
-        array([[[0., 0., 0., 0., 0., 0., 1., 0., 0.],
-                [1., 0., 0., 0., 0., 0., 0., 0., 0.]]])
+        array([[[0., 0., 0., 0., 0., 0., 1., 0., 0., 0.],
+                [1., 0., 0., 0., 0., 0., 0., 0., 0., 0.]]])
+        >>> room = np.array([[0.0, 0.5, 0.0]])
+        >>> unlike(telephone, room)[0, 0, -1]
+        np.float64(0.5)
     """
     stream = streams[:, None]
     worse = np.maximum(stream - templates, 0.0), np.maximum(templates - stream, 0.0)
-    both = np.concatenate([*worse, np.minimum(stream, templates)], axis=-1)
-    return np.asarray(np.nan_to_num(both))
+    each = np.nan_to_num(np.stack([*worse, np.minimum(stream, templates)], axis=-2))
+    kinds = each.sum(axis=-2)
+    beyond = kinds.sum(axis=-1) - kinds.max(axis=-1)
+    return np.concatenate([each.reshape(*each.shape[:-2], -1), beyond[..., None]], axis=-1)

@@ -33,13 +33,13 @@ class ConditionEffect:
     least of ``support / q``. The intercept a <= 0 says how much z means at this length.
 
     Attributes:
-        shift: share of the intercept, shape (9,).
-        slope: of each feature, shape (F, 9).
-        support: bits, at least 0, shape (9,).
+        shift: share of the intercept, shape (10,).
+        slope: of each feature, shape (F, 10).
+        support: bits, at least 0, shape (10,).
 
     Example:
-        >>> effect = ConditionEffect(np.zeros(9), np.zeros((1, 9)), np.full(9, 7.0))
-        >>> shift, slope, support = effect.at(0.5 * np.eye(9)[:1])
+        >>> effect = ConditionEffect(np.zeros(10), np.zeros((1, 10)), np.full(10, 7.0))
+        >>> shift, slope, support = effect.at(0.5 * np.eye(10)[:1])
         >>> shift, slope, support
         (array([0.]), array([[1.]]), array([14.]))
     """
@@ -49,11 +49,45 @@ class ConditionEffect:
     support: FloatArray
 
     def at(self, unlike: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Shift (...), slopes (..., F) of at least 0, and support (...) of each q (..., 9)."""
+        """Shift (...), slopes (..., F) of at least 0, and support (...) of each q (..., 10)."""
         held = np.full(unlike.shape, np.inf)
         np.divide(self.support, np.minimum(unlike, 1.0), out=held, where=unlike > 0)
         slope = np.maximum(1.0 + unlike @ self.slope.T, 0.0)
         return unlike @ self.shift, slope, held.min(axis=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionEffects:
+    """What conditions do at K template lengths: they move a short template more than a long one.
+
+    Attributes:
+        template_lengths: D, speech seconds, increasing, shape (K,).
+        effects: one of each.
+
+    Example:
+        >>> little, much = (
+        ...     ConditionEffect(np.full(10, x), np.zeros((1, 10)), np.ones(10)) for x in (0.1, 0.3)
+        ... )
+        >>> effects = ConditionEffects(np.array([5.0, 20.0]), (much, little))
+        >>> [round(float(effects.at_template(each).shift[0]), 2) for each in (1.0, 10.0, 90.0)]
+        [0.3, 0.2, 0.1]
+    """
+
+    template_lengths: FloatArray
+    effects: tuple[ConditionEffect, ...]
+
+    def at_template(self, seconds: float) -> ConditionEffect:
+        """For templates of D speech seconds, interpolated in log D; outside the nearest holds."""
+        logs = np.log(self.template_lengths)
+        place = float(np.interp(np.log(max(seconds, 1e-9)), logs, np.arange(logs.size)))
+        left = min(int(place), max(logs.size - 2, 0))
+        near, far = self.effects[left], self.effects[min(left + 1, logs.size - 1)]
+        w = place - left
+        return ConditionEffect(
+            (1.0 - w) * near.shift + w * far.shift,
+            (1.0 - w) * near.slope + w * far.slope,
+            (1.0 - w) * near.support + w * far.support,
+        )
 
 
 def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray) -> FloatArray:

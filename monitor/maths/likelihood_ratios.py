@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from monitor.errors import CalibrationError, UsageError
 from monitor.maths.condition import UNLIKE
-from monitor.maths.evidence import ConditionEffect, with_misses
+from monitor.maths.evidence import ConditionEffect, ConditionEffects, with_misses
 from monitor.maths.lid import softmax_bits
 from monitor.maths.newton import descend
 from monitor.maths.roc import pool
@@ -811,9 +811,10 @@ class ConditionComparisons:
         intercept: of these ratios, bits.
         mated: shape (n,).
         weight: shape (n,); mated and other comparisons sum to 1/2 each.
-        unlike: how stream and template sound (`monitor.maths.condition.unlike`), shape (n, 9).
+        unlike: how stream and template sound (`monitor.maths.condition.unlike`), shape (n, 10).
         tester, owner: whose stream and whose template, shape (n,); a name is one person's in all
             comparisons.
+        template_seconds: D of the templates.
     """
 
     parts: FloatArray
@@ -823,6 +824,7 @@ class ConditionComparisons:
     unlike: FloatArray
     tester: AnyArray
     owner: AnyArray
+    template_seconds: float
 
     def bits(self, effect: ConditionEffect) -> FloatArray:
         """As an effect has them count, shape (n,), before any share of misses."""
@@ -831,23 +833,24 @@ class ConditionComparisons:
         return np.asarray(bits + max(-self.intercept, 0.0) * shift)
 
 
-def fit_condition_effect(rows: Sequence[ConditionComparisons]) -> ConditionEffect:
-    """The effect of conditions that makes Cllr least, and what each of them supports.
+def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffects:
+    """The effects of conditions that make Cllr least, and what each condition supports.
 
-    Cllr of each pair of conditions counts the same; with a ridge towards no effect, and a penalty
-    where other people's mean ratio exceeds 1. The support is the ELUB of the comparisons with
-    much of one condition alone; of too few people it is the least of the others, since nothing
+    One of each template length among the rows. Cllr of each pair of conditions counts the same;
+    with a ridge on the first effect and on the step from each to the next, and a penalty where
+    other people's mean ratio exceeds 1. The support, at all lengths, is the ELUB of the comparisons
+    with much of one condition alone; of too few people it is the least of the others, since nothing
     is known.
 
     Example:
         >>> rng = np.random.default_rng(0)
         >>> mated = np.arange(4000) < 2000
         >>> z = 10 + np.where(mated, 4.0, -4.0) + 3.4 * rng.standard_normal(4000)
-        >>> telephone = np.tile(np.eye(9)[0], (4000, 1))
+        >>> telephone = np.tile(np.eye(10)[0], (4000, 1))
         >>> who = np.arange(4000) % 100, np.arange(4000) % 99
         >>> even = np.full(4000, 1 / 4000)
-        >>> row = ConditionComparisons(z[:, None] - 3, -10.0, mated, even, telephone, *who)
-        >>> effect = fit_condition_effect([row])
+        >>> row = ConditionComparisons(z[:, None] - 3, -10.0, mated, even, telephone, *who, 30.0)
+        >>> (effect,) = fit_condition_effects([row]).effects
         >>> found = row.bits(effect)
         >>> bool(abs(found[mated].mean() - 4) < 1), bool(effect.shift[1] == 0)
         (True, True)
@@ -855,6 +858,8 @@ def fit_condition_effect(rows: Sequence[ConditionComparisons]) -> ConditionEffec
     from scipy.optimize import minimize
 
     features = rows[0].parts.shape[1]
+    lengths = np.unique([row.template_seconds for row in rows])
+    places = [int(np.searchsorted(lengths, row.template_seconds)) for row in rows]
     tables = [
         np.hstack([
             max(-row.intercept, 0.0) * row.unlike,
@@ -863,45 +868,53 @@ def fit_condition_effect(rows: Sequence[ConditionComparisons]) -> ConditionEffec
         for row in rows
     ]  # fmt: skip
 
-    def objective(parameters: FloatArray) -> tuple[float, FloatArray]:
-        total = _CONDITION_RIDGE * float(parameters @ parameters)
-        slope = 2.0 * _CONDITION_RIDGE * parameters
-        for row, table in zip(rows, tables, strict=True):
-            bits = row.intercept + row.parts.sum(axis=1) + table @ parameters
+    def objective(steps: FloatArray) -> tuple[float, FloatArray]:
+        steps = steps.reshape(lengths.size, -1)
+        parameters = np.cumsum(steps, axis=0)
+        total = _CONDITION_RIDGE * float((steps**2).sum())
+        slopes = np.zeros_like(parameters)
+        for row, table, place in zip(rows, tables, places, strict=True):
+            bits = row.intercept + row.parts.sum(axis=1) + table @ parameters[place]
             sign = np.where(row.mated, -1.0, 1.0)
             cost = row.weight @ np.logaddexp2(0.0, sign * bits)
             pull = row.weight * sign * expit(sign * bits * np.log(2.0))
             others = 2.0 * row.weight[~row.mated] * np.exp2(np.minimum(bits[~row.mated], 30.0))
             beyond = max(float(np.log2(others.sum())), 0.0)
             total += (float(cost) + _TOO_LARGE * beyond**2) / len(rows)
-            slope = slope + table.T @ pull / len(rows)
+            slopes[place] += table.T @ pull / len(rows)
             if beyond:
                 share = table[~row.mated].T @ (others / others.sum())
-                slope = slope + 2.0 * _TOO_LARGE * beyond * share / len(rows)
-        return total, slope
+                slopes[place] += 2.0 * _TOO_LARGE * beyond * share / len(rows)
+        # a step counts at its own length and at all longer ones
+        slope = np.cumsum(slopes[::-1], axis=0)[::-1] + 2.0 * _CONDITION_RIDGE * steps
+        return total, slope.ravel()
 
-    start = np.zeros((1 + features) * UNLIKE)
-    found = minimize(objective, start, jac=True, method="L-BFGS-B").x.reshape(-1, UNLIKE) / _SCALE
-    effect = ConditionEffect(found[0], found[1:], np.zeros(UNLIKE))
-    support = np.array([_supported(rows, effect, k) for k in range(UNLIKE)])
+    start = np.zeros(lengths.size * (1 + features) * UNLIKE)
+    steps = minimize(objective, start, jac=True, method="L-BFGS-B").x / _SCALE
+    found = np.cumsum(steps.reshape(lengths.size, -1, UNLIKE), axis=0)
+    effects = [ConditionEffect(each[0], each[1:], np.zeros(UNLIKE)) for each in found]
+    told = [with_misses(row.bits(effects[place])) for row, place in zip(rows, places, strict=True)]
+    support = np.array([_supported(rows, told, k) for k in range(UNLIKE)])
     least = float(np.nanmin(support)) if np.isfinite(support).any() else 0.0
-    return replace(effect, support=np.where(np.isnan(support), least, support))
+    support = np.where(np.isnan(support), least, support)
+    return ConditionEffects(lengths, tuple(replace(each, support=support) for each in effects))
 
 
-def _supported(rows: Sequence[ConditionComparisons], effect: ConditionEffect, k: int) -> float:
+def _supported(rows: Sequence[ConditionComparisons], told: Sequence[FloatArray], k: int) -> float:
     """Bits that comparisons support with half or more of one figure of q, and of no other.
 
-    NaN of too few people.
+    The last, what comes together, is never alone. `told` are the ratios of each row. NaN of too few
+    people.
     """
     parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
     people: set[str] = set()
     pairs: set[frozenset[str]] = set()
-    for row in rows:
+    for row, ratios in zip(rows, told, strict=True):
         large = row.unlike >= 0.5
-        some = large[:, k] & (large.sum(axis=1) == 1)
+        some = large[:, k] & ((large.sum(axis=1) == 1) | (k == UNLIKE - 1))
         if not (some & row.mated).any() or not (some & ~row.mated).any():
             continue
-        bits = with_misses(row.bits(effect)[some])
+        bits = ratios[some]
         is_mated, weight = row.mated[some], row.weight[some]
         own, theirs = weight[is_mated], weight[~is_mated]
         parts.append((bits[is_mated], bits[~is_mated], own / own.sum(), theirs / theirs.sum()))

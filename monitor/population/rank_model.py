@@ -15,7 +15,7 @@ from monitor.errors import StoreError
 from monitor.files import Arrays
 from monitor.kinds import KINDS, FeatureSpec, is_mark, within
 from monitor.maths.condition import UNLIKE
-from monitor.maths.evidence import ConditionEffect
+from monitor.maths.evidence import ConditionEffect, ConditionEffects
 from monitor.population.store import refusing_incomplete
 from monitor.safe_text import is_name
 from monitor.types import AnyArray, BoolArray, FloatArray
@@ -404,7 +404,7 @@ class EvidenceModel:
     support: FloatArray
     area: FloatArray
     cohort: tuple[str, ...]
-    conditions: ConditionEffect | None = None
+    conditions: ConditionEffects | None = None
 
     def __post_init__(self) -> None:
         cells = self.lengths.size, self.template_lengths.size
@@ -431,13 +431,8 @@ class EvidenceModel:
             raise StoreError(
                 "an evidence rank model has negative slopes or support, or areas beyond 1"
             )
-        if (effect := self.conditions) is not None:
-            parts = effect.shift, effect.support, effect.slope
-            shapes = (UNLIKE,), (UNLIKE,), (self.slopes.shape[-1], UNLIKE)
-            good = tuple(each.shape for each in parts) == shapes
-            good = good and all((np.abs(each) <= _MOST).all() for each in parts)
-            if not good or (effect.support < 0).any():
-                raise StoreError("an evidence rank model says what no condition does")
+        if self.conditions is not None:
+            _check_effects(self.conditions, self.slopes.shape[-1])
         marks = self.cohort if isinstance(self.cohort, tuple) else ()
         if len(marks) != self.slopes.shape[-1] or not all(each and is_mark(each) for each in marks):
             raise StoreError(
@@ -446,11 +441,11 @@ class EvidenceModel:
 
     def pack(self) -> dict[str, AnyArray]:
         """Arrays for a store; resamples in half precision."""
-        effect = self.conditions
         told = {}
-        if effect is not None:
-            table = np.vstack([effect.shift, effect.support, effect.slope])
-            told["conditions"] = table.astype(np.float32)
+        if (made := self.conditions) is not None:
+            table = [np.vstack([each.shift, each.support, each.slope]) for each in made.effects]
+            told["conditions"] = np.stack(table).astype(np.float32)
+            told["condition_lengths"] = made.template_lengths.astype(np.float32)
         return {
             **told,
             "intercept": self.intercept[0].astype(np.float32),
@@ -494,7 +489,9 @@ class EvidenceModel:
             part("support"),
             part("area"),
             cohort,
-            _effect_of(part("conditions")) if "conditions" in arrays else None,
+            _effects_of(part("condition_lengths"), part("conditions"))
+            if "conditions" in arrays
+            else None,
         )
 
     def at_template(self, seconds: float) -> LengthEvidence:
@@ -522,13 +519,28 @@ class EvidenceModel:
         intercept, slopes, support, area = (np.stack(each) for each in zip(*parts, strict=True))
         # fewer people are long enough heard to calibrate more speech, which tells no less for that
         support = np.maximum.accumulate(support)
-        return LengthEvidence(self.lengths[rows], intercept, slopes, support, area, self.conditions)
+        effect = None if self.conditions is None else self.conditions.at_template(seconds)
+        return LengthEvidence(self.lengths[rows], intercept, slopes, support, area, effect)
 
 
-def _effect_of(table: FloatArray) -> ConditionEffect:
-    if table.ndim != 2 or len(table) < 2:
+def _effects_of(lengths: FloatArray, table: FloatArray) -> ConditionEffects:
+    if table.ndim != 3 or table.shape[1] < 2:
         raise StoreError("an evidence rank model says what no condition does")
-    return ConditionEffect(table[0], table[2:], table[1])
+    return ConditionEffects(lengths, tuple(ConditionEffect(x[0], x[2:], x[1]) for x in table))
+
+
+def _check_effects(made: ConditionEffects, features: int) -> None:
+    """That these are effects on so many features."""
+    lengths, shapes = made.template_lengths, ((UNLIKE,), (UNLIKE,), (features, UNLIKE))
+    good = lengths.shape == (len(made.effects),) and lengths.size > 0
+    good = good and bool((lengths > 0).all() and (np.diff(lengths) > 0).all())
+    for effect in made.effects:
+        parts = effect.shift, effect.support, effect.slope
+        good = good and tuple(each.shape for each in parts) == shapes
+        good = good and all(bool((np.abs(each) <= _MOST).all()) for each in parts)
+        good = good and not (effect.support < 0).any()
+    if not good:
+        raise StoreError("an evidence rank model says what no condition does")
 
 
 @dataclass(frozen=True, slots=True)
@@ -562,7 +574,7 @@ class LengthEvidence:
         slopes: shape (nT, 1 + B, F).
         support: shape (nT,), never falling.
         area: shape (nT,).
-        conditions: of the model, at every length.
+        conditions: of the model, at every test length.
     """
 
     lengths: FloatArray

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from monitor.evaluation.verification import cllr, min_cllr
 from monitor.maths.condition import UNLIKE
@@ -16,7 +17,7 @@ from monitor.maths.likelihood_ratios import (
     cost_bits,
     effective_pairs,
     exceeding,
-    fit_condition_effect,
+    fit_condition_effects,
     least_cost_bits,
     mean_ratio,
     upper_bound_bits,
@@ -117,7 +118,7 @@ def test_pairs_that_share_people_support_less():
     assert upper_bound_bits(mated, lambs, ones[:60], ones, 60, one.size, of) < apart
 
 
-def comparisons(generator, lost, people=40, spread=2.0):
+def comparisons(generator, lost, people=40, spread=2.0, template=30.0):
     """Everybody's stream with everybody's template, all of them worth so many bits less."""
     tester, owner = (each.ravel() for each in np.mgrid[:people, :people])
     mated = tester == owner
@@ -126,7 +127,8 @@ def comparisons(generator, lost, people=40, spread=2.0):
     q = np.zeros((mated.size, UNLIKE))
     q[:, 0] = lost > 0
     return ConditionComparisons(
-        bits[:, None] - lost + 12.0, -12.0, mated, weight, q, tester.astype(str), owner.astype(str)
+        *(bits[:, None] - lost + 12.0, -12.0, mated, weight, q),
+        *(tester.astype(str), owner.astype(str), template),
     )
 
 
@@ -137,7 +139,7 @@ def told(row, effect):
 
 def test_what_a_condition_takes_is_given_back_and_others_are_spared():
     rows = [comparisons(np.random.default_rng(k), lost) for k, lost in enumerate((0.0, 5.0))]
-    effect = fit_condition_effect(rows)
+    (effect,) = fit_condition_effects(rows).effects
     assert told(rows[1], effect)[0].mean() > told(rows[0], effect)[0].mean() - 1.0
     assert not effect.shift[1:].any()
     assert not effect.slope[:, 1:].any()
@@ -155,7 +157,7 @@ def test_a_shared_condition_that_looks_like_a_shared_voice_is_taken_back():
     plain = ConditionEffect(np.zeros(UNLIKE), np.zeros((1, UNLIKE)), np.full(UNLIKE, 99.0))
     row = replace(row, unlike=np.tile(np.eye(UNLIKE)[6], (row.mated.size, 1)))
     assert mean_ratio(*told(row, plain)[1::2]) > 1.5
-    effect = fit_condition_effect([row])
+    (effect,) = fit_condition_effects([row]).effects
     fresh = comparisons(np.random.default_rng(4), -6.0)
     fresh = replace(fresh, unlike=row.unlike)
     assert mean_ratio(*told(fresh, effect)[1::2]) < 1.2
@@ -163,7 +165,28 @@ def test_a_shared_condition_that_looks_like_a_shared_voice_is_taken_back():
 
 def test_a_condition_supports_what_its_people_support():
     generator = np.random.default_rng(5)
-    few, many = (fit_condition_effect([comparisons(generator, 4.0, n)]) for n in (22, 60))
+    few, many, fewest = (
+        fit_condition_effects([comparisons(generator, 4.0, n)]).effects[0] for n in (22, 60, 12)
+    )
     assert 0 < few.support[0] < many.support[0] < np.log2(1 + 60 * 59 / 2)
     assert few.support[1] == few.support[0]  # of the others nothing was heard
-    assert not fit_condition_effect([comparisons(generator, 4.0, 12)]).support.any()
+    assert not fewest.support.any()
+
+
+def test_conditions_do_to_each_template_length_what_they_did_there():
+    lost = {5.0: 1.0, 30.0: 5.0}
+    rows = [
+        comparisons(np.random.default_rng(k), bits, template=seconds)
+        for k, (seconds, bits) in enumerate(lost.items())
+    ]
+    effects = fit_condition_effects(rows)
+    assert_array_equal(effects.template_lengths, [5.0, 30.0])
+    for seconds, bits in lost.items():
+        fresh = comparisons(np.random.default_rng(9), bits, template=seconds)
+        own, other = (told(fresh, effects.at_template(each)) for each in (seconds, 35.0 - seconds))
+        assert cost_bits(*own) < least_cost_bits(*own) + 0.05
+        assert cost_bits(*own) < cost_bits(*other) - 0.05
+    # what is supported rests on all of them
+    alone = fit_condition_effects(rows[:1]).effects[0]
+    assert (effects.effects[0].support > alone.support).all()
+    assert_array_equal(effects.effects[0].support, effects.effects[1].support)

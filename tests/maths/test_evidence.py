@@ -188,11 +188,11 @@ def test_a_prior_is_a_probability(prior):
         enrolled_share(np.zeros(2), prior)
 
 
-@given(st.lists(st.just(0.0) | st.floats(0.01, 1.2), min_size=9, max_size=9), st.integers(0, 99))
+@given(st.lists(st.just(0.0) | st.floats(0.01, 1.2), min_size=10, max_size=10), st.integers(0, 99))
 def test_conditions_keep_the_order_of_ratios(q, seed):
     generator = np.random.default_rng(seed)
     effect = ConditionEffect(
-        generator.normal(0, 1, 9), generator.normal(0, 1, (2, 9)), generator.uniform(0, 12, 9)
+        generator.normal(0, 1, 10), generator.normal(0, 1, (2, 10)), generator.uniform(0, 12, 10)
     )
     shift, slope, support = effect.at(np.array(q))
     assert slope.shape == (2,)
@@ -201,5 +201,5 @@ def test_conditions_keep_the_order_of_ratios(q, seed):
     there = np.array(q) > 0
     least = (effect.support[there] / np.minimum(np.array(q)[there], 1)).min(initial=np.inf)
     assert support == pytest.approx(least)
-    shift, slope, support = effect.at(np.zeros(9))
+    shift, slope, support = effect.at(np.zeros(10))
     assert_allclose([shift, *slope, support], [0.0, 1.0, 1.0, np.inf])

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import StoreError
 from monitor.files import Arrays
-from monitor.maths.evidence import ConditionEffect
+from monitor.maths.evidence import ConditionEffect, ConditionEffects
 from monitor.population.population import Population, load_rank_models, save_rank_models
 from monitor.population.rank_model import EvidenceModel, RankModels
 from tests.population.rank_models import evidence_model, some_rank_model
@@ -168,20 +168,34 @@ def test_no_parts_missing():
 
 
 def test_what_conditions_do_is_kept_and_refused_where_it_is_none(tmp_path):
-    slopes = np.linspace(-0.5, 0, 18).reshape(2, 9)
-    effect = ConditionEffect(np.linspace(-1, 1, 9), slopes, np.arange(9.0))
+    slopes = np.linspace(-0.5, 0, 20).reshape(2, 10)
+    short = ConditionEffect(np.linspace(-1, 1, 10), slopes, np.arange(10.0))
+    effects = ConditionEffects(np.array([5.0, 20.0]), (short, replace(short, slope=0.5 * slopes)))
     plain = with_evidence()
-    rank_model = replace(plain, evidence=replace(plain.evidence, conditions=effect))
+    rank_model = replace(plain, evidence=replace(plain.evidence, conditions=effects))
     save_rank_models(tmp_path / "rank_model.npz", RankModels([rank_model]))
     (again,) = load_rank_models(tmp_path / "rank_model.npz")[0]
     assert again.evidence is not None
-    found = again.evidence.at_template(20.0).conditions
-    for name in ("shift", "slope", "support"):
-        assert_allclose(getattr(found, name), getattr(effect, name), rtol=1e-6)
+    for seconds, effect in zip((5.0, 20.0), effects.effects, strict=True):
+        found = again.evidence.at_template(seconds).conditions
+        for name in ("shift", "slope", "support"):
+            assert_allclose(getattr(found, name), getattr(effect, name), rtol=1e-6)
+    between = again.evidence.at_template(10.0).conditions
+    assert between is not None
+    assert_allclose(between.slope, 0.75 * slopes, rtol=1e-6)
     for bad in (
-        replace(effect, shift=np.full(9, np.nan)),
-        replace(effect, slope=np.zeros(6)),
-        replace(effect, support=np.full(9, -1.0)),
+        *(
+            replace(effects, effects=(effect, effects.effects[1]))
+            for effect in (
+                replace(short, shift=np.full(10, np.nan)),
+                replace(short, slope=np.zeros(6)),
+                replace(short, support=np.full(10, -1.0)),
+            )
+        ),
+        replace(effects, template_lengths=np.array([5.0])),
+        replace(effects, template_lengths=np.array([20.0, 5.0])),
+        replace(effects, template_lengths=np.array([0.0, 5.0])),
+        ConditionEffects(np.array([]), ()),
     ):
         with pytest.raises(StoreError, match="condition"):
             replace(plain.evidence, conditions=bad)

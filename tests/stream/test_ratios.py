@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.maths.condition import Condition, degradation, unlike
-from monitor.maths.evidence import MISSES, ConditionEffect
+from monitor.maths.evidence import MISSES, ConditionEffect, ConditionEffects
 from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates
 from monitor.population.population import Population, Speaker, sound_of
 from monitor.population.rank_model import RankModel, RankModels
@@ -349,7 +349,8 @@ STUDIO = Condition(bandwidth_hz=8000.0, snr_db=40.0, reverberation_seconds=0.1)
 
 def sounding(whole, own, condition, effect, watched=2):
     """The ratios of the same people, whose templates sound so."""
-    evidence = replace(own.evidence, conditions=effect)
+    effects = ConditionEffects(np.array([30.0]), (effect,))
+    evidence = replace(own.evidence, conditions=effects)
     own = replace(own, evidence=evidence)
     people = [replace(each, sound=sound_of(condition, 20.0)) for each in whole.speakers]
     heard = type(whole)(people, whole.offsets, whole.features, RankModels([own]),
@@ -360,7 +361,7 @@ def sounding(whole, own, condition, effect, watched=2):
 def test_a_telephone_counts_as_telephones_were_seen_to():
     loosely = {"support": np.full((4, 2), 99.0), "intercept": np.full((41, 4, 2), -6.0)}
     whole, own, _, plain, totals, scores = made(**loosely)
-    effect = ConditionEffect(np.zeros(9), np.zeros((2, 9)), np.full(9, 1e3))
+    effect = ConditionEffect(np.zeros(10), np.zeros((2, 10)), np.full(10, 1e3))
     effect.shift[[0, 6]] = 0.5, -0.25
     effect.slope[:, 0] = -0.5
     seconds, calls = np.full(5, 10.0), [TELEPHONE] * 5
@@ -388,7 +389,7 @@ def test_a_telephone_counts_as_telephones_were_seen_to():
 def test_no_more_than_what_the_conditions_support():
     loosely = {"support": np.full((4, 2), 99.0)}
     whole, own, _, _, totals, scores = made(**loosely)
-    effect = ConditionEffect(np.zeros(9), np.zeros((2, 9)), np.full(9, 1.5))
+    effect = ConditionEffect(np.zeros(10), np.zeros((2, 10)), np.full(10, 1.5))
     ratios, seconds = sounding(whole, own, STUDIO, effect), np.full(5, 10.0)
     free = ratios.at(seconds, ratios.levels(totals), scores, [STUDIO] * 5)
     held = ratios.at(seconds, ratios.levels(totals), scores, [TELEPHONE] * 5)
