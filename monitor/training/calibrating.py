@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -336,6 +336,8 @@ _MOST_SETS = 3  # features of which every set gets a rank model; of more there w
 _PROBES = 6  # cells of a kind of session that say how far to trust the prior
 _MANY = 1000  # speakers beside whom it hardly counts, whatever it is worth
 _Place: TypeAlias = tuple[str, int, int, Plan]
+_Worked: TypeAlias = tuple[list[FittedCell | None], dict[tuple[str, ...], FittedEvidence]]
+"""A cell by set of features, and of each set the likelihood ratios of the longest templates yet."""
 
 
 def calibrate(
@@ -471,14 +473,15 @@ def calibrate(
                 losses.append(held_out_nats(cell, axis, told, singles=singles))
         return losses
 
-    def work(places: tuple[_Place, _Place]) -> list[FittedCell | None]:
-        place, wide = places
+    def work(place: _Place, wide: _Place, shorter: Future[_Worked] | None) -> _Worked:
+        """Fit a cell, beside that of the next shorter templates."""
         if not _enough(place):
-            return []
+            return [], {} if shorter is None else shorter.result()[1]
         whole, fits = run(place), []
         compared = run(wide).compared if beside else whole.compared
         shared: dict[bytes, ChosenComparisons | None] = {}
         tested = _Tested(whole)
+        near = {} if shorter is None else dict(shorter.result()[1])
         for features, axis in zip(chosen_sets, axes, strict=True):
             told = known(features, place, whole.candidates)
             if told is not None:
@@ -492,24 +495,33 @@ def calibrate(
                 ratios = None
                 if against.keys() >= set(features) and compared is not None:
                     may = np.append(testers[features], np.ones(len(beside), np.bool_))
-                    ratios = _ratios(compared, axis, may, corpora, drawn, told, shared)
+                    ratios = _ratios(
+                        compared, axis, may, corpora, drawn, told, near.get(features), shared
+                    )
+                    if ratios is not None:
+                        near[features] = ratios
                 more = dict.fromkeys(ROW) if ratios is None else ratios.row
                 fit = replace(fit, evidence=ratios, row=fit.row | more)
             fits.append(fit)
-        return fits
+        return fits, near
 
     # numpy works outside the interpreter's lock, so that threads do; its products take one each
-    with one_thread(), ThreadPoolExecutor(jobs or cores()) as pool:
+    with one_thread(), ThreadPoolExecutor(jobs or cores()) as pool, ExitStack() as stack:
         worths = {}
         for session in ("same", "cross"):
             some = [place for place in cells if place[0] == session and _enough(place)]
             probed = list(pool.map(probe, some[:: -(-len(some) // _PROBES)] if some else []))
             for features, losses in zip(chosen_sets, zip(*probed, strict=True), strict=False):
                 worths[features, session] = choose_worth(losses)
-        for done, ((session, t, d, plan), each) in enumerate(
-            zip(cells, pool.map(work, zip(cells, wider, strict=True)), strict=True)
-        ):
-            for features, fitted in zip(chosen_sets, each, strict=False):
+        latest: dict[tuple[str, int], Future[_Worked]] = {}
+        works = list[Future[_Worked]]()
+        for place, wide in zip(cells, wider, strict=True):  # those of shorter templates come first
+            key = place[0], place[1]
+            latest[key] = pool.submit(work, place, wide, latest.get(key))
+            works.append(latest[key])
+        stack.callback(lambda: [each.cancel() for each in works])
+        for done, ((session, t, d, plan), each) in enumerate(zip(cells, works, strict=True)):
+            for features, fitted in zip(chosen_sets, each.result()[0], strict=False):
                 if fitted is not None:
                     found.setdefault((features, session), {})[t, d] = fitted
                     heard_in.setdefault((features, session), set()).update(
@@ -621,15 +633,22 @@ def _ratios(
     corpora: IntArray,
     weights: FloatArray,
     told: KnownModel | None,
+    shorter: FittedEvidence | None,
     shared: dict[bytes, ChosenComparisons | None],
 ) -> FittedEvidence | None:
-    """Likelihood ratios of one cell; None where too few people were heard of every feature."""
+    """Likelihood ratios of one cell; None where too few people were heard of every feature.
+
+    Without a prior rank model the ridge draws slopes towards those of shorter templates, which more
+    people have.
+    """
     found = chosen(compared, axis, voices, corpora, shared)
     if found is None or np.unique(found.streams[found.own >= 0]).size < FEWEST_SPEAKERS:
         return None
     known = None
     if told is not None and told.evidence is not None:
         known = PriorCoefficients(told.evidence, told.worth)
+    elif shorter is not None:
+        known = PriorCoefficients(shorter.coefficients, 0.0)
     return fit_evidence(found, weights, known)
 
 

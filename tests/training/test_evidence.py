@@ -20,6 +20,7 @@ from monitor.stream.attacker import ratios_lack
 from monitor.training.calibrating import calibrate
 from monitor.training.cells import CellComparisons
 from monitor.training.fitted import chosen, fit_evidence
+from monitor.types import FloatArray
 
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}
 
@@ -176,6 +177,17 @@ def test_a_prior_rank_model_holds_few_speakers():
     assert held.coefficients[1:].std(axis=0).sum() < alone.coefficients[1:].std(axis=0).sum()
 
 
+def test_a_fit_of_many_keeps_the_slope_of_few_from_shrinking():
+    """log LR = 3 z - 4.5; the ridge alone would take it towards z of no weight."""
+    many = fitted(compared(speakers=120, lead=3.0), 120).coefficients
+    away = []
+    for seed in range(6):
+        few = compared(speakers=12, lead=3.0, seed=seed)
+        alone, beside = fitted(few, 12), fitted(few, 12, PriorCoefficients(many, 0.0))
+        away.append([abs(each.coefficients[0, 1] - 3.0) for each in (alone, beside)])
+    assert np.mean(away, axis=0)[1] < 0.7 * np.mean(away, axis=0)[0]
+
+
 def test_streams_of_trainers_and_unheard_ones_do_not_count():
     made = compared(speakers=20)
     made.heard[made.tester == 7] = False
@@ -232,6 +244,22 @@ def test_calibrating_against_a_cohort(calibrated_voices):
     assert cost["same", 1, 1] < cost["cross", 1, 1]
     # any two people may serve as others, also across sessions
     assert {row["evidence_pairs"] for row in made.rows} == {24 * 23 // 2}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_longer_templates_begin_from_what_shorter_ones_told(calibrated_voices):
+    voices, cohort, options = calibrated_voices
+
+    def slopes(*lengths: float) -> FloatArray:
+        given = options | {"template_lengths": lengths}
+        made = calibrate(voices, F0, prior=None, cohort=cohort, **given)
+        each = [rank_model.evidence for rank_model in made.rank_models]
+        return np.stack([one.slopes[0, :, :, 0] for one in each if one is not None])
+
+    both, short, long = slopes(10.0, 20.0), slopes(10.0), slopes(20.0)
+    np.testing.assert_array_equal(both[..., 0], short[..., 0])
+    assert (both[..., 1] > long[..., 0]).all()  # alone the ridge draws them towards 0
 
 
 @pytest.mark.slow
