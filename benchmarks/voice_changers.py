@@ -256,7 +256,8 @@ class EvidenceOverTime:
             for second, bits in enumerate(row, 1):
                 if np.isfinite(bits):
                     most = self.support[second - 1]
-                    crossing.update(second, min(bits, most), cut=bits > most)
+                    # where nothing is heard, rounding alone lies above a support of 0
+                    crossing.update(second, min(bits, most), cut=bits > most + 1e-9)
             found.append(crossing.so_far())
         return found
 
