@@ -113,5 +113,5 @@ def test_the_example_shows_both(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert re.findall(r"exit status (\d)", done.stdout) == ["0", "4", "3"]
-    assert re.search(r"talk\.npz: .* over the budget after 63 s", done.stdout)
+    assert re.search(r"talk\.npz: .* over the budget after 13 s", done.stdout)
     assert not re.search(r"greeting\.npz: .* over", done.stdout)

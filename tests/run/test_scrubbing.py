@@ -95,7 +95,7 @@ def test_no_second_of_what_is_written_exceeds_the_budget(talk, tmp_path):
 def test_silence_keeps_the_length_and_a_budget_that_is_kept_keeps_the_sound(talk, tmp_path):
     people = Population.reference()
     quiet = scrub(talk, tmp_path / "quiet.wav", people, READER, 6.0, silence=True, tries=0,
-                  features=["voice"])  # fmt: skip
+                  features=["phones"])  # fmt: skip
     before, after = (soundfile.read(each)[0] for each in (talk, tmp_path / "quiet.wav"))
     assert len(before) == len(after)
     assert {who.hears for who in quiet.after} == {WHOLE, LEFT}
@@ -105,7 +105,7 @@ def test_silence_keeps_the_length_and_a_budget_that_is_kept_keeps_the_sound(talk
     assert np.abs(after[inside]).max() == 0 < np.abs(before[inside]).max()
     assert max(heard.peak for heard in quiet.after.values()) <= 6
     allowed = quiet.strongest(quiet.before)[1].peak + 0.2
-    same = scrub(talk, tmp_path / "same.wav", people, READER, allowed, features=["voice"])
+    same = scrub(talk, tmp_path / "same.wav", people, READER, allowed, features=["phones"])
     assert all(each.kept for each in same.stretches)
     assert np.array_equal(before, soundfile.read(tmp_path / "same.wav")[0])
 
@@ -131,7 +131,7 @@ def test_where_calibration_ends_below_the_budget_it_says_maybe(shared, tmp_path)
     with pytest.raises(MonitorError, match=said):
         scrub(
             minute, tmp_path / "out.wav", Population.reference(), READER, 6.0,
-            anonymiser="mcadams:random", seed=1,
+            anonymiser="mcadams:random", seed=6,
         )  # fmt: skip
 
 
