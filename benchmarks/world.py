@@ -490,7 +490,7 @@ def row(made: Comparisons, effects: ConditionEffects | None, features: str) -> s
 
 
 def excess_by_chance(cost: float, own: FloatArray, theirs: FloatArray) -> float:
-    """How far Cllr of perfect ratios lies above the least, which so few comparisons overfit.
+    """How far Cllr of perfectly calibrated ratios lies above its minimum, which overfits so few.
 
     Ln ratios that are normal with variance s^2 around s^2/2 (mated) and -s^2/2 (others) are their
     own ratios (van Leeuwen and Brummer, 2013). Of them, with this Cllr, as many as there are
@@ -503,7 +503,7 @@ def excess_by_chance(cost: float, own: FloatArray, theirs: FloatArray) -> float:
         expected = mass @ np.logaddexp(0.0, -spread * points - spread**2 / 2)
         return float(expected / np.log(2.0)) - cost
 
-    spread = brentq(beyond, 0.01, 20.0)
+    spread = brentq(beyond, 0.01, 20.0) if cost < 1.0 else 0.01  # as good as no evidence
     rng = np.random.default_rng(0)
     found = list[float]()
     for _ in range(_DRAWS):

@@ -397,9 +397,9 @@ def unlike(streams: FloatArray, templates: FloatArray) -> FloatArray:
     """How much worse streams sound than templates, templates than streams, and both: q.
 
     Of degradations (R, 3) and (N, 3), by band, echo and noise: ``max(stream - template, 0)``, then
-    ``max(template - stream, 0)``, then ``min(stream, template)``, 0 to 1.2. Last, what comes on top
-    of the worst of the three: each is as large as in the worse sound, and they do not add up. Shape
-    (R, N, 10). What is not known of either counts as nothing.
+    ``max(template - stream, 0)``, then ``min(stream, template)``, 0 to 1.2. The tenth is the sum of
+    the three, each of the worse sound, less the largest: together they take less than their sum.
+    Shape (R, N, 10). What is not known of either counts as nothing.
 
     Example:
         >>> telephone, studio = np.array([[1.0, 0.0, np.nan]]), np.zeros((1, 3))

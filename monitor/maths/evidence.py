@@ -17,11 +17,35 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.maths.posterior import weighted_evidence
-from monitor.types import FloatArray
+from monitor.types import BoolArray, FloatArray
 
 MISSES = 0.01
 """Share of mated comparisons that look like other people's: another microphone, noise, a label
 that is wrong. Chosen on people who calibrate (benchmarks/results/world.md)."""
+
+
+def neighbours(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple[int, int, float]:
+    """The neighbours of a length among those that were reached, in its logarithm.
+
+    Args:
+        lengths: of the grid, seconds, increasing, shape (n,).
+        reached: which of them, at least one, shape (n,).
+        seconds: the length; outside those that were reached the nearest holds.
+
+    Returns:
+        places of the one below and the one above, and the share of the latter, 0 to 1.
+
+    Example:
+        >>> neighbours(np.array([10.0, 30.0, 90.0]), np.array([True, False, True]), 30.0)
+        (0, 2, 0.5)
+    """
+    logs, goal = np.log(lengths), np.log(max(seconds, 1e-9))
+    columns = np.flatnonzero(reached)
+    place = int(np.searchsorted(logs[columns], goal))
+    left = int(columns[max(place - 1, 0)])
+    right = int(columns[min(place, columns.size - 1)])
+    gap = logs[right] - logs[left]
+    return left, right, float(np.clip((goal - logs[left]) / gap, 0.0, 1.0)) if gap > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +82,7 @@ class ConditionEffect:
 
 @dataclass(frozen=True, slots=True)
 class ConditionEffects:
-    """What conditions do at K template lengths: they move a short template more than a long one.
+    """What conditions do to ratios, learnt at K template lengths.
 
     Attributes:
         template_lengths: D, speech seconds, increasing, shape (K,).
@@ -78,11 +102,9 @@ class ConditionEffects:
 
     def at_template(self, seconds: float) -> ConditionEffect:
         """For templates of D speech seconds, interpolated in log D; outside the nearest holds."""
-        logs = np.log(self.template_lengths)
-        place = float(np.interp(np.log(max(seconds, 1e-9)), logs, np.arange(logs.size)))
-        left = min(int(place), max(logs.size - 2, 0))
-        near, far = self.effects[left], self.effects[min(left + 1, logs.size - 1)]
-        w = place - left
+        every = np.ones(len(self.effects), np.bool_)
+        left, right, w = neighbours(self.template_lengths, every, seconds)
+        near, far = self.effects[left], self.effects[right]
         return ConditionEffect(
             (1.0 - w) * near.shift + w * far.shift,
             (1.0 - w) * near.slope + w * far.slope,

@@ -11,8 +11,9 @@ import numpy as np
 
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.maths import rank_models as betabinomial
+from monitor.maths.evidence import neighbours
 from monitor.population.population import Population
-from monitor.population.rank_model import RankModel, RankModels, neighbours
+from monitor.population.rank_model import RankModel, RankModels
 from monitor.types import BoolArray, FloatArray, IntArray
 
 # ----------------------------------------------------------------------------------- interpolation

@@ -337,7 +337,7 @@ _PROBES = 6  # cells of a kind of session that say how far to trust the prior
 _MANY = 1000  # speakers beside whom it hardly counts, whatever it is worth
 _Place: TypeAlias = tuple[str, int, int, Plan]
 _Worked: TypeAlias = tuple[list[FittedCell | None], dict[tuple[str, ...], FittedEvidence]]
-"""A cell by set of features, and of each set the likelihood ratios of the longest templates yet."""
+"""A cell's fits, one for each set of features; by set the ratios of the longest templates yet."""
 
 
 def calibrate(
@@ -474,7 +474,7 @@ def calibrate(
         return losses
 
     def work(place: _Place, wide: _Place, shorter: Future[_Worked] | None) -> _Worked:
-        """Fit a cell, beside that of the next shorter templates."""
+        """Fit a cell, after that of the next shorter templates."""
         if not _enough(place):
             return [], {} if shorter is None else shorter.result()[1]
         whole, fits = run(place), []
@@ -519,7 +519,7 @@ def calibrate(
             key = place[0], place[1]
             latest[key] = pool.submit(work, place, wide, latest.get(key))
             works.append(latest[key])
-        stack.callback(lambda: [each.cancel() for each in works])
+        stack.callback(pool.shutdown, cancel_futures=True)
         for done, ((session, t, d, plan), each) in enumerate(zip(cells, works, strict=True)):
             for features, fitted in zip(chosen_sets, each.result()[0], strict=False):
                 if fitted is not None:
