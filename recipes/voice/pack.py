@@ -108,7 +108,9 @@ def _teacher(ecapa: str) -> tuple[FloatArray, FloatArray, dict[str, torch.Tensor
     from speechbrain.lobes.features import Fbank
 
     front = teachers_bands(Fbank(n_mels=80))
-    weights = torch.load(Path(ecapa) / "embedding_model.ckpt", weights_only=True)
+    weights = torch.load(
+        Path(ecapa) / "embedding_model.ckpt", map_location="cpu", weights_only=True
+    )
     halves = {name: each.half() for name, each in weights.items() if each.is_floating_point()}
     return front.spectrogram.window.numpy(), front.mel.fb.numpy(), halves
 
