@@ -337,7 +337,8 @@ _PROBES = 6  # cells of a kind of session that say how far to trust the prior
 _MANY = 1000  # speakers beside whom it hardly counts, whatever it is worth
 _Place: TypeAlias = tuple[str, int, int, Plan]
 _Worked: TypeAlias = tuple[list[FittedCell | None], dict[tuple[str, ...], FittedEvidence]]
-"""A cell's fits, one for each set of features; by set the ratios of the longest templates yet."""
+"""The fits of a cell, one for each set of features, and by set the likelihood ratios of the longest
+templates so far: its own, or those of shorter ones where it has none."""
 
 
 def calibrate(
@@ -474,9 +475,9 @@ def calibrate(
         return losses
 
     def work(place: _Place, wide: _Place, shorter: Future[_Worked] | None) -> _Worked:
-        """Fit a cell, after that of the next shorter templates."""
+        """Fit a cell; ``shorter`` is the work on the next shorter templates, if there are any."""
         if not _enough(place):
-            return [], {} if shorter is None else shorter.result()[1]
+            return [], {}
         whole, fits = run(place), []
         compared = run(wide).compared if beside else whole.compared
         shared: dict[bytes, ChosenComparisons | None] = {}
@@ -517,8 +518,9 @@ def calibrate(
         works = list[Future[_Worked]]()
         for place, wide in zip(cells, wider, strict=True):  # those of shorter templates come first
             key = place[0], place[1]
-            latest[key] = pool.submit(work, place, wide, latest.get(key))
-            works.append(latest[key])
+            works.append(pool.submit(work, place, wide, latest.get(key)))
+            if _enough(place):
+                latest[key] = works[-1]
         stack.callback(pool.shutdown, cancel_futures=True)
         for done, ((session, t, d, plan), each) in enumerate(zip(cells, works, strict=True)):
             for features, fitted in zip(chosen_sets, each.result()[0], strict=False):
