@@ -490,11 +490,12 @@ def row(made: Comparisons, effects: ConditionEffects | None, features: str) -> s
 
 
 def excess_by_chance(cost: float, own: FloatArray, theirs: FloatArray) -> float:
-    """How far Cllr of perfectly calibrated ratios lies above its minimum, which overfits so few.
+    """How far Cllr of calibrated ratios lies above min Cllr, which overfits small samples.
 
     Ln ratios that are normal with variance s^2 around s^2/2 (mated) and -s^2/2 (others) are their
-    own ratios (van Leeuwen and Brummer, 2013). Of them, with this Cllr, as many as there are
-    weights are drawn, each for itself, `_DRAWS` times: that they are of fewer people adds to it.
+    own ratios (van Leeuwen and Brummer, 2013). With the spread that gives this
+    Cllr, one ratio is drawn for each weight, `_DRAWS` times, all independent; that comparisons
+    share people, which makes the sample smaller still, is not simulated.
     """
     points, mass = np.polynomial.hermite_e.hermegauss(64)
     mass = mass / mass.sum()
