@@ -465,6 +465,7 @@ _WIDE_HZ = 7500.0
 _LOUD_DB = 30.0
 _DRY_SECONDS = 0.25
 _CLIPPED = 0.0005
+_QUIET_DB = -60.0
 _INFORMED = "an attacker with templates of such sound knows more than these bits"
 _BETTER = "a better attacker may know more than these bits"
 
@@ -519,11 +520,16 @@ def _clipping(share: float) -> str:
     return f"{100 * share:.2g} % clipped" if share >= _CLIPPED else ""
 
 
+def _level(decibels: float) -> str:
+    return f"very quiet ({decibels:.0f} dB)" if decibels < _QUIET_DB else ""
+
+
 _WORDS: Mapping[str, Callable[[float], str]] = {
     "bandwidth_hz": _band,
     "snr_db": _noise,
     "reverberation_seconds": _echo,
     "clipping": _clipping,
+    "level_db": _level,
 }
 
 
@@ -566,6 +572,20 @@ def poor_in_words(which: Sequence[str], stream: Mapping[str, Any]) -> str:
 here'
     """
     return f"{condition_in_words({name: stream[name] for name in which})}; {_BETTER}: {CAVEAT}"
+
+
+def unknown_in_words(seconds: float) -> str:
+    """That conditions could not be estimated of so many seconds of sound, and what follows.
+
+    Example:
+        >>> unknown_in_words(20.0)
+        'No voice rises above the noise in 20 s of sound: its noise and echo are unknown. Bits may \
+read too low. Reduce the noise, or use another microphone.'
+    """
+    return (
+        f"No voice rises above the noise in {seconds:g} s of sound: its noise and echo are "
+        "unknown. Bits may read too low. Reduce the noise, or use another microphone."
+    )
 
 
 # --- The wording of a declared epsilon: what is promised of a voice, beside what is measured.

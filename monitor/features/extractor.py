@@ -14,6 +14,7 @@ import soxr
 from monitor.errors import UsageError
 from monitor.features.channel import CONDITION, ConditionRows
 from monitor.features.framing import BadSamples, Framer, columns_of, join_frames, join_tracks
+from monitor.features.level import HighPass, Leveller
 from monitor.jobs import one_thread
 from monitor.maths.spectra import rfft
 from monitor.protocols import Feature
@@ -406,6 +407,7 @@ class _Recording:
         self._bad_samples = BadSamples(block.rate, block.recording, first_tick)
         self._conditions = ConditionRows(block.rate) if conditions else None
         self._mixer = Mixer(block.rate, block.recording, first_tick)
+        self._high_pass, self._leveller = HighPass(block.rate), Leveller(block.rate)
         self._vad = VoiceActivity()
         rates = {VAD_RATE, *(_rate(feature) for feature in features)}
         self._resamplers = {rate: Resampler(block.rate, rate) for rate in rates}
@@ -430,9 +432,10 @@ class _Recording:
 
     def process(self, samples: FloatArray) -> Frames:
         columns = self._bad_samples.silence(samples)
-        mono = self._mixer.mix(columns)
+        mono = self._high_pass.process(self._mixer.mix(columns))
         self._source_heard += mono.size
-        sounds = {rate: each.process(mono) for rate, each in self._resamplers.items()}
+        level = self._leveller.process(mono)
+        sounds = {rate: each.process(level) for rate, each in self._resamplers.items()}
         tracks = self._feed(sounds)
         if self._conditions is not None:
             rows = self._conditions.process(columns, mono)
@@ -440,10 +443,16 @@ class _Recording:
         complete = min(heard * TICKS_PER_SECOND // rate for rate, heard in self._heard.items())
         speech = self._due(min(complete, self._ticks + self._waiting.size))
         losses = self._bad_samples.report(self._ticks)
-        return Frames(speech, tracks, losses, notices=self._mixer.found())
+        notices = (*self._mixer.found(), *self._bad_samples.notices())
+        return Frames(speech, tracks, losses, notices=notices)
 
     def flush(self) -> Frames:
-        tracks = self._feed({rate: each.flush() for rate, each in self._resamplers.items()})
+        rest = self._leveller.flush()
+        sounds = {
+            rate: np.concatenate((resampler.process(rest), resampler.flush()))
+            for rate, resampler in self._resamplers.items()
+        }
+        tracks = self._feed(sounds)
         for feature in self._features:
             last = feature.flush().shifted(self._first_tick)
             name = feature.spec.name

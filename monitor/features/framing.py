@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from monitor.audio_limits import LEAST_RATE, MOST_CHANNELS, MOST_RATE
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
-from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Track
+from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Notice, Track
 
 
 class AudioFeature:
@@ -117,10 +117,14 @@ def columns_of(block: Block, channel: int | None) -> FloatArray:
 
 _LARGEST = 1e12
 """Larger samples come from broken memory, and their squares would leave float32."""
+_BEYOND = 8.0
+"""18 dB above full scale: floats from -1 to 1 are rarely half as far beyond it."""
 
 
 class BadSamples:
     """Samples of one recording that are no numbers: silenced, and reported a second at a time.
+
+    Samples far beyond -1 to 1 are noticed once: the recording may hold whole numbers.
 
     Args:
         rate: samples per second.
@@ -142,6 +146,8 @@ class BadSamples:
         self._first_tick = first_tick
         self._heard = 0
         self._pending: dict[int, tuple[int, int]] = {}  # second: first tick, samples
+        self._in_range = True
+        self._notices: tuple[tuple[int, Notice], ...] = ()
 
     def silence(self, samples: FloatArray) -> FloatArray:
         """Shape (n, channels), float32, with zeros where there was no number."""
@@ -151,8 +157,23 @@ class BadSamples:
             sound = np.abs(samples) <= _LARGEST
             samples = np.where(sound, samples, np.float32(0))
             self._note(self._heard + np.flatnonzero(~sound.all(axis=1)))
+        if self._in_range and samples.size and max(samples.max(), -samples.min()) > _BEYOND:
+            self._in_range = False
+            first = int(np.argmax((np.abs(samples) > _BEYOND).any(axis=1)))
+            tick = (self._heard + first) * TICKS_PER_SECOND // self._rate + 1
+            text = (
+                f"Samples reach beyond {_BEYOND:g} times full scale. They were scaled down, and "
+                "bits are not affected. Write whole numbers as integers, or divide them by 32768."
+            )
+            notice = Notice("samples out of range", text, self._recording, "info")
+            self._notices = ((self._first_tick + tick, notice),)
         self._heard += len(samples)
         return samples
+
+    def notices(self) -> tuple[tuple[int, Notice], ...]:
+        """What was noticed since it was asked last, as (tick, Notice)."""
+        notices, self._notices = self._notices, ()
+        return notices
 
     def report(self, ticks: int) -> tuple[tuple[int, Gap], ...]:
         """The losses of the seconds complete after so many ticks of it, as (tick, Gap)."""

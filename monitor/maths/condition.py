@@ -26,10 +26,11 @@ _FRAMES = 50
 """A second, in frames of 20 ms side by side."""
 _SILENCE = np.float32(1e-13)
 _BAND_HZ, _BANDS = 250.0, 32
-_LEAST_BAND, _BAND_STEP, _BAND_LEVELS = -130.0, 2.0, 64
+_LEAST_BAND, _BAND_STEP, _BAND_LEVELS = -130.0, 2.0, 112
 _LEAST = -110.0
 """Below this level, in decibels of full scale, there is no sound but zeros."""
-_LEVELS = 110
+_LEVELS = 210
+"""Up to 100 dB above full scale: whole numbers of 16 bits that were written as floats."""
 _DECAY_BANDS = ((1000, 2000), (2000, 3500))
 """Hertz: within the band of a telephone, and above most noises of rooms."""
 _DECAY_RANGE, _DECAY_ABOVE = 20.0, 8.0
@@ -68,13 +69,16 @@ _LOUD_ENOUGH, _SNR_APART = 25.0, 8.0
 _DRY, _ECHO_RATIO = 0.25, 1.6
 _CLIPPED = 0.005
 _NOISY = 5.0
+_QUIET = -60.0
+"""Decibels of full scale: below, the noise of 16 bits and of the gain is heard with the voice."""
 _MOST = 1e6
 
 
 def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArray:
     """Counts of n seconds, each by itself, shape (n, ROW).
 
-    Of their samples as they were decoded, (n, rate, channels), and their means, (n, rate).
+    Of their samples as they were decoded, (n, rate, channels), and their means, (n, rate), without
+    offset and hum (`monitor.features.level.HighPass`).
     """
     window, edges, last = _analysis(rate)
     count = len(mono)
@@ -138,6 +142,7 @@ def _flat_tops(columns: FloatArray) -> IntArray:
 
     Of n seconds, (n, samples, channels): (n, 3).
     """
+    columns = columns - columns.mean(axis=1, keepdims=True)  # of an offset both tops would be one
     high, low = columns.max(axis=1), columns.min(axis=1)
     heard = (low < 0) & (high > 0) & (np.maximum(high, -low) >= _AUDIBLE)
     top, lower = (
@@ -228,6 +233,12 @@ level_db=None)
     )
 
 
+def sound_seconds(total: AnyArray) -> float:
+    """Seconds that are no silence, of the sum of rows that `condition_of` takes."""
+    levels = total[_ENDS[0] : _ENDS[1]]
+    return float(levels[round(_SILENCE_DB - _LEAST) :].sum()) / _FRAMES
+
+
 def _speech_and_noise(levels: AnyArray) -> tuple[float, float, float]:
     """Levels of speech and noise in decibels, and how many frames are speech.
 
@@ -303,9 +314,9 @@ def _clipping(flat: int, near: int, count: int) -> float:
 def mismatch(stream: Condition, templates: Condition) -> tuple[str, ...]:
     """In which figures a stream differs from templates, by more than sessions of a voice do.
 
-    Levels are of no consequence: nothing that is compared depends on them. How far apart the others
-    must be was chosen on half of the readers (benchmarks/conditions.py says how often the other
-    half is called different).
+    Levels are of no consequence: features are fed one loudness (`monitor.features.level`). How far
+    apart the others must be was chosen on half of the readers (benchmarks/conditions.py says how
+    often the other half is called different).
 
     Example:
         >>> telephone = Condition(bandwidth_hz=3600.0, snr_db=30.0)
@@ -348,6 +359,8 @@ def poor(stream: Condition) -> tuple[str, ...]:
         found.append("snr_db")
     if stream.clipping is not None and stream.clipping >= _CLIPPED:
         found.append("clipping")
+    if stream.level_db is not None and stream.level_db < _QUIET:
+        found.append("level_db")
     return tuple(found)
 
 

@@ -20,27 +20,35 @@ from monitor.types import AnyArray
 
 __all__ = ["dct_1", "irfft", "rfft"]
 
-_COMPILED = "scipy.fft._pocketfft.pypocketfft"
 _DIVIDED = 2  # by the length, as an inverse is
 
 
 @cache
-def _compiled() -> Any:
-    """Pocketfft as scipy compiled it; None where it is not found or does not load."""
-    if _COMPILED in sys.modules:
-        return sys.modules[_COMPILED]
+def compiled_part(name: str) -> Any:
+    """Load a compiled module of scipy without its package; None where it does not load.
+
+    Args:
+        name: such as ``"scipy.fft._pocketfft.pypocketfft"``.
+    """
+    if name in sys.modules:
+        return sys.modules[name]
     scipy = find_spec("scipy")
     folders = [] if scipy is None else scipy.submodule_search_locations or []
-    found = PathFinder.find_spec(_COMPILED, [f"{each}/fft/_pocketfft" for each in folders])
-    if found is None or found.loader is None:
+    inner = "/".join(name.split(".")[1:-1])
+    spec = PathFinder.find_spec(name, [f"{folder}/{inner}" for folder in folders])
+    if spec is None or spec.loader is None:
         return None
     try:
-        module = module_from_spec(found)
-        found.loader.exec_module(module)
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
     except ImportError:
         return None
-    # it cannot be loaded twice: whoever imports scipy.fft after us gets this one
-    return sys.modules.setdefault(_COMPILED, module)
+    # it cannot be loaded twice: whoever imports its package after us gets this one
+    return sys.modules.setdefault(name, module)
+
+
+def _pocketfft() -> Any:
+    return compiled_part("scipy.fft._pocketfft.pypocketfft")
 
 
 def rfft(x: AnyArray, n: int | None = None) -> AnyArray:
@@ -54,7 +62,7 @@ def rfft(x: AnyArray, n: int | None = None) -> AnyArray:
         >>> rfft(np.array([[1.0, 0.0, 0.0]]), 4)
         array([[1.+0.j, 1.+0.j, 1.+0.j]])
     """
-    if (pocketfft := _compiled()) is None:
+    if (pocketfft := _pocketfft()) is None:
         from scipy.fft import rfft as whole
 
         return np.asarray(whole(x, n))
@@ -69,7 +77,7 @@ def irfft(x: AnyArray, n: int) -> AnyArray:
         >>> irfft(rfft(np.array([1.0, 2.0, 4.0])), 3)
         array([1., 2., 4.])
     """
-    if (pocketfft := _compiled()) is None:
+    if (pocketfft := _pocketfft()) is None:
         from scipy.fft import irfft as whole
 
         return np.asarray(whole(x, n))
@@ -85,7 +93,7 @@ def dct_1(x: AnyArray) -> AnyArray:
         >>> dct_1(np.array([1.0, 0.0, 0.0]))
         array([1., 1., 1.])
     """
-    if (pocketfft := _compiled()) is None:
+    if (pocketfft := _pocketfft()) is None:
         from scipy.fft import dct
 
         return np.asarray(dct(x, type=1, overwrite_x=True))

@@ -48,7 +48,7 @@ CONDITIONS = {
 """What a sound is like; each null while too little was heard."""
 DIFFERS = {
     "type": "array",
-    "items": {"enum": ["bandwidth_hz", "snr_db", "reverberation_seconds", "clipping"]},
+    "items": {"enum": ["bandwidth_hz", "snr_db", "reverberation_seconds", "clipping", "level_db"]},
 }
 _LIMITS = ("", "_low", "_high")
 

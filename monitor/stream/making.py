@@ -11,8 +11,15 @@ import numpy as np
 
 from monitor.jobs import one_thread
 from monitor.maths.composition import guides
-from monitor.maths.condition import ROW, Condition, condition_of, mismatch, poor
-from monitor.phrases import mismatch_in_words, poor_in_words
+from monitor.maths.condition import (
+    ROW,
+    Condition,
+    condition_of,
+    mismatch,
+    poor,
+    sound_seconds,
+)
+from monitor.phrases import mismatch_in_words, poor_in_words, unknown_in_words
 from monitor.records.keys import with_limits
 from monitor.stream.accumulator import HeardTotals, Moments
 from monitor.stream.attacker import Attacker
@@ -29,6 +36,8 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray, Notic
 
 _SLOWLY = 1.05
 """The longer a stream, the less a second changes: it is estimated anew at 5 % more."""
+_UNKNOWN_SECONDS = 20.0
+"""Of sound in which no speech rises above its noise: then that is said."""
 _TIMES = 3
 """Estimates on end that must agree before something is said."""
 
@@ -127,6 +136,11 @@ class StreamConditions:
         if rest := [name for name in fresh if name in bad]:
             now = self.now.record()
             yield Notice("poor sound", poor_in_words(rest, now), fields={"figures": rest, **now})
+        unknown = self.now.snr_db is None and sound_seconds(self._total) >= _UNKNOWN_SECONDS
+        if unknown and "unknown" not in self._noticed:
+            self._noticed.add("unknown")
+            text = unknown_in_words(_UNKNOWN_SECONDS)
+            yield Notice("conditions unknown", text, fields={"sound_seconds": _UNKNOWN_SECONDS})
 
     def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """What hearing the stream again would not bring back: plain values and arrays."""

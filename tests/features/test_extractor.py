@@ -12,6 +12,7 @@ from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor, VoiceActivity
 from monitor.features.f0 import F0
 from monitor.features.framing import Framer, join_frames
+from monitor.features.level import HighPass, Leveller
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.types import Block, Track
 
@@ -107,7 +108,9 @@ def test_one_sample_at_a_time(hum, rate):
 @pytest.mark.parametrize("rate", RATES)
 def test_what_comes_out_is_what_each_part_says_alone(speech, rate):
     frames = joined(run([Block(speech[rate], rate)]))
-    sound = soxr.resample(speech[rate], rate, 8000, quality="HQ")
+    leveller, filtered = Leveller(rate), HighPass(rate).process(speech[rate])
+    level = np.concatenate((leveller.process(filtered), leveller.flush()))
+    sound = soxr.resample(level, rate, 8000, quality="HQ")
     expected = F0().process(sound)
     filled = np.concatenate((sound, np.zeros(160)))  # with silence, to a whole decision
     assert np.array_equal(frames.speech, VoiceActivity().process(filled)[:400])

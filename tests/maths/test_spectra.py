@@ -17,7 +17,7 @@ SHAPES = [(1,), (240,), (3, 384), (2, 2, 1001)]
 def how(request, monkeypatch):
     """As scipy's compiled part does it, and where that is not found, as scipy does."""
     if request.param == "whole":
-        monkeypatch.setattr(spectra, "_compiled", lambda: None)
+        monkeypatch.setattr(spectra, "_pocketfft", lambda: None)
 
 
 def noise(shape, dtype):
@@ -54,5 +54,5 @@ def test_arrays_need_not_lie_in_one_piece():
 
 
 def test_it_is_scipys_own_module_and_found_in_this_version():
-    assert spectra._compiled() is sys.modules["scipy.fft._pocketfft.pypocketfft"]
-    assert import_module("scipy.fft._pocketfft.basic").pfft is spectra._compiled()
+    assert spectra._pocketfft() is sys.modules["scipy.fft._pocketfft.pypocketfft"]
+    assert import_module("scipy.fft._pocketfft.basic").pfft is spectra._pocketfft()

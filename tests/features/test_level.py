@@ -1,0 +1,170 @@
+"""Loudness, offset and hum: what features and voice activity are fed does not depend on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import signal
+
+from benchmarks.conditions import cut
+from monitor import measure
+from monitor.features.extractor import Extractor
+from monitor.features.f0 import F0
+from monitor.features.level import LEVEL_DB, MOST_GAIN_DB, HighPass, Leveller
+from monitor.features.phones import Phones
+from monitor.maths import filters
+from monitor.types import Block
+
+RATE = 16000
+
+
+def noise(seconds, decibels, seed=0):
+    samples = np.random.default_rng(seed).standard_normal(round(seconds * RATE))
+    return np.float32(samples * 10 ** (decibels / 20))
+
+
+def decibels(samples):
+    return 20 * np.log10(np.sqrt(np.mean(np.square(samples, dtype=np.float64))))
+
+
+def levelled(samples, rate=RATE):
+    leveller = Leveller(rate)
+    return np.concatenate([leveller.process(samples), leveller.flush()])
+
+
+@pytest.mark.parametrize("rate", [8000, 11025, 16000, 48000, 768000])
+def test_the_filter_is_the_published_one(rate):
+    published = signal.cheby2(7, 40, filters.STOP_HZ, "highpass", fs=rate, output="sos")
+    hertz = np.array([1, 10, 30, 50, 60, 62, 70, 80, 100, 1000, 3900.0])
+    ours, theirs = (
+        np.abs(signal.sosfreqz(sections, hertz, fs=rate)[1])
+        for sections in (filters.high_pass(rate), published)
+    )
+    assert ours == pytest.approx(theirs, rel=1e-5, abs=1e-9)
+    assert (ours[3:5] < 0.01).all()  # hum
+    assert ours[7:] == pytest.approx(1, abs=0.3)
+
+
+@pytest.fixture(params=["part", "whole"])
+def _how(request, monkeypatch):
+    """As scipy's compiled part filters, and where that is not found, as scipy does."""
+    if request.param == "whole":
+        monkeypatch.setattr(filters, "compiled_part", lambda _: None)
+
+
+@pytest.mark.usefixtures("_how")
+def test_a_stream_is_filtered_as_scipy_filters_the_whole():
+    sections, state, sound = filters.high_pass(RATE), np.zeros((4, 2)), noise(1, -20)
+    parts = [filters.filter_stream(sections, part, state) for part in np.split(sound, [0, 1, 777])]
+    assert np.array_equal(np.concatenate(parts), signal.sosfilt(sections, sound.astype(float)))
+
+
+@pytest.mark.parametrize("offset", [0.01, 0.1, 1.0])
+def test_an_offset_leaves_nothing_from_the_first_sample_on(offset):
+    sound = noise(1, -50)
+    clean, shifted = (HighPass(RATE).process(sound + at) for at in (0.0, offset))
+    assert shifted == pytest.approx(clean, abs=1e-6)
+
+
+@pytest.mark.parametrize("hertz", [50, 60])
+def test_hum_is_taken_out(hertz):
+    hum = np.sin(2 * np.pi * hertz * np.arange(2 * RATE) / RATE)
+    assert decibels(HighPass(RATE).process(hum)[RATE // 2 :]) < -40
+
+
+@given(
+    st.lists(st.integers(0, 3 * RATE), max_size=8).map(sorted),
+    st.sampled_from([8000, 11025, 16000]),
+)
+def test_any_cutting_gives_the_same_samples(cuts, rate):
+    sound = np.concatenate([noise(1, -level, level) for level in (20, 60, 30)])
+    leveller = Leveller(rate)
+    parts = [leveller.process(part) for part in np.split(sound, cuts)]
+    made = np.concatenate([*parts, leveller.flush()])
+    assert made.size == sound.size
+    assert np.array_equal(made, levelled(sound, rate))
+
+
+@pytest.mark.parametrize("times", [2.0**15, 3.0, 0.15])
+def test_how_loud_a_recording_is_changes_no_sample(times):
+    sound = np.concatenate([noise(0.3, -40), noise(0.7, -20), noise(61, -45), noise(2, -30)])
+    assert levelled(sound * np.float32(times)) == pytest.approx(levelled(sound), rel=1e-4, abs=1e-6)
+
+
+def test_the_loudest_half_second_of_the_last_minute_decides():
+    sound = np.concatenate([noise(1, -10), noise(59, -30), noise(5, -30, 1)])
+    made = levelled(sound)
+    assert decibels(made[RATE // 2 : RATE]) == pytest.approx(LEVEL_DB, abs=0.3)
+    assert decibels(made[30 * RATE : 59 * RATE]) == pytest.approx(LEVEL_DB - 20, abs=0.3)
+    assert decibels(made[62 * RATE :]) == pytest.approx(LEVEL_DB, abs=0.3)
+
+
+def test_a_click_hardly_moves_the_gain():
+    sound = noise(2, -40)
+    clicked = sound.copy()
+    clicked[100:200] = 1.0
+    clicked[RATE : RATE + 100] = 1.0
+    after = slice(RATE + 200, None)
+    difference = decibels(levelled(clicked)[after]) - decibels(levelled(sound)[after])
+    assert abs(difference) < 2
+
+
+def test_the_noise_of_silence_is_not_made_a_voice():
+    assert decibels(levelled(noise(5, -98))) == pytest.approx(MOST_GAIN_DB - 98, abs=0.1)
+    assert not levelled(np.zeros(RATE, np.float32)).any()
+
+
+def changed(sound, kind):
+    """A voice, (n,) in -1 to 1 at -20 dBFS, as a recorder may have written it."""
+    time = np.arange(sound.size) / RATE
+    return {
+        "-10 dBFS": lambda: sound * 10**0.5,
+        "-35 dBFS": lambda: sound * 10**-0.75,
+        "-50 dBFS": lambda: sound * 10**-1.5,
+        "an offset": lambda: sound / 2 + 0.1,
+        "whole numbers": lambda: np.round(sound * 32768),
+        "hum": lambda: sound / 2 + 0.1 * np.sin(2 * np.pi * 50 * time),
+    }[kind]().astype(np.float32)
+
+
+KINDS = ("-10 dBFS", "-35 dBFS", "-50 dBFS", "an offset", "whole numbers", "hum")
+
+
+@pytest.fixture(scope="module")
+def voice(shared):
+    sound = cut(shared / "speech/dev-clean/1462/170142.opus", start=2.0, seconds=15.0)
+    return np.float32(sound / np.sqrt(np.mean(sound**2)) / 10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_speech_and_units_are_the_same(voice, kind):
+    clear, other = (
+        Extractor([F0(), Phones()]).process(Block(sound, RATE))
+        for sound in (voice, changed(voice, kind))
+    )
+    assert other.speech.sum() == pytest.approx(clear.speech.sum(), rel=0.02)
+    for name, size in (("f0", 104), ("phones", 256)):
+        one, two = (
+            np.bincount(frames.tracks[name].values, minlength=size) for frames in (clear, other)
+        )
+        assert np.abs(one - two).sum() < 0.12 * one.sum()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_evidence_and_conditions_are_the_same(voice, kind):
+    clear, other = (
+        measure((sound, RATE), watch="1462", features=["f0", "phones", "voice"])
+        for sound in (voice, changed(voice, kind))
+    )
+    assert other.evidence_bits == pytest.approx(clear.evidence_bits, abs=0.3)
+    assert other.speech == pytest.approx(clear.speech, rel=0.02)
+    figures = ("bandwidth_hz", "snr_db", "reverberation_seconds")
+    tolerance = dict(zip(figures, (150, 3, 0.05), strict=True))
+    for figure in figures:
+        expected = pytest.approx((clear.conditions or {})[figure], abs=tolerance[figure])
+        assert (other.conditions or {})[figure] == expected
+    said = [notice.kind for notice in other.notices]
+    assert ("samples out of range" in said) == (kind == "whole numbers")
+    assert not {"conditions differ", "poor sound"} & set(said)
