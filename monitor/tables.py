@@ -29,7 +29,7 @@ __all__ = ["Column", "Readings"]
 Kind: TypeAlias = Literal["number", "integer", "boolean", "text"]
 
 _SECONDS = {"seconds", "speech", "usable", "lag"}
-_BITS = {"ceiling", "plateau", "guides"}
+_BITS = {"ceiling", "plateau", "guides", "evidence_guides"}
 
 
 @dataclass(frozen=True, slots=True)

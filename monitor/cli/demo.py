@@ -69,7 +69,7 @@ def command(asked: DemoOptions) -> int:
     log = JsonLines(asked.folder / "demo.jsonl")  # a sink: nobody resumes a demo
     with Run(Paced(source, asked.speed), monitor, rules=[rule], sinks=[log, view, kept]) as run:
         run.to_end()
-    plot_run(kept.records, asked.folder / "demo.png")
+    plot_run(kept.records, asked.folder / "demo.png", guides=True)
     for line in _in_words(kept.records, DEMO_SPEAKER, rule.bits):
         say(line, err=False)
     say(

@@ -20,6 +20,11 @@ class PlotOptions:
         "The picture to write. [default: a new RUN.png beside RUN.jsonl]",
     )
     title: str | None = option("--title", "A title of your own.")
+    guides: bool = option(
+        "--guides",
+        "Draw composition beside the evidence: linear and square-root growth of an average voice, "
+        "what calibration supports, and what a declared epsilon allows.",
+    )
     among: tuple[int, ...] | None = option(
         "--among",
         "Draw instead what the watched speaker's voice was worth among so many people, a line for "
@@ -35,7 +40,7 @@ def command(asked: PlotOptions) -> int:
 
     \b
     monitor plot talk.jsonl                       talk.png, unless it is there
-    monitor plot talk.jsonl -o talk.svg
+    monitor plot talk.jsonl -o talk.svg --guides
     monitor plot talk.jsonl -o crowds.png --among 100,1e4,1e6
 
     Evidence stands on a scale of crowds: so many bits leave one person of a town. Without any, the
@@ -57,7 +62,7 @@ def command(asked: PlotOptions) -> int:
     if asked.among is not None and "people" in records[0]:
         raise UsageError(f"{asked.run} is of several people: --among draws one voice")
     if asked.among is None:
-        plot_run(records, output, title=asked.title)
+        plot_run(records, output, title=asked.title, guides=asked.guides)
     else:
         plot_crowds(records, output, asked.among, title=asked.title)
     if not named:

@@ -64,6 +64,10 @@ if TYPE_CHECKING:
 
 # --- The records of a run as columns of numbers, ready to be drawn.
 
+POWERS = {"linear": 1.0, "sqrt": 0.5}
+"""The guides, by the power of the speech that they grow with."""
+COMPOSITION = {"basic": (0, (1, 1)), "advanced": (0, (4, 1, 1, 1)), "optimal": (0, (8, 2))}
+"""How a declared epsilon composes, by the dashes it is drawn with."""
 LIMITED = ("bits", "bits_low", "bits_high")
 COLUMNS = (
     *("seconds", "speech", "support_bits"), *LIMITED,
@@ -129,8 +133,13 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
     changes = [r for r in records if r.get("type") == "change"]
     fresh = _fresh(columns, changes)
     columns["speech"] = _one_after_the_other(columns["speech"], fresh)
-    for guide in ("linear", "sqrt"):
-        columns[guide] = _column([(r.get("guides") or {}).get(guide) for r in readings])
+    guides = [r.get("evidence_guides" if evidence else "guides") or {} for r in readings]
+    for name in POWERS:
+        columns[name] = _column([guide.get(name) for guide in guides])
+    declared = [reading.get("declared") or {} for reading in readings]
+    for name in COMPOSITION:
+        nats = [promise.get(f"{name}_nats") for promise in declared]
+        columns[name] = _column(nats) / math.log(2.0)
     sides = [reading.get("protected") or {} for reading in readings]
     for name in LIMITED:
         columns[f"protected_{name}"] = _column([side.get(name) for side in sides])
@@ -502,21 +511,30 @@ def _place(axes: Axes, run: RunColumns, seconds: float) -> float:
 
 # --- One run as a picture: bits of identity against seconds of speech.
 
+_SUPPORT = "the most that calibration supports"
 LINE_HEIGHT = 0.034  # of a line of small text, in heights of the axes
 GUIDES = (
     ("linear", "linear guide:\nevery second counts in full", ORANGE, (0, (6, 3))),
     ("sqrt", "square-root guide:\nseconds count less and less", PURPLE, (0, (2, 2))),
 )
+GUIDES_NOTE = (
+    "Guides: an average voice, if every second disclosed as much as the first (linear), or as "
+    "advanced composition bounds it (square root)."
+)
 
 LABEL_COLUMNS = 29
 TITLE_COLUMNS = 100
-POWERS = {"linear": 1.0, "sqrt": 0.5}
-
 
 _INCHES = (12, 7.5)
 
 
-def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | None = None) -> None:
+def plot_run(
+    records: Sequence[Mapping[str, Any]],
+    path: Path,
+    *,
+    title: str | None = None,
+    guides: bool = False,
+) -> None:
     """Draw a run: its headline with limits, ceilings, guides, alerts, changes and gaps.
 
     Of several people side by side it is a curve each, on the clock of the recording
@@ -530,6 +548,8 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
         records: the records of one run, in order; any of them may be missing.
         path: where to write; .png, .svg or .pdf.
         title: replaces the sentence that says what is seen.
+        guides: draw composition beside evidence: its guides, what calibration supports, and what a
+            declared epsilon allows. Beside the closed-set figure guides are always drawn.
 
     Raises:
         UsageError: another suffix, or the place cannot be written.
@@ -543,20 +563,23 @@ def plot_run(records: Sequence[Mapping[str, Any]], path: Path, *, title: str | N
         ...     (Path(folder) / "run.png").stat().st_size > 10_000
         True
     """
-    draw(path, _painter(records, title), _inches(records))
+    draw(path, _painter(records, title, guides=guides), _inches(records))
 
 
-def figure_of(records: Sequence[Mapping[str, Any]], *, title: str | None = None) -> Figure:
+def figure_of(
+    records: Sequence[Mapping[str, Any]], *, title: str | None = None, guides: bool = False
+) -> Figure:
     """The picture that `plot_run` writes, as a figure of matplotlib.
 
     Args:
         records: the records of one run, in order.
         title: replaces the sentence that says what is seen.
+        guides: as of `plot_run`.
 
     Raises:
         StoreError: matplotlib has no place for its cache.
     """
-    return painted(_painter(records, title), _inches(records))
+    return painted(_painter(records, title, guides=guides), _inches(records))
 
 
 def _inches(records: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
@@ -572,7 +595,9 @@ def _of_people(records: Sequence[Mapping[str, Any]]) -> bool:
     return any(record.get("type") == "start" and "people" in record for record in records)
 
 
-def _painter(records: Sequence[Mapping[str, Any]], title: str | None) -> Callable[[Figure], None]:
+def _painter(
+    records: Sequence[Mapping[str, Any]], title: str | None, *, guides: bool
+) -> Callable[[Figure], None]:
     if _of_people(records):
         from monitor.plots.people import painter
 
@@ -580,10 +605,12 @@ def _painter(records: Sequence[Mapping[str, Any]], title: str | None) -> Callabl
     run = run_of(records)
     title_text = short_name(heading(run) if title is None else title, 2 * TITLE_COLUMNS)
     lines = textwrap.wrap(title_text, TITLE_COLUMNS) or [""]
+    guided = not run.protected and (guides or not run.evidence)
+    small = caption(run) + (f"\n{GUIDES_NOTE}" if guided and run.evidence else "")
 
     def paint(figure: Figure) -> None:
         wide = 0.60 if run.evidence else 0.655  # the scale of crowds stands beside it
-        below = 0.022 * max(0, caption(run).count("\n") - 1)  # for lines beyond two
+        below = 0.022 * max(0, small.count("\n") - 1)  # for lines beyond two
         axes = figure.add_axes((0.085, 0.135 + below, wide, 0.715 - below))
         heard = run.columns["speech"] > 0
         shown = {name: column[heard] for name, column in run.columns.items()}
@@ -593,11 +620,13 @@ def _painter(records: Sequence[Mapping[str, Any]], title: str | None) -> Callabl
         labels = _levels(axes, run)
         if run.protected:
             labels += _protected(axes, run, shown, parts)
-        elif not run.evidence:
+        if guided:
             labels += _guides(axes, run, shown, parts)
-            labels += _each_feature(axes, shown["speech"], alone, parts)
+            labels += _composition(axes, shown, parts)
         if run.evidence:
             draw_scale(axes)
+        elif not run.protected:
+            labels += _each_feature(axes, shown["speech"], alone, parts)
         labels += _curves(axes, run, shown, parts)
         mark_doubt(axes, shown["speech"], run.doubtful[heard])
         mark_changes(axes, run)
@@ -609,7 +638,7 @@ def _painter(records: Sequence[Mapping[str, Any]], title: str | None) -> Callabl
         said = "\n".join(lines)
         figure.text(0.085, 0.94, said, fontsize=size, weight="bold", color=BLACK, va="bottom")
         figure.text(0.085, 0.912, summary(run), color=GREY)
-        figure.text(0.085, 0.018, caption(run), fontsize=10, color=GREY)
+        figure.text(0.085, 0.018, small, fontsize=10, color=GREY)
 
     return paint
 
@@ -691,37 +720,63 @@ def _levels(axes: Axes, run: RunColumns) -> list[tuple[float, str, str]]:
 def _guides(
     axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], parts: Sequence[slice]
 ) -> list[tuple[float, str, str]]:
-    """Dashed lines up to the ceiling; a guide that gets there is labelled above it."""
+    """Dashed lines up to the ceiling, of evidence its support; one that gets there is labelled."""
     labels: list[tuple[float, str, str]] = []
     above: list[tuple[float, str, str]] = []
+    most = run.ceiling
+    if run.evidence:
+        most = float(np.nanmax(np.append(shown["support_bits"], 0.0)))
+        axes.axhline(most, color=GREY, linewidth=1.0, linestyle=(0, (8, 3, 1, 3)))
+        labels.append((most, f"{_SUPPORT}:\n{in_bits(round(most, 1))}", GREY))
     for name, text, colour, dashes in GUIDES:
         label: list[tuple[float, str, str]] = []
         for part in parts:
             x, y = shown["speech"][part], shown[name][part]
-            known = np.flatnonzero(np.isfinite(y) & (y > 0) & (x > 0))
+            known = np.flatnonzero(np.isfinite(y) & (y > 0) & (y < (most or np.inf)) & (x > 0))
             if not known.size:
                 continue
             # readings a second apart would draw a power of T with corners on a log axis
             power = POWERS[name]
             before = float(shown["speech"][part.start - 1]) if part.start else 0.0
             scale = y[known[0]] / (x[known[0]] - before) ** power
-            reaches = (run.ceiling / scale) ** (1 / power) if run.ceiling > 0 else np.inf
+            reaches = (most / scale) ** (1 / power) if most > 0 else np.inf
             end = min(float(x[-1]) - before, float(reaches))
             dense = np.geomspace(min(float(x[0]) - before, end), end, 200)
             axes.plot(before + dense, scale * dense**power, color=colour, lw=1, linestyle=dashes)
             if reaches > x[-1] - before:
                 label = [(float(scale * end**power), text, colour)]
-            elif (one_line := text.replace("\n", " ")) not in (each for _, each, _ in above):
+            elif (one_line := _above(run, text)) not in (each for _, each, _ in above):
                 above.append((across(axes, before + end), one_line, colour))
         labels += label  # of the last stretch
     widths = [len(text) * CHARACTER_WIDTH for _, text, _ in above]
     centres = spread_apart([at for at, _, _ in above], widths, 0.0, 1.0)
     for centre, (_, text, colour) in zip(centres, above, strict=True):
         axes.annotate(
-            text, (centre, run.ceiling), xycoords=("axes fraction", "data"), xytext=(0, 5),
+            text, (centre, most), xycoords=("axes fraction", "data"), xytext=(0, 5),
             textcoords="offset points", ha="center", color=colour, fontsize=10, zorder=6,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )  # fmt: skip
+    return labels
+
+
+def _above(run: RunColumns, text: str) -> str:
+    """A guide's label where it ends early: beside evidence its name, as a note says the rest."""
+    return text.partition(":")[0] if run.evidence else text.replace("\n", " ")
+
+
+def _composition(
+    axes: Axes, shown: Mapping[str, FloatArray], parts: Sequence[slice]
+) -> list[tuple[float, str, str]]:
+    """What a declared epsilon allows an attacker, as far as it fits into the picture."""
+    labels, top = [], axes.get_ylim()[1]
+    for name, dashes in COMPOSITION.items():
+        fits = shown[name] < top  # not where nothing is declared
+        for part in parts:
+            x, y = shown["speech"][part][fits[part]], shown[name][part][fits[part]]
+            axes.plot(x, y, color=BLACK, linewidth=1.0, linestyle=dashes)
+        if fits.any():
+            last = float(shown[name][fits][-1])
+            labels.append((last, f"{name} composition\nof the declared epsilon", BLACK))
     return labels
 
 

@@ -511,6 +511,19 @@ READING = Record(
             required=False,
         ),
         Key(
+            "evidence_guides",
+            {**_GUIDES, "type": ["object", "null"]},
+            "`linear` and `sqrt`: how mean evidence would grow from the first calibrated length on "
+            "if every second disclosed as much as the first, or as advanced composition does, up "
+            "to `support_bits`; null without evidence",
+            lambda reading: (
+                None
+                if reading.evidence_guides is None
+                else {"linear": reading.evidence_guides[0], "sqrt": reading.evidence_guides[1]}
+            ),
+            required=False,
+        ),
+        Key(
             "support_bits",
             FIGURE,
             "the most bits of evidence that calibration can support at this length",

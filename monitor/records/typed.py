@@ -150,6 +150,7 @@ class ReadingRecord(TypedDict):
     evidence_bits: NotRequired[Figure]
     evidence_bits_low: NotRequired[Figure]
     evidence_bits_high: NotRequired[Figure]
+    evidence_guides: NotRequired[GuidesRecord | None]
     support_bits: NotRequired[Figure]
     at_least: NotRequired[bool | None]
     spread_low: NotRequired[Figure]

@@ -94,8 +94,8 @@ class LiveView(TerminalSink):
         if (figure := phrases.protected_figure(record)) is not None:
             self._other.add(seconds, figure[0], fresh=fresh)
             self._lowest = min(self._lowest, figure[0])
-        alone = not self.evidence and not self.protected  # with two sides there are no guides
-        guides = (record.get("guides") or {}) if alone else {}
+        of = "evidence_guides" if phrases.of_evidence(record) else "guides"
+        guides = {} if self.protected else record.get(of) or {}  # two sides are enough to draw
         for curve, name in ((self._linear, "linear"), (self._root, "sqrt")):
             if guides.get(name):
                 curve.add(seconds, guides[name], fresh=fresh)

@@ -62,6 +62,8 @@ from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 MOST_COMPARED = 300
 """People who are enrolled, up to which it is asked whether they contradict the ratios."""
+_FIRST_SECONDS = 0.1
+"""Shorter than any length that is calibrated."""
 MATCHING_SECONDS = 10.0
 """Of speech, at which a notice tells what templates of the stream's own sound would say."""
 _EXAMPLE_SECONDS = 30.0
@@ -960,22 +962,39 @@ class Attacker:
         ratios = self.joint.ratios
         return None if ratios is None else float(ratios.rank_model.support.max())
 
+    def _calibrated(self, seconds: float) -> Mapping[str, Any] | None:
+        """The calibrated cell nearest to so much speech, and then to these templates."""
+        model = self.evidence_model
+        rows = () if model is None else model.rows
+        cells = [row for row in rows if row.get("evidence_bits") is not None]
+        return min(
+            cells,
+            key=lambda row: (
+                abs(np.log(row["T"] / seconds)),
+                abs(np.log(row["D"] / self.scoring.seconds)),
+            ),
+            default=None,
+        )
+
+    @cached_property
+    def first_evidence(self) -> tuple[float, float] | None:
+        """The first calibrated length T, and mean evidence of voices there: seconds and bits.
+
+        None where there are no ratios. The guides beside the evidence begin there.
+        """
+        cell = self._calibrated(_FIRST_SECONDS)
+        if self.joint.ratios is None or cell is None:
+            return None
+        return float(cell["T"]), max(float(cell["evidence_bits"]), 0.0)
+
     def matching_bits(self, condition: Condition) -> float | None:
         """Mean evidence of a voice's first 10 s where the templates sound as the stream does.
 
         Bits; None where calibration says nothing of that length.
         """
-        ratios, model = self.joint.ratios, self.evidence_model
-        cells = [] if model is None else [r for r in model.rows if "evidence_bits" in r]
-        if ratios is None or not cells:
+        ratios, cell = self.joint.ratios, self._calibrated(MATCHING_SECONDS)
+        if ratios is None or cell is None:
             return None
-        cell = min(
-            cells,
-            key=lambda row: (
-                abs(np.log(row["T"] / MATCHING_SECONDS)),
-                abs(np.log(row["D"] / self.scoring.seconds)),
-            ),
-        )
         bits, effect = float(cell["evidence_bits"]), ratios.rank_model.conditions
         if effect is None:
             return bits

@@ -32,7 +32,7 @@ from monitor.stream.reading import (
     Reading,
     RunningTotals,
 )
-from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray, Notice, Track
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, FloatArray, IntArray, Notice, Track
 
 _SLOWLY = 1.05
 """The longer a stream, the less a second changes: it is estimated anew at 5 % more."""
@@ -403,6 +403,7 @@ class Assessed(NamedTuple):
             nobody's.
         chosen: which of the choices, as of `VoiceStretches.parts`.
         guides: linear and root, bits.
+        evidence_guides: the same of the evidence; None where there is none.
         bystanders: who else is named; None where nobody asked or can tell.
     """
 
@@ -411,7 +412,15 @@ class Assessed(NamedTuple):
     left_out: float | None
     chosen: int
     guides: tuple[float, float]
+    evidence_guides: tuple[float, float] | None
     bystanders: tuple[Bystander, ...] | None
+
+
+def _guides(
+    length: FloatArray, first_seconds: float, first_bits: float, most: float
+) -> list[tuple[float, float]]:
+    linear, root = guides(length, first_seconds, first_bits, most)
+    return list(zip(linear.tolist(), root.tolist(), strict=True))
 
 
 class ReadingMaker:
@@ -466,17 +475,18 @@ class ReadingMaker:
         frames = np.sum([each.frames for each in moments.heard.values()], axis=0)
         for one in moments.heard.values():
             frames = frames + (0 if one.early_seconds is None else one.early_seconds)
-        linear, root = guides(
-            np.where(frames > 0, taken, 0.0),
-            float(attacker.joint.rank_model.lengths[0]),
-            attacker.joint.expected.first_bits,
-            attacker.ceiling,
+        length = np.where(frames > 0, taken, 0.0)
+        first_seconds = float(attacker.joint.rank_model.lengths[0])
+        closed = _guides(
+            length, first_seconds, attacker.joint.expected.first_bits, attacker.ceiling
         )
-        both = list(zip(linear.tolist(), root.tolist(), strict=True))
+        evident: Sequence[tuple[float, float] | None] = [None] * len(made)
+        if self._headline == "evidence" and attacker.first_evidence is not None:
+            evident = _guides(length, *attacker.first_evidence, attacker.support_bits or 0.0)
         others: list[tuple[Bystander, ...] | None] = [None] * len(made)
         if self._bystanders is not None:
             others = self._bystanders.each([each.told.ratios for each in made])
-        told = zip(made, speech.tolist(), left_out, chosen, both, others, strict=True)
+        told = zip(made, speech.tolist(), left_out, chosen, closed, evident, others, strict=True)
         return [Assessed(*row) for row in told]
 
     def _strongest(self, choices: Sequence[Assessment]) -> tuple[Assessment, int]:
@@ -542,6 +552,7 @@ class ReadingMaker:
             ceiling=attacker.ceiling,
             plateau=attacker.joint.expected.plateau_bits,
             guides=assessed.guides,
+            evidence_guides=assessed.evidence_guides if of_evidence else None,
             session=attacker.session,
             assumes_enrolled=not self._watching,
             beyond_grid=made.beyond_grid,

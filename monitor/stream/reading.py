@@ -211,6 +211,8 @@ class Reading:
         features: by name.
         guides: basic (``linear``) and advanced (``sqrt``) composition scaling, capped at the
             ceiling.
+        evidence_guides: the same of the evidence, from its mean at the first calibrated length,
+            capped at what calibration supports; None where the headline is no evidence.
         names: the N candidates.
         posterior: the joint score posterior, shape (N,).
         ratios: bits of everybody's likelihood ratio, lowered alike to what can be supported, shape
@@ -253,6 +255,7 @@ class Reading:
     evidence_bits: float | None = None
     evidence_bits_low: float | None = None
     evidence_bits_high: float | None = None
+    evidence_guides: tuple[float, float] | None = None
     support_bits: float | None = None
     at_least: bool | None = None
     among: Sequence[Among] | None = None

@@ -20,6 +20,7 @@ from monitor.plots.curve import (
     bits_in,
     caption,
     curve_points,
+    figure_of,
     heading,
     plot_crowds,
     plot_run,
@@ -475,3 +476,47 @@ def test_the_protected_side_is_drawn_with_whom_it_is_told_to(tmp_path):
     run = run_of(records)
     assert np.allclose(run.columns["bits"] - run.columns["protected_bits"], 2)
     assert run.protected == "mcadams:0.8"
+
+
+def evident(seconds: float) -> dict[str, Any]:
+    """Evidence that stays below both guides; 5 bits are calibrated at a second, 13 supported."""
+    grown = {"linear": min(5 * seconds, 13.0), "sqrt": min(5 * math.sqrt(seconds), 13.0)}
+    bits = 4 + math.log2(seconds)
+    return reading(
+        seconds, bits, speech=seconds, headline="evidence", closed_set_bits=5.0,
+        evidence_bits=bits, support_bits=13.0, evidence_guides=grown,
+    )  # fmt: skip
+
+
+def lines_of(records: list[dict[str, Any]], **options: Any) -> list[tuple[Any, Any]]:
+    axes = figure_of(records, **options).axes[0]
+    return [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in axes.lines]
+
+
+def test_composition_stands_beside_evidence_where_it_is_asked_for():
+    records = [start(watch="ann"), *map(evident, range(1, 61))]
+    before, after = lines_of(records), lines_of(records, guides=True)
+    grown = {
+        power: [y for x, y in after if x.size > 9 and np.allclose(y, 5 * x**power)]
+        for power in (1.0, 0.5)
+    }
+    assert all(len(found) == 1 for found in grown.values())
+    assert all(y.max() == pytest.approx(13.0) for (y,) in grown.values())  # what is supported
+    assert not any(np.allclose(y, 5 * np.sqrt(x)) for x, y in before if x.size > 9)
+    assert any((y == 13.0).all() for _, y in after)
+
+
+def test_a_declared_epsilon_composes_in_bits_in_the_same_picture():
+    nats = {"basic": 0.5, "advanced": 0.4, "optimal": 0.3}
+    records = [start(watch="ann")]
+    for seconds in range(1, 61):
+        promise = {f"{name}_nats": value * seconds for name, value in nats.items()}
+        records.append({**evident(seconds), "declared": promise})
+    drawn = lines_of(records, guides=True)
+    for value in nats.values():
+        bits = [y for x, y in drawn if x.size > 9 and np.allclose(y, value * x / math.log(2))]
+        assert len(bits) == 1
+        assert bits[0].max() < 16  # as far as it fits beside the evidence
+    assert not any(
+        np.allclose(y, 0.3 * x / math.log(2)) for x, y in lines_of(records) if x.size > 9
+    )

@@ -578,7 +578,13 @@ def test_dates_are_iso_and_guides_say_which(page, visit):
     tab.click("#researcher")
     reads(tab, "#numbers", "Linear guide")
     assert "Started 2025-12-31T20:30:00-03:30 " in text(tab, "#about")
-    assert "Linear guide 5.6 bits the ceiling Square-root guide 3.1 bits " in text(tab, "#numbers")
+    assert "Linear guide 5.6 bits the most there is Square-root guide 3.1 bits " in text(
+        tab, "#numbers"
+    )
+    evident = {"headline": "evidence", "evidence_bits": 9.0, "bits": 9.0, "support_bits": 13.4}
+    both = {"linear": 13.4, "sqrt": 11.2}
+    give(page, records.reading(30, **evident, closed_set_bits=5.0, evidence_guides=both))
+    reads(tab, "#numbers", "Linear guide 13.4 bits the most there is Square-root guide 11.2 bits")
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])

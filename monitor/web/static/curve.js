@@ -1,7 +1,7 @@
 // The curve: plotly on a log axis of speech seconds.
 import { $, make, researching } from "./dom.js";
 import { figureOf } from "./protected.js";
-import { closedSet, fixed, known, length, shortLength } from "./words.js";
+import { closedSet, fixed, guidesOf, known, length, shortLength } from "./words.js";
 
 const TICKS = [0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400];
 const NARROW = 620;
@@ -105,9 +105,9 @@ export class Curve {
     const closed = line("closed", closedSet, { color: colour("accent"), width: 1.4 },
       named(`Closed-set, among the ${run.start.speakers}`));
     const guides = run.start.protected || !researching() ? [] : [
-      line("linear", (p) => p.guides && p.guides.linear,
+      line("linear", (p) => (guidesOf(p) || {}).linear,
         { color: colour("guide-linear"), width: 1.6, dash: "dashdot" }, named("Linear guide")),
-      line("sqrt", (p) => p.guides && p.guides.sqrt,
+      line("sqrt", (p) => (guidesOf(p) || {}).sqrt,
         { color: colour("guide-sqrt"), width: 1.6, dash: "dot" }, named("Square-root guide")),
     ];
     return [
@@ -225,6 +225,10 @@ export class Curve {
       : `${of}ceiling ${fixed(ceiling, 2)} bits`, "ink", "solid", "bottom");
     if (shown && !same) {
       level(plateau, `${of}plateau ${fixed(plateau, 2)}`, "ok", "longdashdot", "top");
+    }
+    const support = evidence && researching() && run.start.support_bits;
+    if (known(support)) {
+      level(support, `calibration supports ${fixed(support)}`, "muted", "longdashdot", "bottom");
     }
     for (const bits of run.thresholds) level(bits, `threshold ${fixed(bits)}`, "danger", "dash", "bottom");
     for (const bits of run.closedThresholds) {

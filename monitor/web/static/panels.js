@@ -2,7 +2,8 @@
 import { $, fill, make, researching, share, text } from "./dom.js";
 import { figureOf } from "./protected.js";
 import {
-  capital, clock, closedSet, fixed, isoTime, known, left, length, ofEvidence, percent, plural, upTo,
+  capital, clock, closedSet, fixed, guidesOf, isoTime, known, left, length, mostOf, ofEvidence, percent,
+  plural, upTo,
 } from "./words.js";
 
 const SOON_SECONDS = 30;
@@ -444,13 +445,13 @@ function pairs(id, rows) {
     make("dd", {}, value, note ? make("span", { class: "muted small" }, ` ${note}`) : null))));
 }
 
-// Guides end at the ceiling.
-const guide = (bits, ceiling) =>
-  [`${fixed(bits)} bits`, known(bits) && bits > ceiling - 0.005 ? "the ceiling" : ""];
+const guide = (bits, most) =>
+  [`${fixed(bits)} bits`, known(bits) && bits > most - 0.005 ? "the most there is" : ""];
 
 export function numbers(run, reading) {
   const s = run.start;
   if (!reading) return;
+  const guides = researching() && guidesOf(reading);
   const both = (name) => (known(reading[`${name}_low`])
     ? `${fixed(reading[`${name}_low`])} to ${fixed(reading[`${name}_high`])}` : "");
   pairs("numbers", [
@@ -466,8 +467,8 @@ export function numbers(run, reading) {
     [run.evidence ? "Closed-set average, this length" : "Average voice, this length", `${fixed(reading.expected_bits)} bits`, both("expected_bits")],
     run.start.watch && ["Attacker's confidence", `${fixed(reading.gain_bits)} bits`, both("gain_bits")],
     researching() && ["Sum of the features", `${fixed(reading.sum_bits)} bits`, "as if independent"],
-    researching() && reading.guides && ["Linear guide", ...guide(reading.guides.linear, reading.ceiling)],
-    researching() && reading.guides && ["Square-root guide", ...guide(reading.guides.sqrt, reading.ceiling)],
+    guides && ["Linear guide", ...guide(guides.linear, mostOf(reading))],
+    guides && ["Square-root guide", ...guide(guides.sqrt, mostOf(reading))],
     researching() && ["Plateau", `${fixed(reading.plateau, 2)} bits`],
     reading.beyond_grid && ["Length", "beyond calibration", "the last rank model holds"],
     known(reading.lag) && ["Lag", length(reading.lag), "from speech to reading"],

@@ -5,6 +5,12 @@ export const ofEvidence = (record) => record.headline === "evidence";
 // The figure of a reading among the N enrolled.
 export const closedSet = (reading) => (ofEvidence(reading) ? reading.closed_set_bits : reading.bits);
 
+// Composition guides of its headline, linear and square root; undefined where there are none.
+export const guidesOf = (reading) => (ofEvidence(reading) ? reading.evidence_guides : reading.guides);
+
+// What the guides of its headline end at.
+export const mostOf = (reading) => (ofEvidence(reading) ? reading.support_bits : reading.ceiling);
+
 export const known = (value) => typeof value === "number" && Number.isFinite(value);
 
 export function fixed(value, digits = 1) {
