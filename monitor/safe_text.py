@@ -6,7 +6,7 @@ import os
 import shlex
 from pathlib import Path
 
-__all__ = ["LONGEST_NAME", "as_pipe", "as_wav", "file_name", "is_name", "printable"]
+__all__ = ["LONGEST_NAME", "as_pipe", "as_raw", "as_wav", "file_name", "is_name", "printable"]
 
 LONGEST_NAME = 200
 """Characters of a name."""
@@ -47,14 +47,14 @@ def file_name(path: str | os.PathLike[str]) -> str:
     return printable(Path(path).name)
 
 
-def as_wav(path: str | os.PathLike[str]) -> str:
+def as_wav(path: str | os.PathLike[str], options: str = "") -> str:
     """The command that makes a WAV of a recording that only ffmpeg reads.
 
     Examples:
         >>> print(as_wav("me/my talk.m4a"))
         ffmpeg -i 'me/my talk.m4a' 'me/my talk.wav'
     """
-    return f"ffmpeg -i {_given(path)} {_given(Path(path).with_suffix('.wav'))}"
+    return f"ffmpeg {options}-i {_given(path)} {_given(Path(path).with_suffix('.wav'))}"
 
 
 def as_pipe(path: str | os.PathLike[str]) -> str:
@@ -65,6 +65,16 @@ def as_pipe(path: str | os.PathLike[str]) -> str:
         ffmpeg -i film.m4a -f wav - | monitor replay -
     """
     return f"ffmpeg -i {_given(path)} -f wav - | monitor replay -"
+
+
+def as_raw(path: str | os.PathLike[str]) -> str:
+    """Return the command that measures samples without a header, of a format to be changed.
+
+    Examples:
+        >>> print(as_raw("my talk.pcm"))
+        monitor replay - --raw 16000:1:s16le < 'my talk.pcm'
+    """
+    return f"monitor replay - --raw 16000:1:s16le < {shlex.quote(os.fspath(path))}"
 
 
 def _given(path: str | os.PathLike[str]) -> str:

@@ -9,6 +9,7 @@ What had to be found out about libsndfile, soundfile and libmpg123:
 * libmpg123 writes its complaints to file descriptor 2, past Python.
 * A truncated WAV, AIFF or AU is silently shortened; only libsndfile's log tells. A truncated Ogg
   lacks its last page; nothing tells.
+* Of streams one after the other the first is read (`monitor.sources.pieces`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import math
 import os
 import re
 import stat
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import RLock
+from typing import BinaryIO
 
 import numpy as np
 import soundfile
@@ -30,16 +33,23 @@ from monitor.audio_limits import MOST_SAMPLES, check_format
 from monitor.errors import SourceError, UsageError
 from monitor.files import MemoryFile, Readable, readable
 from monitor.managed import Managed
+from monitor.phrases import plural
 from monitor.protocols import Provenance, StreamInfo
-from monitor.safe_text import as_pipe, as_wav, file_name
+from monitor.safe_text import as_pipe, as_raw, as_wav, file_name
 from monitor.sources.base import BaseSource
+from monitor.sources.pieces import Piece, find_pieces
 from monitor.sources.provenance import provenance_of
 from monitor.types import Block, FloatArray, Gap
 
 STREAMED_BYTES = 0x7FF0_0000  # a header as long as this was written to a pipe: length unknown
 UNKNOWN_FRAMES = 1 << 60
+TOLERATED_SECONDS = 0.1  # MP3 and Opus headers count their padding as they like
+_REFUSALS = (soundfile.LibsndfileError, OSError, TypeError, ValueError)
 _READ = "wav, flac, ogg, opus, mp3, aiff, au, w64 or caf"
 OGG_PAGE_BYTES = 65_307
+_RAW = (".raw", ".pcm")
+_UNCOUNTED = re.compile(r"Unknown chunk marker \(\w+\) at position (\d+)\. Exiting parser")
+_SEEN_BYTES = 1 << 16
 _SHORTENED = re.compile(r"^ *(?:data|SSND|Data Size|riff) *: (\d+) \(should be (\d+)\)", re.M)
 
 
@@ -48,6 +58,29 @@ class _Forward(soundfile.SoundFile):  # type: ignore[misc]
 
     def seekable(self) -> bool:
         return False
+
+
+class _Window:
+    """One piece of a file as a file for libsndfile, with a header before it perhaps."""
+
+    def __init__(self, file: BinaryIO, piece: Piece, header: bytes = b"") -> None:
+        self._file, self._begin, self._header = file, piece.begin, header
+        self._size, self._at = len(header) + piece.end - piece.begin, 0
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = max(0, offset + (0, self._at, self._size)[whence])
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, count: int) -> bytes:
+        data = self._header[self._at : self._at + count]
+        self._file.seek(self._begin + max(0, self._at - len(self._header)))
+        left = min(count, self._size - self._at) - len(data)
+        data += self._file.read(max(0, left))
+        self._at += len(data)
+        return data
 
 
 _ONE_AT_A_TIME = RLock()
@@ -85,6 +118,7 @@ class Decoder(Managed):
     Attributes:
         promised: frames that the header promises, None where it does not say.
         unfinished: the file was cut off and nobody can know how much is missing.
+        unread: what follows of the file and cannot be read with it, in a few words; else empty.
         broken: why decoding stopped early, in a few words; None while it has not.
 
     Raises:
@@ -92,34 +126,77 @@ class Decoder(Managed):
     """
 
     def __init__(self, path: Readable) -> None:
-        head = _opened(path)
+        self._path = path
+        self._bytes, head, pieces = _opened(path)
         mp3 = path.suffix.lower() == ".mp3" or head.startswith((b"ID3", b"\xff"))
         self._quiet = _silenced_stderr if mp3 else nullcontext
-        # on POSIX systems the bytes of a name need not be UTF-8
-        given: object
-        if isinstance(path, MemoryFile):
-            given = path.open()
-        else:
-            given = os.fsencode(path) if os.name == "posix" else os.fspath(path)
         try:
-            with self._quiet():
-                self._file = _Forward(given)
-        except (soundfile.LibsndfileError, OSError, TypeError, ValueError) as error:
-            said = f"{file_name(path.name)} is no recording ({_words(error)}); give a {_READ} file"
-            known = path.suffix.lower()[1:] in _READ.replace(",", "").split()
-            if not (isinstance(path, MemoryFile) or known or _is_text(head)):
-                said += f"; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
-            raise SourceError(said) from None
+            self._file, self.promised = self._open(pieces[0])
+        except _REFUSALS as error:
+            self._bytes.close()
+            raise SourceError(_no_recording(path, head, error)) from None
         self.rate: int = self._file.samplerate
         self.channels: int = self._file.channels
+        self.subtype: str = self._file.subtype
+        self.broken: str | None = None
         try:
             check_format(file_name(path.name), self.rate, self.channels)
         except SourceError:
             self.close()
             raise
-        self.promised = self._promise()
-        self.unfinished = head.startswith(b"OggS") and not _ogg_is_finished(path)
-        self.broken: str | None = None
+        self.unread = self._uncounted(self._file, pieces[0])
+        self._waiting = deque[Piece]()
+        for piece in pieces[1:]:
+            if not self.unread:
+                self._add(piece)
+        self.unfinished = head.startswith(b"OggS") and not all(
+            _ogg_is_finished(self._bytes, piece) for piece in (pieces[0], *self._waiting)
+        )
+
+    def _add(self, piece: Piece) -> None:
+        """Look whether another piece can be read after those before it."""
+        try:
+            file, promised = self._open(piece)
+        except _REFUSALS as error:
+            self.unread = f"more sound follows, which cannot be read ({_words(error)})"
+            return
+        rate, channels = file.samplerate, file.channels
+        if (rate, channels) == (self.rate, self.channels):
+            self._waiting.append(piece)
+            self.unread = self._uncounted(file, piece)
+            if self.promised is not None:
+                self.promised = None if promised is None else self.promised + promised
+        else:
+            self.unread = f"more sound follows, of {rate} Hz and {plural(channels, 'channel')}"
+        with self._quiet():
+            file.close()
+
+    def _open(self, piece: Piece) -> tuple[_Forward, int | None]:
+        """A piece, and how many frames it promises."""
+        if (piece.begin, piece.end) != (0, self._bytes.seek(0, os.SEEK_END)):
+            given: object = _Window(self._bytes, piece)
+        elif isinstance(self._path, MemoryFile):
+            given = self._path.open()
+        else:  # on POSIX systems the bytes of a name need not be UTF-8
+            given = os.fsencode(self._path) if os.name == "posix" else os.fspath(self._path)
+        with self._quiet():
+            file = _Forward(given)
+            if piece.samples is None:
+                return file, _promise(file)
+            if file.frames < piece.samples - TOLERATED_SECONDS * file.samplerate:
+                file.close()
+                file = _Forward(_Window(self._bytes, piece, piece.header))
+            return file, min(file.frames, piece.samples)
+
+    def _uncounted(self, file: _Forward, piece: Piece) -> str:
+        """That more bytes follow the samples of a WAV than its header counts; empty if none do."""
+        if (end := _UNCOUNTED.search(file.extra_info)) is None:
+            return ""
+        self._bytes.seek(piece.begin + int(end[1]))
+        left = piece.end - self._bytes.tell()
+        few = left < TOLERATED_SECONDS * file.samplerate * file.channels
+        padding = not any(self._bytes.read(_SEEN_BYTES))
+        return "" if few or padding else "more bytes follow than its header counts"
 
     def read(self, frames: int) -> FloatArray:
         """The next samples, shape (n, channels) float32: at most ``frames``, none at the end.
@@ -133,7 +210,11 @@ class Decoder(Managed):
         try:
             with self._quiet():
                 got = self._file.read(out=samples)
-        except (soundfile.LibsndfileError, OSError) as error:
+                while not len(got) and self._waiting:
+                    self._file.close()
+                    self._file, _ = self._open(self._waiting.popleft())
+                    got = self._file.read(out=samples)
+        except _REFUSALS as error:
             self.broken = _words(error)
             written = np.flatnonzero(~np.isnan(samples).any(axis=1))
             got = samples[: int(written[-1]) + 1 if len(written) else 0]
@@ -144,39 +225,65 @@ class Decoder(Managed):
         """Close the file."""
         with self._quiet():
             self._file.close()
-
-    def _promise(self) -> int | None:
-        frames: int = self._file.frames
-        if frames >= UNKNOWN_FRAMES or frames < 0:
-            return None
-        shortened = _SHORTENED.search(self._file.extra_info)
-        if shortened and frames:
-            said, found = int(shortened[1]), int(shortened[2])
-            if said >= STREAMED_BYTES:
-                return frames
-            if said > found > 0:
-                return frames + round((said - found) * frames / found)
-        return frames
+        self._bytes.close()
 
 
-def _opened(path: Readable) -> bytes:
-    """The first bytes of a regular file, or a plain word about why there are none."""
+def _promise(file: _Forward) -> int | None:
+    """The frames that a header promises; None where it does not say."""
+    frames: int = file.frames
+    if frames >= UNKNOWN_FRAMES or frames < 0:
+        return None
+    shortened = _SHORTENED.search(file.extra_info)
+    if shortened and frames:
+        said, found = int(shortened[1]), int(shortened[2])
+        if said >= STREAMED_BYTES:
+            return frames
+        if said > found > 0:
+            return frames + round((said - found) * frames / found)
+    return frames
+
+
+def _no_recording(path: Readable, head: bytes, error: Exception) -> str:
+    """Say why libsndfile opens no such file, and what to do."""
+    name, suffix = file_name(path.name), path.suffix.lower()
+    text = f"{name} is no recording ({_words(error)}); give a {_READ} file"
+    if isinstance(path, MemoryFile) or _is_text(head):
+        return text
+    if suffix in _RAW:
+        return (
+            f"{name} is no recording with a header; give the format of its samples: {as_raw(path)} "
+            f" (to enrol it: {as_wav(path, '-f s16le -ar 16000 -ac 1 ')})"
+        )
+    known = suffix[1:] in _READ.replace(",", "").split()
+    if known and not head.startswith(b"OggS"):  # which may hold FLAC or Speex
+        return text
+    return f"{text}; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
+
+
+def _opened(path: Readable) -> tuple[BinaryIO, bytes, list[Piece]]:
+    """A regular file, its first bytes and its pieces; or a plain word about why there are none."""
     try:
         if isinstance(path, Path) and not stat.S_ISREG(path.stat().st_mode):
             what = "a folder" if path.is_dir() else "not a plain file"
             raise SourceError(
                 f"{file_name(path) or path} is {what}; give a recording, or - for a pipe"
             )
-        with path.open("rb") as file:
+        file = path.open("rb")
+        try:
             head = file.read(512)
+            pieces = find_pieces(file)
+        except BaseException:
+            file.close()
+            raise
     except (OSError, ValueError) as error:
         cure = "its permissions" if isinstance(error, PermissionError) else "the name"
         raise SourceError(
             f"cannot open {file_name(path.name)}: {_words(error)}; check {cure}"
         ) from None
     if not head:
+        file.close()
         raise SourceError(f"{file_name(path.name)} is empty; record it again or leave it out")
-    return head
+    return file, head, pieces
 
 
 def _is_text(head: bytes) -> bool:
@@ -190,21 +297,16 @@ def _words(error: Exception) -> str:
     return " ".join(str(text).split()).removeprefix("Error : ").rstrip(".")
 
 
-def _ogg_is_finished(path: Readable) -> bool:
+def _ogg_is_finished(file: BinaryIO, piece: Piece) -> bool:
     """Whether the last Ogg page is whole and says that it is the last (RFC 3533, section 6)."""
-    with path.open("rb") as file:
-        file.seek(0, os.SEEK_END)
-        file.seek(max(0, file.tell() - 2 * OGG_PAGE_BYTES))
-        tail = file.read()
+    file.seek(max(piece.begin, piece.end - 2 * OGG_PAGE_BYTES))
+    tail = file.read(piece.end - file.tell())
     page = tail.rfind(b"OggS")
     if page < 0 or len(tail) < page + 27:
         return False
     segments = tail[page + 27 : page + 27 + tail[page + 26]]
     whole = len(tail) >= page + 27 + tail[page + 26] + sum(segments)
     return whole and bool(tail[page + 5] & 4)
-
-
-TOLERATED_SECONDS = 0.1  # MP3 and Opus headers count their padding as they like
 
 
 class File(BaseSource[Block | Gap]):
@@ -256,6 +358,7 @@ class File(BaseSource[Block | Gap]):
         with Decoder(self.path) as decoder:
             self.rate = decoder.rate
             self.channels = decoder.channels
+            self.subtype = decoder.subtype
             promised = decoder.promised
         self.stream_info = StreamInfo(channels=self.channels, cut=end_seconds is not None)
         if promised == 0:
@@ -320,6 +423,8 @@ class File(BaseSource[Block | Gap]):
             why = "parts are damaged or missing"
         if why is None and decoder.unfinished:
             why, lost = "cut off before its last page", None
+        if why is None and decoder.unread:
+            why, lost = decoder.unread, None
         if why is not None:
             detail = f"{self.label}: {why}; {position / self.rate:.2f} s could be read"
             yield Gap("broken file", lost, self._recording, detail)

@@ -6,9 +6,11 @@ program that writes to a pipe cannot know the length and puts 0 or something hug
 
 from __future__ import annotations
 
+import re
 import struct
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -16,6 +18,7 @@ import numpy as np
 
 from monitor.audio_limits import MOST_SAMPLES, check_format
 from monitor.errors import SourceError, UsageError
+from monitor.phrases import plural
 from monitor.protocols import Provenance, StreamInfo
 from monitor.sources.base import BaseSource
 from monitor.types import Block, FloatArray, Gap
@@ -25,6 +28,9 @@ ENCODINGS = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}
 """Bytes a sample of each encoding understood."""
 _BY_FORMAT = {(1, 16): "s16le", (1, 24): "s24le", (1, 32): "s32le", (3, 32): "f32le"}
 _EXTENSIBLE = 0xFFFE
+_MAGICS = (b"RIFF", b"RF64")
+_ANOTHER = re.compile(rb"R(?:IFF|F64).{4}WAVE", re.DOTALL)
+_ANOTHER_BYTES = 12
 _ADVICE = (
     "pipe 16-bit WAV, as ffmpeg -i FILE -f wav - makes it, or name the raw format, as in "
     "--raw 16000:1:s16le"
@@ -54,8 +60,13 @@ def read_header(read: Callable[[int], bytes]) -> WavHeader:
     start = read(12)
     if not start:
         raise SourceError(f"nothing came through the pipe; {_ADVICE}")
-    if len(start) < 12 or start[:4] not in {b"RIFF", b"RF64"} or start[8:] != b"WAVE":
+    if len(start) < 12 or start[:4] not in _MAGICS or start[8:] != b"WAVE":
         raise SourceError(f"the pipe carries no WAV; {_ADVICE}")
+    return _read_chunks(read)
+
+
+def _read_chunks(read: Callable[[int], bytes]) -> WavHeader:
+    """The same, once RIFF and WAVE are read."""
     kind: tuple[int, int, str] | None = None
     while len(chunk := read(8)) == 8:
         name, length = struct.unpack("<4sI", chunk)
@@ -67,10 +78,16 @@ def read_header(read: Callable[[int], bytes]) -> WavHeader:
         if name == b"fmt ":
             kind = _kind(read(min(length, 40)))
             length -= min(length, 40)
-        length += length % 2
-        while length > 0 and (data := read(min(length, 1 << 16))):  # of no interest
-            length -= len(data)
+        _skip(read, length + length % 2)
     raise SourceError(f"the WAV in the pipe ends before its samples; {_ADVICE}")
+
+
+def _skip(read: Callable[[int], bytes], length: int) -> int:
+    """Read what is of no interest; return how many bytes there were."""
+    left = length
+    while left > 0 and (data := read(min(left, 1 << 16))):
+        left -= len(data)
+    return length - left
 
 
 def pcm_to_float(data: bytes, encoding: str, channels: int) -> FloatArray:
@@ -139,7 +156,7 @@ class Pipe(BaseSource[Block | Gap]):
     label, repeatable = "-", False
 
     def __init__(self, stream: BinaryIO, raw: tuple[int, int, str] | None = None) -> None:
-        self._raw = raw
+        self._raw, self._ahead = raw, b""
         self._read_some = getattr(stream, "read1", stream.read)
         if raw is None:
             self._header = read_header(self._read_exactly)
@@ -170,9 +187,22 @@ class Pipe(BaseSource[Block | Gap]):
     def items(self) -> Iterator[Block | Gap]:
         """The blocks, as their bytes come."""
         header = self._header
+        while (yield from self._samples(header)):
+            try:
+                following = self._next_header(header)
+            except (SourceError, OSError) as error:
+                yield Gap("broken pipe", None, detail=f"-: {error}")
+                return
+            if following is None:
+                return
+            header = following
+
+    def _samples(self, header: WavHeader) -> Generator[Block | Gap, None, bool]:
+        """The blocks of one WAV; whether something may follow it."""
         most = header.frame_bytes * min(self.rate, MOST_SAMPLES // self.channels)
         kept, heard = b"", 0
         why = "the pipe ended early"
+        another: re.Match[bytes] | None = None
         while header.data_bytes is None or heard < header.data_bytes:
             left = most - len(kept)
             if header.data_bytes is not None:
@@ -184,26 +214,61 @@ class Pipe(BaseSource[Block | Gap]):
                 if header.data_bytes is None:
                     yield Gap("broken pipe", None, detail=f"-: {why}")
                 break
-            if not data:
-                break
             heard += len(data)
             kept += data
-            whole = len(kept) - len(kept) % header.frame_bytes
+            end = len(kept)
+            if header.data_bytes is None and self._raw is None:  # another WAV may follow
+                another = _ANOTHER.search(kept)
+                begin = kept.find(b"R", max(0, end - _ANOTHER_BYTES + 1)) if data else -1
+                end = another.start() if another else begin if begin >= 0 else end
+            whole = end - end % header.frame_bytes
             if whole:
                 samples = pcm_to_float(kept[:whole], header.encoding, header.channels)
-                kept = kept[whole:]
                 yield Block(samples, self.rate)
-        if header.data_bytes is not None:
-            lost = (header.data_bytes - heard) // header.frame_bytes / self.rate
-            if lost >= TOLERATED_SECONDS:
-                yield Gap("broken pipe", lost, detail=f"-: {why}")
+            if another is not None:
+                self._ahead = kept[end:]
+                return True
+            kept = kept[whole:]
+            if not data:
+                break
+        if header.data_bytes is None:
+            return False
+        lost = (header.data_bytes - heard) // header.frame_bytes / self.rate
+        if lost >= TOLERATED_SECONDS:
+            yield Gap("broken pipe", lost, detail=f"-: {why}")
+        return heard == header.data_bytes
+
+    def _next_header(self, before: WavHeader) -> WavHeader | None:
+        """The header of a WAV that follows another in the pipe; None where none does.
+
+        Raises:
+            SourceError: what follows cannot be read with what came before.
+        """
+        read = self._read_exactly
+        read((before.data_bytes or 0) % 2)
+        while len(chunk := read(8)) == 8:
+            name, length = struct.unpack("<4sI", chunk)
+            if name in _MAGICS and read(4) == b"WAVE":
+                header = _read_chunks(read)
+                if (header.rate, header.channels) != (self.rate, self.channels):
+                    channels = plural(header.channels, "channel")
+                    raise SourceError(f"more sound follows, of {header.rate} Hz and {channels}")
+                return header
+            if not name.isascii() or not name.decode().isprintable():
+                if _skip(read, sys.maxsize) >= TOLERATED_SECONDS * self.rate * before.frame_bytes:
+                    raise SourceError("more bytes follow than its header counts")
+                return None
+            _skip(read, length + length % 2)
+        return None
 
     def _some(self, count: int) -> bytes:
         """At least one byte and at most that many; none at the end of the pipe."""
+        if self._ahead:
+            result, self._ahead = self._ahead[:count], self._ahead[count:]
+            return result
         while (data := self._read_some(count)) is None:  # a non-blocking stream has nothing yet
             time.sleep(NOTHING_YET_SECONDS)
-        result: bytes = data
-        return result
+        return bytes(data)
 
     def _read_exactly(self, count: int) -> bytes:
         parts: list[bytes] = []

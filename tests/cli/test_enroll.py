@@ -59,6 +59,23 @@ def folders(root: Path, sounds) -> Path:
     return root / "voices"
 
 
+def test_a_template_is_of_the_whole_recording(run, tmp_path, sounds):
+    """Of MP3s without a length, and of two streams in a file: what libsndfile ends before."""
+    noise = np.random.default_rng(0).normal(0, 0.2, RATE)  # whose frames are longer than the rest
+    samples = np.concatenate([noise, *sounds.values()])
+    put(tmp_path / "voices/xing/1.mp3", samples)
+    data = (tmp_path / "voices/xing/1.mp3").read_bytes()
+    files = {"bare/1.mp3": data[data.find(data[:2], 2) :], "chain/1.mp3": data + data}
+    for name, content in files.items():
+        (tmp_path / "voices" / name).parent.mkdir()
+        (tmp_path / "voices" / name).write_bytes(content)
+    result = run("enroll", tmp_path / "voices", "-o", tmp_path / "us.npz", "--features", "f0")
+    assert result.code == 0, result.err
+    population = Population.load(tmp_path / "us.npz")
+    seconds = dict(zip(population.names, population.template_seconds.tolist(), strict=True))
+    assert seconds == {"bare": 20.0, "chain": 45.0, "xing": 20.0}
+
+
 @pytest.mark.parametrize("layout", [libri, kaldi, manifest, folders])
 def test_every_layout(run, tmp_path, sounds, layout):
     corpus = layout(tmp_path, sounds)

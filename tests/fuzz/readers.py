@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import click
 import numpy as np
@@ -277,6 +278,28 @@ def _make_wav(path: Path) -> None:
         file.setsampwidth(2)
         file.setframerate(16_000)
         file.writeframes(np.arange(2000, dtype="<i2").tobytes())
+
+
+def _encoded(samples: np.ndarray, form: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    soundfile.write(file, samples, RATE, format=form, **options)
+    return file.getvalue()
+
+
+def _make_chain(form: str) -> Callable[[Path], None]:
+    """Two streams in one file."""
+
+    def make(path: Path) -> None:
+        path.write_bytes(b"".join(_encoded(synthetic(0.5, seed=n), form) for n in range(2)))
+
+    return make
+
+
+def _make_mp3(path: Path) -> None:
+    """One of several bit rates without the frame that says how long it is."""
+    samples = np.concatenate([np.random.default_rng(1).normal(0, 0.2, RATE), np.zeros(RATE)])
+    data = _encoded(samples, "MP3", bitrate_mode="VARIABLE")
+    path.write_bytes(data[data.find(data[:2], 2) :])
 
 
 def _heard(blocks: Iterable[object]) -> None:
@@ -563,6 +586,9 @@ READERS = (
     Reader("wav-pipe", "a.wav", _make_wav, _BYTES,
            lambda p: _heard(Pipe(io.BytesIO(p.read_bytes())))),
     Reader("wav-file", "a.wav", _make_wav, _BYTES, lambda p: _heard(File(p))),
+    *(Reader(f"{kind}-chain", f"a.{kind}", _make_chain(kind.upper()), _BYTES,
+             lambda p: _heard(File(p)), 0.5) for kind in ("wav", "ogg", "mp3", "flac")),
+    Reader("mp3-bare", "a.mp3", _make_mp3, _BYTES, lambda p: _heard(File(p)), 0.5),
     *(Reader(f"transcript-{suffix[1:]}", f"talk{suffix}", _text(written(suffix[1:])), _TEXT,
              _use_transcript, 0.5) for suffix in SUFFIXES),
     *(Reader(f"turns-{kind}", f"talk.{kind}", _text(text), _TEXT, _use_turns, 0.5)

@@ -265,6 +265,29 @@ def test_what_is_no_recording_is_refused_at_once(tmp_path, make, words):
     assert words in _refused(tmp_path, make)
 
 
+@pytest.mark.parametrize("name", ["my talk.raw", "my talk.PCM"])
+def test_samples_without_a_header_are_named_with_the_option_for_them(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    path = Path(name)
+    path.write_bytes(np.arange(-999, 999, dtype="<i2").tobytes())
+    with pytest.raises(SourceError) as caught:
+        File(path)
+    assert str(caught.value) == (
+        f"{name} is no recording with a header; give the format of its samples: monitor replay - "
+        f"--raw 16000:1:s16le < '{name}'  (to enrol it: ffmpeg -f s16le -ar 16000 -ac 1 -i "
+        f"'{name}' 'my talk.wav')"
+    )
+
+
+def test_an_ogg_of_another_codec_is_converted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = Path("talk.ogg")
+    page = b"OggS\0\2" + bytes(8) + b"\1\0\0\0" + bytes(8) + b"\1\x33"
+    path.write_bytes(page + b"\x7fFLAC\1\0\0\1fLaC" + bytes(38))
+    with pytest.raises(SourceError, match=r"or try ffmpeg -i talk\.ogg -f wav - \| monitor"):
+        File(path)
+
+
 def test_a_file_that_may_not_be_read(recordings, monkeypatch):
     def refuse(self, *args, **kwargs):
         raise PermissionError(13, "Permission denied", str(self))

@@ -67,6 +67,42 @@ def test_what_follows_the_samples_is_not_heard(listen):
     assert len(listen(Pipe(io.BytesIO(wav(bytes(2000)) + b"LIST\4\0\0\0abcd")))[0]) == 1000
 
 
+@pytest.mark.parametrize("length", [None, 0, 0xFFFFFFFF])
+@pytest.mark.parametrize("count", [7, 4096, 1 << 20])
+def test_a_second_wav_in_the_pipe_is_heard_too(listen, length, count):
+    one, two = (np.arange(n, dtype="<i2") for n in (1001, 20_000))
+    parts = (wav(values.tobytes(), length=length) for values in (one, two))
+
+    class Cut(io.BytesIO):
+        def read1(self, size: int | None = -1) -> bytes:
+            return self.read(min(count, size or 0))
+
+    samples, gaps = listen(Pipe(Cut(b"".join(parts))))
+    np.testing.assert_array_equal(samples, np.concatenate([one, two]) / np.float32(32768))
+    assert gaps == []
+
+
+@pytest.mark.parametrize("length", [None, 0])
+def test_a_second_wav_of_another_kind_is_a_gap(listen, length):
+    one, two = bytes(2000), wav(bytes(8000), channels=2, rate=44_100)
+    samples, (gap,) = listen(Pipe(io.BytesIO(wav(one, length=length) + two)))
+    assert (len(samples), gap.reason, gap.lost_seconds) == (1000, "broken pipe", None)
+    assert gap.detail == "-: more sound follows, of 44100 Hz and 2 channels"
+
+
+def test_more_samples_than_the_header_counts_are_a_gap(listen):
+    noise = np.random.default_rng(0).integers(1000, 30_000, 3 * RATE).astype("<i2").tobytes()
+    samples, (gap,) = listen(Pipe(io.BytesIO(wav(noise, length=2 * RATE))))
+    assert (len(samples), gap.lost_seconds) == (RATE, None)
+    assert gap.detail == "-: more bytes follow than its header counts"
+
+
+def test_raw_samples_that_look_like_a_header_are_samples(listen):
+    data = wav(bytes(2000)) * 2
+    samples, gaps = listen(Pipe(io.BytesIO(data), raw=(8000, 1, "s16le")))
+    assert (len(samples), gaps) == (len(data) // 2, [])
+
+
 def test_a_pipe_that_ends_early(listen):
     samples, (gap,) = listen(Pipe(io.BytesIO(wav(bytes(RATE), length=2 * RATE))))
     assert len(samples) == RATE // 2
