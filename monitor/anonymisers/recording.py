@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import secrets
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import soundfile
@@ -130,7 +132,9 @@ def _append(journal: Path, line: dict[str, str]) -> None:
     try:
         handle = open_private(journal, os.O_WRONLY | os.O_APPEND)
         try:
-            os.write(handle, f"{json.dumps(line)}\n".encode())
+            text = f"{json.dumps(line)}\n".encode()
+            if os.write(handle, text) < len(text):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(handle)
     except OSError as error:
@@ -199,28 +203,88 @@ def protect(
         make(method, Utterance(heard.rate, name, speaker, channel, seed, timeout_seconds))
         for channel in range(heard.channels)
     ]
-    subtype: str = soundfile.info(os.fsencode(source)).subtype  # a name need not be UTF-8
+    subtype = heard.subtype
     if subtype not in _KEPT or not soundfile.check_format(form, subtype):
         subtype = "PCM_16"
     frames = clipped = 0
+    with sound_file(target, heard.rate, heard.channels, form, subtype) as write:
+        for made in _pieces(heard, channels):
+            write(made)
+            frames += len(made)
+            clipped += int(np.count_nonzero(np.abs(made) > 1))
+    return Protected(frames / heard.rate, 0 if subtype in ("FLOAT", "DOUBLE") else clipped)
+
+
+@contextmanager
+def sound_file(
+    target: Path, rate: int, channels: int, form: str, subtype: str
+) -> Iterator[Callable[[FloatArray], None]]:
+    """Yield what writes samples to a private file, which appears whole or not at all.
+
+    Raises:
+        StoreError: it cannot be written, or not all of it.
+        SourceError: the format holds no such sound.
+    """
+    frames = 0
+
+    def write(samples: FloatArray) -> None:
+        nonlocal frames
+        file.write(samples)
+        frames += len(samples)
+
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         sweep(target)
-        with (
-            atomic_write(target) as raw,
-            soundfile.SoundFile(
-                raw, "w", heard.rate, heard.channels, subtype=subtype, format=form
-            ) as file,
-        ):
-            for made in _pieces(heard, channels):
-                file.write(made)
-                frames += len(made)
-                clipped += int(np.count_nonzero(np.abs(made) > 1))
+        with atomic_write(target) as raw:
+            guarded = _Guarded(raw)
+            try:
+                with soundfile.SoundFile(
+                    guarded, "w", rate, channels, subtype=subtype, format=form
+                ) as file:
+                    yield write
+            except (AssertionError, soundfile.LibsndfileError):
+                if guarded.error is None:
+                    raise
+            if guarded.error is not None:
+                raise guarded.error
+            raw.flush()
+            with os.fdopen(os.dup(raw.fileno()), "rb") as again:
+                again.seek(0)
+                with soundfile.SoundFile(again) as file:
+                    if file.frames != frames:
+                        raise OSError(f"{file.frames} of {frames} samples were written")
     except OSError as error:
         raise not_written(target, error) from None
     except soundfile.LibsndfileError as error:  # such as a FLAC of more than eight channels
         raise SourceError(f"cannot write {file_name(target)}: {error.error_string}") from None
-    return Protected(frames / heard.rate, 0 if subtype in ("FLOAT", "DOUBLE") else clipped)
+
+
+class _Guarded:
+    """A file that libsndfile writes to through callbacks, which can raise nothing: it keeps that.
+
+    Attributes:
+        error: the first.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        return self._try(self._file.write, data)
+
+    def seek(self, offset: int, whence: int) -> int:
+        return self._try(self._file.seek, offset, whence)
+
+    def tell(self) -> int:
+        return self._try(self._file.tell)
+
+    def _try(self, action: Callable[..., int], *arguments: Any) -> int:
+        try:
+            return action(*arguments)
+        except OSError as error:
+            self.error = self.error or error
+            return 0
 
 
 def _pieces(heard: File, channels: list[Anonymiser]) -> Iterator[FloatArray]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
@@ -23,11 +22,11 @@ from typing import Any
 import numpy as np
 import soundfile
 
+from monitor.anonymisers.recording import sound_file
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
-from monitor.files import atomic_write, not_written, sweep
 from monitor.phrases import clock_time, plural
 from monitor.plots.scrubbed import ScrubCurves
 from monitor.population.population import Population
@@ -618,7 +617,7 @@ def scrub(
     elif anonymiser is not None:
         progress("anonymising", 0.0)
         other = _anonymised(anonymiser, source, watch, seed)
-    subtype = soundfile.info(os.fsencode(recording)).subtype
+    subtype = source.subtype
     kept_as_is = subtype in ("PCM_16", "PCM_24") and soundfile.check_format(form, subtype)
     work = _Work(
         samples, other, source.rate, stretches_of(spoken), attackers,
@@ -670,7 +669,9 @@ def scrub(
     peak = max((r["bits"] or 0.0 for r in measured.records if r["type"] == "reading"), default=0.0)
     if peak > budget:
         raise MonitorError(f"an ordinary run over the file finds {peak:.2f} bits; please report it")
-    _write(output, work.made(kept), source.rate, work.form)
+    samples = work.made(kept)
+    with sound_file(output, source.rate, samples.shape[1], *work.form) as write:
+        write(samples)
     return Scrubbed(
         source.label, watch, budget, how, attackers.first.headline, stretches, before, after,
         len({each for each, _ in work.known}), measured,
@@ -750,18 +751,6 @@ def _as_read(samples: FloatArray, rate: int, form: tuple[str, str]) -> FloatArra
     file.seek(0)
     found, _ = soundfile.read(file, dtype="float32", always_2d=True)
     return np.asarray(found)
-
-
-def _write(output: Path, samples: FloatArray, rate: int, form: tuple[str, str]) -> None:
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        sweep(output)
-        with atomic_write(output) as file:
-            soundfile.write(file, samples, rate, format=form[0], subtype=form[1])
-    except OSError as error:
-        raise not_written(output, error) from None
-    except soundfile.LibsndfileError as error:
-        raise SourceError(f"cannot write {file_name(output)}: {error.error_string}") from None
 
 
 def _ordinary(

@@ -334,8 +334,8 @@ class Ratios:
         against: dict[str, CohortScoring] | None = None,
     ) -> None:
         cohort = population.cohort
-        assert cohort is not None, ratios_lack(population, rank_model)
-        assert rank_model.evidence is not None, ratios_lack(population, rank_model)
+        if cohort is None or rank_model.evidence is None:
+            raise UsageError(ratios_lack(population, rank_model))
         self.features = rank_model.features
         self.rank_model = rank_model.evidence.at_template(scoring.seconds)
         self._watched = watched

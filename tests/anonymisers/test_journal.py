@@ -70,3 +70,16 @@ def test_a_damaged_one_is_named(tmp_path, text):
     with pytest.raises(StoreError, match=f"{NAME} is damaged"):
         Journal(tmp_path, WHAT, None)
     assert (tmp_path / NAME).read_bytes() == text.encode("latin-1")
+
+
+def test_a_line_that_a_full_disk_cuts_off_is_an_error(tmp_path):
+    resource = pytest.importorskip("resource", reason="this system limits no sizes of files")
+    with Journal(tmp_path, WHAT, None) as journal:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        room = journal.path.stat().st_size + 20
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+        try:
+            with pytest.raises(StoreError, match="No space left"):
+                note(journal.path, "a.wav", ("file:1", "file:2"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)

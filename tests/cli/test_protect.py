@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +47,54 @@ def test_a_folder_keeps_its_names_and_lengths(run, voices, tmp_path):
         assert np.abs(after - before).max() > 0.01
         assert stat.S_IMODE((tmp_path / "safe" / name).stat().st_mode) == 0o600
     assert soundfile.info(tmp_path / "safe" / "ann" / "two.flac").format == "FLAC"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimised", [[], ["-O"]], ids=["", "-O"])
+@pytest.mark.parametrize("suffix", ["wav", "flac"])
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, optimised, suffix):
+    """No file may grow beyond a size, which is what libsndfile sees of a full disk."""
+    resource = pytest.importorskip("resource", reason="this system limits no sizes of files")
+    noise = np.random.default_rng(0).normal(0, 0.2, 6 * RATE)
+    soundfile.write(tmp_path / "a.wav", noise, RATE)
+    words = ["protect", "a.wav", "-o", f"safe/b.{suffix}", "--method", "none"]
+    done = subprocess.run(
+        [sys.executable, *optimised, "-m", "monitor", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, 65_536)),
+    )
+    line = f"monitor: cannot write b.{suffix}: File too large; choose another place\n"
+    assert (done.returncode, done.stderr) == (1, line)
+    assert not list((tmp_path / "safe").iterdir())
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 kB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("only an administrator of Linux can mount a file system")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimised", [[], ["-O"]], ids=["", "-O"])
+def test_a_file_system_that_is_full(tmp_path, small_disk, optimised):
+    soundfile.write(tmp_path / "a.wav", synthetic(6.0), RATE)
+    words = ["protect", tmp_path / "a.wav", "-o", small_disk / "b.wav", "--method", "none"]
+    done = subprocess.run(
+        [sys.executable, *optimised, "-m", "monitor", *map(str, words)],
+        capture_output=True,
+        text=True,
+    )
+    line = "monitor: cannot write b.wav: No space left on device; choose another place\n"
+    assert (done.returncode, done.stderr) == (1, line)
+    assert not list(small_disk.iterdir())
 
 
 def test_none_gives_the_same_samples_with_their_bits_and_channels(run, tmp_path):
