@@ -18,7 +18,7 @@ from monitor.files import Readable
 from monitor.safe_text import file_name, printable
 from monitor.types import TICKS_PER_SECOND, Words
 
-_NOBODY = ("", "?", "None", "UNKNOWN")
+_NOBODY = ("", "?", "None", "UNKNOWN", "<NA>")
 
 
 def rows_in(found: object) -> list[dict[str, Any]]:
@@ -46,6 +46,27 @@ def times_of(row: Mapping[str, Any]) -> tuple[float, float]:
     return _number(row.get("start")), _number(row.get("end"))
 
 
+def check_times(where: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse times that are texts, in rows and the words in them.
+
+    Raises:
+        SourceError: there is one; it is named.
+
+    Example:
+        >>> check_times("a.json", [{"start": "0.5", "end": 2.5}])
+        Traceback (most recent call last):
+        ...
+        monitor.errors.SourceError: a.json: the time '0.5' is a text: write seconds as numbers
+    """
+    words = (word for row in rows for key in ("words", "result") for word in rows_in(row.get(key)))
+    for row in (*rows, *words):
+        stamp = row.get("timestamp")
+        for time in (row.get("start"), row.get("end"), *(stamp if type(stamp) is list else ())):
+            if isinstance(time, str):
+                text = printable(time)[:40]
+                raise SourceError(f"{where}: the time {text!r} is a text: write seconds as numbers")
+
+
 def text_of(row: Mapping[str, Any]) -> str:
     """What was said, with the space before it where the program left it there."""
     text = row.get("word", row.get("text"))
@@ -56,7 +77,17 @@ def speaker_of(row: Mapping[str, Any]) -> str:
     """Who said it; empty where the program does not know."""
     named = row.get("speaker")
     text = str(named).strip() if isinstance(named, str | int) else ""
-    return "" if text in _NOBODY else text
+    return "" if is_nobody(text) else text
+
+
+def is_nobody(label: str) -> bool:
+    """Return whether programs write this where they know no speaker.
+
+    Example:
+        >>> is_nobody("<NA>"), is_nobody("ann")
+        (True, False)
+    """
+    return label in _NOBODY
 
 
 def _number(value: object) -> float:

@@ -7,11 +7,13 @@ import math
 import os
 import re
 import struct
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
 from monitor.errors import SourceError
 from monitor.files import MemoryFile, readable
@@ -21,6 +23,8 @@ from monitor.transcripts.formats import SUFFIXES, read_transcript, read_word_lin
 from monitor.transcripts.transcript import (
     LATEST_SECONDS,
     Transcript,
+    check_times,
+    is_nobody,
     lines_of,
     read_text,
     rows_in,
@@ -270,7 +274,7 @@ def read_turns(path: str | os.PathLike[str] | MemoryFile, *, recording: str | No
     if suffix in _ANNOTATED:
         if isinstance(path, MemoryFile):
             raise SourceError(f"{name} is of ELAN or Praat: save its turns as RTTM")
-        intervals, told = read_intervals(path)
+        intervals, told = read_intervals(path, Path(name if recording is None else recording).stem)
         return Turns.of((_turn(name, *each) for each in intervals), name, told)
     text = read_text(path, holds="turns")
     if path == Path("-"):
@@ -287,6 +291,9 @@ _RTTM_TYPES = frozenset(
     {"SPEAKER", "SEGMENT", "NOSCORE", "NO_RT_METADATA", "LEXEME", "NON-LEX", "NON-SPEECH"}
     | {"FILLER", "EDIT", "SU", "IP", "CB", "A/P", "SPKR-INFO"}
 )
+_NOT_APPLICABLE = "<NA>"
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_SCORE = re.compile(rf"<NA>|{_NUMBER.pattern}", re.ASCII)
 _SPEAKER_CELLS = "SPEAKER, recording, channel, start, duration, <NA>, <NA>, label"
 
 
@@ -311,11 +318,13 @@ def read_rttm(name: str, text: str, recording: str = "") -> Turns:
     found: dict[str, list[Turn]] = {}
     empty = 0
     for number, line in enumerate(lines_of(text), 1):
-        cells = line.split()
-        if (turn := _speaker_line(f"{name} line {number}", cells)) is not None:
-            found.setdefault(cells[1], []).append(turn)
-        elif cells and cells[0] == "SPEAKER":
+        if (fields := _speaker_fields(f"{name} line {number}", line)) is None:
+            continue
+        of, turn = fields
+        if turn is None:
             empty += 1
+        else:
+            found.setdefault(of, []).append(turn)
     if len(found) > 1 and recording not in found:
         named = printable(", ".join(list(found)[:_NAMED]))
         which = f"none is {printable(recording)}" if recording else "say which"
@@ -339,19 +348,40 @@ def turn_of_line(where: str, line: bytes | str) -> Turn | None:
             line = line.decode()
         except ValueError:
             raise SourceError(f"{where} is no UTF-8 text") from None
-    return _speaker_line(where, line.split())
+    fields = _speaker_fields(where, line)
+    return None if fields is None else fields[1]
 
 
-def _speaker_line(where: str, cells: Sequence[str]) -> Turn | None:
-    """The turn of a SPEAKER line; None where it lasts no time, and of lines of other types."""
+def _speaker_fields(where: str, line: str) -> tuple[str, Turn | None] | None:
+    """The recording and the turn of a SPEAKER line; None of lines of other types.
+
+    A turn that lasts no time, or is nobody's, is None. Names of recordings and labels may have
+    blanks in them: the two <NA> between times and label tell where each begins.
+    """
+    cells = line.split()
     if not cells or cells[0] != "SPEAKER":
         if cells and cells[0] not in _RTTM_TYPES and not cells[0].startswith(";"):
             raise SourceError(f"{where} is no RTTM: {_SPEAKER_CELLS}")
         return None
-    if len(cells) < 8:
+    pairs = (i for i in range(5, len(cells) - 2) if cells[i] == cells[i + 1] == _NOT_APPLICABLE)
+    anchor = next(pairs, None)
+    if anchor is None:
         raise SourceError(f"{where} must be {_SPEAKER_CELLS}")
-    start, lasts = (_seconds(where, cell) for cell in cells[3:5])
-    return None if lasts == 0 else _turn(where, start, start + lasts, cells[7])
+    start, lasts = (_seconds(where, cell) for cell in cells[anchor - 2 : anchor])
+    label = _without_scores(where, cells[anchor + 2 :])
+    nobody = lasts == 0 or is_nobody(label)
+    turn = None if nobody else _turn(where, start, start + lasts, label)
+    return " ".join(cells[1 : anchor - 3]), turn
+
+
+def _without_scores(where: str, cells: Sequence[str]) -> str:
+    """The label alone of what ends an RTTM's line: confidence and look-ahead may follow it."""
+    last = cells[:0:-1][:2]
+    scores = len(list(takewhile(lambda cell: _SCORE.fullmatch(cell), last)))
+    if scores and cells[-scores].isdigit():  # "Speaker 1", or a confidence of 1
+        text = printable(" ".join(cells))[:40]
+        raise SourceError(f"{where}: where does the label of {text!r} end? add <NA> <NA>")
+    return " ".join(cells[: len(cells) - scores])
 
 
 # ---------------------------------------------------------------------------------------- Audacity
@@ -378,20 +408,15 @@ def read_labels(name: str, text: str) -> Turns:
             )
         start, end = (_seconds(f"{name} line {number}", cell) for cell in cells[:2])
         said = " ".join(cells[2].split())
-        if not said or start == end:
+        if is_nobody(said) or start == end:
             points += 1
             continue
         turns.append(_turn(f"{name} line {number}", start, end, said))
     return Turns.of(turns, name, _left_out(name, points))
 
 
-def _left_out(name: str, count: int) -> list[str]:
-    return (
-        [f"{name}: {plural(count, 'line')} without a name or a length, left out"] if count else []
-    )
-
-
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+def _left_out(name: str, count: int, what: str = "line") -> list[str]:
+    return [f"{name}: {plural(count, what)} without a name or a length, left out"] if count else []
 
 
 def _seconds(where: str, cell: str) -> float:
@@ -448,7 +473,9 @@ def _of_json(name: str, text: str) -> Turns | None:
     rows = rows_in(found)
     if not rows or any(text_of(row) or row.get("words") for row in rows):
         return None
-    return Turns.of(_json_turns(name, rows), name)
+    check_times(name, rows)
+    turns = list(_json_turns(name, rows))
+    return Turns.of(turns, name, _left_out(name, len(rows) - len(turns), "turn"))
 
 
 def _json_turns(name: str, rows: Sequence[dict[str, Any]]) -> Iterator[Turn]:
@@ -456,99 +483,182 @@ def _json_turns(name: str, rows: Sequence[dict[str, Any]]) -> Iterator[Turn]:
         start, end = times_of(row)
         label = printable(speaker_of(row))
         if label and start != end:
-            try:
-                yield Turn(start, end, label)
-            except SourceError as error:
-                raise SourceError(f"{name} turn {number}: {error}") from None
+            yield _turn(f"{name} turn {number}", start, end, label)
 
 
 # -------------------------------------------------------------------------------------- annotations
-# A tier a person, as ELAN and Praat keep them; pympi reads the files.
+# A tier a person, as ELAN and Praat keep them.
 
 _ANNOTATED = (".eaf", ".textgrid")
 _SILENCE = frozenset({"sil", "sp", "<sil>", "silent", "silence", "<p>", "<p:>", "#"})
 """What aligners write where nobody speaks."""
 _ALIGNED = re.compile(r"\s+-\s+(words?|phones?)$", re.IGNORECASE)
 _DAMAGE = (ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RuntimeError,
-           StopIteration, struct.error, OSError, MemoryError)  # fmt: skip
+           StopIteration, SyntaxError, struct.error, OSError, MemoryError)  # fmt: skip
 _NAMED = 5
 _MOST_BYTES = 5_000_000
 
 Interval = tuple[float, float, str]
+_Tiers = list[tuple[str, list[Interval]]]
 
 
-def read_intervals(path: Path) -> tuple[list[Interval], list[str]]:
+def read_intervals(path: Path, recording: str = "") -> tuple[list[Interval], list[str]]:
     """Start, end and label of all that somebody says, in seconds; and notices, a line each.
 
     A tier is a person: of ELAN its participant, where it names one, else its name; tiers that
     depend on another and tiers of points are left out, and what an aligner adds to the name
     (``ann - words``). Of a file with one tier the texts are the labels.
 
+    Args:
+        path: of the file.
+        recording: the name, without its suffix, of which of several media the times are wanted.
+
     Raises:
-        SourceError: it cannot be read, or the extra ``annotations`` is not installed.
+        SourceError: it cannot be read; binary files of Praat without the extra ``annotations``.
     """
     name, kind = file_name(path), "ELAN" if path.suffix.lower() == ".eaf" else "Praat"
     try:
-        import pympi
-    except ImportError:
-        raise SourceError(
-            f"{name}: files of {kind} need the extra 'annotations': pip install pympi-ling"
-        ) from None
-    try:
-        size = path.stat().st_size
         with path.open("rb") as file:
-            head = file.read(2)
+            data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise SourceError(f"cannot read the turns of {name}: {error.strerror}") from None
-    if size > _MOST_BYTES:
+    if len(data) > _MOST_BYTES:
         raise SourceError(f"{name} is too large to hold turns: {_MOST_BYTES // 10**6} MB at most")
-    tiers: list[tuple[str, list[Interval]]] = []
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a version of ELAN that it does not know
-            tiers += _of_elan(pympi, path) if kind == "ELAN" else _of_praat(pympi, path, head)
-    except UnicodeDecodeError:
-        raise SourceError(
-            f"{name} is no UTF-8 text: save it again as UTF-8 (Praat: Text writing preferences)"
-        ) from None
+        if kind == "ELAN":
+            tiers = _of_elan(name, data, recording)
+        elif data.startswith(_PRAAT_BINARY):
+            tiers = _of_binary_praat(name, path)
+        else:
+            tiers = _of_praat(name, read_text(path, holds="turns"))
     except Exception as error:  # pympi raises bare ones
         if type(error) is not Exception and not isinstance(error, _DAMAGE):
             raise
         raise SourceError(f"{name} is no file of {kind}, or is damaged") from None
-    said = [
-        (label, [(low, high, text) for low, high, text in rows if high > low and _says(text)])
-        for label, rows in tiers
-    ]
-    said = [(label, rows) for label, rows in said if rows]
-    if len(said) == 1 and len(tiers) == 1:
-        return [(low, high, printable(text.strip())) for low, high, text in said[0][1]], []
-    names = list(dict.fromkeys(label for label, _ in said))
+    spoken = [(label, [row for row in rows if _says(row[2])]) for label, rows in tiers]
+    lasting = [(label, [row for row in rows if row[1] > row[0]]) for label, rows in spoken]
+    left_out = sum(len(rows) for _, rows in spoken) - sum(len(rows) for _, rows in lasting)
+    lasting = [(label, rows) for label, rows in lasting if rows]
+    told = _left_out(name, left_out, "turn")
+    if len(lasting) == 1 and len(tiers) == 1:
+        return [(low, high, printable(text.strip())) for low, high, text in lasting[0][1]], told
+    names = list(dict.fromkeys(label for label, _ in lasting))
     some = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-    told = [f"{name}: {plural(len(names), 'tier')} taken as people: {some}"] if names else []
-    return [(low, high, label) for label, rows in said for low, high, _ in rows], told
+    if names:
+        told.insert(0, f"{name}: {plural(len(names), 'tier')} taken as people: {some}")
+    return [(low, high, label) for label, rows in lasting for low, high, _ in rows], told
 
 
 def _says(text: str) -> bool:
-    return bool(text.strip()) and text.strip().lower() not in _SILENCE
+    return not is_nobody(text.strip()) and text.strip().lower() not in _SILENCE
 
 
-def _of_elan(pympi: Any, path: Path) -> Iterator[tuple[str, list[Interval]]]:
-    found = pympi.Eaf(str(path), suppress_version_warning=True)
-    for tier, (_, _, attributes, _) in found.tiers.items():
-        if attributes.get("PARENT_REF"):
+def _of_elan(name: str, data: bytes, recording: str) -> _Tiers:
+    """The tiers of an EAF (ELAN Annotation Format 3.0), times on the clock of the recording."""
+    root = ElementTree.fromstring(data)
+    if root.tag != "ANNOTATION_DOCUMENT":
+        raise ValueError("another document")
+    for header in root.iter("HEADER"):
+        units = header.get("TIME_UNITS", "milliseconds")
+        if units != "milliseconds":
+            raise SourceError(f"{name} counts time in {printable(units)}: save it in milliseconds")
+    origin = _origin_of(name, root, recording)
+    slots = {
+        slot.attrib["TIME_SLOT_ID"]: (int(slot.get("TIME_VALUE", "")) + origin) / 1000
+        for slot in root.iter("TIME_SLOT")
+        if slot.get("TIME_VALUE") is not None
+    }
+    tiers: _Tiers = []
+    for tier in root.iter("TIER"):
+        if tier.get("PARENT_REF"):
             continue
         rows = [
-            (begin / 1000, end / 1000, str(text))
-            for begin, end, text, *_ in found.get_annotation_data_for_tier(tier)
-            if begin is not None and end is not None
+            (
+                slots.get(each.attrib["TIME_SLOT_REF1"], math.nan),
+                slots.get(each.attrib["TIME_SLOT_REF2"], math.nan),
+                each.findtext("ANNOTATION_VALUE", ""),
+            )
+            for each in tier.iter("ALIGNABLE_ANNOTATION")
         ]
-        yield printable(attributes.get("PARTICIPANT") or tier), rows
+        tiers.append((printable(tier.get("PARTICIPANT") or tier.attrib["TIER_ID"]), rows))
+    return tiers
 
 
-def _of_praat(pympi: Any, path: Path, head: bytes) -> Iterator[tuple[str, list[Interval]]]:
-    utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
-    found = pympi.TextGrid(str(path), codec="utf-16" if utf16 else "utf-8-sig")
-    for tier in found.tiers:
-        if tier.tier_type == "IntervalTier":
-            rows = [(float(a), float(b), str(text)) for a, b, text in tier.intervals]
-            yield printable(_ALIGNED.sub("", str(tier.name)).strip() or "tier"), rows
+def _origin_of(name: str, root: ElementTree.Element, recording: str) -> int:
+    """Milliseconds of the recording that lie before time 0 of an EAF.
+
+    Raises:
+        SourceError: it is of several media that begin at different times, none of that name.
+    """
+    origins = {
+        PurePosixPath(unquote(media.get("MEDIA_URL", ""))).stem: int(media.get("TIME_ORIGIN") or 0)
+        for media in root.iter("MEDIA_DESCRIPTOR")
+    }
+    if recording in origins:
+        return origins[recording]
+    if len(set(origins.values())) > 1:
+        named = printable(", ".join(list(origins)[:_NAMED]))
+        raise SourceError(
+            f"{name} is of media that begin at different times, {named}: name the recording as "
+            "the one that it is"
+        )
+    return next(iter(origins.values()), 0)
+
+
+_PRAAT_BINARY = b"ooBinaryFile"
+_PRAAT = re.compile(
+    r'"(?P<text>[^"]*(?:""[^"]*)*)"|(?<!\S)(?P<number>-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(?!\S)'
+    r"|(?<!\S)(?P<flag><\w+>)(?!\S)|(?<!\S)!.*"
+)
+"""What counts in a text file of Praat: texts, numbers and flags that stand free, and comments."""
+
+
+def _of_praat(name: str, text: str) -> _Tiers:
+    """The tiers of intervals in a text file of Praat, long or short."""
+    if "chronological" in text[:50]:
+        raise SourceError(f"{name} is a chronological TextGrid: save it in Praat as a text file")
+    tokens = (match for match in _PRAAT.finditer(text) if match.lastgroup)
+
+    def take(kind: str) -> str:
+        token = next(tokens)
+        if token.lastgroup != kind:
+            raise ValueError(f"no {kind}")
+        return token[kind].replace('""', '"')
+
+    if not take("text").startswith("ooTextFile") or take("text") != "TextGrid":
+        raise ValueError("another object")
+    take("number"), take("number"), take("flag")
+    tiers: _Tiers = []
+    for _ in range(int(take("number"))):
+        kind, label = take("text"), take("text")
+        take("number"), take("number")
+        rows = []
+        for _ in range(int(take("number"))):
+            times = [float(take("number")) for _ in range(1 + (kind == "IntervalTier"))]
+            rows.append((times[0], times[-1], take("text")))
+        if kind == "IntervalTier":
+            tiers.append((_tier_name(label), rows))
+    if next(tokens, None) is not None:
+        raise ValueError("more than it says")
+    return tiers
+
+
+def _of_binary_praat(name: str, path: Path) -> _Tiers:
+    """The same of a binary file, which pympi reads."""
+    try:
+        import pympi
+    except ImportError:
+        raise SourceError(
+            f"{name}: binary files of Praat need the extra 'annotations': pip install pympi-ling; "
+            "or save it as a text file"
+        ) from None
+    return [
+        (_tier_name(str(tier.name)), [(float(a), float(b), str(text)) for a, b, text in rows])
+        for tier in pympi.TextGrid(str(path)).tiers
+        if tier.tier_type == "IntervalTier"
+        for rows in [tier.intervals]
+    ]
+
+
+def _tier_name(name: str) -> str:
+    return printable(_ALIGNED.sub("", name).strip() or "tier")

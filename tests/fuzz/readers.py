@@ -504,6 +504,10 @@ item []:
             xmax = 3.5
             text = "goes"
 """
+BLANKS = "".join(
+    f"SPEAKER my talk 1 {begin} 2 <NA> <NA> {label} <NA>\n"
+    for begin, label in [(0.5, "Speaker 1 <NA>"), (2, "Speaker 2 0.5"), (4, "<NA>"), (6, "Ann B")]
+)
 TURNS = {
     "rttm": "".join(
         f"SPEAKER call 1 {begin} {lasts} <NA> <NA> {label} <NA> <NA>\n"
@@ -593,6 +597,7 @@ READERS = (
              _use_transcript, 0.5) for suffix in SUFFIXES),
     *(Reader(f"turns-{kind}", f"talk.{kind}", _text(text), _TEXT, _use_turns, 0.5)
       for kind, text in TURNS.items()),
+    Reader("turns-rttm-blanks", "my talk.rttm", _text(BLANKS), _TEXT, _use_turns, 0.5),
     Reader("turns-eaf", "talk.eaf", _text(EAF), _TEXT, _use_turns, 0.5),
     Reader("turns-textgrid", "talk.TextGrid", _text(TEXTGRID), _TEXT, _use_turns, 0.5),
     Reader("turns-textgrid-binary", "talk.TextGrid", _make_textgrid, _BYTES, _use_turns, 0.5),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import SourceError
 from monitor.transcripts import Turn, Turns, read_turns
-from monitor.transcripts.turns import MOST_LABELS
+from monitor.transcripts.turns import MOST_LABELS, turn_of_line
 from tests.fuzz.readers import EAF, TEXTGRID
 
 RTTM = """;; a comment
@@ -55,7 +55,6 @@ FILES = {
 needs_pympi = pytest.mark.skipif(find_spec("pympi") is None, reason="needs the extra annotations")
 
 
-@needs_pympi
 @pytest.mark.parametrize(("name", "text"), [("a.eaf", EAF), ("a.TextGrid", TEXTGRID)])
 def test_a_tier_is_a_person(tmp_path, name, text):
     found = of_file(tmp_path, name, text)
@@ -90,10 +89,71 @@ def test_of_one_tier_the_texts_are_the_labels(tmp_path):
     assert read_turns(tmp_path / "a.eaf").turns == BOTH
 
 
-@needs_pympi
+def with_media(*media: tuple[str, int | None]) -> str:
+    """The EAF with media that begin so many milliseconds before its time 0."""
+    rows = "".join(
+        f'<MEDIA_DESCRIPTOR MEDIA_URL="file:///C:/my%20talks/{name}" MIME_TYPE="audio/x-wav"'
+        + ("/>" if origin is None else f' TIME_ORIGIN="{origin}"/>')
+        for name, origin in media
+    )
+    header = '<HEADER MEDIA_FILE="" TIME_UNITS="milliseconds"'
+    return EAF.replace(f"{header}/>", f"{header}>{rows}</HEADER>")
+
+
+LATER = (Turn(5.5, 7.5, "ann"), Turn(7.0, 8.5, "bob"))
+
+
+def test_elans_time_0_lies_where_the_recording_is_said_to_have_it(tmp_path):
+    one = with_media(("call.wav", 5000))
+    assert of_file(tmp_path, "a.eaf", one).turns == LATER
+    assert of_file(tmp_path, "a.eaf", with_media(("call.wav", None))).turns == BOTH
+    several = with_media(("film.mp4", 2000), ("my%20call.wav", 5000))
+    assert of_file(tmp_path, "a.eaf", several, recording="my call.flac").turns == LATER
+    with pytest.raises(SourceError, match="begin at different times, film, my call: name the rec"):
+        of_file(tmp_path, "a.eaf", several, recording="other.wav")
+
+
+def test_elans_ids_and_schema_are_any(tmp_path):
+    text = EAF.replace('ID="a1"', 'ID="first"').replace("ts1", "begin")
+    schema = text[text.index(" xmlns:xsi") : text.index(">\n<HEADER")]
+    assert of_file(tmp_path, "a.eaf", text.replace(schema, "")).turns == BOTH
+
+
+def test_annotations_without_a_time_are_left_out_and_said(tmp_path):
+    text = EAF.replace(
+        '<TIME_SLOT TIME_SLOT_ID="ts4" TIME_VALUE="3500"/>', '<TIME_SLOT TIME_SLOT_ID="ts4"/>'
+    )
+    found = of_file(tmp_path, "a.eaf", text)
+    assert found.turns == BOTH[:1]
+    assert found.notices[-1] == "a.eaf: 1 turn without a name or a length, left out"
+
+
+def test_json_turns_without_a_speaker_or_a_length_are_left_out_and_said(tmp_path):
+    rows = [{"start": 0.2, "end": 5, "speaker": None}, {"start": 5, "end": 9, "speaker": "B"},
+            {"start": 9, "end": 9, "speaker": "B"}]  # fmt: skip
+    found = of_file(tmp_path, "a.json", json.dumps(rows))
+    assert found.turns == (Turn(5, 9, "B"),)
+    assert found.notices == ("a.json: 2 turns without a name or a length, left out",)
+
+
+def test_numbers_of_praat_have_exponents_and_its_files_comments(tmp_path):
+    text = TEXTGRID.replace("xmax = 0.5", "xmax = 5e-1").replace("xmin = 0.5", "xmin = 5e-1")
+    assert of_file(tmp_path, "a.TextGrid", text).turns == BOTH
+    text = TEXTGRID.replace("tiers? <exists>", 'tiers? <exists> ! "2 of" them')
+    assert of_file(tmp_path, "a.TextGrid", text).turns == BOTH
+
+
 @pytest.mark.parametrize(
     ("name", "text", "what"),
     [
+        ("a.eaf", EAF.replace('"milliseconds"', '"PAL-frames"'), "in PAL-frames: save it in mill"),
+        ("a.eaf", "<html/>", "is no file of ELAN, or is damaged"),
+        ("a.TextGrid", TEXTGRID.replace("size = 2", "size = 1"), "is no file of Praat"),
+        (
+            "a.TextGrid",
+            '"Praat chronological TextGrid text file"\n0 2.3\n',
+            "chronological TextGrid: s",
+        ),
         ("a.eaf", "<ANNOTATION_DOCUMENT", "is no file of ELAN, or is damaged"),
         ("a.eaf", EAF.replace('"500"', '"x"'), "is no file of ELAN, or is damaged"),
         ("a.eaf", EAF.replace('"500"', '"-500"'), "lies outside of any recording"),
@@ -158,6 +218,7 @@ def test_words_with_a_pause_between_them_are_turns_of_their_own(tmp_path):
         ("a.txt", "1 2 ann\n", "line 1 must be start, end and label with tabs"),
         ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nso\n", "does not say who speaks"),
         ("a.json", json.dumps([{"start": 4, "end": 2, "speaker": "A"}]), "turn 1: a turn"),
+        ("a.json", json.dumps([{"start": "4", "end": 2, "speaker": "A"}]), "'4' is a text: write"),
         (
             "a.txt",
             "".join(f"{i}\t{i + 1}\tS{i}\n" for i in range(MOST_LABELS + 1)),
@@ -169,6 +230,51 @@ def test_what_is_wrong_is_one_line(tmp_path, name, text, what):
     with pytest.raises(SourceError, match=r"^[^\n]*$") as said:
         of_file(tmp_path, name, text)
     assert what in str(said.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "recording", "label"),
+    [
+        ("m 1 0.0 5.0 <NA> <NA> Speaker 1 <NA> <NA>", "m", "Speaker 1"),
+        ("m 1 0.0 5.0 <NA> <NA> Speaker 1 0.98 <NA>", "m", "Speaker 1"),
+        ("m 1 0.0 5.0 <NA> <NA> Ann B <NA>", "m", "Ann B"),
+        ("m 1 0.0 5.0 <NA> <NA> Ann B", "m", "Ann B"),
+        ("m 1 0.0 5.0 <NA> <NA> 7 <NA> <NA>", "m", "7"),
+        ("m 1 0.0 5.0 <NA> <NA> 7 <NA>", "m", "7"),
+        ("m 1 0.0 5.0 <NA> <NA> 7", "m", "7"),
+        ("m 1 0.0 5.0 <NA> <NA> 1 2 <NA> <NA>", "m", "1 2"),
+        ("my talk 1 0.0 5.0 <NA> <NA> ann <NA> <NA>", "my talk", "ann"),
+        ("3 1 4 1 0.0 5.0 <NA> <NA> de la Cruz 0.5 <NA>", "3 1 4", "de la Cruz"),
+        ("m\t1\t0.0\t5.0\t<NA>\t<NA>\tAnn B\t<NA>\t<NA>", "m", "Ann B"),
+    ],
+)
+def test_blanks_in_a_name_are_part_of_it(tmp_path, fields, recording, label):
+    more = "SPEAKER other 1 0 9 <NA> <NA> eve <NA> <NA>\n"
+    text = f"SPEAKER {fields}\n{more}"
+    assert of_file(tmp_path, "a.rttm", text, recording=recording).turns == (Turn(0, 5, label),)
+    assert turn_of_line("-", f"SPEAKER {fields}") == Turn(0, 5, label)
+
+
+@pytest.mark.parametrize("end", ["Speaker 1", "Speaker 1 <NA>", "Speaker 2 0.5"])
+def test_a_label_that_may_end_in_two_places_is_refused(tmp_path, end):
+    text = f"SPEAKER m 1 0.0 5.0 <NA> <NA> {end}\n"
+    with pytest.raises(SourceError) as caught:
+        of_file(tmp_path, "a.rttm", text)
+    assert str(caught.value) == (
+        f"a.rttm line 1: where does the label of {end!r} end? add <NA> <NA>"
+    )
+
+
+@pytest.mark.parametrize("nobody", ["<NA>", "UNKNOWN", "?"])
+def test_turns_of_nobody_are_left_out_and_said(tmp_path, nobody):
+    line = "SPEAKER m 1 {} 5.0 <NA> <NA> {} <NA> <NA>\n"
+    found = of_file(tmp_path, "a.rttm", line.format(0, nobody) + line.format(5, "bob"))
+    assert found.turns == (Turn(5, 10, "bob"),)
+    assert found.notices == ("a.rttm: 1 line without a name or a length, left out",)
+    assert turn_of_line("-", line.format(0, nobody)) is None
+    found = of_file(tmp_path, "a.txt", f"0\t5\t{nobody}\n5\t10\tbob\n")
+    assert found.turns == (Turn(5, 10, "bob"),)
+    assert len(found.notices) == 1
 
 
 def test_a_file_that_is_not_there_and_a_folder(tmp_path):
