@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass, replace
 from itertools import groupby, pairwise
 from math import isnan
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from monitor.errors import Argument, ForeignTextError, Message, SourceError
 from monitor.files import MemoryFile, readable
@@ -24,6 +24,7 @@ from monitor.transcripts.transcript import (
     Cue,
     SaidWord,
     Transcript,
+    check_times,
     gather,
     lines_of,
     read_text,
@@ -35,12 +36,12 @@ from monitor.transcripts.transcript import (
     times_of,
 )
 
-if TYPE_CHECKING:
-    from webvtt import Caption
-
 # ---------------------------------------------------------------------------------------- captions
 
-_TIMING = re.compile(r"\s*[\d:.,]+\s*-->")
+_CLOCK = r"(?:(\d+):)?([0-5]?\d):([0-5]?\d)[.,](\d+)"
+_TIMING = re.compile(rf"\s*{_CLOCK}\s*-->\s*{_CLOCK}", re.ASCII)
+_ARROWED = re.compile(r"\s*[\d:.,]+\s*-->")  # or what was meant for times
+_NO_CAPTION = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
 _TAG = re.compile(r"(<[^<>]*>|\{\\[^{}]*\})")  # {\an8}: where SubRip shows it
 _TIME = re.compile(r"<(?:(\d+):)?(\d\d?):(\d\d?\.\d+)>")
 _OWN_TIME = re.compile(rf"{_TIME.pattern}|<u>")
@@ -51,16 +52,16 @@ _BLINK_SECONDS = 0.05  # a caption as short as that only clears the screen
 _ARROW = "-->"
 _MOST_LINES = 1_000_000  # in twice as long as anybody talks in a day there are fewer
 _MOST_LETTERS = 1_000_000  # of what stands between two times
-_PIECE_LINES = 20_000  # the reader's own objects are many times as large as the text
 
 
 def read_captions(label: str, text: str) -> Transcript:
-    r"""The words of captions, WebVTT or SubRip, told by the first line.
+    r"""The words of captions, WebVTT or SubRip, by the header or the suffix.
 
-    Speakers are those of ``<v NAME>``, and of ``[NAME]: `` where WhisperX wrote the captions. Words
-    have times of their own where a caption has them within (``<00:00:01.500>``, as YouTube's), or
-    underlines one word after the other (as Whisper's ``--highlight_words``). Lines that roll up,
-    and so stand in two captions, are counted once.
+    A caption lasts to the next times, blank lines or not, and needs no number. Speakers are those
+    of ``<v NAME>``, and of ``[NAME]: `` where WhisperX wrote the captions. Words have times of
+    their own where a caption has them within (``<00:00:01.500>``, as YouTube's), or underlines one
+    word after the other (as Whisper's ``--highlight_words``). Lines that roll up, and so stand in
+    two captions, are counted once.
 
     Example:
         >>> cue = "00:01.000 --> 00:02.100\n<v Ann>so it goes"
@@ -68,28 +69,21 @@ def read_captions(label: str, text: str) -> Transcript:
         >>> talk.speakers, [word.text for word in talk.said], talk.said[0].known
         (('Ann',), ['so', 'it', 'goes'], 2.1)
     """
-    import webvtt
-
     text = text.strip()
-    kind = "vtt" if text.startswith("WEBVTT") else "srt"
     _check_size(label, text)
+    is_vtt = text.startswith("WEBVTT") or label.lower().endswith(".vtt")
     lines = lines_of(text)
-    if kind == "srt" and lines and _ARROW in lines[0]:
-        lines.insert(0, "1")  # some number no captions; the reader wants the first to have one
-    shown = list[_Shown]()
-    found = 0
-    try:
-        for piece in _pieces(lines, kind):
-            captions = webvtt.from_buffer(iter(piece), format=kind).captions
-            found += len(captions)
-            shown += map(_shown, captions)
-    except webvtt.errors.MalformedFileError:
-        raise SourceError(f"{label} holds no captions, neither WebVTT nor SubRip") from None
+    shown, malformed = _captions(lines, is_vtt)
+    if not shown and not malformed:
+        raise SourceError(f"{label} holds no captions, neither WebVTT nor SubRip")
     notices = []
-    lost = sum(_TIMING.match(line) is not None for line in lines) - found
-    if lost > 0:
-        left = "1 malformed caption is" if lost == 1 else f"{lost} malformed captions are"
+    if malformed:
+        left = "1 malformed caption is" if malformed == 1 else f"{malformed} malformed captions are"
         notices.append(f"{label}: {left} left out")
+    first = next(number for number, line in enumerate(lines) if _ARROWED.match(line))
+    before = sum(bool(line.strip()) and not line.strip().isdigit() for line in lines[:first])
+    if before and not is_vtt:
+        notices.append(f"{label}: {plural(before, 'line')} before the first times, left out")
     once = _without_repeats(shown)
     repeated = sum(len(each.lines) for each in shown) - sum(len(each.lines) for each in once)
     if repeated:
@@ -114,17 +108,45 @@ def _check_size(label: str, text: str) -> None:
         begin = end
 
 
-def _pieces(lines: Sequence[str], kind: str) -> Iterator[list[str]]:
-    """The lines in pieces that can be read by themselves: each begins where a caption does."""
-    head = ["WEBVTT", ""] if kind == "vtt" else []
-    begin = 0
-    for i in range(1, len(lines) - 1):
-        numbered = lines[i].isdigit() and _ARROW in lines[i + 1]
-        starts = not lines[i - 1] and (numbered or (kind == "vtt" and _ARROW in lines[i]))
-        if starts and i - begin >= _PIECE_LINES:
-            yield (head if begin else []) + list(lines[begin:i])
-            begin = i
-    yield (head if begin else []) + list(lines[begin:])
+def _captions(lines: Sequence[str], is_vtt: bool) -> tuple[list[_Shown], int]:
+    """The captions of a file, and how many there are whose times cannot be read."""
+    begins = [number for number, line in enumerate(lines) if _ARROWED.match(line)]
+    is_numbered = bool(begins) and begins[0] > 0 and lines[begins[0] - 1].strip().isdigit()
+    shown = list[_Shown]()
+    for begin, end in pairwise([*begins, len(lines) + 1]):
+        times = _TIMING.match(lines[begin])
+        if times is None:
+            continue
+        body = lines[begin + 1 : end]
+        if end <= len(lines) and _is_identifier(body, is_vtt, is_numbered):
+            body = body[:-1]
+        clock = times.groups(default="0")
+        said = tuple(line for line in _spoken(body, is_vtt) if _plain(line))
+        shown.append(_Shown(_seconds(clock[:4]), _seconds(clock[4:]), said))
+    return shown, len(begins) - len(shown)
+
+
+def _seconds(clock: Sequence[str]) -> float:
+    hours, minutes, seconds, fraction = clock
+    return 3600 * float(hours) + 60 * int(minutes) + float(f"{seconds}.{fraction}")
+
+
+def _is_identifier(body: Sequence[str], is_vtt: bool, is_numbered: bool) -> bool:
+    """Whether the last line before the times of a caption is its name or number, no text."""
+    if not body or not body[-1].strip():
+        return False
+    apart = len(body) > 1 and not body[-2].strip()
+    return (apart and is_vtt) or (body[-1].strip().isdigit() and (apart or is_numbered))
+
+
+def _spoken(body: Sequence[str], is_vtt: bool) -> Iterator[str]:
+    """The lines of a caption without the comments and styles that may follow it in WebVTT."""
+    apart = passed = False
+    for line in body:
+        passed = bool(line.strip()) and (passed or (apart and bool(_NO_CAPTION.match(line))))
+        apart = not line.strip()
+        if not (passed and is_vtt):
+            yield line
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +160,6 @@ class _Shown:
     @property
     def plain(self) -> tuple[str, ...]:
         return tuple(_plain(line) for line in self.lines)
-
-
-def _shown(caption: Caption) -> _Shown:
-    begin, end = (time.in_milliseconds() / 1000 for time in (caption.start_time, caption.end_time))
-    return _Shown(begin, end, tuple(line for line in caption.lines if _plain(line)))
 
 
 def _without_repeats(captions: Sequence[_Shown]) -> list[_Shown]:
@@ -323,6 +340,7 @@ def read_whisper(label: str, text: str) -> Transcript:
         or any(row.get("words") for row in segments)
     ):
         name = "segments"
+    check_times(label, lists[name])
     cues = token_cues(lists[name]) if name == "transcription" else segment_cues(lists[name])
     return gather(label, (replace(cue, text=mended(cue.text)) for cue in cues))
 
@@ -343,7 +361,7 @@ def read_ctm(label: str, text: str) -> Transcript:
     r"""The words of a CTM: a line is recording, channel, begin, duration, word.
 
     Confidence, type and speaker may follow. Of several recordings that is taken which the file is
-    named after; of several channels each is a speaker.
+    named after; of several channels each is a speaker; of alternatives the first counts.
 
     Example:
         >>> talk = read_ctm("talk.ctm", "talk 1 0.31 0.21 well 0.98\n")
@@ -351,16 +369,27 @@ def read_ctm(label: str, text: str) -> Transcript:
         ('well', 0.52, ())
     """
     rows = []
+    alternative, others = 0, 0  # the first is 1; words of the others
     for number, line in enumerate(lines_of(text), 1):
         cells = line.split()
-        if not cells or line.startswith(";;") or (len(cells) > 2 and cells[2] == "*"):
-            continue  # a comment, or the bounds of alternatives
+        if not cells or line.startswith(";;"):
+            continue
+        if len(cells) > 4 and cells[2] == "*":
+            alternative = {"<ALT_BEGIN>": 1, "<ALT>": alternative + 1}.get(cells[4].upper(), 0)
+            continue
+        if alternative > 1:
+            others += 1
+            continue
         try:
             begin, lasts, _ = float(cells[2]), float(cells[3]), cells[4]
         except (ValueError, IndexError):
             must = "must be recording, channel, begin, duration, word"
             raise SourceError(f"{label} line {number} {must}") from None
         rows.append((cells, begin, begin + lasts))
+    if alternative > 1:
+        raise SourceError(
+            f"{label}: the last <ALT_BEGIN> has no <ALT_END>; was it written to its end?"
+        )
     recordings = dict.fromkeys(cells[0] for cells, *_ in rows)
     own = PurePath(label).stem if len(recordings) > 1 else next(iter(recordings), "")
     if own not in recordings and rows:
@@ -375,7 +404,10 @@ def read_ctm(label: str, text: str) -> Transcript:
             known = len(cells) > 7 and cells[7].lower() not in ("unknown", "<na>")
             speaker = cells[7] if known else cells[1] if many else ""
             cues.append(Cue(cells[4], begin, end, speaker))
-    return gather(label, cues)
+    told = (
+        [f"{label}: {plural(others, 'word')} of further alternatives, left out"] if others else []
+    )
+    return gather(label, cues, told)
 
 
 _COLUMNS = ("start", "end", "text")
@@ -485,6 +517,7 @@ def _segments(where: str, found: dict[str, Any]) -> list[SaidWord]:
     rows = found.get("segments", [found])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise SourceError(f"{where}: its segments are no list of texts with times")
+    check_times(where, rows)
     cues = [cue for cue in segment_cues(rows) if cue.text.strip()]
     if not all(0 <= cue.begin <= cue.end < LATEST_SECONDS for cue in cues):
         raise SourceError(f"{where}: its words have no time, or end before they begin")

@@ -18,7 +18,7 @@ MOST_MB = 100
 
 READ = f"""
 import resource, sys
-import numpy, webvtt, monitor.transcripts.formats
+import numpy, monitor.transcripts.formats
 from monitor.errors import SourceError
 from monitor.transcripts import read_transcript
 
@@ -99,7 +99,7 @@ def test_and_left_out_where_they_come_through_a_pipe() -> None:
 
 
 @pytest.mark.slow
-def test_long_captions_are_read_in_pieces_as_in_one(tmp_path: Path) -> None:
+def test_long_captions_are_read_alike_in_both_formats(tmp_path: Path) -> None:
     def read(name: str, text: str) -> Transcript:
         (tmp_path / name).write_text(text)
         return read_transcript(tmp_path / name)

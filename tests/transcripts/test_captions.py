@@ -145,6 +145,61 @@ def test_captions_without_numbers_and_with_old_line_ends():
     assert talk.said[1].known == 1.5
 
 
+SPOKEN = [("early words", 1.0, 3.0), ("1984", 4.0, 6.0), ("later words", 7.0, 9.0)]
+VTT = "00:0{}.000 --> 00:0{}.000"
+SRT = "00:00:0{},000 --> 00:00:0{},000"
+LAYOUTS = {
+    "blank lines after the times": ("vtt", "WEBVTT\n\n", VTT + "\n\n{text}\n\n"),
+    "names, and blank lines": ("vtt", "WEBVTT\n\n", "name {n}\n" + VTT + "\n\n\n{text}\n\n"),
+    "decimal commas": ("vtt", "WEBVTT\n\n", VTT.replace(".", ",") + "\n{text}\n\n"),
+    "no header": ("vtt", "", VTT + "\n{text}\n\n"),
+    "comments and styles": (
+        "vtt", "WEBVTT\n\nSTYLE\n::cue { color: red }\n\n",
+        VTT + "\n{text}\n\nNOTE left\nout\n\nREGION\nid:a\n\n",
+    ),
+    "segments in a row": ("vtt", "", "WEBVTT\nX-TIMESTAMP-MAP=LOCAL:0\n\n" + VTT + "\n{text}\n\n"),
+    "no numbers": ("srt", "", SRT + "\n{text}\n\n"),
+    "no numbers, no blank lines": ("srt", "", SRT + "\n{text}\n"),
+    "no number at first": ("srt", "", "{number}" + SRT + "\n{text}\n\n"),
+    "numbers, no blank lines": ("srt", "", "{n}\n" + SRT + "\n{text}\n"),
+    "numbers, and blank lines": ("srt", "", "{n}\n" + SRT + "\n\n{text}\n\n"),
+    "hours from a decimal point": ("srt", "", "{n}\n" + SRT.replace(",", ".") + "\n{text}\n\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_captions_of_every_layout_are_read_whole(layout):
+    suffix, head, block = LAYOUTS[layout]
+    body = "".join(
+        block.format(int(b), int(e), text=text, n=n, number=f"{n}\n" if n > 1 else "")
+        for n, (text, b, e) in enumerate(SPOKEN, 1)
+    )
+    talk = read_captions(f"a.{suffix}", head + body)
+    expected = [word for text, *_ in SPOKEN for word in text.split()]
+    assert texts(talk) == expected
+    assert [talk.said[0].begin, talk.said[2].begin, talk.said[-1].end] == [1.0, 4.0, 9.0]
+    assert not any("left out" in line for line in talk.notices)
+
+
+def test_blank_lines_within_a_caption_end_no_caption():
+    talk = read_captions(
+        "a.srt", f"1\n{SRT.format(1, 3)}\nso it\n\ngoes\n\n2\n{SRT.format(4, 5)}\non\n"
+    )
+    assert texts(talk) == ["so", "it", "goes", "on"]
+
+
+def test_lines_before_the_first_times_are_told():
+    talk = read_captions("a.srt", f"well\n\n1\n{SRT.format(1, 3)}\nso it\n")
+    assert texts(talk) == ["so", "it"]
+    assert talk.notices[0] == "a.srt: 1 line before the first times, left out"
+
+
+def test_times_that_cannot_be_read_are_told():
+    talk = read_captions("a.srt", f"1\n{SRT.format(1, 3)}\nso\n\n2\n00:00:04 --> 00:00:05\nlost\n")
+    assert texts(talk) == ["so"]
+    assert talk.notices == ("a.srt: 1 malformed caption is left out",)
+
+
 @pytest.mark.parametrize("text", ["just a text", "WEBVTTT\nx", "1\n2\n3", "{}"])
 def test_what_holds_no_captions(text):
     with pytest.raises(SourceError, match=r"a\.srt holds no (captions|words)") as told:

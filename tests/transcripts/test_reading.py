@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -132,6 +133,46 @@ def test_ctm_of_several_recordings_and_channels(tmp_path):
     other.write_text("a A 0.1 0.2 so\na B 0.3\n")
     with pytest.raises(SourceError, match=r"c\.ctm line 2 must be recording, channel"):
         read_transcript(other)
+
+
+ALTERNATES = """m 1 0.0 0.4 we
+m 1 * * <ALT_BEGIN>
+m 1 0.5 0.3 sea
+m 1 * * <ALT>
+m 1 0.5 0.1 see
+m 1 0.6 0.2 it
+m 1 * * <ALT>
+m 1 0.5 0.3 c
+m 1 * * <ALT_END>
+m 1 0.9 0.4 it
+"""
+
+
+def test_of_alternatives_in_a_ctm_the_first_counts(tmp_path):
+    path = tmp_path / "m.ctm"
+    path.write_text(ALTERNATES)
+    talk = read_transcript(path)
+    assert talk.words().texts == ("we", "sea", "it")
+    assert talk.notices == ("m.ctm: 3 words of further alternatives, left out",)
+    path.write_text(ALTERNATES.replace("m 1 * * <ALT_END>\n", ""))
+    with pytest.raises(SourceError, match="last <ALT_BEGIN> has no <ALT_END>"):
+        read_transcript(path)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"text": "so", "start": "0.5", "end": 2.5}],
+        [{"text": "so", "start": 0, "end": 3, "words": [{"word": "so", "start": "0.5", "end": 1}]}],
+        [{"text": "so", "timestamp": ["0.5", 1.0]}],
+    ],
+)
+def test_times_that_are_texts_are_named(tmp_path, rows):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"segments": rows}))
+    with pytest.raises(SourceError) as caught:
+        read_transcript(path)
+    assert str(caught.value) == "a.json: the time '0.5' is a text: write seconds as numbers"
 
 
 @given(st.text(max_size=60), st.sampled_from(SUFFIXES))
