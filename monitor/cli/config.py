@@ -36,7 +36,7 @@ def defaults_from(
             text = file.read(_MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
             raise UsageError(f"--config {path}: is far too large for options, over 1 MiB")
-        read = tomllib.loads(text.decode())
+        read = tomllib.loads(text.decode("utf-8-sig"))
     except OSError as error:
         raise UsageError(f"--config {path}: {error.strerror}; check the name") from None
     except ValueError as error:  # no TOML, or no UTF-8

@@ -304,7 +304,7 @@ def addresses(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
             found.append(each)
             continue
         try:
-            lines = Path(each[1:]).read_text("utf-8").split("\n")
+            lines = Path(each[1:]).read_text("utf-8-sig").split("\n")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "no text"
             raise UsageError(f"{option} {each}: cannot be read: {reason}") from None

@@ -354,7 +354,7 @@ def trained_by_feature(given: Sequence[str], speakers: Collection[str]) -> dict[
         if name == "speaker":
             name = feature_setup().speaker or name
         try:
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
+            lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is no text"
             raise UsageError(f"--trained {path}: cannot be read ({reason})") from None

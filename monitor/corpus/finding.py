@@ -100,7 +100,7 @@ def from_manifest(path: Path) -> Corpus:
     Without ``session`` a column ``chapter`` serves; without either each file is a session of its
     own. Paths are relative to the table. Tabs separate the columns of a ``.tsv``.
     """
-    text = _text(path, "utf-8-sig")
+    text = _text(path)
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
     gathering = Gathering(path.parent)
     try:
@@ -145,11 +145,11 @@ def said_of_speakers(corpus: Path) -> dict[str, dict[str, str]]:
         return {}
     if table.name == "wav.scp":
         beside = table.parent / "spk2gender"
-        lines = _text(beside, "utf-8").splitlines() if beside.is_file() else []
+        lines = _text(beside).splitlines() if beside.is_file() else []
         pairs = [line.split() for line in lines]
         return {"gender": dict(pair for pair in pairs if len(pair) == 2)} if pairs else {}
     separator = "\t" if table.suffix.lower() == ".tsv" else ","
-    text = io.StringIO(_text(table, "utf-8-sig"), newline="")
+    text = io.StringIO(_text(table), newline="")
     said: dict[str, dict[str, str]] = {}
     several: dict[str, set[str]] = {}
     strange: set[str] = set()
@@ -241,7 +241,7 @@ def _decoded_by_flac(command: str) -> str | None:
 def _pairs(path: Path, gathering: Gathering) -> list[tuple[str, str]]:
     """Key and rest of each line; a key that comes again is a problem."""
     pairs: dict[str, str] = {}
-    for number, line in enumerate(_text(path, "utf-8").split("\n"), 1):
+    for number, line in enumerate(_text(path).split("\n"), 1):
         fields = line.split(maxsplit=1)
         if not fields:
             continue
@@ -255,9 +255,9 @@ def _pairs(path: Path, gathering: Gathering) -> list[tuple[str, str]]:
     return list(pairs.items())
 
 
-def _text(path: Path, encoding: str) -> str:
+def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding=encoding)
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise CorpusError(f"cannot open {path.name}: {error.strerror}; check the name") from None
     except UnicodeDecodeError:
@@ -500,4 +500,4 @@ def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
 
 
 def _lines(path: Path) -> list[str]:
-    return [line for line in _text(path, "utf-8").splitlines() if line.strip()]
+    return [line for line in _text(path).splitlines() if line.strip()]

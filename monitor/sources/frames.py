@@ -450,7 +450,7 @@ def header_of(path: str | os.PathLike[str]) -> Header:
     path = Path(path)
     try:
         if path.suffix.lower() != ".npz":
-            with path.open(encoding="utf-8") as lines:
+            with path.open(encoding="utf-8-sig") as lines:
                 first = json.loads(lines.readline(MOST_HEADER))
             return read_header(first, file_name(path))
         with path.open("rb") as file:

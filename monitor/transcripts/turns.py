@@ -345,7 +345,7 @@ def turn_of_line(where: str, line: bytes | str) -> Turn | None:
     """
     if isinstance(line, bytes):
         try:
-            line = line.decode()
+            line = line.decode("utf-8-sig")
         except ValueError:
             raise SourceError(f"{where} is no UTF-8 text") from None
     fields = _speaker_fields(where, line)

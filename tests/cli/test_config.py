@@ -7,6 +7,8 @@ import pytest
 
 from monitor.cli import COMMANDS, cli
 from monitor.cli.config import defaults_from
+from monitor.cli.monitor_options import addresses
+from monitor.cli.options import trained_by_feature
 
 
 def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, population, tmp_path):
@@ -31,6 +33,18 @@ def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, popula
     again = run("--config", config, "replay", talk, "--step", 10)
     assert again.readings[0]["seconds"] == 10.0
     assert run("--config", config, "demo", "--help").code == 0
+
+
+def test_files_of_lines_may_begin_with_a_byte_order_mark(tmp_path):
+    config, hooks, names = tmp_path / "us.toml", tmp_path / "hooks", tmp_path / "names"
+    config.write_text("[replay]\nstep = 4\n", encoding="utf-8-sig")
+    hooks.write_text("https://example.org/x\n", encoding="utf-8-sig")
+    names.write_text("ann\n", encoding="utf-8-sig")
+    command = cli.get_command(click.Context(cli), "replay")
+    assert command is not None
+    assert defaults_from(config, list(COMMANDS), command) == {"step": "4"}
+    assert addresses("--webhook", (f"@{hooks}",)) == ("https://example.org/x",)
+    assert trained_by_feature([f"f0={names}"], {"ann"}) == {"f0": {"ann"}}
 
 
 def test_flags_repeated_options_and_commands_of_a_group(run, talk, population, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.corpus.finding import find, said_of_speakers
+from monitor.corpus.finding import find, said_of_speakers, trial_lists
 from monitor.corpus.recordings import natural
 from monitor.errors import CorpusError, UnnamedSpeakerError
 
@@ -93,6 +93,25 @@ def test_manifest_problems_are_named_and_the_rest_goes_on(tmp_path):
     ):
         assert words in said
     assert "\x07" not in said
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
+    """As some editors begin a text: the first utterance would be another's."""
+    make(tmp_path, "a.wav", "b.wav")
+    texts = {
+        "wav.scp": "u1 a.wav\nu2 b.wav\n", "utt2spk": "u1 ann\nu2 bob\n",
+        "spk2gender": "ann f\nbob m\n", "enrolls": "u1\n",
+        "trials_f": "ann u2 nontarget\nbob u2 target\n",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8-sig")
+    corpus = find(tmp_path)
+    assert triples(corpus, tmp_path) == [("ann", "u1", "a.wav"), ("bob", "u2", "b.wav")]
+    assert corpus.problems == ()
+    assert said_of_speakers(tmp_path) == {"gender": {"ann": "f", "bob": "m"}}
+    lists = trial_lists(tmp_path)
+    assert lists is not None
+    assert (lists.enrolment, lists.speakers) == (frozenset({"u1"}), ("ann", "bob"))
 
 
 @pytest.mark.parametrize(

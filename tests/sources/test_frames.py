@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.protocols import Source
-from monitor.sources.frames import FramesFile, write_frames
+from monitor.sources.frames import FramesFile, header_of, write_frames
 from monitor.types import Frames, Track
 
 
@@ -77,6 +77,13 @@ def test_defaults_of_an_npz(tmp_path):
     source = FramesFile(tmp_path / "b.npz")
     assert source.seconds == 0.09
     assert source.stream_info.tracks == {"e": FeatureSpec("e", EMBEDDING, 3, 0.01)}
+
+
+def test_a_header_behind_a_byte_order_mark_counts(tmp_path):
+    known = f"file:{'0' * 64}"
+    line = json.dumps({"schema": 1, "sizes": {"f0": 10}, "hashes": [known]})
+    (tmp_path / "a.jsonl").write_text(f"{line}\n", encoding="utf-8-sig")
+    assert header_of(tmp_path / "a.jsonl").hashes == (known,)
 
 
 def test_unusable_frames_become_gaps_at_their_tick(tmp_path):

@@ -255,6 +255,11 @@ def test_blanks_in_a_name_are_part_of_it(tmp_path, fields, recording, label):
     assert turn_of_line("-", f"SPEAKER {fields}") == Turn(0, 5, label)
 
 
+def test_the_first_line_of_a_pipe_may_have_a_byte_order_mark():
+    line = "SPEAKER m 1 0 5 <NA> <NA> ann <NA> <NA>"
+    assert turn_of_line("-", line.encode("utf-8-sig")) == Turn(0, 5, "ann")
+
+
 @pytest.mark.parametrize("end", ["Speaker 1", "Speaker 1 <NA>", "Speaker 2 0.5"])
 def test_a_label_that_may_end_in_two_places_is_refused(tmp_path, end):
     text = f"SPEAKER m 1 0.0 5.0 <NA> <NA> {end}\n"
