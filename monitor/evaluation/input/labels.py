@@ -278,6 +278,8 @@ def pairs_of_records(label: str, records: AnyArray) -> Pairs:
         said = scratch(target.shape, np.bool_)
         for part in parts(target, said):
             said[part] = target[part] != 0
+            if np.any((target[part] != 0) & (target[part] != 1)):
+                raise UsageError(f"{label}: a target is neither 1 nor 0: write 0 of nontarget")
     trials, speakers = _names_up_to(label, trial), _names_up_to(label, speaker)
     made = Pairs(label, trials, speakers, trial, speaker, scores, said, True, numbered=True)
     return made.without_empty()
@@ -335,7 +337,7 @@ def _words(label: str, texts: Sequence[str], lines: Sequence[int]) -> BoolArray:
         if known is None:
             raise UsageError(
                 f"{label} line {lines[texts.index(word)]}: {word.strip()!r} is neither target nor "
-                "nontarget"
+                "nontarget: write these words, or 1 and 0"
             )
         words[word] = known
     return np.fromiter(map(words.__getitem__, texts), bool, len(texts))
@@ -493,8 +495,12 @@ def _trial_list(path: Path, first: str, second: str) -> Labels:
     if target is None:  # 1 and 0 stand where a score would
         values = fields(second or first, layout.separator)
         target = layout.score
-        if target is None or target >= len(values) or values[target].lower() not in WORDS:
-            raise UsageError(f"{path.name} has scores in it; give the trial list as labels")
+        word = "" if target is None or target >= len(values) else values[target]
+        if word.lower() not in WORDS:
+            raise UsageError(
+                f"{path.name}: {word!r} is neither target nor nontarget: give a trial list with "
+                "these words, or 1 and 0, as labels"
+            )
     return labels_of_pairs(read_pairs(path, replace(layout, score=None, target=target)).settled())
 
 

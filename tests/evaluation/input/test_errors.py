@@ -43,6 +43,8 @@ LISTED = FORMS["kaldi"]
 NPY = saved(SCORES)
 COLUMNS = saved(np.array(TARGET))
 
+SIGNED = [("trial", int), ("speaker", int), ("score", float), ("target", int)]
+
 STORES = {
     "missing": ("s.npy", None, "cannot open s.npy: no such file"),
     "text named npy": ("s.npy", table(), "s.npy holds no NumPy array"),
@@ -144,7 +146,17 @@ CONTENT = {
         "trial a-1 has two rows of scores",
     ),
     "key first": (KEY, LISTED, "s is a trial list: give the scores first"),
-    "scores as labels": (LISTED, LISTED, "l has scores in it; give the trial list"),
+    "scores as labels": (LISTED, LISTED, "is neither target nor nontarget: give a trial list"),
+    "a key of 1 and -1": (
+        LISTED,
+        KEY.replace("nontarget", "-1").replace("target", "1"),
+        "l: '-1' is neither target nor nontarget: give a trial list with these words, or 1 and 0",
+    ),
+    "a table of 1 and -1": (
+        LISTED,
+        "speaker trial key\n" + KEY.replace("nontarget", "-1").replace("target", "1"),
+        "'-1' is neither target nor nontarget: write these words, or 1 and 0",
+    ),
     "table as labels": (LISTED, table(), "l: labels are one speaker a line, trial and speaker, or"),
     "key for rows without names": (NPY, KEY, "s names no trial, so l cannot be matched with its"),
     "empty labels": (NPY, "", "l is empty"),
@@ -191,6 +203,11 @@ CONTENT = {
         saved(np.zeros(3, [("trial", "U3"), ("speaker", int), ("score", float)])),
         COLUMNS,
         "those of a list are trial and speaker, numbers from 0, score",
+    ),
+    "records of 1 and -1": (
+        saved(np.array([(0, 0, 0.5, 1), (0, 1, 0.2, -1)], SIGNED)),
+        None,
+        "s: a target is neither 1 nor 0: write 0 of nontarget",
     ),
     "records that do not count": (
         saved(np.array([(0, -1, 0.5)], [("trial", int), ("speaker", int), ("score", float)])),
