@@ -168,6 +168,8 @@ def _run(arguments: list[str]) -> int:
             cure = cures[error.errno]
             raise StoreError(f"cannot write: {error.strerror}; {cure}") from None
         if error.filename is None:
+            if error.errno == errno.ENOENT:  # as of os.getcwd
+                raise StoreError("the current folder no longer exists; go to another") from error
             raise
         name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
         raise StoreError(

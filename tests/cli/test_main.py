@@ -118,6 +118,16 @@ def test_exit_statuses(run, monkeypatch, error, code, words):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot be removed there")
+def test_a_current_folder_that_is_gone(command, tmp_path):
+    for words in ("enroll voices -o us.npz", "protect voices -o safe.wav --method none"):
+        shell = f"mkdir gone; cd gone; rmdir ../gone; {' '.join(command)} {words}"
+        done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
+        line = "monitor: the current folder no longer exists; go to another\n"
+        assert (done.returncode, done.stderr) == (1, line)
+
+
+@pytest.mark.slow
 def test_a_reader_who_leaves_is_no_failure(command, talk, population):
     shell = (
         f"{' '.join(command)} replay {talk} -p {population} | head -n 3; echo ${{PIPESTATUS[*]}}"
