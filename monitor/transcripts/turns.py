@@ -495,7 +495,6 @@ _SILENCE = frozenset({"sil", "sp", "<sil>", "silent", "silence", "<p>", "<p:>", 
 _ALIGNED = re.compile(r"\s+-\s+(words?|phones?)$", re.IGNORECASE)
 _DAMAGE = (ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RuntimeError,
            StopIteration, SyntaxError, struct.error, OSError, MemoryError)  # fmt: skip
-_NAMED = 5
 _MOST_BYTES = 5_000_000
 
 Interval = tuple[float, float, str]
