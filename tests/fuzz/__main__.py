@@ -1,4 +1,4 @@
-"""The long campaign: ``python -m tests.fuzz --inputs 30000 --seed 7``, or ``--kills 200``."""
+"""The long campaign: ``python -m tests.fuzz --inputs 30000``, ``--kills 200``, ``--levels 500``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reader", choices=[reader.name for reader in READERS])
     parser.add_argument("--kills", type=int, default=0, help="runs killed at random moments")
+    parser.add_argument("--levels", type=int, default=0, help="voices at random levels")
     given = parser.parse_args()
     bad = 0
     for reader in READERS:
@@ -38,6 +39,13 @@ def main() -> int:
                 kept.write_bytes(failure.data)
                 sys.stdout.write(f"FAILED {failure.seed} (the file: {kept})\n{failure.what}\n")
         sys.stderr.write(f"{reader.name}: {count} inputs, {len(seen)} kinds of failures\n")
+    if given.levels:
+        from tests.fuzz import levels
+
+        moved = levels.failures(given.levels, given.seed)
+        bad += len(moved)
+        sys.stdout.writelines(f"FAILED {line}\n" for line in moved)
+        sys.stderr.write(f"levels: {given.levels} voices, {len(moved)} moved\n")
     if given.kills:
         from tests.fuzz.kills import campaign
 
