@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from monitor.errors import Argument, Message, UsageError
+from monitor.phrases import IMPOSTOR, is_impostor
 from monitor.protocols import AlertRule, ExplainedRule, Recordable
 from monitor.types import Alert
 
@@ -200,6 +201,22 @@ def figure(field: str, reading: Mapping[str, Any]) -> float | None:
     return None if value is None or math.isnan(value) else float(value)
 
 
+def assumes_too_much(field: str, reading: Mapping[str, Any]) -> bool:
+    """Return whether a figure assumes an enrolled speaker where probably nobody enrolled speaks.
+
+    Crowds count people who are not enrolled, an average is nobody's.
+
+    Examples:
+        >>> reading = {"assumes_enrolled": True, "enrolled": 0.1}
+        >>> assumes_too_much("bits", reading), assumes_too_much("among.1e6.bits", reading)
+        (True, False)
+        >>> assumes_too_much("bits", {**reading, "enrolled": None})  # nobody can know
+        False
+    """
+    about_all = among(field) is not None or _unlimited(field.rpartition(".")[2]) == "expected_bits"
+    return bool(reading.get("assumes_enrolled")) and is_impostor(reading) and not about_all
+
+
 def _unlimited(name: str) -> str:
     for end in LIMITS:
         name = name.removesuffix(end)
@@ -270,7 +287,9 @@ class Holding(BaseRule):
     A hold is measured from the first to the last reading that it contains. Gaps, withheld (null)
     figures and changes of speaker or channel restart it. A change also clears the rule, with the
     next reading, and as long as it is open (``change`` in the readings) nothing is raised: that
-    evidence may be somebody else's. State is a handful of values, however long the stream.
+    evidence may be somebody else's. Nor is anything raised on a figure that assumes an enrolled
+    speaker while probably nobody enrolled speaks (`assumes_too_much`): a stream that ends so is
+    `undecided`. State is a handful of values, however long the stream.
 
     Args:
         field: the figure of a reading.
@@ -293,6 +312,7 @@ class Holding(BaseRule):
         self._speech = self._held = 0.0  # most speech so far; how long the condition has held
         self._since: float | None = None  # first reading of the run that would flip `raised`
         self._change: dict[str, Any] | None = None  # the one since the last reading
+        self._of_nobody = False  # it held, but probably of nobody enrolled
 
     @property
     def rule(self) -> str:
@@ -351,6 +371,9 @@ class Holding(BaseRule):
         self._held = seconds - self._since
         if self._held < self._hold() - SLACK_SECONDS:
             return []
+        if not self.raised and assumes_too_much(self.field, record):
+            self._of_nobody = True
+            return []
         return [self._flip(record, value)]
 
     def _flip(self, record: Mapping[str, Any], value: float | None) -> Alert:
@@ -367,8 +390,8 @@ class Holding(BaseRule):
     def undecided(self) -> str:
         """Why a stream that ends here says nothing of the rule; empty where it does.
 
-        It had less speech than the rule needs, or ended before a condition that held had held for
-        long enough.
+        It had less speech than the rule needs, ended before a condition that held had held for
+        long enough, or the condition held of nobody enrolled.
         """
         if self._was_raised or self.level != "alert":
             return ""
@@ -376,8 +399,10 @@ class Holding(BaseRule):
         least = self.least_speech_seconds
         if self._speech < least - SLACK_SECONDS:
             return f"{told}, {self._speech:.1f} s of speech of the {least:g} s that it needs"
-        if self._since is not None:
+        if self._since is not None and self._held < self._hold() - SLACK_SECONDS:
             return f"{told}, it held for {self._held:.1f} s of {self._hold():g} s when it ended"
+        if self._of_nobody:
+            return f"{told}, it held, but {IMPOSTOR} speaks: watch the speaker, or enrol them"
         return ""
 
     def state(self) -> dict[str, Any]:
@@ -390,6 +415,7 @@ class Holding(BaseRule):
             "speech": self._speech,
             "held": self._held,
             "change": self._change,
+            "of_nobody": self._of_nobody,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -406,7 +432,7 @@ class Holding(BaseRule):
         self.raised, self._since = bool(state["raised"]), state["since"]
         self._was_raised = bool(state["was_raised"])
         self._speech, self._held = float(state["speech"]), float(state["held"])
-        self._change = state["change"]
+        self._change, self._of_nobody = state["change"], bool(state["of_nobody"])
 
 
 # --- A rule that watches one figure of the readings: threshold, hold and hysteresis.

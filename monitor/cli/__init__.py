@@ -97,7 +97,7 @@ def cli(context: click.Context, config: str | None, trust_config: bool) -> None:
     monitor label PEOPLE -o FILE.md     a privacy card of a speech dataset
 
     Exit status: 0 fine, 1 failed, 2 wrong usage, 3 an alert was raised, 4 something was incomplete
-    (audio lost, a file skipped, a recording without speech), 130 interrupted.
+    (audio lost, a file skipped, a recording without speech), 130 interrupted; of several 1, 3, 4.
     """
     name = context.invoked_subcommand
     command = cli.get_command(context, name) if name else None

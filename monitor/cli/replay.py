@@ -328,7 +328,11 @@ def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) 
     for cells in over[:MOST_NAMED]:
         at = clock_time(float(cells["first_alert_seconds"]))
         last = f"; {number(float(cells['bits']))} bits at its end" if cells["bits"] else ""
-        say(f"monitor: {cells['recording']}: an alert at {at}{last}")
+        if not cells["watch"]:
+            likely = f" ({float(cells['enrolled']):.0%} likely)" if cells["enrolled"] else ""
+            last += f", if the speaker is enrolled{likely}"
+        short = f"; incomplete: {cells['incomplete']}" if cells["incomplete"] else ""
+        say(f"monitor: {cells['recording']}: an alert at {at}{last}{short}")
     if len(over) > MOST_NAMED:
         say(f"monitor: and {len(over) - MOST_NAMED} more, which are in the summary")
     open_still = [cells for cells in every if cells["undecided"]]

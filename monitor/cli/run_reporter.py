@@ -116,6 +116,11 @@ class RunReporter:
             say(f"monitor: {line}")
         for failure in totals.failures:
             say(f"monitor: not done: {failure}")
+        if totals.alerts and run.shortfalls:
+            say(
+                f"monitor: an alert was raised, and the run is incomplete: "
+                f"{'; '.join(run.shortfalls)}"
+            )
         if self._plot is not None:
             self._draw(self._plot)
         if self._terminal and (self._log is None or self._log.path != "-"):

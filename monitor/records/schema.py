@@ -262,6 +262,14 @@ END = Record(
         ),
         Key("stopped", MAYBE_TEXT, "the rule that ended the stream (`--stop-on-alert`), or null"),
         Key("complete", FLAG, "false where anything was lost"),
+        Key(
+            "incomplete",
+            TEXTS,
+            "what keeps the run from being complete, a line each: lost audio, a recording without "
+            "speech, an undecided alert, a ledger that lacks part of it. With `alerts` the exit "
+            "status is 3, else 4",
+            required=False,
+        ),
         Key("watch", MAYBE_TEXT, "as in `start`"),
         Key("recordings", TEXTS, "as in `start`", required=False),
         Key(

@@ -109,6 +109,9 @@ class RecordingOutcome:
             between.
         notices: what was noticed of it, and of it alone, sentences with semicolons between them.
         crossings: when either side reached which bits (`monitor.alerts.crossings.as_text`).
+        watch: the watched speaker; empty where nobody is.
+        enrolled: the probability that anybody enrolled speaks; None where nobody can know.
+        incomplete: what keeps the run from being complete, with semicolons between.
     """
 
     seconds: float | None = None
@@ -147,6 +150,9 @@ class RecordingOutcome:
     level_db: float | None = None
     differs: str = ""
     notices: str = ""
+    watch: str = ""
+    enrolled: float | None = None
+    incomplete: str = ""
 
 
 def hear_one(path: Path, opened: Opened, state: Path | None = None) -> RecordingOutcome:
@@ -185,6 +191,8 @@ def hear_one(path: Path, opened: Opened, state: Path | None = None) -> Recording
         enrolled_too=run.monitor.session == "same",
         crossings=as_text(tally.disclosure_delay),
         notices=_outcome_line("; ".join(_of_itself(run))),
+        watch=run.start["watch"] or "",
+        incomplete="; ".join(run.shortfalls),
     )
 
 
@@ -206,7 +214,8 @@ class _Tally:
 
     def add(self, record: Mapping[str, Any]) -> None:
         if record["type"] == "reading":
-            plain = {name: record.get(name) for name in ("seconds", "speech", *_FIGURES)}
+            names = ("seconds", "speech", "enrolled", *_FIGURES)
+            plain = {name: record.get(name) for name in names}
             sound = record.get("conditions") or {}
             differs = " ".join(record.get("differs", ()))
             side = record.get("protected") or {}

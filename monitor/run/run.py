@@ -20,7 +20,7 @@ from monitor.alerts.crossings import Crossings
 from monitor.alerts.rules import EarlyWarning, Threshold, explained
 from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.managed import Managed
-from monitor.phrases import declared_in_words
+from monitor.phrases import declared_in_words, plural
 from monitor.population.population import nearest_spelling
 from monitor.protocols import (
     AlertAction,
@@ -615,6 +615,24 @@ class Run(Managed):
         """Whether audio was lost, or something is missing from the ledger."""
         return self.totals.gaps > 0 or (self._session is not None and self._session.incomplete)
 
+    @property
+    def shortfalls(self) -> list[str]:
+        """What keeps an ended run from being complete, a line each.
+
+        Nobody spoke, at a microphone too; a recording (who listens ends it as they like) was too
+        short to decide an alert.
+        """
+        totals = self.totals
+        lines = []
+        if totals.gaps:
+            lines.append(f"audio was lost ({plural(totals.gaps, 'gap')})")
+        lines += [f"no speech in {name}" for name in totals.silent]
+        if self._session is not None and self._session.incomplete:
+            lines.append("the ledger lacks part of it")
+        if not isinstance(self.source, LiveSource):
+            lines += totals.undecided
+        return lines
+
     def to_end(self) -> RunTotals:
         """Hear the source to its end; the counts of the whole run."""
         for _ in self:
@@ -822,6 +840,7 @@ class Run(Managed):
             end |= self._split.end_record(self.people, self._raised)
         if self._crossings is not None:
             end["disclosure_delay"] = self._crossings.table
+        end["incomplete"] = self.shortfalls
         self.end = end
         yield from self._give(RunEnd(end))
         if self._saves is not None:

@@ -11,23 +11,17 @@ if TYPE_CHECKING:
     from monitor.run.run import Run
 
 FAILED, USAGE, RAISED, INCOMPLETE, INTERRUPTED = 1, 2, 3, 4, 130
-_WORST_FIRST = (INTERRUPTED, FAILED, USAGE, INCOMPLETE, RAISED)
+_WORST_FIRST = (INTERRUPTED, FAILED, USAGE, RAISED, INCOMPLETE)
 
 
 def status_of(run: Run) -> int:
-    """That of a run that has ended: incomplete counts before an alert.
+    """Return that of a run that has ended: an alert counts before what is incomplete.
 
-    Where nobody spoke it is incomplete, of a recording and at a microphone. A recording too short
-    to decide an alert is incomplete, unless another one was raised.
+    A gate that tolerates what is incomplete must not miss an alert.
     """
-    from monitor.protocols import LiveSource  # numpy: not for a command that only says no
-
-    recorded = not isinstance(run.source, LiveSource)  # who listens ends it as they like
-    if run.incomplete or run.totals.silent:
-        return INCOMPLETE
     if run.totals.alerts:
         return RAISED
-    return INCOMPLETE if run.totals.undecided and recorded else 0
+    return INCOMPLETE if run.shortfalls else 0
 
 
 def status_of_error(error: Exception) -> int:
@@ -40,7 +34,7 @@ def worst(statuses: Iterable[int]) -> int:
 
     Example:
         >>> worst([0, 3, 4, 0]), worst([4, 1]), worst([])
-        (4, 1, 0)
+        (3, 1, 0)
     """
     held = set(statuses)
     return next((status for status in _WORST_FIRST if status in held), 0)

@@ -249,6 +249,31 @@ def test_too_little_speech_decides_nothing() -> None:
     assert not budget.undecided  # the next session goes on
 
 
+def test_an_alert_does_not_stand_on_a_speaker_who_is_probably_not_enrolled() -> None:
+    def heard(enrolled: float | None, *, watched: bool = False) -> list[dict[str, Any]]:
+        more = {"assumes_enrolled": not watched, "enrolled": enrolled}
+        return [{**reading(t, 5.0), **more} for t in range(20)]
+
+    for enrolled in (0.5, None):  # as likely as not; nobody can know
+        assert states(Threshold("bits", 3.0), heard(enrolled)) == [("raised", 5)]
+    assert states(Threshold("bits", 3.0), heard(0.1, watched=True)) == [("raised", 5)]
+    rule = Threshold("bits", 3.0)
+    assert not states(rule, heard(0.1))
+    assert rule.undecided == (
+        "alert bits>3: not decided, it held, but probably nobody enrolled speaks: watch the "
+        "speaker, or enrol them"
+    )
+    copy = Threshold("bits", 3.0)
+    copy.restore(json.loads(json.dumps(rule.state())))
+    assert copy.undecided == rule.undecided
+    enrolled_after_all = {**reading(20, 5.0), "assumes_enrolled": True, "enrolled": 0.3}
+    assert states(copy, [enrolled_after_all]) == [("raised", 20)]
+    assert not copy.undecided
+    of_crowd = {"among": [{"people": 1e6, "bits": 9.0}], "assumes_enrolled": True, "enrolled": 0.1}
+    crowd = [{**reading(t, 5.0), **of_crowd} for t in range(20)]
+    assert states(Threshold("among.1e6.bits", 3.0), crowd) == [("raised", 5)]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -133,10 +133,22 @@ def test_a_flac_that_ends_in_the_middle(run, broken_flac, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_lost_counts_before_what_is_raised(run, broken_flac, wav):
-    result = run("replay", broken_flac, wav, "--alert", "bits>0.01 for 1 s after 0 s")
-    assert result.code == 4
-    assert any(record["type"] == "alert" for record in result.records)
+def test_what_is_raised_counts_before_what_is_lost(run, broken_flac, wav, tmp_path):
+    rule = ("--features", "f0", "--alert", "bits>0.01 for 1 s after 0 s")
+    result = run("replay", broken_flac, wav, *rule)
+    assert result.code == 3
+    end = result.records[-1]
+    assert end["alerts"]
+    assert end["incomplete"] == ["audio was lost (1 gap)"]
+    both = "an alert was raised, and the run is incomplete: audio was lost (1 gap)"
+    assert f"monitor: {both}\n" in result.err
+    table = tmp_path / "each.csv"
+    talks = ("--each", "--summary", table, "--jobs", "1")
+    of_each = run("replay", broken_flac, wav, *rule, *talks)
+    assert of_each.code == 3
+    assert "half.flac: an alert at 0:0" in of_each.err
+    assert "; incomplete: audio was lost (1 gap)\n" in of_each.err
+    assert run("replay", broken_flac, wav, *rule[:2]).code == 4
     assert result.records[0]["recordings"] == ["half.flac", "talk.wav"]
     whole = run("replay", wav).readings[-1]["seconds"]
     alone = run("replay", broken_flac).readings[-1]["seconds"]
