@@ -31,7 +31,7 @@ from monitor.population.reference import DEMO_SPEAKER
 from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing
 from tests.web.conftest import ARGUMENTS
 
-RULE = ["--alert", "bits>3", "--warn", "30"]
+RULE = ["--alert", "bits>6", "--warn", "30"]
 SHOWN = ["--watch", DEMO_SPEAKER, "--web", "0", *RULE]
 COLUMNS, ROWS = 80, 24
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}

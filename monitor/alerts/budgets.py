@@ -115,7 +115,7 @@ class Conformal(Threshold):
         alarms: FalseAlarms,
         hold_seconds: float = 0.0,
         clear_margin_bits: float = 0.25,
-        least_speech_seconds: float = 0.0,
+        least_speech_seconds: float | None = None,
     ) -> None:
         super().__init__(
             alarms.field, alarms.bits, hold_seconds, clear_margin_bits, least_speech_seconds
@@ -124,14 +124,11 @@ class Conformal(Threshold):
         self._seconds = 0.0
 
     @staticmethod
-    def parse_field(
-        text: str, least_speech_seconds: float = 0.0
-    ) -> tuple[str, float, float] | None:
-        """Field, hold and least speech of a rule without a threshold.
+    def parse_field(text: str) -> tuple[str, float, float | None] | None:
+        """Field, hold and least speech (None: not said) of a rule without a threshold.
 
         Args:
             text: ``FIELD``, and as of a `Threshold` ``for SECONDS s`` and ``after SECONDS s``.
-            least_speech_seconds: of a rule that does not say after how much speech.
 
         Returns:
             None where the text is something else.
@@ -141,20 +138,20 @@ class Conformal(Threshold):
 
         Example:
             >>> Conformal.parse_field("gain_bits for 5 s"), Conformal.parse_field("bits>3")
-            (('gain_bits', 5.0, 0.0), None)
+            (('gain_bits', 5.0, None), None)
         """
         match = OPEN.fullmatch(text)
         if match is None:
             return None
         check_field(match["field"])
-        least = least_speech_seconds if match["least"] is None else float(match["least"])
+        least = None if match["least"] is None else float(match["least"])
         return match["field"], float(match["hold"] or 0.0), least
 
     @property
     def rule(self) -> str:
         """What it says, as text."""
         hold = f" for {self.hold_seconds:g} s" if self.hold_seconds else ""
-        hold += f" after {self.least_speech_seconds:g} s" if self.least_speech_seconds else ""
+        hold += "" if self._after is None else f" after {self._after:g} s"
         share, length = percent(self.alarms.share), length_in_words(self.alarms.horizon_seconds)
         return f"{self.field}>{self.bits:.4g}{hold} ({share} false alarms in {length})"
 

@@ -276,6 +276,8 @@ def explained(rule: AlertRule) -> ExplainedRule:
 
 # --- What all alert rules share: a condition that must hold for a while, and what interrupts it.
 
+DECIDED_SPEECH_SECONDS = 10.0
+"""A stream with less speech, in which a rule without ``after`` raised nothing, is undecided."""
 SLACK_SECONDS = 1e-6  # 0.1 + 0.2 s must hold for 0.3 s; far below one tick of 10 ms
 
 
@@ -294,7 +296,7 @@ class Holding(BaseRule):
     Args:
         field: the figure of a reading.
         bits: the threshold, as records tell it.
-        least_speech_seconds: T of the first reading that counts.
+        least_speech_seconds: T of the first reading that counts; None for the first of all.
 
     Attributes:
         level: ``"alert"``, which ends in exit status 3, or ``"warning"``.
@@ -304,10 +306,11 @@ class Holding(BaseRule):
     level = "alert"
     kind = "threshold"
 
-    def __init__(self, field: str, bits: float, least_speech_seconds: float = 0.0) -> None:
+    def __init__(self, field: str, bits: float, least_speech_seconds: float | None = None) -> None:
         self.field = field
         self.bits = float(bits)
-        self.least_speech_seconds = least_speech_seconds
+        self._after = least_speech_seconds
+        self.least_speech_seconds = float(least_speech_seconds or 0.0)
         self.raised = self._was_raised = False
         self._speech = self._held = 0.0  # most speech so far; how long the condition has held
         self._since: float | None = None  # first reading of the run that would flip `raised`
@@ -396,7 +399,7 @@ class Holding(BaseRule):
         if self._was_raised or self.level != "alert":
             return ""
         told = f"alert {self.field}>{self.bits:.4g}: not decided"
-        least = self.least_speech_seconds
+        least = DECIDED_SPEECH_SECONDS if self._after is None else self._after
         if self._speech < least - SLACK_SECONDS:
             return f"{told}, {self._speech:.1f} s of speech of the {least:g} s that it needs"
         if self._since is not None and self._held < self._hold() - SLACK_SECONDS:
@@ -449,7 +452,7 @@ class Threshold(Holding):
     The field is taken at its word: ``bits`` is the value shown, ``bits_low`` its lower limit.
     Raised at the first reading that ends ``hold_seconds`` of readings that are all at or above
     ``bits`` and of ``least_speech_seconds`` of speech or more: an early figure rests on little of a
-    voice, and may well be somebody else's. Cleared at the first reading that ends
+    voice, and somebody else's may reach it. Cleared at the first reading that ends
     ``hold_seconds`` of readings below ``bits - clear_margin_bits``, or with a change of speaker or
     channel.
 
@@ -462,7 +465,8 @@ class Threshold(Holding):
         hold_seconds: stream seconds; 0 raises and clears at once.
         clear_margin_bits: how far below the threshold counts as over.
         least_speech_seconds: T of the first reading that counts, speech seconds. A stream that ends
-            with less is `undecided`.
+            with less is `undecided`. None: every reading counts, but a stream of less than 10 s in
+            which nothing was raised is undecided.
 
     Raises:
         UsageError: an unknown field, or a number that makes no sense.
@@ -485,7 +489,7 @@ class Threshold(Holding):
         bits: float,
         hold_seconds: float = 5.0,
         clear_margin_bits: float = 0.25,
-        least_speech_seconds: float = 0.0,
+        least_speech_seconds: float | None = None,
     ) -> None:
         check_field(field)
         if not math.isfinite(bits):
@@ -493,23 +497,19 @@ class Threshold(Holding):
         for name, value in (
             ("hold_seconds", hold_seconds),
             ("clear_margin_bits", clear_margin_bits),
-            ("least_speech_seconds", least_speech_seconds),
+            ("least_speech_seconds", least_speech_seconds or 0.0),
         ):
             if not (math.isfinite(value) and value >= 0):
                 raise UsageError(f"{name}={value} must be finite and not negative")
-        super().__init__(field, bits, float(least_speech_seconds))
+        super().__init__(field, bits, least_speech_seconds)
         self.hold_seconds = float(hold_seconds)
         self.clear_margin_bits = float(clear_margin_bits)
 
     @classmethod
-    def parse(cls, text: str, least_speech_seconds: float = 0.0) -> Threshold:
+    def parse(cls, text: str) -> Threshold:
         """The rule written as ``FIELD>BITS``, ``for SECONDS s`` and ``after SECONDS s`` optional.
 
         ``>`` and ``>=`` mean the same: at or above.
-
-        Args:
-            text: the rule.
-            least_speech_seconds: of a rule that does not say after how much speech.
 
         Raises:
             UsageError: the text is no rule, or names an unknown field.
@@ -517,10 +517,10 @@ class Threshold(Holding):
         match = RULE.fullmatch(text)
         if match is None:
             raise UsageError(
-                f"cannot read the alert rule {text!r}: write it as 'bits>3 for 5 s', or as a field "
+                f"cannot read the alert rule {text!r}: write it as 'bits>6 for 5 s', or as a field "
                 "alone and leave the threshold to --false-alarms"
             )
-        told = {"least_speech_seconds": least_speech_seconds}
+        told = {}
         if match["hold"] is not None:
             told["hold_seconds"] = float(match["hold"])
         if match["least"] is not None:
@@ -530,8 +530,7 @@ class Threshold(Holding):
     @property
     def rule(self) -> str:
         """The rule as text that ``parse`` reads."""
-        least = self.least_speech_seconds
-        after = f" after {_plain(least)} s" if least else ""
+        after = "" if self._after is None else f" after {_plain(self._after)} s"
         return f"{self.field}>{_plain(self.bits)} for {_plain(self.hold_seconds)} s{after}"
 
     def terms(self) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def command(asked: ListenOptions) -> int:
 
     \b
     monitor listen                          until Ctrl-C
-    monitor listen -p us.npz --watch me --alert 'bits>3'
+    monitor listen -p us.npz --watch me --alert 'bits>6'
     monitor listen --device usb --for 10m --jsonl talk.jsonl
     monitor listen -p us.npz --watch me --protect mcadams:0.8
     monitor listen --web 8000 -p us.npz --watch me --ledger me.db --budget 8bits

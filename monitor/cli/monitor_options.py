@@ -224,7 +224,7 @@ class Alerting:
     """What was asked for; a command gets it as ``alerting``."""
 
     rules: tuple[Any, ...]
-    open_rules: tuple[tuple[str, float, float], ...]
+    open_rules: tuple[tuple[str, float, float | None], ...]
     share: float | None
     horizon_seconds: float
     warn_seconds: float | None
@@ -262,7 +262,7 @@ class Alerting:
         needing = [name for name in typed if self.receivers[name]]
         needing += ["--stop-on-alert"] if self.stop else []
         if not rules and needing:
-            raise UsageError(f"{needing[0]} needs an alert: add --alert 'bits>3'")
+            raise UsageError(f"{needing[0]} needs an alert: add --alert 'bits>6'")
         return rules
 
     def actions(self) -> Iterator[AlertAction]:
@@ -313,7 +313,6 @@ def addresses(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _made(
-    least_speech_seconds: float,
     alerts: Iterable[str],
     false_alarms: float | None,
     horizon: float | None,
@@ -324,14 +323,14 @@ def _made(
 ) -> Alerting:
     from monitor.alerts import Conformal, EarlyWarning, Threshold
 
-    left_open: list[tuple[str, float, float]] = []
+    left_open: list[tuple[str, float, float | None]] = []
     thresholds = []
     for text in alerts:
         field = None
         if false_alarms is not None:
-            field = Conformal.parse_field(text, least_speech_seconds)
+            field = Conformal.parse_field(text)
         if field is None:
-            thresholds.append(Threshold.parse(text, least_speech_seconds))
+            thresholds.append(Threshold.parse(text))
         else:
             left_open.append(field)
     if horizon is not None and false_alarms is None:
@@ -341,7 +340,7 @@ def _made(
             "--false-alarms works out the threshold of an alert that has none: add --alert bits"
         )
     if warn is not None and not (thresholds or left_open):
-        raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>3'")
+        raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>6'")
     early = [] if warn is None else [EarlyWarning(rule, warn) for rule in thresholds]
     return Alerting(
         (*early, *thresholds),
@@ -360,19 +359,19 @@ def _made(
     )
 
 
-def alert_options(*, bell: bool = False, least_speech_seconds: float = 0.0) -> OptionGroup:
+def alert_options(*, bell: bool = False) -> OptionGroup:
     """The options for alerts."""
-    after = "at once" if not least_speech_seconds else f"after {least_speech_seconds:g} s"
     options = [
         click.option(
             "--alert",
             "alerts",
             multiple=True,
             metavar="RULE",
-            help="Such as 'bits>3 for 5 s after 10 s' (of speech); may be repeated. Raised ones "
-            f"give exit status 3. What is left out: for 5 s, and {after}. "
+            help="Such as 'bits>6 for 5 s after 10 s' (of speech); may be repeated. Raised ones "
+            "give exit status 3. What is left out: for 5 s, from the first reading on; a recording "
+            "with less than 10 s of speech in which none was raised is then not decided (4). "
             "'bits' is the value shown first (the evidence where somebody is watched), "
-            "'bits_low>3' stands on its lower limit, 'closed_set_bits>3' on the figure among the N "
+            "'bits_low>6' stands on its lower limit, 'closed_set_bits>3' on the figure among the N "
             "enrolled, 'f0.rank_bits_low>1' on that of a feature, 'among.1e6.bits>6' on what it is "
             "worth among a million people.",
         ),
@@ -414,7 +413,7 @@ def alert_options(*, bell: bool = False, least_speech_seconds: float = 0.0) -> O
     ]
     own = ("alerts", "false_alarms", "horizon", "warn", "bell", "stop_on_alert")
     names = (*own, *(each.parameter for each in ACTION_OPTIONS))
-    return OptionGroup(options, names, partial(_made, least_speech_seconds))
+    return OptionGroup(options, names, _made)
 
 
 # --- Options for the JSON lines of a run.
@@ -520,7 +519,7 @@ class Protecting:
         "`monitor protect`; command:CMD in a replay), and tell the bits of both, and how many "
         "seconds it buys before 1, 2, 3 and 10 bits are out (of a watched speaker), by one "
         "process a recording. Nothing protected is stored or played. An --alert stands on the "
-        "clear voice (bits>3), which no weak attacker makes look safe, unless it names the "
+        "clear voice (bits>6), which no weak attacker makes look safe, unless it names the "
         "protected one, that which you send (protected.bits>3).",
     )
     protected_population: str | None = option(

@@ -443,7 +443,7 @@ class ReplayOptions:
         "--allow-overlap",
         "Go on although this very audio was enrolled (its figures are far too high).",
     )
-    alerting: Alerting = group(alert_options(least_speech_seconds=10.0))
+    alerting: Alerting = group(alert_options())
     of_ledger: LedgerOptions = group(LedgerOptions)
     log: JsonLog = group(JsonLog)
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the curve when done.")

@@ -254,7 +254,7 @@ class Session:
         called = checked_name(name) if name else ""
         if called and not self._settings.templates.has(called):
             raise UsageError(f"nobody called {called} is enrolled")
-        rule = AdjustableThreshold("bits", _checked_bits(bits), least_speech_seconds=10.0)
+        rule = AdjustableThreshold("bits", _checked_bits(bits))
         if self.busy:
             raise UsageError("one thing at a time: end what is going on first")
         if not self._settings.room.acquire(blocking=False):

@@ -63,9 +63,9 @@ def test_a_hold_is_optional():
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("bits", ("bits", 0.0, 0.0)),
-        (" f0.local_bits for 2.5 s ", ("f0.local_bits", 2.5, 0.0)),
-        ("bits for 3", ("bits", 3.0, 0.0)),
+        ("bits", ("bits", 0.0, None)),
+        (" f0.local_bits for 2.5 s ", ("f0.local_bits", 2.5, None)),
+        ("bits for 3", ("bits", 3.0, None)),
         ("bits for 3 s after 10 s", ("bits", 3.0, 10.0)),
         ("bits after 2", ("bits", 0.0, 2.0)),
         ("bits>3", None),

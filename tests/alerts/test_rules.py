@@ -197,18 +197,17 @@ def test_parse(text: str, field: str, bits: float, hold: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "default", "hold", "least"),
+    ("text", "hold", "least"),
     [
-        ("bits>3", 0.0, 5.0, 0.0),
-        ("bits>3", 10.0, 5.0, 10.0),
-        ("bits>3 for 2 s", 10.0, 2.0, 10.0),
-        ("bits>3 after 4s", 10.0, 5.0, 4.0),
-        ("bits>3 for 0 s after 0.5 seconds", 10.0, 0.0, 0.5),
-        ("bits>3 for 1 after 0", 10.0, 1.0, 0.0),
+        ("bits>3", 5.0, 0.0),
+        ("bits>3 for 2 s", 2.0, 0.0),
+        ("bits>3 after 4s", 5.0, 4.0),
+        ("bits>3 for 0 s after 0.5 seconds", 0.0, 0.5),
+        ("bits>3 for 1 after 0", 1.0, 0.0),
     ],
 )
-def test_after_how_much_speech(text: str, default: float, hold: float, least: float) -> None:
-    rule = Threshold.parse(text, default)
+def test_after_how_much_speech(text: str, hold: float, least: float) -> None:
+    rule = Threshold.parse(text)
     assert (rule.hold_seconds, rule.least_speech_seconds) == (hold, least)
     again = Threshold.parse(rule.rule)
     assert (again.rule, again.terms()) == (rule.rule, rule.terms())
@@ -222,6 +221,20 @@ def test_early_readings_do_not_count_and_the_hold_begins_after_them() -> None:
     falling = [reading(t, 6.4 if t < 6 else -10.1) for t in range(1, 30)]
     assert states(Threshold("bits", 3.0, 0.0), falling)[0] == ("raised", 1)
     assert not states(Threshold("bits", 3.0, 0.0, least_speech_seconds=8.0), falling)
+
+
+def test_a_rule_that_waits_for_no_speech_decides_after_ten_seconds() -> None:
+    rule = Threshold.parse("bits>3")
+    for t in range(1, 12):
+        rule.update(reading(t, 0.1))
+    assert rule.undecided == (
+        "alert bits>3: not decided, 8.8 s of speech of the 10 s that it needs"
+    )
+    high = [reading(t, 3.4) for t in range(1, 9)]
+    assert states(Threshold.parse("bits>3"), high) == [("raised", 6)]
+    at_once = Threshold.parse("bits>3 after 0 s")
+    at_once.update(reading(1, 0.1))
+    assert not at_once.undecided
 
 
 def test_too_little_speech_decides_nothing() -> None:
@@ -277,14 +290,14 @@ def test_an_alert_does_not_stand_on_a_speaker_who_is_probably_not_enrolled() -> 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "bits>3 for 5 s"),
-        ("bits", "bits>3 for 5 s"),
-        ("bits<3", "bits>3 for 5 s"),
-        ("bits>three", "bits>3 for 5 s"),
-        ("bits>3 for 5 m", "bits>3 for 5 s"),
+        ("", "bits>6 for 5 s"),
+        ("bits", "bits>6 for 5 s"),
+        ("bits<3", "bits>6 for 5 s"),
+        ("bits>three", "bits>6 for 5 s"),
+        ("bits>3 for 5 m", "bits>6 for 5 s"),
         ("bits>3 for -1 s", "not negative"),
         ("bits>3 after -1 s", "not negative"),
-        ("bits>3 after 5 s for 1 s", "bits>3 for 5 s"),
+        ("bits>3 after 5 s for 1 s", "bits>6 for 5 s"),
         ("bit>3", "did you mean bits?"),
         ("gainbits>3", "did you mean gain_bits?"),
         ("f0.rankbits>3", "did you mean f0.rank_bits?"),

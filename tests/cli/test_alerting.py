@@ -110,9 +110,9 @@ def test_a_receiver_without_an_alert_is_told_of(replay):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--warn", "30s"], "--warn needs a threshold to warn of: add --alert 'bits>3'"),
-        (["--on-alert", "true"], "--on-alert needs an alert: add --alert 'bits>3'"),
-        (["--stop-on-alert"], "--stop-on-alert needs an alert: add --alert 'bits>3'"),
+        (["--warn", "30s"], "--warn needs a threshold to warn of: add --alert 'bits>6'"),
+        (["--on-alert", "true"], "--on-alert needs an alert: add --alert 'bits>6'"),
+        (["--stop-on-alert"], "--stop-on-alert needs an alert: add --alert 'bits>6'"),
         (["--alert", "bots>3"], "did you mean bits?"),
         (["--alert", "bits>3", "--webhook", "example.org"], "--webhook needs an address"),
         (["--alert", "bits>3", "--notify", "what://"], "--notify needs an address"),

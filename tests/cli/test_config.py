@@ -15,7 +15,7 @@ def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, popula
     config = tmp_path / "us.toml"
     config.write_text(
         f'[replay]\npopulation = "{population}"\nwatch = "000003"\nstep = 4\nfeatures = ["f0"]\n'
-        'alert = "bits>0.1 for 1 s after 0 s"\n'
+        'alert = "bits>0.1 for 1 s"\n'
     )
     typed = (
         "-p",
@@ -25,7 +25,7 @@ def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, popula
         "--features",
         "f0",
         "--alert",
-        "bits>0.1 for 1 s after 0 s",
+        "bits>0.1 for 1 s",
     )
     told, alone = run("--config", config, "replay", talk), run("replay", talk, *typed, "--step", 4)
     assert told.readings == alone.readings
@@ -52,7 +52,7 @@ def test_flags_repeated_options_and_commands_of_a_group(run, talk, population, t
     ledger = tmp_path / "me.db"
     config.write_text(
         f'[replay]\npopulation = "{population}"\nwatch = "000003"\nledger = "{ledger}"\n'
-        'stop-on-alert = true\nalert = ["bits>9 for 1 s", "bits>0.1 for 1 s after 0 s"]\n'
+        'stop-on-alert = true\nalert = ["bits>9 for 1 s", "bits>0.1 for 1 s"]\n'
         "[ledger.show]\nspeaker = 'nobody here'\n"
     )
     done = run("--config", config, "replay", talk)

@@ -19,7 +19,7 @@ from monitor.training.calibrating import with_maxima
 from monitor.training.voices import collect
 
 RAISED = 3
-ASK = ("--alert", "bits after 0 s", "--false-alarms", "10%", "--horizon", "1m")
+ASK = ("--alert", "bits", "--false-alarms", "10%", "--horizon", "1m")
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +84,7 @@ def test_the_first_reading_over_it_raises_it(replay):
 
 
 def test_a_feature_the_warning_and_a_plain_rule_beside_it(replay):
-    more = ("--alert", "bits>0.5 after 0 s", "--alert", "f0.rank_bits for 2 s", "--warn", "5m")
+    more = ("--alert", "bits>0.5", "--alert", "f0.rank_bits for 2 s", "--warn", "5m")
     result = replay(*ASK, *more)
     fields = [each["field"] for each in result.records[0]["alarms"]]
     assert fields == ["bits", "f0.rank_bits"]

@@ -83,8 +83,18 @@ def test_listen_gives_the_records_of_a_replay_and_their_lag(start, speaking):
     # a busy machine may have thinned
     assert {r["reason"] for r in found if r["type"] == "gap"} <= {"thinned"}
     raised = [record for record in found if record["type"] == "alert"]
-    assert process.returncode == (4 if found[-1]["gaps"] else 3 if raised else 0)
+    assert process.returncode == (3 if raised else 4 if found[-1]["gaps"] else 0)
     assert "speech" in err.splitlines()[-1]
+
+
+def test_a_rule_means_the_same_live_and_of_a_recording(start, speaking, run, wav):
+    rules = ("--watch", "1272", "--alert", "bits>3", "--alert", "bits>99", "--features", "f0")
+    out, _ = start("listen", "--for", "3", *rules).communicate(timeout=120)
+    live, recorded = records(out)[0], run("replay", wav, *rules).records[0]
+    assert live["alerts"] == recorded["alerts"]
+    never = [line for line in live["notices"] if line.startswith("bits>99 for 5 s: can never")]
+    assert never
+    assert never[0] in recorded["notices"]
 
 
 def test_a_call_on_two_channels_is_noticed_live(start, virtual_microphone, shared):

@@ -259,9 +259,7 @@ def test_features(run, wav, talk, population, tmp_path):
 
 def test_alerts(run, talk, population, tmp_path):
     options = ("-p", population, "--watch", "000003")
-    raised = run(
-        "replay", talk, *options, "--alert", "bits>0.1 for 2 s after 0 s", "--alert", "bits>60"
-    )
+    raised = run("replay", talk, *options, "--alert", "bits>0.1 for 2 s", "--alert", "bits>60")
     assert raised.code == 3
     alerts = [record for record in raised.records if record["type"] == "alert"]
     assert alerts[0]["state"] == "raised"
@@ -341,7 +339,7 @@ def test_what_is_read_is_not_overwritten(run, wav, tmp_path, population):
 
 @pytest.mark.slow
 def test_a_table_on_a_terminal(terminal, talk, population, tmp_path):
-    options = ("-p", population, "--watch", "000003", "--alert", "bits>0.1 for 2 s after 0 s")
+    options = ("-p", population, "--watch", "000003", "--alert", "bits>0.1 for 2 s")
     code, shown, err = terminal("replay", talk, *options, columns=80)
     assert code == 3
     assert '"type"' not in shown
@@ -375,7 +373,7 @@ def test_a_terminal_gets_its_cursor_back_after_an_error(terminal, talk, populati
 def test_interrupted_and_resumed(run, command, talk, population, tmp_path):
     path = tmp_path / "run.jsonl"
     options = [str(talk), "-p", str(population), "--watch", "000003", "--step", "0.5",
-               "--alert", "bits>0.1 for 2 s after 0 s", "--jsonl", str(path)]  # fmt: skip
+               "--alert", "bits>0.1 for 2 s", "--jsonl", str(path)]  # fmt: skip
     process = subprocess.Popen(
         [*command, "replay", *options, "--speed", "2"], stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
@@ -485,7 +483,7 @@ def test_several_people_in_one_stream_are_warned_of(run, clips, tmp_path):
     write_frames(nobody, np.zeros(100, bool), {"f0": silence}, {"f0": 104}, {"f0": 0.01})
     result = run(
         "replay", man, woman, nobody, "--features", "f0",
-        "--alert", "sum_bits>-99 for 62 s after 0 s", "--on-alert", f"cat >> '{tmp_path}/said'",
+        "--alert", "sum_bits>-99 for 62 s", "--on-alert", f"cat >> '{tmp_path}/said'",
     )  # fmt: skip
     assert result.code == 3
     assert result.records[-1]["incomplete"] == ["no speech in nobody.npz"]

@@ -411,8 +411,8 @@ def _use_rules(path: Path) -> None:
     """Rules of alerts, a line each, taken through speech and silence."""
     for text in path.read_bytes().decode(errors="replace").split("\n"):
         try:
-            Conformal.parse_field(text, 10.0)
-            rule = Threshold.parse(text, 10.0)
+            Conformal.parse_field(text)
+            rule = Threshold.parse(text)
         except UsageError as error:
             _is_a_line(str(error))
             continue
