@@ -100,7 +100,7 @@ def of_a_run(folder: Path) -> Iterable[str]:
         name = folder / f"{i}.jsonl"
         shell(
             folder, "replay", excerpt(folder / f"{i}.npz", i), "--watch", DEMO_SPEAKER,
-            "--features", "f0,voice", "--among", "50,1e4", "--alert", "bits>1 for 2 s",
+            "--features", "f0,voice", "--among", "50,1e4", "--alert", "bits>1 for 2 s after 5 s",
             "--warn", "10s", "--jsonl", name, *more, codes=(3,),
         )  # fmt: skip
         for line in name.read_text(encoding="utf-8").splitlines():

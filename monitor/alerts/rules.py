@@ -115,6 +115,8 @@ def most_bits(field: str, start: Mapping[str, Any]) -> tuple[float | None, str]:
     Examples:
         >>> most_bits("bits", {"headline": "evidence", "support_bits": 8.7})
         (8.7, 'calibration can support')
+        >>> most_bits("bits", {"ceiling": 5.64, "reachable_bits": 5.33, "speakers": 50})
+        (5.33, 'among 50 speakers a voice can reach')
         >>> most_bits("among.64.bits", {"support_bits": 8.7})
         (6.0, 'among 64 people there are')
     """
@@ -139,7 +141,11 @@ def most_bits(field: str, start: Mapping[str, Any]) -> tuple[float | None, str]:
     if of_evidence:
         return (None, "") if supported is None else (supported, "calibration can support")
     ceiling = start.get("ceiling")
-    return ceiling, "" if ceiling is None else f"among {start.get('speakers')} speakers there are"
+    if _unlimited(field) in ("bits", "closed_set_bits"):
+        ceiling = start.get("reachable_bits", ceiling)
+    if ceiling is None:
+        return None, ""
+    return ceiling, f"among {start.get('speakers')} speakers a voice can reach"
 
 
 def _check_among(field: str, name: str, last: str) -> None:
@@ -573,17 +579,31 @@ class AdjustableThreshold(Threshold):
         >>> [alert.state for alert in rule.update({"seconds": 1.0, "bits": 3.4})]
         ['raised']
         >>> rule.adjust(3.2)
+        3.2
         >>> [(a.state, a.threshold) for a in rule.update({"seconds": 2.0, "bits": 3.4})]
         [('cleared', 3.0), ('raised', 3.2)]
     """
 
     _next: float | None = None
+    most = math.inf
+    """A higher threshold is lowered to this."""
 
-    def adjust(self, bits: float) -> None:
-        """Stand on so many bits from the next reading on; may be called from anywhere."""
+    def adjust(self, bits: float) -> float:
+        """Stand on so many bits from the next reading on; may be called from anywhere.
+
+        Returns:
+            the threshold: `most` where that is less.
+        """
         if not math.isfinite(bits):
             raise UsageError(f"bits={bits} must be a finite number of bits")
-        self._next = float(bits)
+        self._next = min(float(bits), self.most)
+        return self._next
+
+    def limit(self, most: float) -> None:
+        """Stand on no more than so many bits: to be called before the stream begins."""
+        self.most, self.bits = most, min(self.bits, most)
+        if self._next is not None:
+            self._next = min(self._next, most)
 
     def update(self, record: Mapping[str, Any] | Recordable) -> list[Alert]:
         """As of any threshold."""

@@ -166,6 +166,11 @@ class LengthModel:
         self._logs = np.log(np.maximum(self._parameters, 1e-300))
         self._last: tuple[float, RankModelPoint] | None = None
 
+    @property
+    def least_floor(self) -> float:
+        """The smallest share e, over all lengths, that is held back for a mistake."""
+        return float(self._parameters[:, 2, 0].min())
+
     def at(self, seconds: float) -> RankModelPoint:
         """The rank model and its resamples at T speech seconds: 1 + B points."""
         if self._last is None or self._last[0] != seconds:

@@ -204,6 +204,13 @@ START = Record(
         Key("features", {**TEXTS, "minItems": 1}, "what is listened for"),
         Key("speakers", {**COUNT, "minimum": 2}, "N, the candidates"),
         Key("ceiling", CEILING, "log2 N"),
+        Key(
+            "reachable_bits",
+            FIGURE,
+            "the most that `closed_set_bits` can be: less than the ceiling, since a share of the "
+            "probability is held back for a mistake",
+            required=False,
+        ),
         Key("plateau", FIGURE, "the largest expected bits over all lengths, at these templates"),
         Key("watch", MAYBE_TEXT, "the speaker followed, or null"),
         Key(

@@ -7,18 +7,18 @@ import secrets
 import struct
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from monitor.alerts.rules import AdjustableThreshold
+from monitor.alerts.rules import AdjustableThreshold, most_bits
 from monitor.errors import MonitorError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
 from monitor.maths.condition import poor
 from monitor.phrases import condition_in_words, poor_in_words
 from monitor.population.population import Population
-from monitor.protocols import Sink, Source
+from monitor.protocols import Source
 from monitor.run.pace import timed
 from monitor.run.protection import Protection
 from monitor.run.run import Run
@@ -115,6 +115,8 @@ class BrowserMicrophone(AudioQueue):
 PROGRESS_SECONDS = 0.2
 BITS = (0.0, 40.0)
 """Thresholds that can be asked for."""
+STEP_BITS = 0.5
+"""Of the page's slider."""
 TOP = 100
 """Speakers that the page can draw: everybody, in a small population."""
 
@@ -234,7 +236,7 @@ class Session:
         rule = AdjustableThreshold("bits", _checked_bits(bits))
         hub, kept = Hub([("bits", rule.bits)]), KeptRun()
         side = protection(protect, self._send)
-        work = partial(self._listen, called, source, rule, [hub, kept], side)
+        work = partial(self._listen, called, source, rule, hub, kept, side)
         self._begin(called, source, work, rule, hub, kept)
 
     def measure(
@@ -262,7 +264,7 @@ class Session:
 
         def begin(upload: Upload) -> None:
             hub, kept = Hub([("bits", rule.bits)]), KeptRun()
-            work = partial(self._measure, called, upload, rule, [hub, kept])
+            work = partial(self._measure, called, upload, rule, hub, kept)
             self._begin(called, None, work, rule, hub, kept)
 
         self._upload = Upload(recording, turns), begin
@@ -285,8 +287,7 @@ class Session:
         """Move the threshold of the run."""
         checked = _checked_bits(bits)
         if self._rule is not None and self.hub is not None:
-            self._rule.adjust(checked)
-            self.hub.stand_on([("bits", checked)])
+            self.hub.stand_on([("bits", self._rule.adjust(checked))])
 
     def stop(self, *, cancel: bool = False) -> None:
         """End what is going on after what was heard; ``cancel``: as if it had not been begun."""
@@ -388,28 +389,31 @@ class Session:
         name: str,
         source: BrowserMicrophone,
         rule: AdjustableThreshold,
-        sinks: Sequence[Sink],
+        hub: Hub,
+        kept: KeptRun,
         protect: Protection | None,
     ) -> None:
-        settings = self._settings
-        monitor = partial(settings.monitor, name=name)
-        with Run(source, monitor, rules=[rule], sinks=sinks, protect=protect) as run:
-            self._tell({"type": "listening", "name": name})
+        monitor = partial(self._settings.monitor, name=name)
+        rules = partial(_within_reach, rule, hub)
+        with Run(source, monitor, rules=rules, sinks=[hub, kept], protect=protect) as run:
+            self._tell({"type": "listening", "name": name, "most": rule.most})
             run.to_end()
 
     def _measure(
-        self, name: str, upload: Upload, rule: AdjustableThreshold, sinks: Sequence[Sink]
+        self, name: str, upload: Upload, rule: AdjustableThreshold, hub: Hub, kept: KeptRun
     ) -> None:
         settings = self._settings
         try:
             source = opened(*upload.files(), longest_seconds=settings.longest_seconds)
             del upload
             monitor = partial(settings.monitor, name=name, population=settings.population(name))
-            with Run(source, monitor, rules=[rule], sinks=sinks) as run:
+            rules = partial(_within_reach, rule, hub)
+            with Run(source, monitor, rules=rules, sinks=[hub, kept]) as run:
                 self._run = run
                 if self._stopped:
                     run.stop()
-                told = {"name": name, "seconds": source.seconds, "people": "people" in run.start}
+                told = {"name": name, "seconds": source.seconds, "most": rule.most,
+                        "people": "people" in run.start}  # fmt: skip
                 self._tell({"type": "measuring", "recording": source.label, **told})
                 run.to_end()
         finally:
@@ -427,6 +431,23 @@ def _progress(take: LiveEnrolment, seconds: float) -> dict[str, Any]:
         "clipped": recent.clipped_share,
         "trouble": recent.trouble,
     }
+
+
+def _within_reach(
+    rule: AdjustableThreshold, hub: Hub, monitor: Monitor
+) -> list[AdjustableThreshold]:
+    """Lower the threshold of a run to what its figures can reach."""
+    most, _ = most_bits(
+        "bits",
+        {
+            "headline": monitor.headline,
+            "support_bits": monitor.attacker.support_bits,
+            "reachable_bits": monitor.attacker.reachable_bits,
+        },
+    )
+    rule.limit(BITS[1] if most is None else math.floor(most / STEP_BITS) * STEP_BITS)
+    hub.stand_on([("bits", rule.bits)])
+    return [rule]
 
 
 def _checked_bits(bits: float) -> float:

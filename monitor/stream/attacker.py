@@ -957,6 +957,20 @@ class Attacker:
         return PosteriorModel(rank_model, self.scoring.seconds, self.speakers, additive, ratios)
 
     @property
+    def reachable_bits(self) -> float:
+        """The most closed-set bits that a reading can have: below the ceiling.
+
+        A share of the probability is held back for a mistake.
+        """
+        models = (model.rank_model for model in self._judgements.values())
+        share = min(model.least_floor for model in models) / self.speakers
+        best = 1.0 - (self.speakers - 1) * share
+        if self._watched is not None or not share:
+            return self.ceiling + float(np.log2(best))
+        rest = (self.speakers - 1) * share * np.log2(share)
+        return self.ceiling + float(best * np.log2(best) + rest)
+
+    @property
     def support_bits(self) -> float | None:
         """The most bits of evidence that calibration can support; None where there is none."""
         ratios = self.joint.ratios

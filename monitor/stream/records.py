@@ -92,6 +92,7 @@ def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
         "features": list(monitor.features),
         "speakers": attacker.speakers,
         "ceiling": attacker.ceiling,
+        "reachable_bits": attacker.reachable_bits,
         "plateau": attacker.joint.expected.plateau_bits,
         "watch": monitor.watch,
         "headline": monitor.headline,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from monitor.alerts import Threshold
 from monitor.alerts.budgets import Budget
+from monitor.alerts.rules import AdjustableThreshold
 from monitor.errors import UsageError
 
 
@@ -223,6 +224,15 @@ def test_early_readings_do_not_count_and_the_hold_begins_after_them() -> None:
     assert not states(Threshold("bits", 3.0, 0.0, least_speech_seconds=8.0), falling)
 
 
+def test_a_threshold_of_the_page_is_lowered_to_what_can_be_reached() -> None:
+    rule = AdjustableThreshold("bits", 6.0, 0.0)
+    rule.adjust(8.0)  # before the run has begun
+    rule.limit(5.0)
+    assert rule.bits == 5.0
+    assert states(rule, [reading(1, 5.2)]) == [("raised", 1)]
+    assert (rule.adjust(7.0), rule.adjust(4.0)) == (5.0, 4.0)
+
+
 def test_a_rule_that_waits_for_no_speech_decides_after_ten_seconds() -> None:
     rule = Threshold.parse("bits>3")
     for t in range(1, 12):
@@ -419,7 +429,7 @@ def test_more_than_the_data_can_support_can_never_be_raised() -> None:
                         for kind in ("evidence", "closed-set"))  # fmt: skip
     assert Threshold.parse("bits>8").note(evidence) is None
     assert "calibration can support 14.20 bits" in str(Threshold.parse("bits>15").note(evidence))
-    assert "among 50 speakers there are 5.64" in str(Threshold.parse("bits>8").note(closed))
+    assert "among 50 speakers a voice can reach 5.64" in str(Threshold.parse("bits>8").note(closed))
     assert "among 50 speakers" in str(Threshold.parse("closed_set_bits>8").note(evidence))
     # those among the N are not the limit of any crowd
     assert Threshold.parse("evidence_bits>10").note({**EVIDENCE, "ceiling": 5.64}) is None

@@ -137,7 +137,7 @@ def test_a_budget_stands_on_the_bits_that_are_shown():
 def test_what_can_never_be_raised_is_told():
     start = {"type": "start", "ceiling": 5.64, "speakers": 50}
     assert Threshold("bits", 6.0).note(start) == (
-        "bits>6 for 5 s: can never be raised: among 50 speakers there are 5.64 bits at most"
+        "bits>6 for 5 s: can never be raised: among 50 speakers a voice can reach 5.64 bits at most"
     )
     assert Threshold("bits", 5.0).note(start) is None
     assert Threshold("sum_bits", 9.0).note(start) is None

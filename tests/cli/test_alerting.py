@@ -96,7 +96,7 @@ def test_a_warning_does_not_end_it_and_gives_no_status(replay):
 def test_what_cannot_be_raised_is_said_beforehand(replay):
     result = replay("--alert", "bits>9")
     assert result.code == 0
-    assert "can never be raised: among 12 speakers there are 3.58" in result.err
+    assert "can never be raised: among 12 speakers a voice can reach 3.5" in result.err
     assert any("can never be raised" in notice for notice in result.records[0]["notices"])
 
 

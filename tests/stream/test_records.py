@@ -69,6 +69,7 @@ def test_the_start_record_says_what_a_reader_needs():
     assert all(re.fullmatch("[0-9a-f]{16}", value) for value in record["fingerprint"].values())
     assert 0 < record.pop("plateau") < record["ceiling"]
     record.pop("support_bits")
+    assert 5.5 < record.pop("reachable_bits") < record["ceiling"]
     assert record == {
         "type": "start",
         "schema": SCHEMA_VERSION,

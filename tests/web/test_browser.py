@@ -256,10 +256,18 @@ def test_silence_and_what_cannot_be_reached_do_not_comfort(visit):
         silent = {"speech": 0.0, "spread_low": 3.0, "spread_high": 8.0}
         give(page, {**records.reading(3, 0.0), **records.evidence(0.0), **silent})
         tab = visit(page.url)
-        reads(
-            tab, "#threshold", "Never 15.0 bits are more than calibration can tell: 14.2 at most."
-        )
+        never = "Never An alert at 15.0 bits cannot fire: calibration supports 14.2 bits."
+        reads(tab, "#threshold", never)
+        give(page, records.end(4))
+        reads(tab, "#status", "Ended")
+        assert never in text(tab, "#threshold")  # and not that it was not reached
         assert tab.problems == []
+    with Page(thresholds=[("bits", 6.0)]) as page:
+        give(page, records.start(watch=None, assumes_enrolled=True))
+        give(page, records.reading(9, 4.0, assumes_enrolled=True))
+        give(page, records.end(9))
+        tab = visit(page.url)
+        reads(tab, "#threshold", "cannot fire: among 50 people a voice can reach 5.6 bits.")
     with Page(thresholds=[("bits", 3.0)]) as page:
         give(page, records.start(headline="evidence", support_bits=14.2, among=[50, 10**6]))
         give(page, {**records.reading(3, 0.0), **records.evidence(0.0), **silent})
@@ -278,6 +286,23 @@ def test_what_is_said_aloud_warns_too(page, visit):
     tab = visit(page.url)
     said = tab.text_content("#spoken-summary")
     assert f"{CAVEAT[:1].upper()}{CAVEAT[1:]}." in said
+
+
+def test_what_is_said_aloud_last_is_what_the_page_shows(page, visit):
+    from playwright.sync_api import expect
+
+    give(page, records.start())
+    give(page, records.reading(1, 1.5))
+    tab = visit(page.url)
+    spoken = tab.locator("#spoken-summary")
+    expect(spoken).to_contain_text("1.5 of 5.6 bits")
+    give(page, records.reading(2, 2.1))  # then nothing comes for a while: a pause
+    reads(tab, "#bits", "2.1")
+    expect(spoken).to_contain_text("2.1 of 5.6 bits", timeout=30_000)
+    give(page, records.reading(3, 2.8))
+    give(page, records.end(3))
+    expect(spoken).to_contain_text("2.8 of 5.6 bits")
+    assert tab.problems == []
 
 
 def test_nobody_watched_is_told_of_the_best_match_in_the_crowd(page, visit):

@@ -16,6 +16,7 @@ let status = ["waiting", "Waiting"];
 let planned = null;
 let curveAt = 0;
 let spokenAt = 0;
+/** @type {number | undefined} */ let speaking;
 let drawnAt = performance.now();
 let source = null;
 let path = "/events";
@@ -28,6 +29,18 @@ export function follow(from = "/events", drawn = () => {}) {
   if (source) source.close();
   [path, shown] = [from, drawn];
   connect();
+}
+
+// Follow nothing any more: nothing of the run is said, nor stands in the title.
+export function unfollow() {
+  if (source) source.close();
+  clearTimeout(planned);
+  clearTimeout(speaking);
+  run = new Run({ run: "", recorded: false, thresholds: [] });
+  planned = null;
+  spokenAt = 0;
+  text("spoken-summary", "");
+  document.title = "Disclosure monitor";
 }
 
 function connect() {
@@ -47,6 +60,7 @@ function connect() {
     if (record.type === "start" && record.people) location.reload(); // it has a page of its own
     if (record.type === "alert") spokenAt = 0; // said at once
     if (run.end) {
+      spokenAt = 0; // what stands in the end is not what was said last
       source.close();
       drain();
     }
@@ -130,10 +144,15 @@ function look(seconds) {
   plan();
 }
 
-// Said aloud now and then, not at every reading.
+// Said aloud now and then, not at every reading; the last of them is said, too.
 function speak(reading) {
   const now = performance.now();
-  if (!run.following || !reading || (spokenAt && now - spokenAt < SPEAK_MILLISECONDS)) return;
+  clearTimeout(speaking);
+  if (!run.following || !reading) return;
+  if (spokenAt && now - spokenAt < SPEAK_MILLISECONDS) {
+    speaking = setTimeout(() => speak(run.looked), spokenAt + SPEAK_MILLISECONDS - now);
+    return;
+  }
   spokenAt = now;
   const alerts = run.raised.map((alert) => `Alert: ${alert.rule}.`).join(" ");
   const { now: figure, doubt, care } = reading.said;

@@ -1,6 +1,8 @@
 // The browser's microphone, as raw as it comes, and the line to the program that hears it.
 
-const RAW = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
+const RAW = {
+  echoCancellation: false, noiseSuppression: false, autoGainControl: false, voiceIsolation: false,
+};
 const AGAIN_MILLISECONDS = 1000;
 const ANSWER_MILLISECONDS = 3000;
 const MOST_WAITING_SECONDS = 5;
@@ -13,6 +15,7 @@ const PROCESSING = {
   echoCancellation: "echo cancellation",
   noiseSuppression: "noise suppression",
   autoGainControl: "automatic gain",
+  voiceIsolation: "voice isolation",
 };
 
 /** One microphone, in frames of 16-bit samples. */

@@ -240,11 +240,13 @@ export function threshold(run, reading) {
   }
   const ahead = following
     && run.forecast.find((each) => each.threshold === bits && run.isHeadline(each.field));
-  if (!following || run.end) {
+  if (run.beyond(bits)) {
+    const most = run.evidence ? `calibration supports ${fixed(run.most)} bits`
+      : `among ${run.start.speakers} people a voice can reach ${fixed(run.most)} bits`;
+    say("soon", "Never", `An alert at ${fixed(bits)} bits cannot fire: ${most}.`,
+      "Set a lower threshold.", raised.length ? whatToDo(run, reading, raised[raised.length - 1].threshold) : []);
+  } else if (!following || run.end) {
     say(raised.length ? "over" : "calm", "Not reached", `${fixed(bits)} bits were not reached${following ? "" : " by then"}.`, over);
-  } else if (run.beyond(bits)) {
-    say("soon", "Never", `${fixed(bits)} bits are more than calibration can tell: ${fixed(run.most)} at most.`,
-      "This alert can never be raised. Set a lower threshold.", raised.length ? whatToDo(run, reading, raised[raised.length - 1].threshold) : []);
   } else if (reading && !reading.speech && reading.seconds >= SILENT_SECONDS) {
     say("none", "Nothing heard", "No speech so far: these figures are of nobody.", over);
   } else if (ahead && known(ahead.seconds_left)) {

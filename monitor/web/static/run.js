@@ -54,8 +54,8 @@ export class Run {
 
   // The most bits that the headline can show, at any length.
   get most() {
-    const { support_bits: support, ceiling } = this.start;
-    return this.evidence ? support : ceiling;
+    const { support_bits: support, reachable_bits: reachable, ceiling } = this.start;
+    return this.evidence ? support : reachable ?? ceiling;
   }
 
   // Whether the headline can never get there: an alert at so many bits would never be raised.

@@ -1,6 +1,6 @@
 // The page that listens: enrols somebody, then follows a run of the browser's own microphone.
 import { $, fill, make, text } from "./dom.js";
-import { follow, redraw } from "./follow.js";
+import { follow, redraw, unfollow } from "./follow.js";
 import { Line, Microphone } from "./microphone.js";
 import { followPeople } from "./people.js";
 import { ProtectedSound } from "./protectedsound.js";
@@ -25,6 +25,8 @@ const now = {
   /** Of a recording that is measured. @type {{name: string, seconds: number | null, begun: boolean} | null} */
   recording: null,
 };
+/** Who is enrolled, as the list has them. @type {Set<string>} */
+const knownNames = new Set();
 /** When each second of the sound was there, to tell how late its reading is. @type {Map<number, number>} */
 let arrivals = new Map();
 /** @type {number[]} */ let latenesses = [];
@@ -64,6 +66,7 @@ listAnonymisers();
 /** @param {Stage} stage @param {boolean} focus */
 function show(stage, focus = true) {
   now.stage = stage;
+  if (stage !== "controls") unfollow();
   document.body.dataset.stage = stage;
   for (const each of document.querySelectorAll(".stage")) {
     /** @type {HTMLElement} */ (each).hidden = each.id !== stage;
@@ -79,19 +82,28 @@ function problem(words) {
   if (words) $(place).scrollIntoView({ block: "nearest" });
 }
 
+/** @param {string} name */
+function knownAlready(name) {
+  problem(`${name} is known here already: speak at once (above), or “Forget” first.`);
+}
+
 async function listPeople() {
   const answer = await fetch("/people");
   if (!answer.ok) return;
   const people = await answer.json();
   $("known").hidden = !people.length;
+  knownNames.clear();
+  people.forEach(({ name }) => knownNames.add(name));
   fill("whose", [
     ...people.map(({ name }) => make("option", { value: name }, name)),
     make("option", { value: "" }, "somebody who is not known here"),
   ]);
   fill("people", people.map(({ name, enrolled }) => {
-    const go = make("button", { type: "button", class: "primary" }, name);
+    const go = make("button", { type: "button", class: "primary", "aria-label": `Speak as ${name}` }, name);
     const forget = make("button", { type: "button", "aria-label": `Forget ${name}` }, "Forget");
-    go.addEventListener("click", () => listen(name));
+    go.addEventListener("click", () => {
+      if (confirm(`Are you ${name}? The microphone starts, and your voice is measured as ${name}'s.`)) listen(name);
+    });
     forget.addEventListener("click", () => forgetPerson(name));
     const since = make("span", { class: "muted small" }, ` since ${enrolled.slice(0, 10)} `);
     return make("li", {}, go, since, forget);
@@ -138,7 +150,7 @@ async function openMicrophone() {
   }
   const processed = microphone.processed;
   text("raw", processed.length
-    ? `This browser does ${processed.join(" and ")} though it was asked not to: that changes the voice, and the figures.`
+    ? `Your browser still applies ${processed.join(" and ")}, which alters your voice and the bits. Switch it off in the browser or the system, or use another browser.`
     : "Heard as it is: the browser's echo cancellation, noise suppression and automatic gain are off.");
   return true;
 }
@@ -163,7 +175,8 @@ function listening() {
 $("who").addEventListener("submit", (event) => {
   event.preventDefault();
   const name = $("name").value.trim();
-  if (name) enrol(name);
+  if (knownNames.has(name)) knownAlready(name);
+  else if (name) enrol(name);
 });
 $("begin").disabled = false; // before, the browser would have sent the form itself
 $("again").addEventListener("click", () => enrol(now.name, true));
@@ -343,9 +356,17 @@ const slider = () => Number($("bits-threshold").value);
 function sayThreshold() {
   const people = 2 ** slider();
   const near = people < 1000 ? Math.round(people) : Number(people.toPrecision(2));
-  const words = `${fixed(slider())} bits: I am one in ${near.toLocaleString("en")} people`;
+  const highest = slider() === Number($("bits-threshold").max);
+  const words = `${fixed(slider())} bits: 1 person in ${near.toLocaleString("en")} matches${
+    highest ? ". No higher alert can fire" : ""}`;
   text("bits-threshold-text", words);
   $("bits-threshold").setAttribute("aria-valuetext", words);
+}
+
+/** A threshold that no figure can reach cannot be set. @param {number} most */
+function limitThreshold(most) {
+  $("bits-threshold").max = String(most); // which lowers the value, too
+  sayThreshold();
 }
 
 $("bits-threshold").addEventListener("input", () => {
@@ -426,8 +447,10 @@ function told(message) {
   } else if (message.type === "enrolled") {
     enrolled(message);
   } else if (message.type === "listening") {
+    limitThreshold(message.most);
     follow(`/events?session=${line.session}`, drawn);
   } else if (message.type === "measuring") {
+    limitThreshold(message.most);
     Object.assign(now.recording || {}, { seconds: message.seconds, begun: true });
     arrangeControls(message.people);
     measuredTo(0);
@@ -444,7 +467,7 @@ function told(message) {
     now.over = true;
     if (exists) {
       show("welcome");
-      problem(`${now.name} is known here already: speak at once (above), or “Forget” first.`);
+      knownAlready(now.name);
     } else problem(message.text);
     if (now.stage === "controls") listening();
   } else if (message.type === "over") {
@@ -478,8 +501,6 @@ function drawn(shown, reading) {
   run = shown;
   if (reading && run.following) measuredTo(reading.seconds);
   if (!reading || !run.following || now.over) return;
-  const most = run.start.support_bits;
-  if (most) $("bits-threshold").max = String(Math.floor(2 * most) / 2);
   const came = arrivals.get(reading.seconds);
   if (came === undefined) return;
   arrivals.delete(reading.seconds);
