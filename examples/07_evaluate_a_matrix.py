@@ -10,7 +10,7 @@ import numpy as np
 from monitor.evaluation import ScoreMatrix, compare, evaluate
 
 # scores of your own: trials x speakers, higher is more alike, and the column of who really spoke
-# (of files: monitor.evaluation.read_scores("scores.npy", "speakers.txt").matrix)
+# (of files: evaluate("scores.npy", labels="speakers.txt"))
 generator = np.random.default_rng(7)
 speaker = np.repeat(np.arange(50), 8)
 own = np.arange(50) == speaker[:, None]

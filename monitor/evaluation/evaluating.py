@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from monitor import crowds
 from monitor.errors import UsageError
 from monitor.evaluation.family import EvaluationContext, Family, Figure, families, limited
+from monitor.evaluation.input.scores import EvaluationInput, read_scores, scores_of_array
 from monitor.evaluation.report.report import Report
 from monitor.evaluation.scores.comparisons import Comparisons, Roles, ScoreMatrix, Usage
 from monitor.evaluation.scores.counts import list_warning, warning
@@ -19,6 +21,7 @@ from monitor.maths.composition import DELTA
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
 from monitor.plots.evaluation import Curves
+from monitor.types import AnyArray
 
 
 def steps() -> int:
@@ -27,9 +30,11 @@ def steps() -> int:
 
 
 def evaluate(
-    scores: ScoreMatrix | Comparisons,
+    scores: ScoreMatrix | Comparisons | EvaluationInput | str | PathLike[str] | AnyArray,
     dev: ScoreMatrix | None = None,
     *,
+    labels: str | PathLike[str] | Sequence[int] | Sequence[str] | AnyArray | None = None,
+    choose: Sequence[str] = (),
     replicates: int = REPLICATES,
     seed: int = 0,
     ties: str = "spread",
@@ -44,10 +49,14 @@ def evaluate(
     """Every metric of the papers on the scores of one system.
 
     Args:
-        scores: the trials. Of comparisons that are more than a matrix, figures of pooled scores
-            take all, ranks those of the matrix; a note says how many.
+        scores: the trials: a `ScoreMatrix`, a file of scores as `read_scores` takes it, what that
+            gave, or an array, trials x speakers. Of comparisons that are more than a matrix,
+            figures of pooled scores take all, ranks those of the matrix; a note says how many.
         dev: scores of other speakers, to calibrate LID on; without it each speaker goes by a
             calibration on the others.
+        labels: of an array, who spoke in each trial: its column, from 0, or the name; of a file, a
+            file of labels, unless it says itself who spoke.
+        choose: of a file of several matrices, which: ``["voice", "T=10"]``.
         replicates: B, the resamples of speakers behind the limits; 0 for none.
         seed: of the resamples; systems that share it and their speakers compare in pairs.
         ties: how SRD ranks equal scores, one of `monitor.maths.ranks.TIE_RULES`; each figure says
@@ -71,7 +80,18 @@ def evaluate(
         >>> report = evaluate(ScoreMatrix(scores, target), replicates=20)
         >>> report["zebra.tag"].text, round(report["srd.idr"].value, 2)
         ('C', 0.97)
+        >>> evaluate(scores, labels=target, replicates=20)["zebra.tag"].text
+        'C'
     """
+    if not isinstance(scores, ScoreMatrix | Comparisons):
+        read = _read(scores, labels, choose)
+        scores, notes = read.comparisons, (*read.warnings, *read.notes, *notes)
+    elif labels is not None or choose:
+        raise UsageError("a ScoreMatrix says itself who spoke: leave out labels and choose")
+    if dev is not None and not isinstance(dev, ScoreMatrix):
+        raise UsageError(
+            f"dev is a {type(dev).__name__}: give a ScoreMatrix, such as read_scores(FILE).matrix"
+        )
     if replicates < 0:
         raise UsageError(f"replicates={replicates}: give 0 or more")
     if strange := sorted(set(only or ()) - {family.key for family in families()}):
@@ -125,6 +145,30 @@ def evaluate(
         usage=usage,
         heard=frozenset() if context.matrix is None else context.matrix.named_trials,
     )
+
+
+def _read(
+    scores: EvaluationInput | str | PathLike[str] | AnyArray,
+    labels: str | PathLike[str] | Sequence[int] | Sequence[str] | AnyArray | None,
+    choose: Sequence[str],
+) -> EvaluationInput:
+    """Read a file of scores, or an array, with the labels that were given."""
+    if isinstance(scores, EvaluationInput):
+        if labels is not None or choose:
+            raise UsageError("these scores say themselves who spoke: leave out labels and choose")
+        return scores
+    if isinstance(scores, str | PathLike):
+        if labels is None or isinstance(labels, str | PathLike):
+            return read_scores(scores, labels, choose=choose)
+        raise UsageError(
+            f"labels is a {type(labels).__name__}: give a file of labels with a file of scores"
+        )
+    if labels is None or isinstance(labels, str | PathLike) or choose:
+        raise UsageError(
+            "an array of scores does not say who spoke: give labels=, the column (from 0) or the "
+            "name of each trial's speaker"
+        )
+    return scores_of_array(np.asarray(scores), np.asarray(labels))
 
 
 def _with_limits(

@@ -516,15 +516,8 @@ def read_scores(
     if isinstance(raw, Pairs):
         listed = _listed(raw, beside, models, scoring, notes)
         return finished_list(listed, called, notes=notes, unmated=unmated)
-    if raw.scores.ndim != 2 or raw.scores.dtype.kind not in "fiu":
-        raise UsageError(
-            f"{path.name} holds {raw.scores.dtype} of shape {raw.scores.shape}; scores are "
-            "numbers, trials x speakers"
-        )
-    if raw.labels is None:
-        raise UsageError(f"{path.name} does not say who spoke: give labels, or a trial list")
-    if not raw.scores.shape[0]:
-        raise UsageError(f"{path.name} has no trial in it")
+    _check_matrix(raw, path.name)
+    assert raw.labels is not None
     key = raw.labels.pairs
     if key is not None and raw.trials and (models is not None or not _covers(key, raw)):
         listed = _listed(_as_pairs(raw, path.name), beside, models, scoring, notes, raw.labels)
@@ -536,6 +529,42 @@ def read_scores(
         raw.scores, target, speakers, called, trials=raw.trials, spoken=spoken, notes=notes,
         unmated=unmated, progress=progress,
     )  # fmt: skip
+
+
+def scores_of_array(scores: AnyArray, labels: AnyArray, name: str = "scores") -> EvaluationInput:
+    """Take a matrix in memory, trials x speakers, as `read_scores` reads one of a file.
+
+    Args:
+        scores: shape (T, N), higher is more alike.
+        labels: shape (T,), the column of each trial's speaker, from 0, or their names.
+        name: of the system.
+
+    Raises:
+        UsageError: the content makes no sense.
+
+    Example:
+        >>> scores_of_array(np.array([[0.9, 0.1], [0.2, 0.4]]), np.array([0, 1])).matrix.trials
+        2
+    """
+    raw = RawScores(scores, labels=labels_of_array("labels", labels))
+    _check_matrix(raw, name)
+    assert raw.labels is not None
+    notes: list[str] = []
+    target, speakers, spoken = targets(raw, raw.labels, name, notes)
+    return finished(raw.scores, target, speakers, name, spoken=spoken, notes=notes)
+
+
+def _check_matrix(raw: RawScores, label: str) -> None:
+    """Refuse what is no matrix of scores with labels."""
+    if raw.scores.ndim != 2 or raw.scores.dtype.kind not in "fiu":
+        raise UsageError(
+            f"{label} holds {raw.scores.dtype} of shape {raw.scores.shape}; scores are "
+            "numbers, trials x speakers"
+        )
+    if raw.labels is None:
+        raise UsageError(f"{label} does not say who spoke: give labels, or a trial list")
+    if not raw.scores.shape[0]:
+        raise UsageError(f"{label} has no trial in it")
 
 
 def _held(file: ScoreFile, choose: Sequence[str], name: str) -> EvaluationInput:

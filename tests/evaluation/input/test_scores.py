@@ -406,3 +406,43 @@ def test_a_matrix_is_gone_through_once(file, monkeypatch):
     assert matrix.better.tolist() == [0, 1, 0, 0]
     assert matrix.mated.tolist() == SCORES[range(4), TARGET].tolist()
     assert passes == [4]
+
+
+def test_evaluate_takes_a_file_and_an_array_in_memory(file):
+    expected = evaluate(ScoreMatrix(SCORES, np.array(TARGET)), replicates=0)
+    of_npz = file("s.npz", {"scores": SCORES, "labels": np.array(TARGET)})
+    of_npy, labels = file("s.npy", SCORES), file("labels.npy", np.array(TARGET))
+    for made in (
+        evaluate(SCORES, labels=TARGET, replicates=0),
+        evaluate(SCORES.tolist(), labels=np.array(TARGET), replicates=0),
+        evaluate(of_npz, replicates=0),
+        evaluate(str(of_npy), labels=str(labels), replicates=0),
+        evaluate(read_scores(of_npz), replicates=0),
+    ):
+        for key, figure in expected.figures.items():
+            assert made[key].value == figure.value, key
+    named = evaluate(SCORES, labels=[SPEAKERS[i] for i in TARGET], replicates=0)
+    assert named["srd.idr"].value == expected["srd.idr"].value
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        (lambda _: evaluate(SCORES), "an array of scores does not say who spoke: give labels="),
+        (lambda _: evaluate(SCORES, labels=[0, 1]), "labels has 2 labels for the 4 trials"),
+        (lambda _: evaluate(SCORES[0], labels=[0]), "scores are numbers, trials x speakers"),
+        (lambda file: evaluate(file("s.npy", SCORES)), "does not say who spoke"),
+        (lambda file: evaluate(file("s.npy", SCORES), labels=TARGET), "labels is a list: give a"),
+        (
+            lambda _: evaluate(ScoreMatrix(SCORES, np.array(TARGET)), labels=TARGET),
+            "leave out labels",
+        ),
+        (
+            lambda _: evaluate(SCORES, SCORES, labels=TARGET),  # type: ignore[arg-type]
+            "dev is a ndarray: give a ScoreMatrix",
+        ),
+    ],
+)
+def test_what_evaluate_cannot_take_is_refused_in_a_line(file, given, what):
+    with pytest.raises(UsageError, match=what):
+        given(file)
