@@ -784,6 +784,7 @@ def validated(asked: EvaluateOptions, path: Path) -> int:
 def print_validations(found: Sequence[Validation], statement: ValidationStatement) -> None:
     """Print the measures of each system to stdout, and whether criteria are met."""
     from monitor.evaluation.report.report import format_limits, format_value
+    from monitor.evaluation.report.validating import reservations
     from monitor.evaluation.validation import MEASURES
 
     console = made_console(_WIDE)
@@ -795,16 +796,24 @@ def print_validations(found: Sequence[Validation], statement: ValidationStatemen
         for name, width in (("value", 9), ("95 % interval", 17), ("criterion", 13)):
             table.add_column(name, justify="right", min_width=width, header_style="dim")
         table.add_column("unit", width=5, header_style="dim")
+        doubts: list[str] = []
         for key, (label, unit, _) in MEASURES.items():
             figure = each.whole.figures[key]
             asked = [own for own in statement.criteria if own.name == key]
-            met = [f"{own.sign}{own.bound:g} {_MET[own.met(figure.value)]}" for own in asked]
+            doubts += reservations(figure, asked)
+            met = [
+                f"{own.sign}{own.bound:g} {_MET[own.met(figure.value)]}"
+                + "*" * (own.worst_end(figure) is not None)
+                for own in asked
+            ]
             table.add_row(
                 label, format_value(figure.value, unit), format_limits(figure), "\n".join(met),
                 _unit(figure),
             )  # fmt: skip
         console.print()
         console.print(table)
+        for doubt in doubts:
+            console.print(f"* {doubt}: more speakers would decide.")
         console.print()
     stated = (statement.h1, statement.h2, statement.population, statement.case)
     if not all(stated) or not statement.criteria:

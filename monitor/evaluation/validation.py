@@ -24,6 +24,7 @@ from monitor.errors import UsageError
 from monitor.evaluation import verification
 from monitor.evaluation.family import EvaluationContext, Figure, limited
 from monitor.evaluation.input.files import Attribute, natural
+from monitor.evaluation.report.report import format_value
 from monitor.evaluation.scores.comparisons import Comparisons, ScoreList, ScoreMatrix, within
 from monitor.evaluation.scores.counts import ScoreCounts, list_warning, warning
 from monitor.maths.likelihood_ratios import (
@@ -101,6 +102,17 @@ class Criterion:
     def met(self, value: float | None) -> bool | None:
         """Whether a value meets it; None where there is no value."""
         return None if value is None else bool(_OPERATORS[self.sign](value, self.bound))
+
+    def worst_end(self, figure: Figure) -> float | None:
+        """Return the end of a figure's interval that fails though its value meets; else None.
+
+        Example:
+            >>> cllr = Figure("cllr", "Cllr", 0.29, "bits", low=0.21, high=0.376)
+            >>> Criterion.of("cllr<=0.3").worst_end(cllr), Criterion.of("cllr<=0.4").worst_end(cllr)
+            (0.376, None)
+        """
+        end = figure.high if self.sign.startswith("<") else figure.low
+        return end if self.met(figure.value) and self.met(end) is False else None
 
     def __str__(self) -> str:
         return f"{self.name} {self.sign} {self.bound:g}"
@@ -223,6 +235,8 @@ def validate(
     else:
         away = warning(every.matrix)
     said = [*filter(None, [away]), *notes]
+    if llr is None and dev is None:
+        said.append(_of_scores(every, seed))
     parts: dict[str, tuple[ValidationPart, ...]] = {}
     found = _measured(listed, "", replicates, seed)
     if groups is not None:
@@ -340,6 +354,24 @@ def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatA
         f"Scores were calibrated by logistic regression, cross-validated over speakers in "
         f"{plural(folds, 'fold')}: each comparison by a fit without either of its two people."
         + _held(Platt(0.0, 0.0, bounded))
+    )
+
+
+def _of_scores(every: Comparisons, seed: int) -> str:
+    """Say why EER and min Cllr are not those of `monitor evaluate`, which has the scores'."""
+    context = EvaluationContext.of(every, 0, seed)
+    figures = {
+        figure.key: figure
+        for figure in verification.figures(every, context.pool_weights, context.counts)
+    }
+    eer, least = (
+        format_value(figures[f"verification.{key}"].value, unit)
+        for key, unit in (("eer_rocch", "share"), ("min_cllr_bits", "bits"))
+    )
+    return (
+        "EER and min Cllr are of the calibrated ratios: folds are calibrated apart, so that the "
+        f"same score may give two ratios. Of the scores, as monitor evaluate has them: EER {eer}, "
+        f"min Cllr {least}."
     )
 
 

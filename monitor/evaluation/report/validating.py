@@ -157,7 +157,8 @@ def validation_csv(
                     each.name, by, part.name, key, label, characteristic, csv_number(figure.value),
                     csv_number(figure.low), csv_number(figure.high), unit,
                     "; ".join(map(str, asked)), _verdict(figure, asked), part.speakers, part.same,
-                    part.different, part.pairs, figure.note,
+                    part.different, part.pairs,
+                    "; ".join(filter(None, (figure.note, *reservations(figure, asked)))),
                 ])  # fmt: skip
     return csv_text(_HEAD, rows)
 
@@ -178,6 +179,15 @@ def _verdict(figure: Figure, criteria: Sequence[Criterion]) -> str:
     if not met:
         return ""
     return "not decided" if None in met else "yes" if all(met) else "no"
+
+
+def reservations(figure: Figure, criteria: Sequence[Criterion]) -> list[str]:
+    """Say of each criterion that is met by the value and not by its interval how far that goes."""
+    return [
+        f"{each} is met, but the interval reaches {format_value(end, figure.unit)}"
+        for each in criteria
+        if (end := each.worst_end(figure)) is not None
+    ]
 
 
 def validation_json(
@@ -233,7 +243,7 @@ def _part_json(part: ValidationPart, criteria: Sequence[Criterion] = ()) -> dict
         "figures": {
             key: {**figure_json(figure), "criteria": {
                 str(each): each.met(figure.value) for each in _criteria_of(key, criteria)
-            }}
+            }, "reservations": reservations(figure, _criteria_of(key, criteria))}
             for key, figure in part.figures.items()
         },
     }  # fmt: skip
@@ -553,7 +563,8 @@ def _matrix(part: ValidationPart, criteria: Sequence[Criterion]) -> str:
             f'<tr><th scope="row">{escape(label)}</th><td>{escape(characteristic)}</td>'
             f'<td class="number">{_value(figure)} <small>{escape(shown)}</small></td>'
             f'<td class="limits">{escape(format_limits(figure))}</td>'
-            f"<td>{escape('; '.join(map(str, asked)))}</td><td><b>{escape(said)}</b></td></tr>"
+            f"<td>{escape('; '.join(map(str, asked)))}</td><td><b>{escape(said)}</b>"
+            f"<br>{escape('; '.join(reservations(figure, asked)))}</td></tr>"
         )
     heads = "".join(
         f"<th{' class=number' if name == 'Value' else ''}>{name}</th>"

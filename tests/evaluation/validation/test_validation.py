@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from monitor.errors import UsageError
+from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.input.files import Attribute, read_conditions
+from monitor.evaluation.report.report import format_value
 from monitor.evaluation.report.validating import (
     curves,
     save_validation,
@@ -224,6 +227,39 @@ def test_csv_and_json_have_every_measure(made, tmp_path):
     assert [each.name for each in beside] == ["v.csv", "v.json"]
     assert json.loads(beside[1].read_text())["statement"]["h1"] is None
     assert all(each.stat().st_mode & 0o777 == 0o600 for each in (path, *beside))
+
+
+def test_a_criterion_that_the_interval_does_not_meet_is_met_with_a_reservation(made):
+    cllr = made.whole.figures["cllr"]
+    between = f"{(cllr.value + cllr.high) / 2:.4f}"
+    told = ValidationStatement(criteria=(Criterion.of(f"cllr<={between}"), Criterion.of("cllr<9")))
+    end = format_value(cllr.high, "bits")
+    expected = f"cllr <= {float(between):g} is met, but the interval reaches {end}"
+    assert expected in "".join(Reader(validation_page([made], told)).texts)
+    (system,) = validation_json([made], told)["systems"]
+    assert list(system["figures"]["cllr"]["criteria"].values()) == [True, True]
+    assert system["figures"]["cllr"]["reservations"] == [expected]
+    rows = csv.DictReader(io.StringIO(validation_csv([made], told)))
+    assert next(row["note"] for row in rows if row["measure"] == "cllr") == expected
+    above = Criterion.of("elub_high>=1")
+    assert above.worst_end(replace(cllr, value=2.0, low=0.5, high=3.0)) == 0.5
+    assert above.worst_end(replace(cllr, value=0.9, low=0.5, high=3.0)) is None  # not met
+
+
+def test_why_the_error_rate_is_not_that_of_the_scores_is_said():
+    scores = matrix()
+    report = evaluate(scores, replicates=0, only=("verification",))
+    found = validate(scores, replicates=0)
+    eer, least = (
+        format_value(report[f"verification.{key}"].value, unit)
+        for key, unit in (("eer_rocch", "share"), ("min_cllr_bits", "bits"))
+    )
+    (note,) = [each for each in found.notes if each.startswith("EER and min Cllr")]
+    assert note.endswith(f"EER {eer}, min Cllr {least}.")
+    assert found.whole["min_cllr"] != report["verification.min_cllr_bits"].value
+    taken = validate(scores, llr="e", replicates=0)  # scores as they are
+    assert taken.whole["min_cllr"] == pytest.approx(report["verification.min_cllr_bits"].value)
+    assert not any(each.startswith("EER and min Cllr") for each in taken.notes)
 
 
 def test_curves_are_what_they_are_called(made):
