@@ -159,6 +159,12 @@ def _run(arguments: list[str]) -> int:
         raise KeyboardInterrupt from None
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
+        own = getattr(error, "option_name", "")
+        if context and own in {name for option in cli.params for name in option.opts}:
+            command = context.command_path.partition(" ")[2]
+            value = "" if own == "--trust-config" else " FILE.toml" if own == "--config" else ""
+            _say(f"{own} stands before the command: monitor {own}{value} {command} ...")
+            return error.exit_code
         where = f"; see {context.command_path} --help" if context is not None else ""
         _say(error.format_message().rstrip(".") + where)
         return error.exit_code

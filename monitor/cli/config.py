@@ -46,8 +46,8 @@ def defaults_from(
     for name in read:
         if name not in names:
             raise UsageError(
-                f"--config {path}: there is no command {name!r}; options stand in a table of their "
-                "command, such as [replay]"
+                f"--config {path}: there is no command {name!r}{_nearest(name, names, '[', ']')}; "
+                "options stand in a table of their command, such as [replay]"
             )
     table = read.get(command.name or "", {})
     found = _defaults(path, command, table, str(command.name))
@@ -106,8 +106,17 @@ def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dic
         else:
             raise UsageError(
                 f"--config {path}: monitor {where.replace('.', ' ')} takes no such --{name}"
+                + _nearest(name, [*further, *options])
             )
     return found
+
+
+def _nearest(name: str, names: list[str], before: str = "", after: str = "") -> str:
+    """Suggest the nearest of the names that there are; empty where none is near."""
+    from difflib import get_close_matches
+
+    near = [each for each in get_close_matches(name.replace("_", "-"), names, 1) if each != name]
+    return f" (did you mean {before}{near[0]}{after}?)" if near else ""
 
 
 def _given(path: Path, option: click.Option, value: Any) -> Any:

@@ -64,8 +64,13 @@ def test_flags_repeated_options_and_commands_of_a_group(run, talk, population, t
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[replay]\nwach = 'me'\n", "monitor replay takes no such --wach"),
-        ("[repaly]\nwatch = 'me'\n", "there is no command 'repaly'"),
+        ("[replay]\nwach = 'me'\n", "monitor replay takes no such --wach (did you mean watch?)"),
+        (
+            "[replay]\nstop_on_alert = true\n",
+            "no such --stop_on_alert (did you mean stop-on-alert?)",
+        ),
+        ("[replay]\nqqqq = 1\n", "takes no such --qqqq"),
+        ("[repaly]\nwatch = 'me'\n", "no command 'repaly' (did you mean [replay]?); options"),
         ("watch = 'me'\n", "there is no command 'watch'; options stand in a table"),
         ("replay = 3\n", "replay is no table"),
         ("[replay\n", "is no TOML"),
@@ -86,6 +91,15 @@ def test_what_is_no_option_is_refused_in_one_line(run, talk, tmp_path, text, wor
     done = run("--config", config, "replay", talk)
     assert done.code == 2
     assert words in done.complaint
+
+
+@pytest.mark.parametrize("name", ["--config", "--config=us.toml"])
+def test_a_config_behind_the_command_is_told_where_it_stands(run, talk, name):
+    done = run("replay", talk, name, *(["us.toml"] * ("=" not in name)))
+    assert done.code == 2
+    before = "--config stands before the command: monitor --config FILE.toml replay ..."
+    assert done.complaint == f"monitor: {before}"
+    assert "--trust-config stands before" in run("replay", talk, "--trust-config").complaint
 
 
 def commands() -> list[tuple[str, click.Command]]:
