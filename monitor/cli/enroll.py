@@ -79,8 +79,8 @@ def in_words(
         )
     if population.mismatched:
         yield (
-            "monitor: note: the rank model is mismatched from the speakers that were there before; "
-            "another microphone makes a voice easier to tell from the rest"
+            "monitor: note: calibration lacks the new speakers: people who share their microphone "
+            "may read 1 to 2 bits too high; calibrate on your own speakers (monitor calibrate)"
         )
     elif len(population) < 2:
         yield f"next: add whom it could be taken for:  monitor enroll PEOPLE --add -o {output}"

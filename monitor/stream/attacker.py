@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from monitor.crowds import YOU
 from monitor.errors import StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, ready, superseded, takes
 from monitor.kinds import unlike_networks
@@ -138,13 +139,15 @@ def _cut(
         .expected_bits(speakers, slice(0, 1))[0]
         for d in (scoring.seconds, usual)
     )
-    where = _off_the_grid(rank_model, scoring.seconds) or "that length was learnt from"
+    whose = "your" if name.lower() in YOU else f"{name}'s"
+    where = _off_the_grid(rank_model, scoring.seconds)
     here, there = f"{now:.1f}", f"{then:.1f}"
+    instead = "" if here == there else f" instead of {there}"
     return (
-        f"all templates are cut to {scoring.seconds:g} s, which is what {name} has (the others: "
-        f"{usual:g} s); {where}. {_EXAMPLE_SECONDS:g} s of speech give away {here} bits on average "
-        f"among the {speakers}, {'as many' if here == there else there} against templates of "
-        f"{usual:g} s"
+        f"{whose} template has {scoring.seconds:g} s, the others {usual:g} s: all are compared at "
+        f"{scoring.seconds:g} s{where and f', and {where}'}. {_EXAMPLE_SECONDS:g} s of speech "
+        f"disclose {here} bits on average among the {speakers}{instead}. "
+        "Enrol more: monitor enroll --add"
     )
 
 

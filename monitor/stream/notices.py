@@ -199,9 +199,8 @@ def _template_notices(monitor: Monitor) -> Iterator[Notice]:
     if attacker.withheld:
         yield Notice("bits withheld", attacker.withheld)
     yield from _left_out(monitor)
-    if attacker.length_notice:
-        seconds = {"template_seconds": attacker.scoring.seconds}
-        yield Notice("template length", attacker.length_notice, fields=seconds)
+    if attacker.length_notice and not _mismatched(monitor):  # else both are one notice
+        yield Notice("template length", attacker.length_notice, fields=_length(monitor))
     for name in monitor.features:
         if nothing := monitor.population.empty(name):
             yield Notice(
@@ -209,6 +208,15 @@ def _template_notices(monitor: Monitor) -> Iterator[Notice]:
                 f"the templates hold no {name} of {_some(nothing)}: it says nothing of them",
                 fields={"speakers": list(nothing)},
             )
+
+
+def _mismatched(monitor: Monitor) -> bool:
+    """Return whether some of those enrolled are new to a calibration that is not the shipped."""
+    return monitor.mismatched and monitor.attacker.rank_model.origin != "shipped"
+
+
+def _length(monitor: Monitor) -> dict[str, float]:
+    return {"template_seconds": monitor.attacker.scoring.seconds}
 
 
 def _left_out(monitor: Monitor) -> Iterator[Notice]:
@@ -306,12 +314,17 @@ def rank_model_notices(monitor: Monitor) -> Iterator[Notice]:
             "calibrated on have two sessions. What their one session says would favour the "
             f"attacker, {told()}",
         )
-    elif monitor.mismatched:
+    elif _mismatched(monitor):
+        lacking = (
+            "calibration lacks some of those enrolled: people who share their microphone may read "
+            "1 to 2 bits too high. Calibrate on your own speakers: monitor calibrate"
+        )
+        if attacker.length_notice:
+            lacking = f"{attacker.length_notice}. {lacking[0].upper()}{lacking[1:]}"
         yield Notice(
             "mismatched rank model",
-            "the rank model is mismatched: it was learnt without some of these speakers; another "
-            "microphone makes a voice easier to tell from the rest, and of people who share it "
-            "some show a bit or two of evidence too much",
+            lacking,
+            fields=_length(monitor) if attacker.length_notice else {},
         )
         against, ratio = attacker.contradiction(monitor.population)
         if against > _CONTRADICTED:

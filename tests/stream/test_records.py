@@ -13,7 +13,7 @@ from monitor.population.cohort import FeatureTemplates
 from monitor.population.rank_model import RankModel, RankModels
 from monitor.records.reading import SCHEMA_VERSION
 from monitor.records.schema import RECORDS, SCHEMA
-from monitor.stream.notices import GapEvent
+from monitor.stream.notices import GapEvent, setup_notices
 from monitor.stream.reading import Reading
 from monitor.stream.records import RunTotals, placed, start_record
 from monitor.types import Frames, Gap
@@ -111,8 +111,7 @@ def test_a_mismatched_rank_model_is_marked_and_told():
     assert record["speakers"] == 51
     assert record["ceiling"] == np.log2(51)
     (notice,) = record["notices"]
-    assert "mismatched" in notice
-    assert "another microphone" in notice
+    assert "calibration lacks some of those enrolled" in notice
 
 
 def shortened(population: Population, name: str, slices: int) -> Population:
@@ -146,10 +145,10 @@ def test_a_template_much_shorter_than_the_others_is_left_out_and_told():
     assert (record["speakers"], record["template_seconds"]) == (50, 10)
     (cut,) = record["notices"]
     assert cut.startswith(
-        f"all templates are cut to 10 s, which is what {WATCHED} has (the others: 100 s); that "
-        "length was learnt from. "
+        f"{WATCHED}'s template has 10 s, the others 100 s: all are compared at 10 s. 30 s of "
     )
-    now, then = map(float, re.findall(r"(\d\.\d)(?: bits on average| against)", cut))
+    assert cut.endswith(". Enrol more: monitor enroll --add")
+    now, then = map(float, re.findall(r"(\d\.\d)(?: bits on average|\. Enrol)", cut))
     assert 0 < now < then < record["ceiling"]
     assert start(population, watch=WATCHED, template_seconds=10)["notices"] == []
     # somebody else is not held to that length
@@ -162,8 +161,10 @@ def test_a_shorter_template_that_is_useful_is_compared_by_everybody_being_cut():
     record = start(population)
     assert (record["speakers"], record["template_seconds"]) == (50, 60)
     (cut,) = record["notices"]
-    assert cut.startswith(f"all templates are cut to 60 s, which is what {WATCHED} has (the others")
-    now, then = map(float, re.findall(r"(\d\.\d)(?: bits on average| against)", cut))
+    assert cut.startswith(
+        f"{WATCHED}'s template has 60 s, the others 100 s: all are compared at 60"
+    )
+    now, then = map(float, re.findall(r"(\d\.\d)(?: bits on average|\. Enrol)", cut))
     assert now < then
     assert "--template-seconds 100" in cut
     # asked for more, who has less is left out, and that is the first thing that is said
@@ -172,10 +173,30 @@ def test_a_shorter_template_that_is_useful_is_compared_by_everybody_being_cut():
     assert record["notices"][0].startswith(f"{WATCHED} is not among the 49 compared")
 
 
+def test_a_short_template_that_calibration_lacks_is_told_once():
+    """Of everybody who enrols a minute beside the shipped readers."""
+    population = shortened(reference(), WATCHED, 12)
+    population = Population(
+        population.speakers, population.offsets, population.features, population.rank_models,
+        mismatched=True, cohort=reference().cohort,
+    )  # fmt: skip
+    monitor = Monitor(population, watch=WATCHED)
+    (notice,) = [
+        each for each in setup_notices(monitor)
+        if each.kind in ("template length", "mismatched rank model")
+    ]  # fmt: skip
+    assert notice.kind == "mismatched rank model"
+    assert notice.fields == {"template_seconds": 60.0}
+    first, second = notice.text.split(". Calibration lacks some of those enrolled: ")
+    assert first.startswith(f"{WATCHED}'s template has 60 s, the others 100 s: all are compared")
+    assert first.endswith("Enrol more: monitor enroll --add")
+    assert second.endswith("Calibrate on your own speakers: monitor calibrate")
+
+
 def test_a_rank_model_that_was_not_learnt_at_the_length_is_told():
     population = shortened(reference(), WATCHED, 9)
     (cut,) = start(population, watch=WATCHED)["notices"]
-    assert "cut to 45 s" in cut
+    assert "compared at 45 s, and what" in cut
     assert "what was learnt from templates of 30 and 60 s is interpolated" in cut
     longer = learnt_at(10, 100)
     short = start(population, rank_models=longer, template_seconds=5)["notices"][0]
