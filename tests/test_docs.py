@@ -298,6 +298,12 @@ def test_nothing_is_installed_from_an_index_that_does_not_have_it(path):
     assert re.findall(r"pip install[^\n]*speaker-disclosure-monitor", text) == []
 
 
+def test_the_readme_says_how_the_program_is_found_before_it_calls_it_by_name_alone():
+    activate, bare = README.index(". .venv/bin/activate"), re.search(r"[`\n]monitor \w", README)
+    assert bare is not None
+    assert activate < bare.start()
+
+
 if __name__ == "__main__":
     records = ROOT / "docs" / "records.md"
     records.write_text(with_tables(records.read_text(encoding="utf-8")), encoding="utf-8")
