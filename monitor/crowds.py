@@ -34,6 +34,9 @@ NOTHING_BITS = 0.05
 WIDE_BITS = 2.0  # limits further apart are a range of people: one number would promise too much
 NEARLY_ONE = 1.5
 NEAR_BITS = 2.5
+AGAINST_BITS = -2.0
+CHANGED = "another voice, or a changed one; who knows the change may recognise it"
+"""What a voice is whose evidence `speaks_against` the watched speaker."""
 YOU = ("me", "myself")  # who is watched by one of these names is the one who reads
 
 
@@ -252,8 +255,11 @@ def narrowed_sentence(
         'your voice narrows a town of ten thousand down to hardly anybody but you'
         >>> said(0.01)
         'this voice says nothing yet: anybody in a city of a million would fit as ann does'
-        >>> said(-2.0)
+        >>> said(-1.0)
         'this voice points away from ann: it would fit most others better'
+        >>> print(said(-6.5))
+        this voice points away from ann: another voice, or a changed one; who knows the change \
+may recognise it
     """
     entry, evidence = widest(reading), reading.get("bits") if of_evidence(reading) else None
     if entry is None or evidence is None:
@@ -265,10 +271,22 @@ def narrowed_sentence(
     if abs(evidence) < NOTHING_BITS:
         return f"{voice}says nothing yet: anybody in {crowd} would fit as {does}"
     if evidence < 0:
-        return f"{voice}points away from {who}: it would fit most others better"
+        why = CHANGED if speaks_against(reading) else "it would fit most others better"
+        return f"{voice}points away from {who}: {why}"
     left, people_left = _left(entry, who, bool(reading.get("at_least")))
     alike = f" who would fit as {does}" if fit and people_left else ""
     return f"{voice}narrows {crowd} down to {left}{alike}"
+
+
+def speaks_against(reading: Mapping[str, Any]) -> bool:
+    """Return whether the evidence of a reading is strongly against the watched speaker.
+
+    Examples:
+        >>> speaks_against({"bits": -6.5, "headline": "evidence"}), speaks_against({"bits": -6.5})
+        (True, False)
+    """
+    bits = reading.get("bits")
+    return of_evidence(reading) and bits is not None and bits <= AGAINST_BITS
 
 
 def best_match(reading: Mapping[str, Any], enrolled: int) -> str:

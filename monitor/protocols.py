@@ -53,6 +53,8 @@ class StreamInfo:
         live: whether it goes on while nobody listens.
         cut: whether it stops before the end of what was recorded.
         noise: what was added to ready-made embeddings, as ``"laplace:15"``; empty where none is.
+        protected: of the recordings whose voice this program changed, each with how, as
+            ``"talk.wav was anonymised (mcadams:0.8)"``.
 
     Example:
         >>> StreamInfo(channels=2).audio, StreamInfo(channels=2).words
@@ -66,6 +68,7 @@ class StreamInfo:
     live: bool = False
     cut: bool = False
     noise: str = ""
+    protected: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ NOTICE_KINDS: Mapping[str, str] = {
     "transcript": "what is not as it should be in a transcript, or between it and the speech",
     "other language": "words that a feature hardly knows",
     "protected": "what the figures of a protected side mean, and do not",
+    "protected recording": "this program changed the voice in a recording: what that means",
     "declared": "what a mechanism promises",
     "rule": "what is to be known of an alert rule",
     "late warning": "a warning that can hardly come before its threshold is reached",
@@ -99,6 +100,7 @@ NOTICE_KINDS: Mapping[str, str] = {
     "turns": "what is not as it should be in who speaks when",
     "no speech": "nobody speaks in a recording",
     "another person": "a recording sounds like another person than those before it",
+    "evidence against": "the voice is not the watched speaker's, or was changed",
 }
 """What the package's own parts give notice of: the `Notice.kind`, and what it means."""
 

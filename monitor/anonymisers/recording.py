@@ -29,7 +29,7 @@ from monitor.phrases import plural
 from monitor.protocols import Anonymiser
 from monitor.safe_text import file_name
 from monitor.sources.file import File
-from monitor.sources.provenance import file_hash
+from monitor.sources.provenance import file_hash, protection_tag
 from monitor.sources.registry import is_frames
 from monitor.types import Block, FloatArray
 from monitor.version import __version__
@@ -172,7 +172,8 @@ def protect(
     """Protect each channel of a recording by itself, and write it as WAV or FLAC.
 
     The rate stays, and so do bits a sample where both formats have them; else they are 16. The file
-    is private to the user (mode 0600) and appears whole or not at all; folders to it are made.
+    is private to the user (mode 0600) and appears whole or not at all; folders to it are made. Its
+    comment names the method, so that a run of it can say what its bits mean.
 
     Args:
         source: the recording.
@@ -207,7 +208,8 @@ def protect(
     if subtype not in _KEPT or not soundfile.check_format(form, subtype):
         subtype = "PCM_16"
     frames = clipped = 0
-    with sound_file(target, heard.rate, heard.channels, form, subtype) as write:
+    tag = "" if method == "none" else protection_tag("anonymised", method)
+    with sound_file(target, heard.rate, heard.channels, form, subtype, tag) as write:
         for made in _pieces(heard, channels):
             write(made)
             frames += len(made)
@@ -217,7 +219,7 @@ def protect(
 
 @contextmanager
 def sound_file(
-    target: Path, rate: int, channels: int, form: str, subtype: str
+    target: Path, rate: int, channels: int, form: str, subtype: str, comment: str = ""
 ) -> Iterator[Callable[[FloatArray], None]]:
     """Yield what writes samples to a private file, which appears whole or not at all.
 
@@ -241,6 +243,8 @@ def sound_file(
                 with soundfile.SoundFile(
                     guarded, "w", rate, channels, subtype=subtype, format=form
                 ) as file:
+                    if comment:
+                        file.comment = comment
                     yield write
             except (AssertionError, soundfile.LibsndfileError):
                 if guarded.error is None:

@@ -152,7 +152,8 @@ class OneOfMany:
             try:
                 sources = self._with_words([open_source(path)], path)
                 with self._run(sources[0], allow_overlap=True) as run:
-                    return [str(each) for each in run.notices if each.kind != "enrolled too"]
+                    alone = ("enrolled too", "protected recording")
+                    return [str(each) for each in run.notices if each.kind not in alone]
             except SourceError:  # it will be a line of the summary
                 continue
         return []

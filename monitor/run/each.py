@@ -197,7 +197,7 @@ def hear_one(path: Path, opened: Opened, state: Path | None = None) -> Recording
 
 
 def _of_itself(run: Run) -> list[str]:
-    of_recording = ("no speech", "another person")
+    of_recording = ("no speech", "another person", "protected recording", "evidence against")
     noticed = [n for n in run.notices if n.seconds is not None or n.kind in of_recording]
     lost = [f"audio was lost: {why}" for why in run.totals.lost]
     name = f"{run.source.label}: "

@@ -41,7 +41,14 @@ from monitor.sources.base import SplitSource
 from monitor.sources.registry import missing_members, open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Event, Monitor
-from monitor.stream.notices import NoticeEvent, log_notices, recording_notices, setup_notices
+from monitor.stream.notices import (
+    NoticeEvent,
+    evidence_against,
+    log_notices,
+    protected_recordings,
+    recording_notices,
+    setup_notices,
+)
 from monitor.stream.reading import Reading
 from monitor.stream.records import (
     RunTotals,
@@ -458,7 +465,8 @@ class Run(Managed):
         self._parts: tuple[Provenance, ...] | None = None
         start = start_record(self.monitor, self._labels)
         start |= transcripts_record(self.source, self._labels)
-        self.notices = [*setup_notices(self.monitor), *self._of_words()]
+        self.notices = [*setup_notices(self.monitor), *protected_recordings(self.source)]
+        self.notices += self._of_words()
         if self._split is not None:
             self.notices += self._split.notices()
         if self._side is not None:
@@ -825,6 +833,8 @@ class Run(Managed):
             ended = self._split.ended()
         else:
             ended = recording_notices(self.monitor, self._labels) if heard else []
+            if totals.against is not None and self.monitor.watch is not None:
+                ended.append(evidence_against(totals.against, self.monitor.watch))
         transcripts = {}
         if self.monitor.coverage is not None:
             found = self.monitor.coverage.found()

@@ -36,6 +36,7 @@ from monitor.run.run import Run
 from monitor.safe_text import file_name
 from monitor.sources.base import Samples
 from monitor.sources.file import File
+from monitor.sources.provenance import protection_tag
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Reading
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray
@@ -670,7 +671,8 @@ def scrub(
     if peak > budget:
         raise MonitorError(f"an ordinary run over the file finds {peak:.2f} bits; please report it")
     samples = work.made(kept)
-    with sound_file(output, source.rate, samples.shape[1], *work.form) as write:
+    tag = protection_tag("scrubbed", f"{budget:g} bits, {how}")
+    with sound_file(output, source.rate, samples.shape[1], *work.form, tag) as write:
         write(samples)
     return Scrubbed(
         source.label, watch, budget, how, attackers.first.headline, stretches, before, after,

@@ -149,6 +149,7 @@ class Chain(BaseSource[Item]):
             tracks=_common_features(sources),
             channels=None if None in channels else min(each or 0 for each in channels),
             noise=next(filter(None, (source.stream_info.noise for source in sources)), ""),
+            protected=tuple(how for source in sources for how in source.stream_info.protected),
         )
         self.label = f"{self.labels[0]} and {more} more" if more else self.labels[0]
 

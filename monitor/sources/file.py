@@ -38,7 +38,7 @@ from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import as_pipe, as_raw, as_wav, file_name
 from monitor.sources.base import BaseSource
 from monitor.sources.pieces import Piece, find_pieces
-from monitor.sources.provenance import provenance_of
+from monitor.sources.provenance import protection_of, provenance_of
 from monitor.types import Block, FloatArray, Gap
 
 STREAMED_BYTES = 0x7FF0_0000  # a header as long as this was written to a pipe: length unknown
@@ -138,6 +138,7 @@ class Decoder(Managed):
         self.rate: int = self._file.samplerate
         self.channels: int = self._file.channels
         self.subtype: str = self._file.subtype
+        self.comment: str = self._file.comment
         self.broken: str | None = None
         try:
             check_format(file_name(path.name), self.rate, self.channels)
@@ -360,7 +361,12 @@ class File(BaseSource[Block | Gap]):
             self.channels = decoder.channels
             self.subtype = decoder.subtype
             promised = decoder.promised
-        self.stream_info = StreamInfo(channels=self.channels, cut=end_seconds is not None)
+            how = protection_of(decoder.comment)
+        self.stream_info = StreamInfo(
+            channels=self.channels,
+            cut=end_seconds is not None,
+            protected=(f"{self.label} was {how}",) if how else (),
+        )
         if promised == 0:
             raise SourceError(
                 f"{self.label} holds no audio by its header; if it does, pipe it in as -"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,31 @@ from monitor.sources.frames import header_of
 from monitor.sources.registry import is_frames
 
 HASHED_SECONDS = 30
+_DONE_BY = re.compile(r"Voice (anonymised|scrubbed) by speaker-disclosure-monitor: ([ -~]{1,80})")
+
+
+def protection_tag(done: str, method: str) -> str:
+    """The comment of a sound file whose voice this program changed; it names no seed, no program.
+
+    Example:
+        >>> protection_tag("anonymised", "mcadams:0.8")
+        'Voice anonymised by speaker-disclosure-monitor: mcadams:0.8'
+        >>> protection_tag("anonymised", "command:/opt/mine --key 1")
+        'Voice anonymised by speaker-disclosure-monitor: a program'
+    """
+    shown = "a program" if method.startswith("command:") else method
+    return f"Voice {done} by speaker-disclosure-monitor: {shown}"
+
+
+def protection_of(comment: str) -> str:
+    """How such a comment says that a voice was changed; empty of any other.
+
+    Example:
+        >>> protection_of(protection_tag("scrubbed", "6 bits, cut")), protection_of("Mono, 1998")
+        ('scrubbed (6 bits, cut)', '')
+    """
+    found = _DONE_BY.fullmatch(comment)
+    return f"{found[1]} ({found[2]})" if found else ""
 
 
 def recording_hashes(path: str | os.PathLike[str] | MemoryFile) -> tuple[str, ...]:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from monitor.crowds import YOU
 from monitor.errors import Argument, Message, OverlapError
 from monitor.features.registry import caveats, takes
 from monitor.phrases import plural, weaker_together
 from monitor.population.interpolation import same_session_bias
 from monitor.population.population import Population, SourceNote, Speaker
-from monitor.protocols import Provenance
+from monitor.protocols import Provenance, Source
 from monitor.safe_text import printable
 from monitor.stream.speaker_changes import comparable, judged_by
 from monitor.types import TICKS_PER_SECOND, Gap, Notice
@@ -192,6 +193,33 @@ def log_notices(notices: Iterable[Notice]) -> None:
 def setup_notices(monitor: Monitor) -> list[Notice]:
     """Of templates, features, settings and rank model, in the order in which they are shown."""
     return [*_template_notices(monitor), *_feature_notices(monitor), *rank_model_notices(monitor)]
+
+
+def protected_recordings(source: Source) -> Iterator[Notice]:
+    """Of recordings whose voice this program changed: what their bits mean."""
+    for how in source.stream_info.protected:
+        changed = not how.endswith((", cut)", ", silence)"))
+        meaning = (
+            "against templates of clear speech its bits are those of an attacker who does not know "
+            "that, and no measure of protection. Test it against one who does: monitor attack"
+            if changed
+            else "its bits are of what was kept"
+        )
+        yield Notice(
+            "protected recording", f"{how}: {meaning}", level="warning" if changed else "info"
+        )
+
+
+def evidence_against(bits: float, watch: str) -> Notice:
+    """Of a run that ended with strong evidence against the watched speaker: low is not safe."""
+    who = "you" if watch.lower() in YOU else watch
+    return Notice(
+        "evidence against",
+        f"{bits:.1f} bits are evidence against {who}: another voice, or a changed one. An attacker "
+        "who knows how it was changed may still recognise it. Watch who speaks, or test the "
+        "change: monitor attack",
+        fields={"bits": bits},
+    )
 
 
 def _template_notices(monitor: Monitor) -> Iterator[Notice]:

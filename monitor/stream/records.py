@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from monitor.crowds import speaks_against
 from monitor.population.rank_model import RankModel
 from monitor.protocols import Source
 from monitor.records.reading import SCHEMA_VERSION
@@ -157,6 +158,7 @@ class RunTotals:
         noticed, notices: what was said in the middle of the stream, and of its recordings.
         undecided: alert rules of which a stream so short says nothing, a line each.
         bystanders: the most that each of them came to, by name.
+        against: the last reading's bits where they are strong evidence against the watched speaker.
     """
 
     def __init__(self) -> None:
@@ -170,6 +172,7 @@ class RunTotals:
         self.undecided: list[str] = []
         self.bystanders: dict[str, dict[str, Any]] = {}
         self.last: Mapping[str, Any] = {}
+        self.against: float | None = None
 
     def count(self, record: Mapping[str, Any]) -> None:
         """Take note of one record."""
@@ -180,6 +183,8 @@ class RunTotals:
                 before = self.bystanders.get(each["name"])
                 if before is None or each["probability"] > before["probability"]:
                     self.bystanders[each["name"]] = dict(each)
+            against = speaks_against(record) and not record.get("change")
+            self.against = record["bits"] if against else None
             self.last = {
                 key: record[key] for key in ("seconds", "speech", "bits", "peak_bits", "top")
             }

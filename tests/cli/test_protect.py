@@ -97,6 +97,50 @@ def test_a_file_system_that_is_full(tmp_path, small_disk, optimised):
     assert not list(small_disk.iterdir())
 
 
+def test_a_file_that_was_protected_says_so_when_it_is_measured(run, voices, tmp_path):
+    safe = tmp_path / "safe"
+    seed = 8_675_309
+    done = run("protect", voices, "-o", safe, "--method", "mcadams:random", "--seed", seed)
+    assert done.code == 0
+    said = (
+        "was anonymised (mcadams:random): against templates of clear speech its bits are those of"
+    )
+    for path in sorted(safe.rglob("*.*")):
+        with soundfile.SoundFile(path) as file:
+            assert file.comment == "Voice anonymised by speaker-disclosure-monitor: mcadams:random"
+        assert str(seed).encode() not in path.read_bytes()
+        measured = run("replay", path, "--features", "f0")
+        assert f"monitor: note: {path.name} {said}" in measured.err
+        assert measured.records[0]["notices"][-1].startswith(f"{path.name} {said}")
+    table = tmp_path / "each.csv"
+    run("replay", safe, "--each", "--summary", table, "--features", "f0", "--jobs", "1")
+    assert table.read_text().count("was anonymised (mcadams:random)") == 3
+    several = run("replay", *sorted((safe / "ann").iterdir()), "--features", "f0")
+    assert several.err.count(said) == 2
+    assert "anonymised" not in run("replay", voices / "ann/one.wav", "--features", "f0").err
+    mine = shlex.join(
+        [sys.executable, "-c", "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"]
+    )
+    run(
+        "protect", voices / "ann/one.wav", "-o", tmp_path / "mine.wav", "--anonymiser-command", mine
+    )
+    with soundfile.SoundFile(tmp_path / "mine.wav") as file:
+        assert file.comment == "Voice anonymised by speaker-disclosure-monitor: a program"
+
+
+@pytest.mark.slow
+def test_strong_evidence_against_the_watched_speaker_does_not_comfort(run, clips):
+    other = run("replay", clips / "1462/170138.npz", "--watch", "1272")
+    bits = other.records[-1]["bits"]
+    assert bits < -2
+    said = (
+        f"{bits:.1f} bits are evidence against 1272: another voice, or a changed one. An attacker"
+    )
+    assert f"monitor: note: {said}" in other.err
+    assert said in " ".join(other.records[-1]["notices"])
+    assert "evidence against" not in run("replay", clips / "1272/128104.npz", "--watch", "1272").err
+
+
 def test_none_gives_the_same_samples_with_their_bits_and_channels(run, tmp_path):
     sound = np.stack([synthetic(0.3), synthetic(0.3, 200.0)], axis=1)
     soundfile.write(tmp_path / "a.wav", sound, 44100, subtype="PCM_24")

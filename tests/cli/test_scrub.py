@@ -27,6 +27,7 @@ def test_a_replay_of_the_file_says_what_was_claimed(run, shared: Path, tmp_path:
     rows = [line.split("\t") for line in labels.read_text().splitlines()]
     assert {row[2] for row in rows} == {"kept", "cut"}
     heard = run("replay", out, "-w", READER, "--features", "phones,voice")
+    assert "note: out.wav was scrubbed (9 bits, cut): its bits are of what was kept\n" in heard.err
     peak = max(record["bits"] for record in heard.readings)
     assert 0 < peak <= 9
     joint = next(line for line in found.out.splitlines() if line.startswith("phones+voice"))

@@ -13,6 +13,7 @@ import pytest
 import soundfile
 
 from monitor.serve.page import ListeningPage
+from monitor.sources.provenance import protection_tag
 from tests.serve.browsing import PATIENCE, RATE, Speaker, enrols, hearing, speaks
 from tests.serve.conftest import TOKEN
 
@@ -53,6 +54,8 @@ def sees_itself_through_an_anonymiser(tab: Any) -> None:
     tab.wait_for_selector("#save-back:not([disabled])", timeout=PATIENCE)
     with tab.expect_download() as saved:
         tab.click("#save-back")
+    comment = soundfile.SoundFile(saved.value.path()).comment
+    assert comment == protection_tag("anonymised", "mcadams:random")
     sound, rate = soundfile.read(saved.value.path())
     assert sound.size > rate / 2
     assert np.abs(sound).max() > 0.01

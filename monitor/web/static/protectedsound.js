@@ -3,17 +3,23 @@
 const HEADER_BYTES = 8;
 const MOST_SECONDS = 1800;
 const AHEAD_SECONDS = 0.15;
-const WAV_HEADER_BYTES = 44;
+const WAV_HEADER_BYTES = 64; // without the comment
 
 export class ProtectedSound {
   constructor() {
-    this.begin(0, null);
+    this.begin(0, null, "");
     this.heard = false;
   }
 
-  /** A voice begins anew. @param {number} rate @param {AudioContext | null} context */
-  begin(rate, context) {
+  /**
+   * A voice begins anew.
+   * @param {number} rate
+   * @param {AudioContext | null} context
+   * @param {string} method of the anonymiser
+   */
+  begin(rate, context, method) {
     this.rate = rate;
+    this.method = method;
     this.context = context;
     this.next = 0; // when what comes next is heard, on the clock of the context
     /** @type {Int16Array<ArrayBuffer>[]} */ this.parts = [];
@@ -57,13 +63,16 @@ export class ProtectedSound {
     this.next += buffer.duration;
   }
 
-  /** All of it as a WAV of 16 bits, one channel. */
+  /** All of it as a WAV of 16 bits, one channel; its comment says what was done to the voice. */
   wav() {
-    const header = new DataView(new ArrayBuffer(WAV_HEADER_BYTES));
+    const comment = `Voice anonymised by speaker-disclosure-monitor: ${this.method}\0`;
+    const padded = comment.length % 2 ? `${comment}\0` : comment;
+    const start = WAV_HEADER_BYTES + padded.length; // of the samples
+    const header = new DataView(new ArrayBuffer(start));
     const size = 2 * this.length;
     const text = (at, word) => [...word].forEach((each, i) => header.setUint8(at + i, each.charCodeAt(0)));
     text(0, "RIFF");
-    header.setUint32(4, WAV_HEADER_BYTES - 8 + size, true);
+    header.setUint32(4, start - 8 + size, true);
     text(8, "WAVEfmt ");
     header.setUint32(16, 16, true);
     header.setUint16(20, 1, true);
@@ -72,8 +81,13 @@ export class ProtectedSound {
     header.setUint32(28, 2 * this.rate, true);
     header.setUint16(32, 2, true);
     header.setUint16(34, 16, true);
-    text(36, "data");
-    header.setUint32(40, size, true);
+    text(36, "LIST");
+    header.setUint32(40, 12 + padded.length, true);
+    text(44, "INFOICMT");
+    header.setUint32(52, comment.length, true);
+    text(56, padded);
+    text(start - 8, "data");
+    header.setUint32(start - 4, size, true);
     return new Blob([header, ...this.parts], { type: "audio/wav" });
   }
 }

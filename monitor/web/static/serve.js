@@ -223,7 +223,7 @@ async function listen(name) {
   press("pause", false, "Pause");
   line.begin(microphone.rate);
   const protect = $("anonymiser").value;
-  back.begin(microphone.rate, microphone.context);
+  back.begin(microphone.rate, microphone.context, protect);
   $("sound-back").hidden = !protect;
   $("save-back").disabled = true;
   line.ask({ do: "listen", name, rate: microphone.rate, threshold: slider(), protect });
