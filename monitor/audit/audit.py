@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from monitor.attacks.results import BITS, AttackResults, AttackRow, caveats, met
 from monitor.attributes import Excerpts, attribute, judged, log_odds
 from monitor.audit.exposure import (
     EXPOSED,
+    HEADLINE_PEOPLE,
+    LEAST_PEOPLE,
     LENGTHS,
     MOST_TESTED,
     TRIALS,
@@ -150,7 +153,7 @@ class Audit:
         among: M, the crowd that people are singled out of.
         budget: bits.
         exposures: of stretches of speech; None of an attack.
-        rows: by length of them.
+        rows: by length of them, of however few people.
         tests: of ranks and links.
         attributes: by name, rows as `monitor.attacks.attributes.attribute_rows` gives them.
         conditions: how the sessions sound.
@@ -160,6 +163,7 @@ class Audit:
         problems: what could not be used.
         commands: that give the same figures.
         skipped: files that could not be used, or not whole.
+        replicates, seed: of the resamples of speakers behind limits.
     """
 
     name: str
@@ -178,16 +182,47 @@ class Audit:
     problems: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     skipped: int = 0
+    replicates: int = REPLICATES
+    seed: int = 0
+
+    @property
+    def least_people(self) -> int:
+        """Of how many people something is said, at least: of all where no more were tested."""
+        people = 0 if self.exposures is None else len(self.exposures.speakers)
+        return min(LEAST_PEOPLE, people)
 
     @property
     def kept(self) -> Retention | None:
         """How long speech may be kept; None where no lengths were tested."""
-        return retention(self.rows, self.budget) if self.rows else None
+        return retention(self.rows, self.budget, self.least_people) if self.rows else None
 
     @property
-    def minute(self) -> LengthRow | None:
-        """What stretches of a minute disclose, or the longest that there are below."""
-        return max((r for r in self.rows if r.seconds <= 60), key=lambda r: r.seconds, default=None)
+    def shown(self) -> tuple[LengthRow, ...]:
+        """Rows of lengths that enough people reached for something to be said of them."""
+        return tuple(row for row in self.rows if row.speakers >= self.least_people)
+
+    @property
+    def headline(self) -> LengthRow | None:
+        """The length at which most is disclosed on average, by ten people where so many reach it.
+
+        Of longer stretches there are often few, and of other people.
+        """
+        rows = [row for row in self.shown if row.speakers >= HEADLINE_PEOPLE] or self.shown
+        return max(rows, key=lambda row: (row.mean.value or 0.0, row.seconds), default=None)
+
+    @cached_property
+    def same_people(self) -> tuple[LengthRow, ...]:
+        """Rows by which lengths compare: of those who reach each of them, everybody counted once.
+
+        Up to the longest length that ten people reach, or all that there are of fewer.
+        """
+        rows = [row for row in self.shown if row.speakers >= HEADLINE_PEOPLE] or self.shown
+        if self.exposures is None or not rows:
+            return ()
+        found = self.exposures.of_everybody_at([row.seconds for row in rows])
+        if len(set(found.owner.tolist())) < self.least_people:
+            return ()
+        return length_rows(found.by_person(), replicates=self.replicates, seed=self.seed)
 
     def strongest(self, session: str | None = None, method: str | None = None) -> TestRow | None:
         """The test that tells most, of one kind of session or method where that is asked for."""
@@ -297,9 +332,11 @@ def hear_corpus(
         progress: called after each recording.
 
     Raises:
+        CorpusError: it is of fewer than five people.
         UsageError: an option makes no sense.
         StoreError: the rank models cannot be read.
     """
+    _check_people(len(corpus.speakers))
     models = _models(config)  # what cannot be met is refused before the long work
     said = _table(corpus, place, config)
     voices, specs, missing = collect(
@@ -322,17 +359,12 @@ def audit_corpus(
         progress: called with what was tested: each speaker, and a few tests of all.
 
     Raises:
-        CorpusError: fewer than two speakers say enough.
+        CorpusError: fewer than five speakers say enough.
         UsageError: an option makes no sense.
         StoreError: the rank models do not fit.
     """
     voices, specs, rank_models = heard.voices, heard.specs, heard.rank_models
-    if len(voices) < 2:
-        raise CorpusError(
-            f"{plural(len(voices), 'speaker')} with speech: an audit compares two people or more; "
-            "of one voice measure runs (monitor replay --watch NAME --jsonl RUN.jsonl) and audit "
-            "those"
-        )
+    _check_people(len(voices))
     shortest = hearing_seconds(specs)
     lengths = tuple(each for each in config.lengths if each >= shortest)
     if not lengths:
@@ -356,13 +388,14 @@ def audit_corpus(
     ] * bool(known)
     notes += [f"Of {plural(len(part.rest), 'speaker')} {MOST_TESTED} were watched, evenly taken."
               ] * (len(part.rest) > MOST_TESTED)  # fmt: skip
+    notes += _few(rows, LEAST_PEOPLE)
     notes += list(feature_caveats(specs))
     if exposures.why:
         notes.append(f"There is no evidence: {exposures.why}. Bits are those among the enrolled.")
     return Audit(
         _name_of(heard.place),
         "corpus",
-        _facts_of_corpus(voices, specs, part, exposures, config),
+        _facts_of_corpus(voices, specs, part, exposures, tests, config),
         config.among,
         config.budget,
         exposures,
@@ -376,7 +409,25 @@ def audit_corpus(
         (*heard.missing, *problems),
         _commands(heard.place, part, tests, config),
         skipped=len(heard.missing),
+        replicates=config.replicates,
+        seed=config.seed,
     )
+
+
+def _check_people(count: int) -> None:
+    if count < LEAST_PEOPLE:
+        raise CorpusError(
+            f"{plural(count, 'speaker')} with speech: an audit is of {LEAST_PEOPLE} people or "
+            "more; of one voice measure runs (monitor replay --watch NAME --jsonl RUN.jsonl) and "
+            "audit those"
+        )
+
+
+def _few(rows: Sequence[LengthRow], least_people: int) -> list[str]:
+    """Which lengths nothing is said of, for want of people."""
+    few = [f"{row.seconds:g}" for row in rows if row.speakers < least_people]
+    return [f"Lengths that fewer than {least_people} people reach are left out: "
+            f"{', '.join(few)} s."] * bool(few)  # fmt: skip
 
 
 def _name_of(place: Path) -> str:
@@ -448,13 +499,16 @@ def _tests(
         cells = grid.cells()
     except CorpusError as error:
         return (), [str(error)]
-    rows = []
+    rows, few = [], list[str]()
     for cell in cells:
         session, seconds, template, plan = cell
         if plan.mated.size < 2:
             continue
         made = grid.score(*cell)
         for name, matrix in made.matrices.items():
+            if len(matrix.tested) < LEAST_PEOPLE:
+                few.append(f"{seconds:g} s, {SESSIONS[session]}")
+                continue
             report = evaluate(
                 matrix, replicates=config.replicates, seed=config.seed,
                 among=sorted({*CROWDS, config.among}), only=_FAMILIES,
@@ -465,7 +519,13 @@ def _tests(
             )  # fmt: skip
         progress(f"T={seconds:g} {session}")
     # who has no trial is told by numbers: a document names nobody
-    return tuple(rows), [each for each in grid.problems if not each.startswith("T=")]
+    problems = [each for each in grid.problems if not each.startswith("T=")]
+    if few:
+        problems.append(
+            f"Tests of fewer than {LEAST_PEOPLE} people are left out: "
+            f"{'; '.join(dict.fromkeys(few))}."
+        )
+    return tuple(rows), problems
 
 
 # ------------------------------------------------------------------------------------- attributes
@@ -616,6 +676,7 @@ def _facts_of_corpus(
     specs: Mapping[str, FeatureSpec],
     part: EnrolledPart,
     exposures: Exposures,
+    tests: Sequence[TestRow],
     config: AuditConfig,
 ) -> dict[str, str]:
     lengths = [v.length(i) / 10 for v in voices for i in range(len(v.sessions))]
@@ -626,9 +687,10 @@ def _facts_of_corpus(
         "Speech": f"{plural(len(voices), 'speaker')}, {plural(sessions, 'session')}, "
         f"{sum(lengths) / 60:.1f} min of speech; {several} with two sessions or more. A "
         f"session has {np.median(lengths):.0f} s in the median.",
-        "Population": f"N = {exposures.candidates} people enrolled from these recordings, "
-        f"{plural(len(exposures.speakers), 'speaker')} of them tested. People are singled out of "
-        f"{crowds.crowd_of(config.among)}.",
+        "Population": f"Of {plural(len(voices), 'speaker')} {exposures.candidates} have "
+        f"{part.template_seconds:g} s for a template and are enrolled: evidence has N = "
+        f"{exposures.candidates}. {len(exposures.speakers)} of them have speech beside it and are "
+        f"tested. {_sizes(tests)}People are singled out of {crowds.crowd_of(config.among)}.",
         "Attackers": f"Know of no protection. They recognise voices by {_networks(specs)}, and "
         f"weigh them by rank models ({source}).",
         "Templates": f"{part.template_seconds:g} s of speech of each person, "
@@ -641,6 +703,24 @@ def _facts_of_corpus(
         + ("; sessions take turns as the template." if part.session == "cross" else "."),
         "Limits": f"95 %, over {config.replicates} resamples of speakers (seed {config.seed}).",
     }  # fmt: skip
+
+
+def _sizes(tests: Sequence[TestRow]) -> str:
+    """Say why tests of ranks and links have another N."""
+    said = []
+    for session in SESSIONS:
+        of = [test for test in tests if test.session == session]
+        if of:
+            people = " or ".join(map(str, sorted({test.speakers for test in of})))
+            tested = " or ".join(map(str, sorted({test.tested for test in of})))
+            where = "across sessions" if session == "cross" else "within one"
+            said.append(f"N = {people} {where}, {tested} tested")
+    if not said:
+        return ""
+    return (
+        "Ranks and links enrol a speaker from every session that is long enough, and so have "
+        f"{'; '.join(said)}. "
+    )
 
 
 def _column(attribute: str) -> str:
@@ -788,8 +868,11 @@ def audit_runs(
         "runs", facts, config.among, config.budget, found, rows,
         conditions=_summed([each for each in sounds if each is not None]),
         not_tested=tuple(not_tested),
-        notes=(*(others if mixed else ()), *said, *told),
+        notes=(*(others if mixed else ()), *_few(rows, min(LEAST_PEOPLE, len(found.speakers))),
+               *said, *told),
         commands=("monitor export RUN.jsonl --csv",),
+        replicates=config.replicates,
+        seed=config.seed,
     )  # fmt: skip
 
 
@@ -914,11 +997,12 @@ def left_of(bits: float, among: int) -> str:
 
 
 def _singling_out(audit: Audit) -> Iterator[str]:
-    row = audit.minute
+    row = audit.headline
     if row is not None and audit.exposures is not None:
         kind = audit.exposures.kind
-        told = f"Stretches of {length_in_words(row.seconds)} disclose on average "
-        told += bits_said(row.mean, least=row.clipped > 0.05)
+        told = f"{_counted(row)} "
+        told += "disclose" if row.stretches > 1 else "discloses"
+        told += f" on average {bits_said(row.mean, least=row.clipped > 0.05)}"
         if kind == "evidence":
             told += f" of evidence: {left_of(row.mean.value or 0.0, audit.among)} people would fit "
             told += "as well. "
@@ -928,6 +1012,13 @@ def _singling_out(audit: Audit) -> Iterator[str]:
         else:
             told += f" of {math.log2(audit.exposures.candidates):.1f} among the enrolled."
         yield told.strip()
+        if row.speakers < HEADLINE_PEOPLE:
+            yield (
+                f"Only {plural(row.speakers, 'person was', 'people were')} tested at that length: "
+                "others may disclose far more."
+            )
+    elif audit.rows:
+        yield "Nothing is said of evidence: fewer than five people reach any length."
     for best in _strongest_each(audit):
         if audit.kind == "attack":
             yield (
@@ -949,9 +1040,22 @@ def _singling_out(audit: Audit) -> Iterator[str]:
             )
 
 
+def _counted(row: LengthRow) -> str:
+    """Say what a row is of: how many stretches, and by how many people.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> _counted(SimpleNamespace(stretches=109, speakers=13, seconds=3.0))
+        '109 stretches of 3 seconds by 13 people'
+    """
+    people = plural(row.speakers, "person", "people")
+    stretches = plural(row.stretches, "stretch", "stretches")
+    return f"{stretches} of {length_in_words(row.seconds)} by {people}"
+
+
 def _linkability(audit: Audit) -> Iterator[str]:
     if audit.kind == "runs" and audit.exposures is not None:
-        for row in (audit.minute,):
+        for row in (audit.headline,):
             if row is not None:
                 yield (
                     f"At {row.seconds:g} s the voice was linked to the right one of "

@@ -183,7 +183,7 @@ def _lines(audit: Audit) -> Iterator[list[Any]]:
     found = audit.exposures
     if found is not None:
         depth = "" if found.template_seconds is None else f"{found.template_seconds:g}"
-        for row in audit.rows:
+        for row in audit.shown:
             of = ["", "", found.kind, found.session, f"{row.seconds:g}", depth, found.candidates,
                   row.stretches]  # fmt: skip
             yield ["singling out", *of, *_figure(row.mean)]
@@ -232,7 +232,9 @@ def audit_json(audit: Audit, salt: str = "") -> dict[str, Any]:
         "summary": summary(audit),
         "budget_bits": audit.budget,
         "among": audit.among,
-        "lengths": [_row_json(row) for row in audit.rows],
+        "lengths": [_row_json(row) for row in audit.shown],
+        "headline_seconds": None if audit.headline is None else audit.headline.seconds,
+        "same_people": _same_people_json(audit),
         "bits": None if found is None else found.kind,
         "session": None if found is None else found.session,
         "retention": None if kept is None else {
@@ -282,11 +284,20 @@ def _row_json(row: LengthRow) -> dict[str, Any]:
     }
 
 
+def _same_people_json(audit: Audit) -> dict[str, Any] | None:
+    """The curve: means of the same people at each length, each person counted once."""
+    rows = audit.same_people
+    return None if not rows else {
+        "people": rows[0].speakers,
+        "lengths": [{"seconds": row.seconds, "mean_bits": figure_json(row.mean)} for row in rows],
+    }  # fmt: skip
+
+
 def exposed(audit: Audit, salt: str = "") -> list[tuple[str, float, int]]:
-    """Hash, mean bits and stretches of the most exposed speakers, at a minute or what there is."""
-    if audit.exposures is None or audit.minute is None:
+    """Hash, mean bits and stretches of the most exposed speakers, at the headline's length."""
+    if audit.exposures is None or audit.headline is None:
         return []
-    part = audit.exposures.at(audit.minute.seconds)
+    part = audit.exposures.at(audit.headline.seconds)
     counts = np.bincount(part.owner, minlength=len(part.speakers))
     return [
         (hash_of(name, salt), bits, int(counts[part.speakers.index(name)]))
@@ -361,7 +372,7 @@ def _table(
 
 
 def _lengths(audit: Audit) -> str:
-    if not audit.rows or audit.exposures is None:
+    if not audit.shown or audit.exposures is None:
         return ""
     kind = audit.exposures.kind
     evidence = kind == "evidence"
@@ -370,7 +381,7 @@ def _lengths(audit: Audit) -> str:
     if evidence:
         head.insert(2, f"fit of {crowd}")
     rows = []
-    for row in audit.rows:
+    for row in audit.shown:
         least = _LEAST * (row.clipped > 0.05)
         line = [
             f"{row.seconds:g} s",
@@ -378,7 +389,7 @@ def _lengths(audit: Audit) -> str:
             f"{row.exposed:.1f} or more",
             f"{_LEAST * row.most_at_least}{row.most:.1f}",
             cell(row.first),
-            f"{row.stretches:,}\nof {row.speakers} speakers",
+            f"{row.stretches:,}\nof {plural(row.speakers, 'speaker')}",
         ]
         if evidence:
             line.insert(2, left_of(row.mean.value or 0.0, audit.among).split(" of ")[0])
@@ -392,6 +403,7 @@ def _lengths(audit: Audit) -> str:
         else f"Bits among the {audit.exposures.candidates} enrolled, of "
         f"{math.log2(audit.exposures.candidates):.1f}."
     )
+    key += " Each length is of those who speak as long, so that rows are of different people."
     return _table(head, rows, key=key)
 
 
@@ -403,9 +415,10 @@ def _two(figure: Figure) -> str:
 
 
 def _curve(audit: Audit) -> str:
-    if len(audit.rows) < 2 or audit.exposures is None:
+    rows = audit.same_people
+    if len(rows) < 2:
         return ""
-    rows = audit.rows
+    people = plural(rows[0].speakers, "person", "people")
 
     def paint(axes: Axes) -> None:
         x = [row.seconds for row in rows]
@@ -428,7 +441,9 @@ def _curve(audit: Audit) -> str:
 
     drawn = inline_svg(paint, "audit", "Bits by length of speech")
     figure = picture(
-        "Bits by length of speech", drawn, "Each length was tested by stretches of its own."
+        "Bits by length of speech",
+        drawn,
+        f"The same {people} at each length, each by the mean of all stretches.",
     )
     return f'<div class="single-picture">{figure}</div>'
 
@@ -542,10 +557,10 @@ def _attributes(audit: Audit) -> Iterator[str]:
 
 def _budget(audit: Audit) -> str:
     lines = bullet_list(summary(audit)["retention"], "said")
-    if not audit.rows:
+    if not audit.shown:
         return lines
     rows = []
-    for row in audit.rows:
+    for row in audit.shown:
         assert row.beyond is not None
         rows.append([
             f"{row.seconds:g} s",
@@ -553,10 +568,10 @@ def _budget(audit: Audit) -> str:
             format_value(row.undecided, "share"),
             _two(row.mean),
             f"{row.exposed:.1f}",
-            f"{row.stretches:,}",
+            f"{row.stretches:,} of {row.speakers}",
         ])  # fmt: skip
     head = ["T", f"stretches at {audit.budget:g} bits or more", "cannot be told", "mean bits",
-            "most exposed tenth", "stretches"]  # fmt: skip
+            "most exposed tenth", "stretches of speakers"]  # fmt: skip
     return lines + _table(head, rows)
 
 
@@ -585,7 +600,7 @@ def condition_value(row: ConditionRow, at: int) -> str:
 
 def _most_exposed(audit: Audit, salt: str) -> str:
     found = exposed(audit, salt)
-    if not found or audit.minute is None:
+    if not found or audit.headline is None:
         return ""
     rows = [
         [name, f"{bits:.1f}", left_of(bits, audit.among) if _evidence(audit) else "-", str(count)]
@@ -594,7 +609,7 @@ def _most_exposed(audit: Audit, salt: str) -> str:
     kept = " with the salt that was given" if salt else ""
     made = _table(
         ["speaker (SHA-256)", "mean bits", "people who fit", "stretches"], rows,
-        key=f"Stretches of {audit.minute.seconds:g} s. A hash is the first twelve digits of the "
+        key=f"Stretches of {audit.headline.seconds:g} s. A hash is the first twelve digits of the "
         f"speaker's name{kept}: who has the list of names can find out whose it is.",
     )  # fmt: skip
     return _long("The most exposed speakers", made)

@@ -27,7 +27,7 @@ from monitor.stream.attacker import Attacker
 from monitor.stream.reading import RunningTotals
 from monitor.training.scoring import largest, stretches
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, units_of
-from monitor.types import BoolArray, FloatArray, IntArray
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 LENGTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 """T, speech seconds, at which stretches are looked at."""
@@ -37,6 +37,10 @@ MOST_TESTED = 100
 """Speakers who are watched one by one: of more, so many, evenly taken."""
 EXPOSED = 0.1
 """The share of the stretches that disclose most."""
+LEAST_PEOPLE = 5
+"""Of fewer nothing is said, but where no more were tested in all."""
+HEADLINE_PEOPLE = 10
+"""Of a length that the report begins with, where so many were tested."""
 _SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
 
 
@@ -83,9 +87,31 @@ class Exposures:
 
     def at(self, seconds: float) -> Exposures:
         """Those of one length."""
-        some = np.isclose(self.seconds, seconds)
+        return self._some(np.isclose(self.seconds, seconds))
+
+    def _some(self, which: BoolArray) -> Exposures:
         parts = ("owner", "seconds", "bits", "low", "high", "at_least", "first")
-        return replace(self, **{name: getattr(self, name)[some] for name in parts})
+        return replace(self, **{name: getattr(self, name)[which] for name in parts})
+
+    def of_everybody_at(self, lengths: Sequence[float]) -> Exposures:
+        """Return stretches of these lengths, of those who have one of each length."""
+        owners = [set(self.at(seconds).owner.tolist()) for seconds in lengths]
+        common = sorted(set.intersection(*owners)) if owners else []
+        return self._some(np.isin(self.owner, common) & np.isin(self.seconds, list(lengths)))
+
+    def by_person(self) -> Exposures:
+        """Return the means of each person's stretches of a length in place of these."""
+        pairs, place = np.unique(np.stack([self.owner, self.seconds]), axis=1, return_inverse=True)
+        place, counts = place.ravel(), np.bincount(place.ravel())
+
+        def mean(values: AnyArray) -> FloatArray:
+            return np.bincount(place, np.asarray(values, float)) / counts
+
+        return replace(
+            self, owner=pairs[0].astype(np.intp), seconds=pairs[1], bits=mean(self.bits),
+            low=mean(self.low), high=mean(self.high), at_least=mean(self.at_least) > 0,
+            first=mean(self.first) > 0,
+        )  # fmt: skip
 
     @cached_property
     def by_speaker(self) -> dict[str, float]:
@@ -232,11 +258,13 @@ class Retention:
     may: bool = False
 
 
-def retention(rows: Sequence[LengthRow], budget: float) -> Retention:
+def retention(
+    rows: Sequence[LengthRow], budget: float, least_people: int = LEAST_PEOPLE
+) -> Retention:
     """Read it off the rows of `length_rows`, ascending in length.
 
     Bits of one voice add up with length on the whole, so that beyond a length that reached the
-    budget no longer one counts as safe.
+    budget no longer one counts as safe. A stretch of anybody counts; a mean is of `least_people`.
     """
     under = reached = average = None
     may = False
@@ -247,7 +275,7 @@ def retention(rows: Sequence[LengthRow], budget: float) -> Retention:
         if reached is None:
             under = row.seconds
         most = max(row.mean.value or 0.0, row.mean.high or 0.0)
-        if average is None and most >= budget:
+        if average is None and most >= budget and row.speakers >= least_people:
             average = row.seconds
     return Retention(budget, under, reached, average, may)
 
@@ -281,8 +309,8 @@ def enrolled_part(
     """Make a template of every speaker, and keep the rest of the speech.
 
     The shortest session that is long enough is enrolled, so that much is left in the others. Where
-    two speakers have no other session with `least_seconds`, the longest one is split, template
-    first.
+    fewer than `LEAST_PEOPLE` have another session with `least_seconds`, the longest one is split,
+    template first.
 
     Args:
         voices: the speech, as `monitor.training.collect` gives it.
@@ -291,7 +319,7 @@ def enrolled_part(
         least_seconds: speech to be heard of a speaker.
 
     Raises:
-        CorpusError: fewer than two speakers have a template, or speech beside it.
+        CorpusError: fewer than `LEAST_PEOPLE` have a template, or speech beside it.
     """
     count = int(template_seconds // SLICE_SECONDS)
     if count < 1:
@@ -314,7 +342,7 @@ def enrolled_part(
                 for i in range(len(voice.sessions)))
     ]  # fmt: skip
     session = "cross"
-    if len(rest) < 2:
+    if len(rest) < LEAST_PEOPLE:
         session = "same"
         guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
         chosen = {v.name: max(range(len(v.sessions)), key=v.length) for v in voices}
@@ -324,10 +352,11 @@ def enrolled_part(
             for voice in voices
             if voice.name in chosen and voice.length(chosen[voice.name]) >= units + guard + least
         ]
-    if len(rest) < 2:
+    if len(rest) < LEAST_PEOPLE:
         raise CorpusError(
-            f"fewer than two speakers have {count * SLICE_SECONDS:g} s of speech for a template "
-            f"and {least_seconds:g} s to be heard: add speech, or ask for less (--template)"
+            f"fewer than {LEAST_PEOPLE} speakers have {count * SLICE_SECONDS:g} s of speech for a "
+            f"template and {least_seconds:g} s to be heard: add speech, or ask for less "
+            "(--template)"
         )
     people = [voice for voice in voices if voice.name in chosen]
     slices: dict[str, list[Any]] = {name: [] for name in specs}

@@ -118,7 +118,7 @@ def label_markdown(label: Label) -> str:
     lines += _table(
         ["of these recordings", ""], [(name, _plain(text)) for name, text in audit.facts.items()]
     )
-    lines += _minute(audit)
+    lines += _headline(audit)
     lines += _unique(label)
     lines += _exposed(label)
     lines += ["### Same-session confounds", "", *_bullets(_confounds(label))]
@@ -131,8 +131,8 @@ def label_markdown(label: Label) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _minute(audit: Audit) -> list[str]:
-    row, found = audit.minute, audit.exposures
+def _headline(audit: Audit) -> list[str]:
+    row, found = audit.headline, audit.exposures
     if row is None or found is None:
         return []
     lines = [f"### What an attacker with {length_in_words(row.seconds)} of speech learns", ""]
@@ -190,7 +190,7 @@ def _unique(label: Label) -> list[str]:
 
 def _exposed(label: Label) -> list[str]:
     found = exposed(label.audit, label.salt)
-    if not found or label.audit.minute is None:
+    if not found or label.audit.headline is None:
         return []
     rows = [(f"`{name}`", f"{bits:.1f}", str(count)) for name, bits, count in found]
     salted = "with a salt that is not published" if label.salt else (
@@ -199,7 +199,7 @@ def _exposed(label: Label) -> list[str]:
     return [
         "### The most exposed speakers",
         "",
-        f"Mean bits by stretches of {label.audit.minute.seconds:g} s. A speaker is shown as the "
+        f"Mean bits by stretches of {label.audit.headline.seconds:g} s. A speaker is shown as the "
         f"first twelve digits of the SHA-256 of the name, {salted}.",
         "",
         *_table(["speaker", "bits", "stretches"], rows),

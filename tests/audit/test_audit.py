@@ -100,7 +100,7 @@ def test_the_label_has_what_the_audit_has(audit):
         if each["people"] == 1_000_000:
             assert f"| a million | {100 * each['low']:.1f} %" in card
     assert "| a million |" in card
-    assert f"{audit.minute.mean.value:.1f} bits" in card
+    assert f"{audit.headline.mean.value:.1f} bits" in card
     assert all(line in card for line in made["confounds"])
     with pytest.raises(UsageError, match="a label is of a corpus"):
         label_of(audit_attack(results()))
@@ -109,7 +109,7 @@ def test_the_label_has_what_the_audit_has(audit):
 @pytest.mark.slow
 def test_the_label_says_where_calibration_ends_and_what_its_crowds_are(audit):
     card = label_markdown(label_of(audit))
-    row = audit.minute
+    row = audit.headline
     capped = replace(row, most_at_least=True)
     rows = tuple(capped if each is row else each for each in audit.rows)
     told = label_markdown(label_of(replace(audit, rows=rows)))
@@ -171,6 +171,73 @@ def test_the_mean_and_its_upper_limit_are_told_apart():
     below = said(5.0, 6.5)
     assert any(line.startswith("The upper limit of the mean reaches 6 bits") for line in below)
     assert not any("reaches" in line for line in said(5.0, 5.5))
+
+
+def callers(*parts):
+    """Sixteen callers, of whom fewer speak longer: T, whose stretches, and their bits."""
+    rows = [(owner, t, bits) for t, owners, bits in parts for owner in owners]
+    owner, seconds, bits = map(np.array, zip(*rows, strict=True))
+    found = Exposures(
+        tuple(f"s{i}" for i in range(16)), owner, seconds, bits + 0.5 * (owner % 3), bits - 1,
+        bits + 1, np.zeros(owner.size, bool), np.ones(owner.size, bool), "evidence", 13, "cross",
+    )  # fmt: skip
+    rows = length_rows(found, 6.0, replicates=20)
+    return Audit("calls", "corpus", {}, 10**6, 6.0, found, rows, replicates=20)
+
+
+def test_a_report_begins_with_the_length_at_which_most_people_disclose_most():
+    """A minute was said once, by one caller, whose stretch speaks against him."""
+    audit = callers(
+        (3.0, [*range(13)] * 8, 3.0), (10.0, [*range(12)] * 3, 2.0), (30.0, [*range(6)], 9.0),
+        (60.0, [0], -5.5),
+    )  # fmt: skip
+    assert audit.headline is not None
+    assert audit.headline.seconds == 3.0
+    first = summary(audit)["singling out"][0]
+    assert first.startswith("104 stretches of 3 seconds by 13 people disclose on average 3.")
+    shown = audit_json(audit)
+    assert [row["seconds"] for row in shown["lengths"]] == [3.0, 10.0, 30.0]
+    assert shown["headline_seconds"] == 3.0
+    # what anybody disclosed still counts for how long speech may be kept
+    assert audit.kept is not None
+    assert (audit.kept.under, audit.kept.reached) == (10.0, 30.0)
+    assert audit.kept.on_average == 30.0
+    page = text_of(audit_page(audit))
+    assert "-5.5" not in page
+    assert "-5.5" not in audit_csv(audit)
+    fewer = callers((3.0, [*range(6)] * 4, 3.0))
+    assert "Only 6 people were tested at that length" in summary(fewer)["singling out"][1]
+    none = callers((3.0, [*range(4)] * 4, 3.0))
+    assert summary(none)["singling out"] == [
+        "Nothing is said of evidence: fewer than five people reach any length."
+    ]
+    assert none.kept is not None
+    assert none.kept.on_average is None
+
+
+def test_lengths_are_compared_by_the_same_people():
+    """The three who say most are the only ones who speak short: the curve does not fall for it."""
+    audit = callers((3.0, [*range(13)], 2.0), (3.0, [13, 14, 15] * 9, 9.0), (30.0, range(12), 3.0))
+    everybody = [row.mean.value for row in audit.shown]
+    assert everybody[0] > everybody[1]
+    same = audit.same_people
+    assert [row.seconds for row in same] == [3.0, 30.0]
+    assert {row.speakers for row in same} == {12}
+    assert [row.mean.value for row in same] == pytest.approx([2.5, 3.5])
+    made = audit_json(audit)["same_people"]
+    assert made["people"] == 12
+    assert [each["mean_bits"]["value"] for each in made["lengths"]] == pytest.approx([2.5, 3.5])
+    assert "The same 12 people at each length" in text_of(audit_page(audit))
+
+
+@pytest.mark.slow
+def test_every_number_of_people_is_explained(audit):
+    """N of evidence, of ranks across sessions and within one are not the same."""
+    said = audit.facts["Population"]
+    assert f"evidence has N = {audit.exposures.candidates}" in said
+    for test in audit.tests:
+        where = "across sessions" if test.session == "cross" else "within one"
+        assert f"N = {test.speakers} {where}, {test.tested} tested" in said
 
 
 def test_an_attack_is_audited_by_its_strongest_attacker():

@@ -79,7 +79,7 @@ def test_one_session_is_split_behind_the_template(heard):
     whole, rest = alone[0].sessions[0]["f0"], voice.sessions[0]["f0"]
     assert rest.length == whole.length - 200
     assert np.array_equal(rest.total(30, 50), whole.total(230, 50))
-    with pytest.raises(CorpusError, match="fewer than two speakers have 300 s"):
+    with pytest.raises(CorpusError, match="fewer than 5 speakers have 300 s"):
         enrolled_part(alone, heard.specs, 300.0)
 
 

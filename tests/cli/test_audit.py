@@ -110,9 +110,9 @@ def test_what_cannot_be_measured_is_refused_in_a_line(run, people, tmp_path):
     alone = tmp_path / "alone"
     shutil.copytree(people / "000003", alone / "000003")
     one = run("audit", alone, "-o", path, "--jobs", "1")
-    assert "1 speaker with speech: an audit compares two people or more" in one.complaint
+    assert "1 speaker with speech: an audit is of 5 people or more" in one.complaint
     long = run("audit", people, "-o", path, "--template", "500", "--jobs", "1")
-    assert "fewer than two speakers have 500 s" in long.complaint
+    assert "fewer than 5 speakers have 500 s" in long.complaint
     told = run("audit", people, "-o", path, "--attributes", "mood", "--jobs", "1")
     assert "no table says the mood" in told.complaint
     assert not path.exists()
