@@ -683,6 +683,8 @@ def _facts_of_corpus(
     sessions = len(lengths)
     several = sum(len(voice.sessions) > 1 for voice in voices)
     source = "the shipped ones" if config.rank_model is None else config.rank_model.name
+    people = [(t, len(set(exposures.at(t).owner.tolist()))) for t in exposures.lengths]
+    lengths_said = [t for t, count in people if count >= LEAST_PEOPLE]
     return {
         "Speech": f"{plural(len(voices), 'speaker')}, {plural(sessions, 'session')}, "
         f"{sum(lengths) / 60:.1f} min of speech; {several} with two sessions or more. A "
@@ -697,7 +699,7 @@ def _facts_of_corpus(
         + ("from another session than what is tested."
            if part.session == "cross"
            else "from the same session as what is tested: a voice is easier to recognise so."),
-        "Lengths": f"{', '.join(f'{each:g}' for each in exposures.lengths)} s of speech; at most "
+        "Lengths": f"{', '.join(f'{each:g}' for each in lengths_said)} s of speech; at most "
         f"{TRIALS} stretches of each speaker at each. Ranks and links: of each speaker "
         f"{plural(TRIALS, 'trial')}, which overlap where there is less speech"
         + ("; sessions take turns as the template." if part.session == "cross" else "."),
@@ -1018,7 +1020,7 @@ def _singling_out(audit: Audit) -> Iterator[str]:
                 "others may disclose far more."
             )
     elif audit.rows:
-        yield "Nothing is said of evidence: fewer than five people reach any length."
+        yield f"Nothing is said of evidence: fewer than {LEAST_PEOPLE} people reach any length."
     for best in _strongest_each(audit):
         if audit.kind == "attack":
             yield (
@@ -1116,6 +1118,9 @@ def _retention(audit: Audit) -> Iterator[str]:
             f"Whether {budget} are kept cannot be told: among {audit.exposures.candidates} people "
             f"no more than {math.log2(audit.exposures.candidates):.1f} bits can be shown."
         )
+        return
+    if kept.reached is None and kept.under is None:
+        yield f"Nothing is said: fewer than {LEAST_PEOPLE} people reach any length."
         return
     if kept.reached is None:
         yield (

@@ -258,13 +258,12 @@ class Retention:
     may: bool = False
 
 
-def retention(
-    rows: Sequence[LengthRow], budget: float, least_people: int = LEAST_PEOPLE
-) -> Retention:
+def retention(rows: Sequence[LengthRow], budget: float, least_people: int = 1) -> Retention:
     """Read it off the rows of `length_rows`, ascending in length.
 
     Bits of one voice add up with length on the whole, so that beyond a length that reached the
-    budget no longer one counts as safe. A stretch of anybody counts; a mean is of `least_people`.
+    budget no longer one counts as safe. Anybody's stretch can reach it; that none did, and a mean,
+    are said of `least_people` or more.
     """
     under = reached = average = None
     may = False
@@ -272,7 +271,7 @@ def retention(
         told = row.beyond is not None and (row.beyond.value or 0.0) > 0
         if reached is None and (told or row.undecided):
             reached, may = row.seconds, not told
-        if reached is None:
+        if reached is None and row.speakers >= least_people:
             under = row.seconds
         most = max(row.mean.value or 0.0, row.mean.high or 0.0)
         if average is None and most >= budget and row.speakers >= least_people:

@@ -175,8 +175,8 @@ def test_the_mean_and_its_upper_limit_are_told_apart():
 
 def callers(*parts):
     """Sixteen callers, of whom fewer speak longer: T, whose stretches, and their bits."""
-    rows = [(owner, t, bits) for t, owners, bits in parts for owner in owners]
-    owner, seconds, bits = map(np.array, zip(*rows, strict=True))
+    each = [(owner, t, bits) for t, owners, bits in parts for owner in owners]
+    owner, seconds, bits = map(np.array, zip(*each, strict=True))
     found = Exposures(
         tuple(f"s{i}" for i in range(16)), owner, seconds, bits + 0.5 * (owner % 3), bits - 1,
         bits + 1, np.zeros(owner.size, bool), np.ones(owner.size, bool), "evidence", 13, "cross",
@@ -205,12 +205,16 @@ def test_a_report_begins_with_the_length_at_which_most_people_disclose_most():
     page = text_of(audit_page(audit))
     assert "-5.5" not in page
     assert "-5.5" not in audit_csv(audit)
+    once = callers((3.0, range(13), 3.0), (60.0, [0], -5.5)).kept
+    assert once is not None
+    assert (once.under, once.reached) == (3.0, None)  # that one caller kept a minute is no comfort
     fewer = callers((3.0, [*range(6)] * 4, 3.0))
     assert "Only 6 people were tested at that length" in summary(fewer)["singling out"][1]
     none = callers((3.0, [*range(4)] * 4, 3.0))
     assert summary(none)["singling out"] == [
-        "Nothing is said of evidence: fewer than five people reach any length."
+        "Nothing is said of evidence: fewer than 5 people reach any length."
     ]
+    assert summary(none)["retention"] == ["Nothing is said: fewer than 5 people reach any length."]
     assert none.kept is not None
     assert none.kept.on_average is None
 
