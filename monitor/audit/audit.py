@@ -1123,8 +1123,13 @@ def _retention(audit: Audit) -> Iterator[str]:
         yield f"Nothing is said: fewer than {LEAST_PEOPLE} people reach any length."
         return
     if kept.reached is None:
+        longest = (
+            "the longest that was tested"
+            if audit.shown == audit.rows
+            else f"the longest that {audit.least_people} people or more reach"
+        )
         yield (
-            f"Up to {kept.under:g} s of speech of one person, the longest that was tested, no "
+            f"Up to {kept.under:g} s of speech of one person, {longest}, no "
             f"stretch of {many} disclosed {budget}. Nothing is known of more speech."
         )
     elif kept.under is None:
