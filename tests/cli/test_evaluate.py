@@ -609,9 +609,9 @@ def test_a_validation_is_a_document_with_its_figures_beside_it(evaluate, tmp_pat
     high = system["figures"]["cllr"]["high"]
     close = (system["figures"]["cllr"]["value"] + high) / 2
     near = ("--criteria", f"cllr<={close:.4f}", "--replicates", 20)
-    told = " ".join(evaluate("strong", options=("--validation", path, *near)).out.split())
-    assert f"is met, but the interval reaches {high:.3f}: more speakers would decide" in told
-    assert "EER and min Cllr are of the calibrated ratios" in told
+    words = " ".join(evaluate("strong", options=("--validation", path, *near)).out.split())
+    assert f"is met, but the interval reaches {high:.3f}: more speakers would decide" in words
+    assert "EER and min Cllr are of the calibrated ratios" in words
     again = evaluate("strong", options=("--validation", path, "--replicates", 0))
     assert again.code == 0
 
