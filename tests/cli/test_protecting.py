@@ -34,7 +34,8 @@ def test_a_replay_tells_both_sides_and_of_whom(run, wav, tmp_path):
     assert all(record["protected"]["by"] == "ignorant" for record in found.readings)
     assert {row["bits"] for row in rest[-1]["disclosure_delay"]} == {1, 2, 3}
     assert "for an attacker who does not know the anonymiser: no measure of protection" in found.err
-    *_, last = found.err.splitlines()
+    *_, last, against = found.err.splitlines()
+    assert "are evidence against 19: another voice" in against  # it is nobody's
     assert last.endswith(
         "to an attacker who does not know the anonymiser: no measure of protection"
     )
