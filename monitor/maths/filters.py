@@ -69,15 +69,14 @@ def filter_stream(sections: FloatArray, samples: FloatArray, state: FloatArray) 
         >>> filter_stream(high_pass(8000), np.ones(4000), state)[-1].round(6) + 0
         np.float64(0.0)
     """
-    filtered = samples.astype(np.float64)[None]
+    filtered: FloatArray = samples.astype(np.float64)
     if not filtered.size:
-        return filtered[0]
+        return filtered
     compiled = compiled_part("scipy.signal._sosfilt")
     if compiled is None:
         from scipy.signal import sosfilt
 
-        filtered, state[:] = sosfilt(sections, filtered[0], zi=state)
-        return np.asarray(filtered)
-    compiled._sosfilt(sections, filtered, state[None])
-    first: FloatArray = filtered[0]
-    return first
+        filtered, state[:] = sosfilt(sections, filtered, zi=state)
+        return filtered
+    compiled._sosfilt(sections, filtered[None], state[None])
+    return filtered
