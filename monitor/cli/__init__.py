@@ -73,7 +73,7 @@ class _Lazy(click.Group):
 @click.option(
     "--trust-config",
     is_flag=True,
-    help="Let that file run commands and send alerts, whoever can write it.",
+    help="Take every option from that file, also where others can write it.",
 )
 @click.pass_context
 def cli(context: click.Context, config: str | None, trust_config: bool) -> None:

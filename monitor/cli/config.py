@@ -1,6 +1,7 @@
 """The option --config: values of options from a TOML file, a table for each command.
 
-Such a file can run commands, and send alerts elsewhere: it is to be trusted as a script is.
+Such a file can run commands, and send alerts elsewhere: it is to be trusted as a script is. Of one
+that others can write, only options are taken that can do no harm.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from monitor.errors import UsageError
 from monitor.files import is_ours
 
 _MOST_BYTES = 1 << 20
-_RUNS = {"on-alert", "anonymiser-command", "webhook", "notify"}
+_MOST_DOTS = 500  # of a line: parsing a dotted key takes the cube of its length
+HARMLESS = frozenset(
+    ("alert", "all", "bell", "json", "no-browser", "pairs", "speed", "title", "top", "warn")
+)
+"""Options that anybody may set: no file, address, program or secret, and no figure is another.
+
+An option is refused from a file that others can write until it stands here.
+"""
+_RUNS = {"on-alert", "anonymiser-command", "webhook", "notify", "scheduler"}
 """Options by which a file runs a program, or sends what is heard elsewhere."""
 _RUNS_AS = "command:"
 """How a method begins that is a program."""
@@ -32,10 +41,12 @@ def defaults_from(
 
     try:
         with path.open("rb") as file:  # of a device there would be no end
-            others = _is_of_others(os.fstat(file.fileno()))
+            others = _opened_to_others(os.fstat(file.fileno()))
             text = file.read(_MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
             raise UsageError(f"--config {path}: is far too large for options, over 1 MiB")
+        if any(line.count(b".") > _MOST_DOTS for line in text.split(b"\n")):
+            raise RecursionError
         read = tomllib.loads(text.decode("utf-8-sig"))
     except OSError as error:
         raise UsageError(f"--config {path}: {error.strerror}; check the name") from None
@@ -51,21 +62,30 @@ def defaults_from(
             )
     table = read.get(command.name or "", {})
     found = _defaults(path, command, table, str(command.name))
-    runs = ", ".join(sorted(set(_running(table))))
-    if runs and others and not trusted:
+    harmful = ", ".join(sorted(set(_names(table)) - HARMLESS))
+    if harmful and others and not trusted:
         raise UsageError(
-            f"--config {path} runs commands or sends alerts ({runs}), and others can write it: "
-            "read it, then make it yours alone (chmod 600), or give --trust-config"
+            f"--config {path} sets {harmful}, and others can write that file: read it, then make "
+            f"it yours alone ({others} {path}), or give --trust-config"
         )
+    runs = ", ".join(sorted(set(_running(table))))
     if runs and not trusted:
         say(f"monitor: note: {path} runs commands or sends alerts: {runs} (--trust-config: unsaid)")
     return found
 
 
-def _is_of_others(found: os.stat_result) -> bool:
-    """Whether somebody besides us and root can have written a file."""
-    owners = is_ours(found) or found.st_uid == 0
-    return not owners or bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and os.name == "posix")
+def _opened_to_others(status: os.stat_result) -> str:
+    """The command that keeps others from writing a file; empty where only we and root can."""
+    if not is_ours(status) and status.st_uid != 0:
+        return "chown $USER"
+    writable = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and os.name == "posix"
+    return "chmod 600" if writable else ""
+
+
+def _names(table: dict[str, Any]) -> Iterator[str]:
+    """The options that a table sets, and those below it."""
+    for name, value in table.items():
+        yield from _names(value) if isinstance(value, dict) else (name,)
 
 
 def _running(table: dict[str, Any]) -> Iterator[str]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
+
 import click
 import pytest
 
 from monitor.cli import COMMANDS, cli
-from monitor.cli.config import defaults_from
+from monitor.cli.completion import Offered
+from monitor.cli.config import HARMLESS, defaults_from
 from monitor.cli.monitor_options import addresses
-from monitor.cli.options import trained_by_feature
+from monitor.cli.options import TextFile, trained_by_feature
+from monitor.errors import UsageError
 
 
 def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, population, tmp_path):
@@ -78,6 +84,7 @@ def test_flags_repeated_options_and_commands_of_a_group(run, talk, population, t
         ("[replay]\nstep = 'soon'\n", "soon"),
         ("[replay]\nalert = " + 5000 * "[" + 5000 * "]", "nests far too deeply"),
         ("a = " + 5000 * "{a = " + "1" + 5000 * "}", "nests far too deeply"),
+        ("a" + 200_000 * ".a" + " = 1", "nests far too deeply"),
         ("[replay]\nstep = " + 9999 * "1", "is no TOML"),
         ("#" * (1 << 21), "is far too large for options"),
         ("[replay]\nstop-on-alert = [1]\n", "stop_on_alert is true or false"),
@@ -166,11 +173,47 @@ def test_a_file_that_runs_commands_says_so_and_is_refused_where_others_can_write
     assert made.exists()
     config.chmod(0o600)
     assert "runs commands or sends alerts: on-alert" in run("--config", config, "replay", talk).err
+    for value in ("protect = 'command:rm -r'", "scheduler = 'tcp://127.0.0.1:1'"):
+        config.write_text(f"[replay]\n{value}\n")
+        assert f"sends alerts: {value.split()[0]}" in run("--config", config, "replay", talk).err
 
 
-@pytest.mark.parametrize("value", ['protect = "command:rm -r"', 'webhook = ["https://a.b"]'])
-def test_whatever_it_runs_them_by(run, talk, tmp_path, value):
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+@pytest.mark.parametrize("command", [each for _, each in commands()], ids=COMMANDS)
+def test_of_a_file_that_others_can_write_only_harmless_options_are_taken(command, tmp_path):
+    config = tmp_path / "all.toml"
+
+    def check(each: click.Command, where: str) -> None:
+        for option in (each for each in each.params if isinstance(each, click.Option)):
+            name = option.opts[-1].lstrip("-")
+            config.write_text(f"[{where}]\n{name} = {'true' if option.is_flag else 7}\n")
+            config.chmod(0o622)
+            if name in HARMLESS:
+                assert not isinstance(option.type, (click.Path, Offered, TextFile)), name
+                assert defaults_from(config, list(COMMANDS), command)
+                continue
+            with pytest.raises(UsageError, match=rf" sets {name}, .*\(chmod 600 .*all.toml\)"):
+                defaults_from(config, list(COMMANDS), command)
+        for name, part in getattr(each, "commands", {}).items():
+            check(part, f"{where}.{name}")
+
+    check(command, str(command.name))
+
+
+def test_the_docs_list_the_harmless_options():
+    page = Path(__file__).parents[2].joinpath("docs/monitoring.md").read_text(encoding="utf-8")
+    assert (
+        set(re.findall(r"`([a-z-]+)`", page.split("can do no harm (")[1].split(")")[0])) == HARMLESS
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="takes root to chown")
+def test_a_file_of_another_user_is_to_be_chowned(run, talk, tmp_path):
     config = tmp_path / "us.toml"
-    config.write_text(f"[replay]\n{value}\n")
-    config.chmod(0o622)
-    assert "--trust-config" in run("--config", config, "replay", talk).complaint
+    config.write_text("[replay]\nscheduler = 'tcp://127.0.0.1:1'\n")
+    config.chmod(0o644)
+    os.chown(config, 12345, -1)
+    refused = run("--config", config, "replay", talk)
+    assert refused.code == 2
+    assert "sets scheduler," in refused.complaint
+    assert "chown $USER" in refused.complaint
