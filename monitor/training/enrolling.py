@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -19,9 +17,7 @@ import numpy as np
 
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError, StoreError, UsageError
-from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
-from monitor.features.framing import join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
@@ -31,7 +27,6 @@ from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import SLICE_SECONDS, Population, SourceNote, Speaker, sound_of
 from monitor.protocols import Feature
 from monitor.safe_text import LONGEST_NAME, file_name
-from monitor.sources.frames import write_frames
 from monitor.stream.attacker import Attacker
 from monitor.stream.reading import RunningTotals
 from monitor.training.listening import (
@@ -40,6 +35,7 @@ from monitor.training.listening import (
     Listener,
     SpeechFrames,
     speakers_in_order,
+    speech_frames,
 )
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, IntArray
 
@@ -217,9 +213,7 @@ def enrol(
         CorpusError: nobody could be enrolled.
         UsageError: ``seconds`` is less than a slice, or there is no such feature.
     """
-    if not SLICE_SECONDS <= seconds <= MOST_SECONDS:
-        raise UsageError(f"{seconds:g} s are no length of a template; at least {SLICE_SECONDS:g} s")
-    wanted = int(seconds // SLICE_SECONDS)
+    wanted = _whole_slices(seconds)
     listener = Listener(features, channel, setup)
     problems = list(corpus.problems)
     speakers: list[Speaker] = []
@@ -250,15 +244,27 @@ def enrol(
                 slices.setdefault(feature, []).extend(some)
     if not speakers:
         raise CorpusError("nobody could be enrolled: " + "; ".join(problems[:3]))
-    templates = {
-        feature: FeatureTemplates(spec, spec.kind.packed(np.stack(slices[feature])))
-        for feature, spec in listener.specs.items()
-    }
-    population = Population(speakers, np.asarray(offsets), templates)
+    population = Population(speakers, np.asarray(offsets), _templates(slices, listener.specs))
     chosen = None if features is None else tuple(features)
     return Enrolment(
         population, tuple(problems), sessions, corpus=corpus, features=chosen, setup=setup
     )
+
+
+def _whole_slices(seconds: float) -> int:
+    """How many slices a template of so many seconds has."""
+    if not SLICE_SECONDS <= seconds <= MOST_SECONDS:
+        raise UsageError(f"{seconds:g} s are no length of a template; at least {SLICE_SECONDS:g} s")
+    return int(seconds // SLICE_SECONDS)
+
+
+def _templates(
+    slices: Mapping[str, Sequence[AnyArray]], specs: Mapping[str, FeatureSpec]
+) -> dict[str, FeatureTemplates]:
+    return {
+        feature: FeatureTemplates(spec, spec.kind.packed(np.stack(slices[feature])))
+        for feature, spec in specs.items()
+    }
 
 
 def _summed(
@@ -409,42 +415,38 @@ class LiveEnrolment:
     ) -> Enrolment:
         """End the take and make the template of a speaker, of at most so many speech seconds.
 
-        ``heard_by``, with the time, is what the session is called. The frames lie in a private
-        folder meanwhile.
+        ``heard_by``, with the time, is what the session is called. The frames never leave memory.
 
         Raises:
             CorpusError: there is too little speech.
         """
+        wanted = _whole_slices(seconds)
         if self.speech_seconds < SLICE_SECONDS:
             raise CorpusError(
                 f"{self.speech_seconds:.0f} s of speech were heard, a template needs "
                 f"{SLICE_SECONDS:g} s at least; nobody was enrolled: try again, or another input"
             )
         session = f"{heard_by}-{datetime.now().astimezone():%Y-%m-%dT%H%M%S}"
-        names = [each.spec.name for each in self._extractor.features]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"{session}.npz"
-            self.write(path)
-            corpus = Corpus((Recording(speaker, session, path),), ())
-            return enrol(corpus, features=names, seconds=seconds, setup=setup)
-
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """End the take and write its frames as an ``.npz`` (mode 0600)."""
-        self._keep(self._extractor.flush())
-        frames = join_runs(self._runs)
-        features = self._extractor.features
-        tracks = dict(frames.tracks)
-        sound = tracks.pop(CONDITION, None)
-        total = [] if sound is None else sound.values.sum(axis=0, dtype=np.int64).tolist()
-        write_frames(
-            path,
-            frames.speech,
-            tracks,
-            {each.spec.name: each.spec.size for each in features},
-            {each.spec.name: each.spec.frame_seconds for each in features},
-            networks={each.spec.name: each.spec.network for each in features},
-            heard={"sound": total},
+        specs = {each.spec.name: each.spec for each in self._extractor.features}
+        heard = self.end(session)
+        recording = Recording(speaker, session, Path(session))
+        outcome = HearingOutcome(recording, heard, problem=heard.lost)
+        made, sessions, slices, problems, _ = _summed(wanted, [outcome], specs)
+        offsets = np.array([0, sum(count for _, count in sessions)])
+        return Enrolment(
+            Population([made], offsets, _templates(slices, specs)),
+            tuple(problems),
+            {speaker: sessions},
+            corpus=Corpus((recording,), ()),
+            features=tuple(specs),
+            setup=setup,
         )
+
+    def end(self, label: str) -> SpeechFrames:
+        """End the take; return its frames. ``label`` is what messages call it."""
+        self._keep(self._extractor.flush())
+        names = [each.spec.name for each in self._extractor.features]
+        return speech_frames(label, self._runs, names)
 
     def _keep(self, frames: Frames) -> None:
         self._runs.append(frames)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,7 +29,6 @@ from monitor.features.registry import (
 )
 from monitor.jobs import Jobs, absolute, each_in_order, here
 from monitor.kinds import FeatureSpec, unlike_networks
-from monitor.maths.condition import ROW
 from monitor.maths.landmarks import NAME, frames_of
 from monitor.population.population import SLICE_SECONDS
 from monitor.protocols import Feature, Source
@@ -273,9 +272,7 @@ class Listener:
                     conditions=self.sounds or speech_seconds is not None,
                     early=speech_seconds is None,
                 )
-            heard = self._join(path, list(runs))
-        if isinstance(source, FramesFile):
-            heard = replace(heard, sound=_noted_sound(source))
+            heard = speech_frames(path.name, list(runs), self.specs)
         if isinstance(source, Beside) and source.words is not None:
             label = source.transcripts[0].label
             told = told_of_words(source.words, label, heard.speech, words, path)
@@ -310,36 +307,40 @@ class Listener:
                     "give the same sizes in their headers"
                 )
 
-    def _join(self, path: Path, runs: list[Frames]) -> SpeechFrames:
-        if not runs:
-            raise SourceError(f"{path.name}: nothing could be heard")
-        whole = join_runs(runs)
-        clock = np.concatenate([[0], np.cumsum(whole.speech)])
 
-        def at(ticks: IntArray) -> IntArray:
-            return np.asarray(clock[np.minimum(ticks, whole.speech.size)])
+def speech_frames(label: str, runs: Sequence[Frames], names: Iterable[str]) -> SpeechFrames:
+    """Join the runs of a recording, and put the frames of these features on the speech clock.
 
-        tracks = {}
-        for name in self.specs:
-            track = whole.tracks[name]
-            since = None if track.spans is None else at(track.spans[:, 0])
-            early = track.early
-            if early is not None:
-                early = replace(early, ticks=at(early.ticks))
-            placed = at(track.ticks.astype(np.int64))
-            tracks[name] = SpeechTrack(track.values, placed, since, early)
-        gaps = [gap for _, gap in whole.gaps]
-        lost = sum(gap.lost_seconds or 0.0 for gap in gaps)
-        return SpeechFrames(
-            whole.speech,
-            tracks,
-            f"{lost:.3g} s of {path.name}: {gaps[0].reason}" if gaps else "",
-            tuple(f"{path.name}: {notice.text}" for _, notice in whole.notices),
-            rows.values.sum(axis=0, dtype=np.int64)
-            if (rows := whole.tracks.get(CONDITION))
-            else None,
-            frames_of(whole.tracks.get(NAME)),
-        )
+    Raises:
+        SourceError: there are no runs.
+    """
+    if not runs:
+        raise SourceError(f"{label}: nothing could be heard")
+    whole = join_runs(runs)
+    clock = np.concatenate([[0], np.cumsum(whole.speech)])
+
+    def at(ticks: IntArray) -> IntArray:
+        return np.asarray(clock[np.minimum(ticks, whole.speech.size)])
+
+    tracks = {}
+    for name in names:
+        track = whole.tracks[name]
+        since = None if track.spans is None else at(track.spans[:, 0])
+        early = track.early
+        if early is not None:
+            early = replace(early, ticks=at(early.ticks))
+        placed = at(track.ticks.astype(np.int64))
+        tracks[name] = SpeechTrack(track.values, placed, since, early)
+    gaps = [gap for _, gap in whole.gaps]
+    lost = sum(gap.lost_seconds or 0.0 for gap in gaps)
+    return SpeechFrames(
+        whole.speech,
+        tracks,
+        f"{lost:.3g} s of {label}: {gaps[0].reason}" if gaps else "",
+        tuple(f"{label}: {notice.text}" for _, notice in whole.notices),
+        rows.values.sum(axis=0, dtype=np.int64) if (rows := whole.tracks.get(CONDITION)) else None,
+        frames_of(whole.tracks.get(NAME)),
+    )
 
 
 def _ready_made(source: Source, most_speech: float) -> Iterator[Frames]:
@@ -351,19 +352,6 @@ def _ready_made(source: Source, most_speech: float) -> Iterator[Frames]:
             heard += int(item.speech.sum())
             if heard > most_speech:
                 break
-
-
-def _noted_sound(source: FramesFile) -> AnyArray | None:
-    """What the maker of frames noted that the audio sounds like: a live enrolment does."""
-    noted = source.header.heard.get("sound")
-    if not isinstance(noted, list) or len(noted) != ROW:
-        return None
-    if not all(type(each) is int and 0 <= each < _MOST_COUNT for each in noted):
-        return None
-    return np.array(noted, np.int64)
-
-
-_MOST_COUNT = 1 << 48
 
 
 def _completed(source: FramesFile, spec: FeatureSpec, setup: FeatureSetup) -> FeatureSpec:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import numpy as np
 import pytest
 
 from monitor.features.channel import ConditionRows
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
-from monitor.sources import FramesFile
+from monitor.population.population import Population
 from monitor.training.enrolling import LiveEnrolment
-from monitor.training.listening import Listener
 from monitor.types import Block
 from tests.contracts import voice
 
@@ -55,22 +56,31 @@ def test_the_whole_is_judged_too():
 
 
 @pytest.mark.parametrize("cut", [100, 1234, 100_000])
-def test_the_frames_are_those_of_the_audio(tmp_path, cut):
+def test_the_frames_are_those_of_the_audio(cut):
     take = taken(VOICE, cut)
-    take.write(tmp_path / "take.npz")
+    heard = take.end("take")
     extractor = Extractor([F0()])
     parts = [extractor.process(Block(VOICE, RATE)), extractor.flush()]
     assert take.speech_seconds == pytest.approx(sum(p.speech.sum() for p in parts) / 100)
-    (runs,) = [list(FramesFile(tmp_path / "take.npz"))]
-    found = np.concatenate([run.tracks["f0"].values for run in runs])
-    assert np.array_equal(found, np.concatenate([p.tracks["f0"].values for p in parts]))
-    assert FramesFile(tmp_path / "take.npz").seconds == 8.0
+    values = np.concatenate([p.tracks["f0"].values for p in parts])
+    assert np.array_equal(heard.tracks["f0"].values, values)
+    assert heard.speech.size == 800
 
 
-def test_what_a_take_sounds_like_goes_into_the_template(tmp_path):
-    take = taken(np.tile(VOICE, 3))
-    take.write(tmp_path / "take.npz")
-    heard = Listener(["f0"]).extract(tmp_path / "take.npz")
+def test_what_a_take_sounds_like_goes_into_the_template():
+    heard = taken(np.tile(VOICE, 3)).end("take")
     sound = np.tile(VOICE, 3)[:, None]
     rows = ConditionRows(RATE).process(sound, sound[:, 0]).values
     assert np.array_equal(heard.sound, rows.sum(axis=0))  # type: ignore[arg-type]
+
+
+def test_frames_of_a_take_never_lie_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    made = taken(np.tile(VOICE, 3)).enrolment("ann", "microphone", 10.0)
+    assert made.population.names == ("ann",)
+    assert made.population.offsets.tolist() == [0, 2]
+    assert made.sessions["ann"][0][1] == 2
+    (source,) = made.population.speakers[0].sources
+    assert source.hashes == ()
+    made.population.save(tmp_path / "ann.npz")
+    assert Population.load(tmp_path / "ann.npz").speakers[0].sources == (source,)
