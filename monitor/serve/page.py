@@ -31,7 +31,7 @@ from monitor.serve.protecting import choices
 from monitor.serve.recording import MOST_TURNS_BYTES, Announced
 from monitor.serve.session import RefusedError, ServeSettings, Session
 from monitor.serve.templates import checked_name
-from monitor.web.guard import Access, Guard, is_loopback
+from monitor.web.guard import Access, Guard, is_loopback, not_ours
 from monitor.web.hub import Wakeup
 from monitor.web.page import STATIC, Entrance, Pages, plotly_styles, refused, static_routes
 from monitor.web.server import Certificate, Server
@@ -190,7 +190,7 @@ class Sessions:
         if not request.state.known:
             return refused()
         if not request.state.ours:
-            return PlainTextResponse("a page of another origin may not do that\n", 403)
+            return not_ours()
         body = bytearray()
         async for chunk in request.stream():
             body += chunk

@@ -10,7 +10,7 @@ import secrets
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -29,9 +29,6 @@ WRONG_SECONDS = 0.5
 """A wrong token is answered so much later, whichever way it came."""
 TRIES = 10
 TRIES_SECONDS = 60.0
-ALL_TRIES = 100
-"""Wrong tokens in `TRIES_SECONDS` from all addresses together; then each waits for its turn."""
-MOST_IN_LINE = 32
 MOST_ADDRESSES = 1024
 SESSION_SECONDS = 7 * 24 * 3600
 MOST_SESSIONS = 64
@@ -43,17 +40,15 @@ class Answer(Enum):
     RIGHT = "right"
     WRONG = "wrong"
     WAIT = "wait"
-    """Too many wrong ones came, from that address or at once: this one was not looked at."""
+    """It is wrong, as too many were before it that came from that address."""
 
 
 class Access:
     """What lets readers in. The token is never written anywhere, nor shown in an error.
 
     A browser exchanges it once for a session, a random number in a cookie that says nothing of the
-    token and can be ended. An address may offer `TRIES` wrong tokens in `TRIES_SECONDS`. After
-    `ALL_TRIES` from all of them, tokens are looked at one by one, each `WRONG_SECONDS` after the
-    other, so that many addresses guess no faster, and who has the token comes in a little later.
-    Sessions that exist, and addresses that a right token has come from, do not stand in that line.
+    token and can be ended. An address may offer `TRIES` wrong tokens in `TRIES_SECONDS`; the right
+    one gets in all the same, so that nobody can keep a reader out by guessing.
 
     Args:
         secret: the token.
@@ -65,7 +60,7 @@ class Access:
     Example:
         >>> access = Access("correct horse battery")
         >>> cookie = access.begin()
-        >>> access.knows(f"{COOKIE}={cookie}"), access.knows(f"{COOKIE}=somebody")
+        >>> access.knows(f"{COOKIE}_8000={cookie}"), access.knows(f"{COOKIE}_8000=somebody")
         (True, False)
     """
 
@@ -79,10 +74,6 @@ class Access:
         self._clock = clock
         self._sessions: dict[bytes, float] = {}  # digest of the cookie: when it ends
         self._wrong: dict[str, deque[float]] = {}
-        self._all_wrong: deque[float] = deque(maxlen=ALL_TRIES)
-        self._welcome: dict[str, None] = {}  # that a right token has come from, newest last
-        self._turn = asyncio.Lock()  # in the order in which it was asked for
-        self._in_line = 0
 
     def __repr__(self) -> str:
         return "Access(...)"
@@ -93,43 +84,21 @@ class Access:
 
     async def offer(self, offered: str, address: str) -> Answer:
         """Look at a token that came from an address; a wrong one is answered late."""
-        place = _network(address)
-        if self.wait_seconds(address) > 0 or not await self._may_pass(place):
-            return Answer.WAIT
         if self.fits(offered):
-            self._welcome.pop(place, None)
-            self._welcome[place] = None
-            if len(self._welcome) > MOST_SESSIONS:
-                del self._welcome[next(iter(self._welcome))]
             return Answer.RIGHT
-        self._all_wrong.append(self._clock())
+        place = _network(address)
+        if self.wait_seconds(address) > 0:
+            return Answer.WAIT
         if place not in self._wrong and len(self._wrong) >= MOST_ADDRESSES:
             del self._wrong[next(iter(self._wrong))]
         self._wrong.setdefault(place, deque(maxlen=TRIES)).append(self._clock())
         await asyncio.sleep(WRONG_SECONDS)
         return Answer.WRONG
 
-    async def _may_pass(self, place: str) -> bool:
-        """Wait for a turn where many guess; False where too many wait already."""
-        if place in self._welcome or not self._left(self._all_wrong):
-            return True
-        if self._in_line >= MOST_IN_LINE:
-            return False
-        self._in_line += 1
-        try:
-            async with self._turn:
-                await asyncio.sleep(WRONG_SECONDS)
-        finally:
-            self._in_line -= 1
-        return self._left(self._wrong.get(place)) == 0  # it may have guessed on meanwhile
-
     def wait_seconds(self, address: str) -> float:
-        """How long until a token from that address is looked at again; 0 where it is at once."""
-        return self._left(self._wrong.get(_network(address)))
-
-    def _left(self, tries: deque[float] | None) -> float:
-        """Seconds until one more may be made after so many wrong ones as are remembered."""
-        if tries is None or len(tries) < (tries.maxlen or 0):
+        """How long a wrong token from that address is answered with `Answer.WAIT`; 0 if not."""
+        tries = self._wrong.get(_network(address), deque())
+        if len(tries) < TRIES:
             return 0.0
         return max(0.0, tries[0] + TRIES_SECONDS - self._clock())
 
@@ -145,23 +114,35 @@ class Access:
 
     def knows(self, cookies: str) -> bool:
         """Whether a Cookie header holds a session that has not ended."""
-        value = _cookie(cookies)
-        return value is not None and self._sessions.get(_digest(value), 0.0) > self._clock()
+        now = self._clock()
+        return any(self._sessions.get(key, 0.0) > now for key in _sessions(cookies))
 
     def end(self, cookies: str) -> None:
         """End the session of a Cookie header, if it holds one."""
-        value = _cookie(cookies)
-        if value is not None:
-            self._sessions.pop(_digest(value), None)
+        for key in _sessions(cookies):
+            self._sessions.pop(key, None)
 
 
-def _cookie(header: str) -> str | None:
-    """The one cookie, by its name; in one pass, whatever else the header holds."""
+def cookie_name(host: str) -> str:
+    """The name of the cookie of a server, by its Host header.
+
+    A browser has one set of cookies for all ports of a machine, each of which may be a server of
+    its own.
+
+    Examples:
+        >>> cookie_name("127.0.0.1:8000"), cookie_name("[::1]")
+        ('monitor_page_8000', 'monitor_page_')
+    """
+    _, colon, port = host.rpartition(":")
+    return f"{COOKIE}_{port if colon and port.isdigit() else ''}"
+
+
+def _sessions(header: str) -> Iterator[bytes]:
+    """The sessions, of any server here, that a Cookie header holds; in one pass."""
     for part in header.split(";"):
         name, equals, value = part.strip().partition("=")
-        if equals and name == COOKIE:
-            return value
-    return None
+        if equals and name.startswith(f"{COOKIE}_"):
+            yield _digest(value)
 
 
 def _digest(value: str) -> bytes:
@@ -198,7 +179,7 @@ CSP = (
 HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
@@ -281,10 +262,6 @@ def same_origin(origin: str, host: str, scheme: str) -> bool:
     """
     schemes = ("https",) if scheme in ("https", "wss") else ("https", "http")
     return origin.lower() in {f"{each}://{host.strip().lower()}" for each in schemes}
-
-
-SOON_SECONDS = 10
-"""Until somebody may try again where the line of those who try was full."""
 
 
 class Guard:
@@ -374,8 +351,13 @@ def address_of(scope: Scope) -> str:
 
 def too_many_tries(access: Access, address: str) -> Response:
     """The answer to an address that has offered too many wrong tokens."""
-    seconds = math.ceil(access.wait_seconds(address)) or SOON_SECONDS
+    seconds = max(1, math.ceil(access.wait_seconds(address)))
     return _refusal("too many wrong tokens: wait a minute", 429, {"retry-after": str(seconds)})
+
+
+def not_ours() -> Response:
+    """The answer to a page of another origin that asks for what only ours may."""
+    return _refusal("a page of another origin may not do that", 403)
 
 
 def _refusal(text: str, status: int, headers: dict[str, str] | None = None) -> Response:

@@ -26,13 +26,14 @@ from starlette.types import ASGIApp
 
 from monitor.errors import UsageError
 from monitor.web.guard import (
-    COOKIE,
     SESSION_SECONDS,
     Access,
     Answer,
     Guard,
     address_of,
+    cookie_name,
     is_loopback,
+    not_ours,
     too_many_tries,
 )
 from monitor.web.hub import Hub, NumberedRecord, Wakeup
@@ -378,17 +379,21 @@ class Entrance:
             request.url.scheme, request.headers.get("x-forwarded-proto", "").lower()
         )  # fmt: skip
         response.set_cookie(
-            COOKIE, self._access.begin(), max_age=SESSION_SECONDS, httponly=True,
-            samesite="strict", secure=https,
+            cookie_name(request.headers["host"]), self._access.begin(), max_age=SESSION_SECONDS,
+            httponly=True, samesite="strict", secure=https,
         )  # fmt: skip
         return response
 
     async def logout(self, request: Request) -> Response:
         """End one."""
+        if not request.state.ours:
+            return not_ours()
         if self._access is not None:
             self._access.end(request.headers.get("cookie", ""))
         response = _see_page()
-        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        response.delete_cookie(
+            cookie_name(request.headers["host"]), httponly=True, samesite="strict"
+        )
         return response
 
     async def healthz(self, _: Request) -> Response:

@@ -432,12 +432,13 @@ def _use_addresses(path: Path) -> None:
 
 
 def _use_head(path: Path) -> None:
-    from monitor.web.guard import Access, may_ask_for
+    from monitor.web.guard import Access, cookie_name, may_ask_for
 
     header = path.read_bytes().decode("latin-1")
     entry = Access("correct horse battery")
     for line in header.split("\n"):
         may_ask_for(line, "127.0.0.1")
+        cookie_name(line)
         entry.knows(line)
         entry.end(line)
         entry.fits(line)
@@ -629,6 +630,6 @@ READERS = (
                            ("speaker_vectors.pt", _BYTES))),
     Reader("addresses", "hooks", _text("# mine\nhttps://a:b@example.org/x?y=1\n"), _TEXT,
            _use_addresses),
-    Reader("request-head", "head", _text("localhost:80\nmonitor_page=abc; x=y\n[::1]:80\n"), _TEXT,
-           _use_head),
+    Reader("request-head", "head", _text("localhost:80\nmonitor_page_80=a; x=y\n[::1]:80\n"),
+           _TEXT, _use_head),
 )  # fmt: skip

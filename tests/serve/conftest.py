@@ -45,14 +45,18 @@ def client(served: ListeningPage) -> Iterator[httpx.Client]:
         yield client
 
 
+def cookie_of(client: httpx.Client) -> dict[str, str]:
+    """The header by which a client that has logged in is known."""
+    return {"Cookie": "; ".join(f"{name}={value}" for name, value in client.cookies.items())}
+
+
 @pytest.fixture
 def line(served: ListeningPage, client: httpx.Client) -> Iterator[Callable[..., ClientConnection]]:
     """Opens websockets as the page does; keywords change what is said."""
     stack = ExitStack()
 
     def line(session: str = "", **headers: Any) -> ClientConnection:
-        cookie = f"monitor_page={client.cookies['monitor_page']}"
-        told = {"Cookie": cookie, **headers.pop("headers", {})}
+        told = {**cookie_of(client), **headers.pop("headers", {})}
         origin = headers.pop("origin", served.url.rstrip("/"))
         address = f"{served.url.replace('http', 'ws', 1)}microphone?session={session}"
         made = connect(address, origin=origin, additional_headers=told, compression=None, **headers)

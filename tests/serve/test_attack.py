@@ -26,7 +26,7 @@ from monitor.errors import UsageError
 from monitor.serve.page import MOST_SESSIONS, MOST_WAITING, ListeningPage, Outbox
 from monitor.web.hub import Wakeup
 from monitor.web.server import MOST_MESSAGE_BYTES, Certificate
-from tests.serve.conftest import TOKEN, frames
+from tests.serve.conftest import TOKEN, cookie_of, frames
 from tests.serve.test_session import RATE, told, until
 from tests.web.crowd import crowd
 from tests.web.test_attack import gone
@@ -71,7 +71,7 @@ def test_a_page_of_another_site_does_not_reach_the_microphone(line, origin):
 
 
 def test_another_name_for_this_machine_does_not_either(served, client):
-    cookie = {"Cookie": f"monitor_page={client.cookies['monitor_page']}"}
+    cookie = cookie_of(client)
     name = f"rebound.example:{served.port}"
     way = socket.create_connection(("127.0.0.1", served.port))
     with way, pytest.raises(InvalidStatus) as refused:
@@ -81,7 +81,7 @@ def test_another_name_for_this_machine_does_not_either(served, client):
 
 
 def test_who_has_no_token_gets_nothing(served, line):
-    for cookie in ("", "monitor_page=guess"):
+    for cookie in ("", "monitor_page_1=guess"):
         with pytest.raises(InvalidStatus) as refused:
             line(headers={"Cookie": cookie})
         assert refused.value.response.status_code == 403
@@ -98,7 +98,8 @@ def test_a_page_of_another_site_makes_nobody_forgotten(client):
 
 def test_who_logs_out_is_not_listened_to(served, line, client):
     opened = enrolling(line)
-    assert client.post("/logout").status_code == 303
+    ours = {"origin": served.url.rstrip("/")}
+    assert client.post("/logout", headers=ours).status_code == 303
     opened.send(next(frames(np.zeros(320), RATE)))
     assert ended(opened) == REFUSED
     until(lambda: not served.sessions.busy)
@@ -204,12 +205,14 @@ def test_who_reads_nothing_is_let_go_and_not_heard_any_more(settings, monkeypatc
     wish = ENROL.encode()
     masked = bytes([0x81, 0x80 | len(wish), 0, 0, 0, 0]) + wish
     with ListeningPage(settings, token=TOKEN) as page:
-        known = httpx.post(f"{page.url}login", data={"token": TOKEN}).cookies["monitor_page"]
+        with httpx.Client() as client:
+            client.post(f"{page.url}login", data={"token": TOKEN})
+            known = cookie_of(client)["Cookie"]
         opening = (
             "GET /microphone HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
             "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
             "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nOrigin: http://127.0.0.1\r\n"
-            f"Cookie: monitor_page={known}\r\n\r\n"
+            f"Cookie: {known}\r\n\r\n"
         )
         with crowd(page.port, 1, opening.encode()) as (silent,):
             assert b" 101 " in silent.recv(4096)
@@ -299,7 +302,7 @@ def test_with_a_certificate_other_addresses_are_served(secure, pair):
         assert answer.status_code == 303
         assert "secure" in answer.headers["set-cookie"].lower()
         assert client.get("/people").json() == []
-        cookie = {"Cookie": f"monitor_page={client.cookies['monitor_page']}"}
+        cookie = cookie_of(client)
         address = f"wss://127.0.0.1:{secure.port}/microphone"
         with connect(
             address, ssl=trusted(pair), origin=origin, additional_headers=cookie, open_timeout=60

@@ -129,7 +129,7 @@ def test_a_long_header_is_refused_and_freezes_nothing(guarded):
 
 
 @pytest.mark.slow
-def test_a_bearer_is_guessed_as_slowly_as_a_form(guarded):
+def test_wrong_tokens_are_limited_and_keep_nobody_out_who_has_the_right_one(guarded):
     def offer(token: str) -> httpx.Response:
         return get(guarded, "metrics", headers={"authorization": f"Bearer {token}"})
 
@@ -140,10 +140,12 @@ def test_a_bearer_is_guessed_as_slowly_as_a_form(guarded):
             assert offer(f"guess {guess}").status_code == 401
             assert httpx.post(guarded.url + "login", data={"token": "no"}).status_code == 401
         assert time.monotonic() - began > 10 * 0.49
-        refused = offer(SECRET)
+        refused = offer("guess")
         assert refused.status_code == 429
         assert 0 < int(refused.headers["retry-after"]) <= 60
-        assert httpx.post(guarded.url + "login", data={"token": SECRET}).status_code == 429
+        assert httpx.post(guarded.url + "login", data={"token": "no"}).status_code == 429
+        assert offer(SECRET).status_code == 200
+        assert httpx.post(guarded.url + "login", data={"token": SECRET}).status_code == 303
         # a reader who is in already notices nothing
         assert client.get(guarded.url + "metrics").status_code == 200
 
@@ -168,19 +170,37 @@ def test_a_machine_guesses_no_faster_from_all_its_addresses(guarded):
 def test_a_session_can_be_ended(guarded):
     with httpx.Client() as client:
         client.post(guarded.url + "login", data={"token": SECRET})
-        cookie = client.cookies["monitor_page"]
+        name = f"monitor_page_{guarded.port}"
+        cookie = client.cookies[name]
         assert client.get(guarded.url + "readings").status_code == 200
         follow = b"GET /events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: "
-        said = follow + f"monitor_page={cookie}\r\n\r\n".encode()
+        said = follow + f"{name}={cookie}\r\n\r\n".encode()
         with crowd(guarded.port, 1, said) as (open_stream,):
             assert open_stream.recv(9).startswith(b"HTTP/1.1")
-            assert client.post(guarded.url + "logout").status_code == 303
+            for origin in ({}, {"origin": "http://evil.example"}, {"origin": "null"}):
+                assert client.post(guarded.url + "logout", headers=origin).status_code == 403
+            assert client.get(guarded.url + "readings").status_code == 200
+            ours = {"origin": guarded.url.rstrip("/")}
+            assert client.post(guarded.url + "logout", headers=ours).status_code == 303
             guarded.write(records.reading(1, bits=1.0))
             assert gone(open_stream)  # what had been opened ends with it
         assert not client.cookies
-    stolen = {"cookie": f"monitor_page={cookie}"}
+    stolen = {"cookie": f"{name}={cookie}"}
     assert get(guarded, "readings", headers=stolen).status_code == 401
     assert httpx.get(guarded.url + "logout").status_code == 405
+
+
+def test_a_browser_stays_in_at_every_port_of_a_machine(guarded):
+    with httpx.Client() as client, Page(token=SECRET) as other:
+        client.post(guarded.url + "login", data={"token": SECRET})
+        assert client.get(other.url + "readings").status_code == 401
+        client.post(other.url + "login", data={"token": SECRET})
+        for page in (guarded, other):
+            assert client.get(page.url + "readings").status_code == 200
+        ours = {"origin": other.url.rstrip("/")}
+        assert client.post(other.url + "logout", headers=ours).status_code == 303
+        assert client.get(other.url + "readings").status_code == 401
+        assert client.get(guarded.url + "readings").status_code == 200
 
 
 def test_the_cookie_is_secure_where_the_browser_speaks_https(guarded):
