@@ -494,9 +494,10 @@ def mapped_arrays(file: BinaryIO) -> dict[str, AnyArray]:
 
 
 # ------------------------------------------------------------------------------------------ atomic
-# A writer that is killed leaves its part behind, which may be biometric. As long as it lives it
-# holds a lock on it, so that whoever next uses the target, or an hour later its folder, can tell
-# what nobody works on any more.
+# What is written may be biometric. On Linux it has no name until it is whole, so that nothing is
+# left of a writer that is killed. Elsewhere, and on file systems that know no such files, its part
+# is: as long as the writer lives it holds a lock on it, so that whoever next uses the target, or an
+# hour later its folder, can tell what nobody works on any more.
 
 _SUFFIX = ".unfinished"
 PATIENCE_SECONDS = 60.0
@@ -521,16 +522,18 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """
     if path.exists() and not path.is_file():  # a device is not replaced by a file
         raise OSError(errno.EINVAL, "it is no plain file")
-    _sweep_folder(path.parent)
+    _sweep_old(path.parent)
     handle, part = _part(path)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+            part = part or _named(handle, path)
             part.replace(path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        if part is not None:
+            part.unlink(missing_ok=True)
         raise
 
 
@@ -610,17 +613,20 @@ def sweep(path: Path) -> None:
     _remove(path.parent.glob(f".{glob.escape(path.name)}.????????{_SUFFIX}"))
 
 
+def sweep_folder(folder: Path, older: float = math.inf) -> None:
+    """The same of all files in a folder, if they were written before that time."""
+    with suppress(OSError):  # what is to be written there says why
+        parts = [Path(entry.path) for entry in os.scandir(folder) if _PART.fullmatch(entry.name)]
+        _remove(parts, older)
+
+
 @cache
-def _sweep_folder(folder: Path) -> None:
-    """The same of all files in a folder, once in a process: of those that nobody writes again.
+def _sweep_old(folder: Path) -> None:
+    """The same, once in a process, of what nobody writes again.
 
     Only what is old: another machine's lock may be unknown here.
     """
-    try:
-        found = [Path(entry.path) for entry in os.scandir(folder) if _PART.fullmatch(entry.name)]
-    except OSError:  # what is to be written there says why
-        return
-    _remove(found, older=time.time() - OLD_SECONDS)
+    sweep_folder(folder, time.time() - OLD_SECONDS)
 
 
 def _remove(parts: Iterable[Path], older: float = math.inf) -> None:
@@ -709,8 +715,14 @@ def wiped(path: Path) -> Iterator[None]:
         os.close(old)
 
 
-def _part(path: Path) -> tuple[int, Path]:
-    """A new file beside ``path``, locked."""
+def _part(path: Path) -> tuple[int, Path | None]:
+    """A new file in the folder of ``path``, locked; None for its name where it has none."""
+    with suppress(AttributeError, OSError):  # else the other way works, or says why not
+        handle = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, _PRIVATE)
+        if Path(f"/proc/self/fd/{handle}").exists():  # by which it is named
+            lock(handle)
+            return handle, None
+        os.close(handle)
     import tempfile  # slow to import
 
     while True:
@@ -721,3 +733,13 @@ def _part(path: Path) -> tuple[int, Path]:
             if is_still_at(handle, name):
                 return handle, Path(name)
         os.close(handle)
+
+
+def _named(handle: int, path: Path) -> Path:
+    """A name beside ``path`` for an open file without one: it cannot take that of another file."""
+    while True:
+        part = path.with_name(f".{path.name}.{os.urandom(4).hex()}{_SUFFIX}")
+        with suppress(FileExistsError):
+            # src_dir_fd, which an absolute path does not need: else Python does not follow the link
+            os.link(f"/proc/self/fd/{handle}", part, src_dir_fd=handle, follow_symlinks=True)
+            return part

@@ -23,15 +23,18 @@ from pathlib import Path
 from monitor.population.store import write_store
 import numpy as np
 
+if "elsewhere" in sys.argv:
+    vars(os).pop("O_TMPFILE", None)
 os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
 write_store(Path(sys.argv[1]), "population", {}, {"template": np.arange(9)})
 """
 
 SLOW = """
-import sys
+import os, sys
 from pathlib import Path
 from monitor.files import alone, atomic_write
 
+vars(os).pop("O_TMPFILE", None)
 path = Path(sys.argv[1])
 with alone(path), atomic_write(path) as file:
     file.write(b"slow")
@@ -41,16 +44,32 @@ with alone(path), atomic_write(path) as file:
 """
 
 
+def killed(path: Path, *more: str) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path), *more], check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
 @pytest.fixture
 def left(tmp_path: Path) -> Path:
-    """What a killed save left behind."""
-    path = tmp_path / "us.npz"
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
-    assert killed.returncode == -signal.SIGKILL
+    """What a killed save left behind, where files without names are unknown."""
+    killed(tmp_path / "us.npz", "elsewhere")
     (part,) = tmp_path.iterdir()
     assert stat.S_IMODE(part.stat().st_mode) == 0o600
     assert part.stat().st_size > 100
     return part
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files without names")
+def test_of_a_killed_save_nothing_is_left(tmp_path):
+    path = tmp_path / "us.npz"
+    killed(path)
+    assert list(tmp_path.iterdir()) == []
+    write_store(path, "population", {}, {"template": np.arange(9)})
+    before = path.read_bytes()
+    killed(path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == before
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_what_a_killed_save_left_goes_with_the_next_look_at_the_store(left, tmp_path):
@@ -107,7 +126,7 @@ def test_what_is_an_hour_old_goes_with_the_next_write_into_its_folder(left, tmp_
     fresh.write_text("begun just now")
     for path in (left, foreign):
         os.utime(path, (0, 0))
-    atomic._sweep_folder.cache_clear()
+    atomic._sweep_old.cache_clear()
     with atomic_write(tmp_path / "other.csv") as file:
         file.write(b"x")
     assert not left.exists()

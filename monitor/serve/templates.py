@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from monitor.errors import StoreError, UsageError
-from monitor.files import alone, unwritable, wiped
+from monitor.files import alone, sweep, sweep_folder, unwritable, wiped
 from monitor.population.population import Population
 
 MOST_CHARACTERS = 40
@@ -85,6 +85,10 @@ class TemplateFolder:
             if _NAME.fullmatch(path.stem)
         ]
 
+    def sweep(self) -> None:
+        """Remove what killed saves have left behind, which may be templates."""
+        sweep_folder(self.folder)
+
     def check_place(self) -> None:
         """Refuse a place where no template could be kept, before anybody reads aloud for one."""
         if why := unwritable(self.folder):
@@ -127,6 +131,7 @@ class TemplateFolder:
         """Remove a template, its bytes overwritten first; StoreError where there is none."""
         path = self._path(name)
         try:
+            sweep(path)
             with alone(path), wiped(path):
                 path.unlink()
         except FileNotFoundError:
