@@ -206,6 +206,57 @@ def check_private(path: Path) -> bool:
     return True
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder, where there is none, and those above it that are missing, all 0700.
+
+    `pathlib.Path.mkdir` makes those above open to everybody if the umask lets it.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as root:
+        ...     make_folder(Path(root, "a", "b"))
+        ...     oct(Path(root, "a").stat().st_mode & 0o777)
+        '0o700'
+    """
+    try:
+        folder.mkdir(stat.S_IRWXU)
+    except FileNotFoundError:
+        make_folder(folder.parent)
+        make_folder(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+
+
+def check_private_folder(folder: Path) -> None:
+    """See to it that a folder, if it is there, is ours and that nobody else can look into it.
+
+    One that others could is made private (0700).
+
+    Raises:
+        StoreError: it is another user's, or no folder.
+    """
+    try:
+        link = folder.lstat()
+        status = folder.stat()
+    except FileNotFoundError:
+        if folder.is_symlink():
+            raise StoreError(
+                f"{printable(folder)} is a link to a folder that is not there: make that, or "
+                "remove the link"
+            ) from None
+        return
+    if not stat.S_ISDIR(status.st_mode):
+        raise StoreError(f"{printable(folder)} is no folder; name another")
+    if not is_ours(status):
+        raise _of_another(status, folder, "name")
+    if stat.S_ISLNK(link.st_mode) and not (is_ours(link) or link.st_uid == 0):
+        raise _of_another(link, folder, "name")
+    if status.st_mode & _OTHERS:
+        with suppress(OSError):  # a file system without modes
+            folder.chmod(stat.S_IRWXU)
+
+
 def _refuse(found: os.stat_result, name: str | os.PathLike[str]) -> None:
     if not is_ours(found):
         raise _of_another(found, name)
@@ -216,11 +267,13 @@ def _refuse(found: os.stat_result, name: str | os.PathLike[str]) -> None:
         )
 
 
-def _of_another(found: os.stat_result, name: str | os.PathLike[str]) -> StoreError:
+def _of_another(
+    found: os.stat_result, name: str | os.PathLike[str], cure: str = "name another file, in"
+) -> StoreError:
     return StoreError(
         f"{printable(os.fspath(name))} belongs to {_user(found.st_uid)} and not to you "
-        f"({_user(os.geteuid())}), so that it would not be private: name another file, in a folder "
-        "of yours on this machine"
+        f"({_user(os.geteuid())}), so that it would not be private: {cure} a folder of yours on "
+        "this machine"
     )
 
 

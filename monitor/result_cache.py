@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from monitor.files import atomic_write, is_ours, not_written, sweep
+from monitor.files import atomic_write, is_ours, make_folder, not_written, sweep
 
 _SUFFIX = ".result"
 _OURS = re.compile(rf"[0-9a-f]{{64}}\{_SUFFIX}")
@@ -43,7 +43,7 @@ class ResultCache:
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
         self.folder = folder
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder)
             for path in list(folder.iterdir()):
                 if part := _PART.fullmatch(path.name):
                     sweep(folder / part[1])  # of somebody who was killed

@@ -213,3 +213,12 @@ def test_a_user_does_not_write_into_the_files_of_root_either(tmp_path: Path) -> 
     )  # fmt: skip
     assert done.stdout.count("belongs to root, 0") == 2, done.stderr
     assert not any((tmp_path / name).stat().st_size for name in ("run.jsonl", "me.db"))
+
+
+def test_folders_above_are_private_too_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        ResultCache(tmp_path / "share" / "monitor" / "cache")
+    finally:
+        os.umask(before)
+    assert mode_of(tmp_path / "share") == mode_of(tmp_path / "share" / "monitor") == 0o700

@@ -22,7 +22,7 @@ from monitor.anonymisers.utterance import Utterance
 from monitor.corpus.finding import find, recordings_below
 from monitor.corpus.recordings import unusable
 from monitor.errors import CorpusError, SourceError, StoreError, UsageError
-from monitor.files import atomic_write, lock, not_written, open_private, sweep
+from monitor.files import atomic_write, lock, make_folder, not_written, open_private, sweep
 from monitor.jobs import Jobs, each_in_order
 from monitor.managed import Managed
 from monitor.phrases import plural
@@ -71,7 +71,7 @@ class Journal(Managed):
         self.path = folder / NAME
         asked = hashlib.sha256(repr((__version__, what, seed)).encode("utf-8", "replace"))
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
             self._file = os.fdopen(handle, "r+", encoding="utf-8")
         except OSError as error:
@@ -235,7 +235,7 @@ def sound_file(
         frames += len(samples)
 
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         sweep(target)
         with atomic_write(target) as raw:
             guarded = _Guarded(raw)

@@ -43,7 +43,7 @@ from monitor.errors import CorpusError, UsageError
 from monitor.evaluation.family import Figure
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, defaults, takes
 from monitor.features.registry import make as make_features
-from monitor.files import not_written
+from monitor.files import make_folder, not_written
 from monitor.jobs import Jobs
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
@@ -198,8 +198,7 @@ def prepare(
         corpora, asked = behind.corpora if behind else (), config.attributes
         which = attributed(found, corpus, corpora, asked, config.amounts, config.attribute_table)
     try:  # the folder is made, private, once nothing is left to refuse
-        for each in (folder.parent, folder):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise not_written(folder, error) from error
     if fresh:

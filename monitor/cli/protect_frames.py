@@ -14,6 +14,7 @@ from monitor.corpus.finding import find
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features.framing import join_runs
 from monitor.features.phones import Tokens
+from monitor.files import csv_text, make_folder, write_text
 from monitor.kinds import FeatureSpec
 from monitor.networks.usc import shipped_codec
 from monitor.phrases import plural
@@ -38,8 +39,6 @@ ACCOUNT = "accounting.csv"
 
 def write_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise]) -> None:
     """A line a speaker."""
-    from monitor.files import csv_text, write_text
-
     head = (
         *("speaker", "frames", "seconds", "epsilon_nats", "clip", "noise_scale", "delta"),
         *("basic_nats", "advanced_nats", "optimal_nats", "most_evidence_bits"),
@@ -112,7 +111,7 @@ def write_noisy(
                 problems.append(str(error))
                 skipped.add(order)
                 continue
-            order.target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(order.target.parent)
             write_frames(
                 order.target,
                 made.speech,

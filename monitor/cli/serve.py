@@ -103,7 +103,7 @@ def command(asked: ServeOptions) -> int:
     certificate = None if asked.certificate is None else Certificate(asked.certificate, asked.key)
     setup = feature_setup()
     templates = TemplateFolder(asked.data or data_folder(), asked.store)
-    templates.sweep()
+    templates.prepare()
     if not templates.people():
         templates.check_place()
     settings = ServeSettings(

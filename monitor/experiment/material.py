@@ -25,7 +25,7 @@ from monitor.experiment.settings import (
     of_rows,
 )
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
-from monitor.files import not_written
+from monitor.files import make_folder, not_written
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
 from monitor.phrases import plural
@@ -356,7 +356,7 @@ def make_private(folder: Path) -> None:
         StoreError: it cannot be made.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise not_written(folder, error) from error
 

@@ -45,7 +45,7 @@ from monitor.features.embeddings import (
     window_spec,
 )
 from monitor.features.registry import MODEL
-from monitor.files import atomic_write, sweep
+from monitor.files import atomic_write, make_folder, sweep
 from monitor.kinds import Sensitivity
 from monitor.protocols import Embedder
 from monitor.types import FloatArray
@@ -496,7 +496,7 @@ def _digest(path: Path, _changed: int, _size: int) -> str:
 
 
 def _keep(path: Path, data: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent)
     if _is_private(path.parent):
         sweep(path)
         with atomic_write(path) as file:

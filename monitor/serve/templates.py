@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
 from monitor.errors import StoreError, UsageError
-from monitor.files import alone, sweep, sweep_folder, unwritable, wiped
+from monitor.files import (
+    alone,
+    check_private_folder,
+    is_ours,
+    make_folder,
+    sweep,
+    sweep_folder,
+    unwritable,
+    wiped,
+)
 from monitor.population.population import Population
+from monitor.safe_text import file_name
 
 MOST_CHARACTERS = 40
 _NAME = re.compile(rf"\w[\w .-]{{0,{MOST_CHARACTERS - 1}}}")
@@ -75,22 +87,34 @@ class TemplateFolder:
 
     def people(self) -> list[EnrolledPerson]:
         """Everybody who is enrolled, by name."""
-        try:
-            found = sorted(self.folder.glob("*.npz"))
-        except OSError:
-            return []
-        return [
-            EnrolledPerson(path.stem, datetime.fromtimestamp(path.stat().st_mtime).astimezone())
-            for path in found
-            if _NAME.fullmatch(path.stem)
-        ]
+        people = []
+        with suppress(OSError):
+            for path in sorted(self.folder.glob("*.npz")):
+                if _NAME.fullmatch(path.stem) and (status := _own_file(path)):
+                    enrolled = datetime.fromtimestamp(status.st_mtime).astimezone()
+                    people.append(EnrolledPerson(path.stem, enrolled))
+        return people
 
-    def sweep(self) -> None:
-        """Remove what killed saves have left behind, which may be templates."""
+    def prepare(self) -> None:
+        """Make the folder private if it is there, and remove what killed saves have left in it.
+
+        Raises:
+            StoreError: it is another user's, or cannot be private, or is no folder.
+        """
+        with suppress(OSError):  # it is not there, or may not be read
+            others = stat.S_IMODE(self.folder.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
+            names = (path.name for path in self.folder.iterdir() if path.suffix != ".npz")
+            if others and (more := [name for name in names if not name.startswith(".")]):
+                raise StoreError(
+                    f"{self.folder} is open to other users and holds more than templates "
+                    f"({file_name(more[0])}): choose a folder for templates alone (--data)"
+                )
+        check_private_folder(self.folder)
         sweep_folder(self.folder)
 
     def check_place(self) -> None:
         """Refuse a place where no template could be kept, before anybody reads aloud for one."""
+        check_private_folder(self.folder)
         if why := unwritable(self.folder):
             raise StoreError(
                 f"{self.folder}: no template can be kept there ({why}); choose another folder "
@@ -105,7 +129,7 @@ class TemplateFolder:
 
     def has(self, name: str) -> bool:
         """Whether somebody is enrolled by that name."""
-        return self._path(name).is_file()
+        return _own_file(self._path(name)) is not None
 
     def load(self, name: str) -> Population:
         """The population of one person; StoreError where there is none."""
@@ -121,7 +145,7 @@ class TemplateFolder:
             the population that was written.
         """
         population = self.base.only(made.features).joined(made)
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.folder)
         path = self._path(name)
         with alone(path), wiped(path):
             population.save(path)
@@ -141,3 +165,12 @@ class TemplateFolder:
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{checked_name(name)}.npz"
+
+
+def _own_file(path: Path) -> os.stat_result | None:
+    """The status of a plain file of this user; None of anything else, such as a broken link."""
+    with suppress(OSError):
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode) and is_ours(status):
+            return status
+    return None

@@ -18,7 +18,7 @@ from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS, EARLY_WINDOWS
 from monitor.features.framing import join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, make, marks_of, takes
-from monitor.files import csv_text, held_by, not_written, sweep, write_text
+from monitor.files import csv_text, held_by, make_folder, not_written, sweep, write_text
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.protocols import Feature
 from monitor.safe_text import file_name
@@ -132,7 +132,7 @@ def write_manifest(
     )  # fmt: skip
     path = folder / MANIFEST
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise not_written(path, error) from None
     sweep(path)
@@ -259,7 +259,7 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
     if frames.gaps:
         problem = f"{lost:.3g} s of {file_name(order.source)}: {frames.gaps[0][1].reason}"
     try:
-        order.target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(order.target.parent)
         sweep(order.target)
     except OSError as error:
         raise not_written(order.target, error) from None
