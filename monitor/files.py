@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequenc
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from io import BytesIO, StringIO
+from io import BufferedReader, BytesIO, RawIOBase, StringIO
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias
 
@@ -51,22 +51,45 @@ class MemoryFile:
     """
 
     name: str
-    data: bytes = field(repr=False)
+    data: bytes | memoryview = field(repr=False)
 
     @property
     def suffix(self) -> str:
         """That of its name."""
         return Path(self.name).suffix
 
-    def open(self, mode: str = "rb") -> BytesIO:
-        """Its bytes from the beginning; they are only ever read."""
+    def open(self, mode: str = "rb") -> BufferedReader:
+        """Its bytes from the beginning; they are only ever read, and not copied."""
         if mode != "rb":
             raise ValueError("a file in memory is only read, as bytes")
-        return BytesIO(self.data)
+        return BufferedReader(_MemoryReader(memoryview(self.data)))
 
     def is_dir(self) -> bool:
         """It is none."""
         return False
+
+
+class _MemoryReader(RawIOBase):
+    """Reads memory; a `BytesIO` of what is not bytes, or that is asked for a buffer, copies it."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data, self._at = data, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._data[self._at : self._at + len(buffer)]
+        buffer[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = max(0, offset + (0, self._at, len(self._data))[whence])
+        return self._at
 
 
 Readable: TypeAlias = "Path | MemoryFile"

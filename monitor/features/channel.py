@@ -89,6 +89,7 @@ CONDITION = "sound-condition"
 """Name of its track among those of the features; none of them may have a hyphen in its name."""
 
 
+_MOST_SAMPLES = 1 << 21
 _TOGETHER = 8
 """Seconds that are described together: enough to be cheap, few enough for a processor's cache."""
 
@@ -98,6 +99,9 @@ class ConditionRows:
 
     Not a feature: it hears the samples as they were decoded, since clipping and a narrow band leave
     their traces there, and it tells no speakers apart.
+
+    Clipping is looked for in the first channels, of which a second has `_MOST_SAMPLES` at most: in
+    43 of them at 48 kHz.
 
     Args:
         rate: samples per second.
@@ -117,6 +121,7 @@ class ConditionRows:
     def process(self, columns: FloatArray, mono: FloatArray) -> Track:
         """The rows of the seconds that further samples, (n, channels), and their mean complete."""
         rate, made = self._rate, list[IntArray]()
+        columns = columns[:, : max(1, _MOST_SAMPLES // rate)]
         count = (self._samples + mono.size) // rate
         if count and self._samples:
             columns, mono = map(np.concatenate, zip(*self._waiting, (columns, mono), strict=True))

@@ -10,6 +10,8 @@ from html import escape
 from io import BytesIO
 from typing import Any
 
+import orjson
+
 from monitor import phrases
 from monitor.documents import bullet_list, document, paragraphs, section, table
 from monitor.plots.canvas import written
@@ -36,16 +38,20 @@ class KeptRun:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._thinned = RunBuffer()
         self._pack, self._packed = zlib.compressobj(6), bytearray()
+        self._thinned: RunBuffer | None = None  # once the packed ones are too many
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record."""
         line = line_of(record)
         with self._lock:
-            self._thinned.write(record)
-            if len(self._packed) <= MOST_KEPT_BYTES:
-                self._packed += self._pack.compress(line)
+            if self._thinned is not None:
+                self._thinned.write(record)
+                return
+            self._packed += self._pack.compress(line)
+            if len(self._packed) > MOST_KEPT_BYTES:
+                self._thinned = self._thin()
+                self._packed.clear()
 
     def close(self) -> None:
         """Nothing is left to do: it can be read on."""
@@ -54,20 +60,34 @@ class KeptRun:
     def records(self) -> list[dict[str, Any]]:
         """Records to draw: readings are thinned evenly on a log axis."""
         with self._lock:
-            return self._thinned.records
+            return (self._thinned or self._thin()).records
 
     def lines(self) -> Iterator[bytes]:
         """The JSON lines so far, in pieces: those that ``--jsonl`` writes."""
         with self._lock:
-            whole = len(self._packed) <= MOST_KEPT_BYTES
-            packed = bytes(self._packed) + self._pack.copy().flush() if whole else b""
-        if not whole:
-            yield from map(line_of, self.records)
-            return
-        unpack = zlib.decompressobj()
-        while packed:
-            yield unpack.decompress(packed, _CHUNK_BYTES)
-            packed = unpack.unconsumed_tail
+            pieces = map(line_of, self._thinned.records) if self._thinned else self._unpack()
+        yield from pieces
+
+    def _thin(self) -> RunBuffer:
+        """What of the packed records is drawn."""
+        thinned, rest = RunBuffer(), b""
+        for piece in self._unpack():
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                thinned.write(orjson.loads(line))
+        return thinned
+
+    def _unpack(self) -> Iterator[bytes]:
+        """The packed records of this moment."""
+        packed = bytes(self._packed) + self._pack.copy().flush()
+
+        def pieces(packed: bytes) -> Iterator[bytes]:
+            unpack = zlib.decompressobj()
+            while packed:
+                yield unpack.decompress(packed, _CHUNK_BYTES)
+                packed = unpack.unconsumed_tail
+
+        return pieces(packed)
 
 
 _DRAWING = threading.Lock()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from io import BytesIO
 from typing import Any
+
+import numpy as np
 
 from monitor.errors import SourceError, UsageError
 from monitor.files import MemoryFile
@@ -18,13 +18,16 @@ from monitor.sources.file import File
 from monitor.sources.people import Diarised
 from monitor.transcripts.turns import read_turns
 
-MOST_BYTES = 256 * 1024 * 1024
-"""Of a recording: two hours of 16-bit samples at 16 kHz, or days of Opus."""
+MOST_BYTES = 225 * 1024 * 1024
+"""Of a recording: two hours of 16-bit samples at 16 kHz, or days of Opus; with all that is made of
+it 300 MB of memory."""
 MOST_TURNS_BYTES = 4 * 1024 * 1024
-MOST_AT_ONCE = 2
+MOST_AT_ONCE = 1
 """Recordings in memory, of all browsers together."""
 BLOCK_SECONDS = 10.0
-"""Heard at one go: how soon progress is seen, and a wish to end it heeded."""
+"""Processed at one go: how soon progress is seen, and a wish to end it heeded."""
+BLOCK_SAMPLES = 1 << 19
+"""The same, of all channels: 2 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +70,15 @@ class Upload:
         >>> upload = Upload(Announced("a.wav", 4), Announced("a.rttm", 2))
         >>> upload.add(b"abc"), upload.add(b"def")
         (False, True)
-        >>> [file.data for file in upload.files()]
+        >>> [bytes(file.data) for file in upload.take()]
         [b'abcd', b'ef']
     """
 
     def __init__(self, recording: Announced, turns: Announced | None = None) -> None:
-        self._parts = [recording] if turns is None else [recording, turns]
-        self._left = sum(each.size for each in self._parts)
-        self._bytes = BytesIO()
+        self._announced = [each for each in (recording, turns) if each is not None]
+        # takes memory as it is written
+        self._bytes = np.empty(sum(each.size for each in self._announced), np.uint8).data
+        self._came = 0
 
     def add(self, message: bytes) -> bool:
         """Take the next bytes; whether all are there.
@@ -82,16 +86,21 @@ class Upload:
         Raises:
             UsageError: more came than was announced.
         """
-        self._left -= len(message)
-        if self._left < 0:
+        end = self._came + len(message)
+        if end > len(self._bytes):
             raise UsageError("a file is larger than was said")
-        self._bytes.write(message)
-        return not self._left
+        self._bytes[self._came : end] = message
+        self._came = end
+        return end == len(self._bytes)
 
-    def files(self) -> list[MemoryFile]:
-        """The recording, and the turns."""
-        self._bytes.seek(0)
-        return [MemoryFile(each.name, self._bytes.read(each.size)) for each in self._parts]
+    def take(self) -> list[MemoryFile]:
+        """The recording, and the turns; they are in memory once, and not here any more."""
+        content, self._bytes = self._bytes, memoryview(b"")
+        files = []
+        for each in self._announced:
+            files.append(MemoryFile(each.name, content[: each.size]))
+            content = content[each.size :]
+        return files
 
 
 def opened(
@@ -102,11 +111,11 @@ def opened(
     Raises:
         SourceError: it is no recording, too long, or the turns cannot be read.
     """
-    make = partial(File, recording, block_seconds=BLOCK_SECONDS)
-    source = make()
-    if source.seconds is None:
-        source = make(end_seconds=longest_seconds)
-    elif source.seconds > longest_seconds:
+    source = File(recording)
+    block_seconds = min(BLOCK_SECONDS, BLOCK_SAMPLES / (source.rate * source.channels))
+    end_seconds = longest_seconds if source.seconds is None else None
+    source = File(recording, block_seconds=block_seconds, end_seconds=end_seconds)
+    if source.seconds is not None and source.seconds > longest_seconds:
         raise SourceError(
             f"{source.label} is {clock_time(source.seconds)} long: "
             f"{clock_time(longest_seconds)} at most are measured here"

@@ -260,7 +260,7 @@ class Session:
         if self.busy:
             raise UsageError("one thing at a time: end what is going on first")
         if not self._settings.room.acquire(blocking=False):
-            raise UsageError("others have recordings measured here now: try again in a minute")
+            raise UsageError("another recording is measured here now: try again in a minute")
 
         def begin(upload: Upload) -> None:
             hub, kept = Hub([("bits", rule.bits)]), KeptRun()
@@ -404,8 +404,7 @@ class Session:
     ) -> None:
         settings = self._settings
         try:
-            source = opened(*upload.files(), longest_seconds=settings.longest_seconds)
-            del upload
+            source = opened(*upload.take(), longest_seconds=settings.longest_seconds)
             monitor = partial(settings.monitor, name=name, population=settings.population(name))
             rules = partial(_within_reach, rule, hub)
             with Run(source, monitor, rules=rules, sinks=[hub, kept]) as run:

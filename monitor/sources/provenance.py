@@ -17,6 +17,8 @@ from monitor.sources.frames import header_of
 from monitor.sources.registry import is_frames
 
 HASHED_SECONDS = 30
+HASHED_AT_ONCE = 1 << 18
+"""Samples of all channels."""
 _DONE_BY = re.compile(r"Voice (anonymised|scrubbed) by speaker-disclosure-monitor: ([ -~]{1,80})")
 
 
@@ -95,7 +97,8 @@ def _audio_hash(path: Readable) -> str | None:
     with decoder:
         frames = 0
         while frames < HASHED_SECONDS * decoder.rate:
-            samples = decoder.read(min(decoder.rate, HASHED_SECONDS * decoder.rate - frames))
+            left = HASHED_SECONDS * decoder.rate - frames
+            samples = decoder.read(min(HASHED_AT_ONCE // decoder.channels, left))
             if not len(samples):
                 break
             frames += len(samples)

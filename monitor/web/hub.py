@@ -183,6 +183,11 @@ SHOWN = ("bits", "evidence_bits", "closed_set_bits")
 GROWTH = 1.01
 
 
+def _exact(data: bytes) -> bytes:
+    """A copy: what orjson has written keeps the memory that it was given for more."""
+    return bytes(memoryview(data))
+
+
 class NumberedRecord(NamedTuple):
     """One record with its number, already written as JSON, and what the page says of it."""
 
@@ -241,9 +246,9 @@ class Hub:
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record: kept, and the readers told that there is one."""
-        data = orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY)
+        data = _exact(orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY))
         kind = str(record["type"])
-        said = orjson.dumps(words_of(record, self._latest.get("start", {})))
+        said = _exact(orjson.dumps(words_of(record, self._latest.get("start", {}))))
         with self._lock:
             self._last += 1
             at = record.get("seconds")  # of a type of a later version anything

@@ -188,22 +188,21 @@ def test_what_cannot_be_measured_is_one_clear_line(tmp_path, chapters):
         Announced("none.wav", 0)
 
 
-def test_there_is_room_for_two_recordings_and_it_is_given_back(settings):
-    sessions = [Session(settings, lambda _: None) for _ in range(3)]
+def test_there_is_room_for_one_recording_and_it_is_given_back(settings):
+    first, second = (Session(settings, lambda _: None) for _ in range(2))
     announced = Announced("talk.wav", 1000)
-    for each in sessions[:2]:
-        each.measure("", announced, None, 6.0)
+    first.measure("", announced, None, 6.0)
     with pytest.raises(UsageError, match="try again"):
-        sessions[2].measure("", announced, None, 6.0)
-    sessions[0].lose()
-    sessions[2].measure("", announced, None, 6.0)
-    sessions[1].stop()
-    assert [each.busy for each in sessions] == [False, False, True]
-    sessions[2].hear(bytes(1000))  # no recording: it is over, too
-    until(lambda: not sessions[2].busy)
-    for each in sessions[:2]:
-        each.measure("", announced, None, 6.0)
-        each.close()
+        second.measure("", announced, None, 6.0)
+    first.lose()
+    second.measure("", announced, None, 6.0)
+    second.stop()
+    assert not (first.busy or second.busy)
+    second.measure("", announced, None, 6.0)
+    second.hear(bytes(1000))  # no recording: it is over, too
+    until(lambda: not second.busy)
+    first.measure("", announced, None, 6.0)
+    first.close()
 
 
 def test_a_recording_over_the_wire_and_what_can_be_taken_away(client, line, chapters, tmp_path):
