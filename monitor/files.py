@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from io import BufferedReader, BytesIO, RawIOBase, StringIO
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple, TypeAlias
+from types import SimpleNamespace
+from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias
 
 import numpy as np
 
@@ -658,15 +659,50 @@ def write_text(text: str, path: Path) -> None:
         raise not_written(path, error) from error
 
 
+# A spreadsheet takes a text that begins so for a formula, which can run programs and send data: who
+# is called =HYPERLINK(...) is written '=HYPERLINK(...) (OWASP, CSV injection).
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan)")
+
+
+def csv_cell(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula; numbers stay as they are.
+
+    Example:
+        >>> [csv_cell(each) for each in ("=1+1", "-1.5", -1.5, "-x", "'-x", "ann", None)]
+        ["'=1+1", '-1.5', -1.5, "'-x", "''-x", 'ann', None]
+    """
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def plain_cell(cell: str) -> str:
+    """The text of a cell that `csv_cell` made.
+
+    Example:
+        >>> [plain_cell(each) for each in ("'=1+1", "-1.5", "''-x", "'tis")]
+        ['=1+1', '-1.5', "'-x", "'tis"]
+    """
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def write_csv_rows(file: TextIO, rows: Iterable[Iterable[object]]) -> None:
+    """Write rows of a table as CSV; None is an empty cell."""
+    # a cell with one of the characters that end lines is quoted: that takes both of them
+    lines = SimpleNamespace(write=lambda line: file.write(f"{line[:-2]}\n"))
+    csv.writer(lines, lineterminator="\r\n").writerows(map(csv_cell, row) for row in rows)
+
+
 def csv_text(head: Sequence[object], rows: Iterable[Iterable[object]]) -> str:
-    r"""A table as CSV; None is an empty cell.
+    r"""A table as CSV.
 
     Example:
         >>> csv_text(["a", "b"], [["x, y", None]])
         'a,b\n"x, y",\n'
     """
     text = StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows([head, *rows])
+    write_csv_rows(text, [head, *rows])
     return text.getvalue()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
 from monitor.errors import UsageError
-from monitor.files import atomic_write, not_written
+from monitor.files import atomic_write, not_written, write_csv_rows
 from monitor.records.keys import Key
 from monitor.records.reading import READING
 from monitor.records.schema import read_run
@@ -103,11 +102,9 @@ def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
 def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:
     """UTF-8 with a header line; empty where there is no figure, ``true`` and ``false``."""
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow([column.name for column in columns])
-    for row in rows:
-        cells = (row.get(column.name) for column in columns)
-        lines.writerow([str(c).lower() if isinstance(c, bool) else c for c in cells])
+    write_csv_rows(text, [[column.name for column in columns]])
+    cells = ([row.get(column.name) for column in columns] for row in rows)
+    write_csv_rows(text, ([str(c).lower() if isinstance(c, bool) else c for c in r] for r in cells))
     text.detach()
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from monitor.corpus.recordings import CONTAINERS, Corpus, Gathering, natural
 from monitor.errors import CorpusError, UnnamedSpeakerError
+from monitor.files import plain_cell
 from monitor.phrases import plural
 from monitor.sources.registry import recording_suffixes
 
@@ -115,14 +116,14 @@ def from_manifest(path: Path) -> Corpus:
         session_column = next((name for name in ("session", "chapter") if name in columns), None)
         for row in rows:
             where = f"{path.name} line {rows.line_num}: "
-            file = row["path"] or ""
+            file, speaker, session = (
+                plain_cell(row[column] or "") if column else ""
+                for column in ("path", "speaker", session_column)
+            )
             if not file.strip() or not file.isprintable() or None in row:
                 gathering.problem(f"{where}is not a path and a speaker")
                 continue
-            session = row[session_column] or "" if session_column else ""
-            gathering.add(
-                row["speaker"] or "", session or Path(file).stem, path.parent / file, where
-            )
+            gathering.add(speaker, session or Path(file).stem, path.parent / file, where)
     except csv.Error as error:
         raise CorpusError(f"{path.name} is no table ({error}); save it as UTF-8 CSV") from None
     return gathering.corpus(path.name, f"as {path.name} has them")
@@ -154,11 +155,11 @@ def said_of_speakers(corpus: Path) -> dict[str, dict[str, str]]:
     several: dict[str, set[str]] = {}
     strange: set[str] = set()
     for row in csv.DictReader(text, delimiter=separator):
-        plain = {(name or "").strip(): value for name, value in row.items() if name}
+        plain = {name.strip(): plain_cell(cell or "") for name, cell in row.items() if name}
         whose = next((held for name, held in plain.items() if name.lower() == "speaker"), None)
         speaker = unicodedata.normalize("NFC", (whose or "").strip())
         for name, held in plain.items():
-            value = (held or "").strip()
+            value = held.strip()
             if not value or name.lower() in _OF_RECORDINGS:
                 continue
             before = said.setdefault(name, {}).setdefault(speaker, value)

@@ -21,7 +21,7 @@ from monitor.alerts.crossings import as_text, from_text
 from monitor.corpus.finding import recordings_below
 from monitor.corpus.recordings import natural
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
-from monitor.files import is_ours, lock, not_written, open_private
+from monitor.files import csv_text, is_ours, lock, not_written, open_private, plain_cell
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.managed import Managed
 from monitor.maths.statistics import Crossing, disclosure_delay
@@ -370,7 +370,7 @@ class SummaryFile(Managed):
         if tuple(rows[0]) != COLUMNS or any(len(row) != len(COLUMNS) for row in rows):
             raise self._is_something_else()
         for row in rows[1:]:
-            self._count(dict(zip(COLUMNS, row, strict=True)))
+            self._count(dict(zip(COLUMNS, map(plain_cell, row), strict=True)))
 
     def _read_parquet(self) -> None:
         try:
@@ -465,9 +465,7 @@ def _value(column: Column, cell: str) -> object:
 
 
 def _summary_file_line(values: Iterable[object]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerow(values)
-    return text.getvalue().encode()
+    return csv_text([*values], []).encode()
 
 
 ReadBeside: TypeAlias = Callable[[Path], Sequence[Path]]
