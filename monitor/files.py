@@ -8,6 +8,7 @@ import glob
 import math
 import os
 import re
+import signal
 import stat
 import struct
 import time
@@ -24,6 +25,7 @@ from typing import IO, Any, BinaryIO, NamedTuple, TextIO, TypeAlias
 
 import numpy as np
 
+from monitor import lazy
 from monitor.errors import StoreError, UsageError
 from monitor.safe_text import file_name, printable
 from monitor.types import AnyArray
@@ -570,6 +572,39 @@ def mapped_arrays(file: BinaryIO) -> dict[str, AnyArray]:
     return found
 
 
+_mapped: dict[Path, int] = {}
+"""Files that are mapped, and how long they were."""
+_handlers: list[object] = []
+
+
+def watch_mapped(path: Path) -> None:
+    """Say in one line if a mapped file is cut off while it is in use, which ends the process.
+
+    The system's signal (SIGBUS) comes in the midst of a product of numpy, where no exception can be
+    raised: Python does not see it, and the process would end without a word. In another program's
+    process that is left as it is.
+    """
+    _mapped[path] = path.stat().st_size
+    if lazy.own_process and hasattr(signal, "SIGBUS") and not _handlers:
+        import ctypes
+
+        _handlers.append(ctypes.CFUNCTYPE(None, ctypes.c_int)(_say_cut))
+        ctypes.CDLL(None).signal(signal.SIGBUS, _handlers[0])
+
+
+def _say_cut(_signal: int) -> None:
+    def is_cut(path: Path, size: int) -> bool:
+        try:
+            return path.stat().st_size < size
+        except OSError:
+            return True
+
+    name = next((printable(path) for path, size in _mapped.items() if is_cut(path, size)), "a file")
+    line = f"monitor: {name}: was cut off while it was in use: restore a copy, and run again\n"
+    os.write(2, line.encode())
+    os._exit(1)
+
+
 # ------------------------------------------------------------------------------------------ atomic
 # What is written may be biometric. On Linux it has no name until it is whole, so that nothing is
 # left of a writer that is killed. Elsewhere, and on file systems that know no such files, its part
@@ -649,12 +684,14 @@ def held_by(folder: Path) -> list[str]:
 def write_text(text: str, path: Path) -> None:
     """Write a text to a file (mode 0600), at once or not at all.
 
+    A half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
+
     Raises:
         StoreError: the place cannot be written.
     """
     try:
         with atomic_write(path) as file:
-            file.write(text.encode())
+            file.write(text.encode(errors="replace"))
     except OSError as error:
         raise not_written(path, error) from error
 

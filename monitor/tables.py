@@ -101,7 +101,7 @@ def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
 
 def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:
     """UTF-8 with a header line; empty where there is no figure, ``true`` and ``false``."""
-    text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+    text = io.TextIOWrapper(file, "utf-8", "replace", newline="", write_through=True)
     write_csv_rows(text, [[column.name for column in columns]])
     cells = ([row.get(column.name) for column in columns] for row in rows)
     write_csv_rows(text, ([str(c).lower() if isinstance(c, bool) else c for c in r] for r in cells))

@@ -96,7 +96,7 @@ class Journal(Managed):
             lines = [json.loads(line) for line in whole.splitlines()]
             self.made = {line["target"]: (line["source"], line["made"]) for line in lines[1:]}
             known = (lines[0]["asked"], int(lines[0]["seed"], 16)) if lines else None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise StoreError(f"{folder}/{NAME} is damaged; remove it to begin anew") from None
         if known is None:
             self.seed = secrets.randbits(128) if seed is None else seed

@@ -724,9 +724,15 @@ def read_results(path: Path) -> AttackResults:
     if not isinstance(made["schema"], int) or made["schema"] > SCHEMA:
         raise SchemaError(f"{name} was written by a newer version of the program: install that one")
     wrong = misfit(made, _RESULTS_SCHEMA)
-    if wrong is not None or (wrong := _lacking(made, _RESULTS_SCHEMA)) is not None:
+    if wrong is not None or (wrong := missing_key(made, _RESULTS_SCHEMA)) is not None:
         raise StoreError(f"{name} is damaged ({printable(wrong) or 'at its top'}): attack again")
     settings = made["settings"]
+    named = {*settings["attackers"], *(row["attacker"] for row in made["rows"])}
+    if unknown := sorted(named - ATTACKERS.keys()):
+        raise StoreError(
+            f"{name} has an attacker {printable(unknown[0])!r}, who is not known here: register "
+            "that attacker, or attack again"
+        )
     lists = {key: tuple(settings[key]) for key in ("methods", "attackers", "features", "segments")}
     found = AttackResults(
         Settings(**{each.name: settings[each.name] for each in fields(Settings)} | lists),
@@ -739,16 +745,16 @@ def read_results(path: Path) -> AttackResults:
     return replace(found, notes=tuple(each for each in made["notes"] if each not in known))
 
 
-def _lacking(value: Any, schema: Mapping[str, Any]) -> str | None:
+def missing_key(value: Any, schema: Mapping[str, Any]) -> str | None:
     """The name of the first key that has to be there and is not; None where all are."""
     if isinstance(value, dict):
         known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
         for key in schema.get("required", ()):
             if key not in value:
                 return str(key)
-        inside = (_lacking(each, known.get(key, others)) for key, each in value.items())
+        inside = (missing_key(each, known.get(key, others)) for key, each in value.items())
     elif isinstance(value, list):
-        inside = (_lacking(each, schema.get("items", {})) for each in value)
+        inside = (missing_key(each, schema.get("items", {})) for each in value)
     else:
         return None
     return next((each for each in inside if each is not None), None)

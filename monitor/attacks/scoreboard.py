@@ -15,12 +15,25 @@ from pathlib import Path
 from typing import Any
 
 from monitor.attacks.attackers import CLEAR, attacker_named
-from monitor.attacks.results import BITS, AttackResults, method_name
+from monitor.attacks.results import BITS, AttackResults, method_name, missing_key
 from monitor.documents import PRINTED, document, paragraphs, picture, section, table
 from monitor.errors import StoreError, UsageError
 from monitor.files import write_text
 from monitor.phrases import plural
 from monitor.plots.attacks import MethodBits, attacks_svg
+from monitor.records.keys import (
+    COUNT,
+    FLAG,
+    MAYBE_SECONDS,
+    NUMBER,
+    SECONDS,
+    TEXT,
+    TEXTS,
+    VALUE,
+    list_of,
+    misfit,
+    object_of,
+)
 from monitor.safe_text import file_name, printable
 
 SHIPPED = Path(__file__).with_name("scoreboard.json")
@@ -150,15 +163,21 @@ class Scoreboard:
         """
         try:
             made = json.loads(path.read_text("utf-8"))
-            if made["schema"] != SCHEMA:
-                raise StoreError(f"{file_name(path)}: written by another version of this program")
-            return cls(tuple(_row(each) for each in made["rows"]), tuple(map(str, made["about"])))
         except OSError as error:
             raise StoreError(f"{file_name(path)}: cannot be read: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError(
-                f"{file_name(path)} is no scoreboard ({printable(error)}); name another file"
-            ) from None
+        except (ValueError, RecursionError):
+            made = None
+        if isinstance(made, dict) and made.get("schema", SCHEMA) != SCHEMA:
+            raise StoreError(f"{file_name(path)}: written by another version of this program")
+        wrong = misfit(made, _SCHEMA)
+        if wrong is None:
+            wrong = missing_key(made, _SCHEMA)
+        if wrong is None and not all(row["bits"] for row in made["rows"]):
+            wrong = "bits"
+        if wrong is not None:
+            what = printable(wrong) or "at its top"
+            raise StoreError(f"{file_name(path)} is no scoreboard ({what}); name another file")
+        return cls(tuple(map(_row, made["rows"])), tuple(made["about"]))
 
     def beside(self, rows: Iterable[ScoreRow]) -> Scoreboard:
         """With further rows; one of the same name and corpus takes the place of the old one."""
@@ -313,23 +332,27 @@ def in_words(board: Scoreboard, own: Sequence[ScoreRow]) -> str:
     return said
 
 
+_WITH_LIMITS = {
+    "type": "array", "minItems": 3, "maxItems": 3, "prefixItems": [NUMBER, VALUE, VALUE],
+}  # fmt: skip
+_ROW = object_of(
+    ["ways", "phone_error", "seconds", "heard", "undertrained", "clear_share", "kept_shipped"],
+    name=TEXT, how=TEXT, corpus=TEXT, speakers={**COUNT, "minimum": 2}, trials=COUNT,
+    bits={"type": "object", "additionalProperties": _WITH_LIMITS},
+    ways={"type": "object", "additionalProperties": TEXT},
+    phone_error={**_WITH_LIMITS, "type": ["array", "null"]},
+    seconds={"type": "object", "additionalProperties": MAYBE_SECONDS}, heard=SECONDS,
+    undertrained=FLAG, clear_share=VALUE, kept_shipped=FLAG,
+)  # fmt: skip
+_SCHEMA = object_of(schema=COUNT, about=TEXTS, rows={**list_of(_ROW), "minItems": 1})
+
+
 def _row(each: Mapping[str, Any]) -> ScoreRow:
-    made = dict(each)
-    made["bits"] = {str(name): _triple(found) for name, found in made["bits"].items()}
-    if not made["bits"] or int(made["speakers"]) < 2:
-        raise ValueError("a row without bits, or of nobody")
+    made = {key: each[key] for key in _ROW["properties"] if key in each}
+    made["bits"] = {name: tuple(found) for name, found in made["bits"].items()}
     error = made.get("phone_error")
-    made["phone_error"] = None if error is None else _triple(error)
+    made["phone_error"] = None if error is None else tuple(error)
     return ScoreRow(**made)
-
-
-def _triple(found: Sequence[Any]) -> tuple[float, float | None, float | None]:
-    value, low, high = found
-    return (
-        float(value),
-        None if low is None else float(low),
-        None if high is None else float(high),
-    )
 
 
 def _clear_share(results: AttackResults, method: str) -> float | None:

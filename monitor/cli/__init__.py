@@ -147,6 +147,14 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(FAILED)
 
 
+_CURES = {
+    errno.ENOSPC: "cannot write: make room",
+    errno.EROFS: "cannot write: choose another folder",
+    errno.EMFILE: "too few files may be open: raise the limit (ulimit -n 1024), or use fewer --jobs",
+    errno.ENFILE: "this machine has too many files open: try again with fewer --jobs",
+}
+
+
 def _run(arguments: list[str]) -> int:
     try:
         status = cli.main(arguments or ["--help"], prog_name="monitor", standalone_mode=False)
@@ -169,10 +177,8 @@ def _run(arguments: list[str]) -> int:
         _say(error.format_message().rstrip(".") + where)
         return error.exit_code
     except OSError as error:
-        cures = {errno.ENOSPC: "make room", errno.EROFS: "choose another folder"}
-        if error.errno in cures:
-            cure = cures[error.errno]
-            raise StoreError(f"cannot write: {error.strerror}; {cure}") from None
+        if error.errno in _CURES:
+            raise StoreError(f"{_CURES[error.errno]} ({error.strerror})") from None
         if error.filename is None:
             if error.errno == errno.ENOENT:  # as of os.getcwd
                 raise StoreError("the current folder no longer exists; go to another") from error

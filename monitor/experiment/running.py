@@ -139,7 +139,7 @@ def check_folder(folder: Path, corpus: Path) -> None:
 def _ours(path: Path) -> bool:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(found, dict) and found.get("kind") == KIND
 

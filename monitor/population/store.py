@@ -6,6 +6,7 @@ reader sees the old file or the new one, never half.
 
 from __future__ import annotations
 
+import errno
 import json
 import zipfile
 import zlib
@@ -25,6 +26,7 @@ from monitor.files import (
     mapped_arrays,
     read_arrays,
     sweep,
+    watch_mapped,
     write_arrays,
 )
 from monitor.safe_text import printable
@@ -96,7 +98,8 @@ def read_store(
         with path.open("rb") as handle:
             arrays = read_arrays(handle, without=without, later=later)
             if not MAPPED.startswith(without):
-                large = mapped_arrays(handle)
+                if large := mapped_arrays(handle):
+                    watch_mapped(path)
                 arrays.update({f"{MAPPED}{name}": array for name, array in large.items()})
         if _HEADER not in arrays:
             raise StoreError(f"{path}: is not a {kind} file of this program")
@@ -116,6 +119,8 @@ def read_store(
     except PermissionError as error:
         raise StoreError(f"{path}: may not be read; check its permissions") from error
     except _DAMAGE as error:
+        if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):  # the file is well
+            raise
         raise StoreError(
             f"{path}: is damaged or not a {kind} file; make it again or restore a copy"
         ) from error

@@ -101,7 +101,7 @@ def _picture(kept: KeptRun) -> Iterator[bytes]:
 
 def _report(kept: KeptRun) -> Iterator[bytes]:
     with _DRAWING:
-        return iter([run_report(kept.records).encode()])
+        return iter([run_report(kept.records).encode(errors="replace")])
 
 
 DOWNLOADS: Mapping[str, tuple[str, Callable[[KeptRun], Iterator[bytes]]]] = {

@@ -23,7 +23,7 @@ from starlette.responses import (
 )
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from monitor.errors import MonitorError, UsageError
 from monitor.serve.downloads import DOWNLOADS
@@ -265,17 +265,16 @@ class Sessions:
             held.detach(AWAY_SECONDS, self._end)
 
     def _has_room(self) -> bool:
-        """Whether there may be one more; a session that is only waited for makes room."""
+        """Whether there may be one more; one whose browser went makes room, an idle one first."""
         if len(self._all) < MOST_SESSIONS:
             return True
-        for held in self._all.values():
-            if not held.attached and not held.session.busy:
-                self._end(held)
-                return True
-        return False
+        departed = [held for held in self._all.values() if not held.attached]
+        if departed:
+            self._end(min(departed, key=lambda held: (held.session.busy, held.left)))
+        return bool(departed)
 
     def _end(self, held: _Held) -> None:
-        held.session.stop()
+        held.session.stop(cancel=True)  # nobody is there whose template could be kept
         self._all.pop(held.session.id, None)
 
     async def _send(self, websocket: WebSocket, held: _Held) -> None:
@@ -287,14 +286,15 @@ class Sessions:
             "wanted": settings.enrol_seconds,
             "longest": settings.longest_seconds,
         }
-        await websocket.send_json(ready)
-        while True:
-            for message in held.outbox.take():
-                await websocket.send_json(message)
-            if (sound := held.outbox.take_sound()) is not None:
-                await websocket.send_bytes(sound)
-                continue
-            await held.wakeup.wait(HEARTBEAT_SECONDS)
+        with suppress(WebSocketDisconnect):  # `_receive` sees it, too
+            await websocket.send_json(ready)
+            while True:
+                for message in held.outbox.take():
+                    await websocket.send_json(message)
+                if (sound := held.outbox.take_sound()) is not None:
+                    await websocket.send_bytes(sound)
+                    continue
+                await held.wakeup.wait(HEARTBEAT_SECONDS)
 
     async def _receive(self, websocket: WebSocket, held: _Held) -> None:
         texts, messages = Allowance(TEXTS_SECOND), Allowance(MESSAGES_SECOND)
@@ -352,7 +352,7 @@ class _Held:
         self.outbox = Outbox(self.wakeup)
         self.session = Session(settings, self.outbox.put, self.outbox.put_sound)
         self.pages: Pages | None = None
-        self.attached = False
+        self.attached, self.left = False, 0.0
         self._leaving: asyncio.TimerHandle | None = None
 
     def attach(self) -> None:
@@ -363,7 +363,7 @@ class _Held:
 
     def detach(self, seconds: float, then: Callable[[_Held], None]) -> None:
         """Its browser is gone; if it does not come back in time, something is done."""
-        self.attached = False
+        self.attached, self.left = False, time.monotonic()
         self._leaving = asyncio.get_running_loop().call_later(seconds, then, self)
 
 

@@ -47,8 +47,7 @@ class Announced:
             raise UsageError(f"{self.name} is empty")
         if self.size > self.most:
             raise UsageError(
-                f"{self.name} has {self.size / 1e6:.0f} MB: {self.most / 1e6:.0f} MB at most are "
-                "measured here"
+                f"{self.name} is too large: {self.most / 1e6:.0f} MB at most are measured here"
             )
 
     @classmethod

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
+import orjson
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
@@ -38,6 +39,23 @@ class PlainConsole(Console):
 
 # --- Keeps the records of a run in memory, thinned so that hours of it can be drawn.
 
+_Voice: TypeAlias = "tuple[str | None, str | None]"
+"""Label and watched speaker; None where there are no several."""
+
+
+class _Packed(NamedTuple):
+    """A record as JSON; of a reading also whose, and where in the run."""
+
+    data: bytes
+    whose: _Voice | None
+    seconds: float
+
+
+def _packed(record: Mapping[str, Any], whose: _Voice | None) -> _Packed:
+    data = orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY)
+    # a copy: what orjson has written keeps the memory that it was given for more
+    return _Packed(bytes(memoryview(data)), whose, 0.0 if whose is None else record["seconds"])
+
 
 class RunBuffer:
     """A sink that thins the readings evenly on a log axis and keeps the other records.
@@ -45,45 +63,71 @@ class RunBuffer:
     Of several people side by side each one's readings are thinned by themselves.
 
     The first 600 readings are kept; after that one in every 0.3 % of added length, about 2 000 for
-    ten hours at one a second. Of losses and alerts the first 1000 are kept.
+    ten hours at one a second. Where that is more than `MOST_READINGS` in all, as of many people,
+    half as many first ones are kept of each, and then at steps twice as long. Of losses and alerts
+    the first 1000 are kept. Records wait as JSON, which takes a third of the memory.
     """
 
     FIRST = 600
     GROWTH = 1.003
+    MOST_READINGS = 3000
     MOST_OTHERS = 1000
 
     def __init__(self) -> None:
-        self._records: list[dict[str, Any]] = []
-        self._others = 0
-        self._readings: dict[Any, int] = {}  # of each voice, as the two that follow
-        self._length: dict[Any, float] = {}
-        self._last: dict[Any, dict[str, Any]] = {}
+        self._records: list[_Packed] = []
+        self._others = self._kept = 0
+        self._first, self._growth = self.FIRST, self.GROWTH
+        self._readings: dict[_Voice, int] = {}  # of each voice, as the two that follow
+        self._length: dict[_Voice, float] = {}
+        self._last: dict[_Voice, _Packed] = {}
 
     @property
     def records(self) -> list[dict[str, Any]]:
         """What was kept, in order; the last reading is always among them."""
-        return [*self._records, *self._last.values()]
+        return [orjson.loads(each.data) for each in (*self._records, *self._last.values())]
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record."""
-        kept = dict(record)
-        if record["type"] != "reading":
+        reading = record["type"] == "reading"
+        whose = (record.get("label"), record.get("watch")) if reading else None
+        if whose is None:
             if record["type"] in ("gap", "alert", "notice"):
                 self._others += 1
                 if self._others > self.MOST_OTHERS:
                     return
-            self._records += [*self._last.values(), kept]
+            self._kept += len(self._last)
+            self._records += [*self._last.values(), _packed(record, None)]
             self._last = {}
-            return
-        whose = record.get("label"), record.get("watch")
+        else:
+            self._take(whose, _packed(record, whose))
+        if self._kept > max(self.MOST_READINGS, 4 * len(self._readings)):
+            self._thin()
+
+    def _take(self, whose: _Voice, packed: _Packed) -> None:
         self._readings[whose] = self._readings.get(whose, 0) + 1
-        first = self._readings[whose] <= self.FIRST
-        if first or record["seconds"] >= self._length[whose] * self.GROWTH:
-            self._records.append(kept)
-            self._length[whose] = record["seconds"]
+        first = self._readings[whose] <= self._first
+        if first or packed.seconds >= self._length[whose] * self._growth:
+            self._records.append(packed)
+            self._kept += 1
+            self._length[whose] = packed.seconds
             self._last.pop(whose, None)
         else:
-            self._last[whose] = kept
+            self._last[whose] = packed
+
+    def _thin(self) -> None:
+        """Drop the readings that events kept; if too many are left, keep fewer from here on too."""
+        every, voices = [*self._records, *self._last.values()], len(self._readings)
+        while True:
+            self._records, self._kept = [], 0
+            self._readings, self._length, self._last = {}, {}, {}
+            for packed in every:
+                if packed.whose is None:
+                    self._records.append(packed)
+                else:
+                    self._take(packed.whose, packed)
+            if self._kept <= max(self.MOST_READINGS // 2, 2 * voices):
+                return
+            self._first, self._growth = max(1, self._first // 2), 2 * self._growth - 1
 
     def close(self) -> None:
         """Nothing is left to do."""

@@ -18,7 +18,7 @@ from monitor.stream.monitor import Event, Monitor
 from monitor.stream.notices import GapEvent, NoticeEvent
 from monitor.stream.reading import Change, Open, Reading
 from monitor.stream.speaker_changes import unlike
-from monitor.types import TICKS_PER_SECOND, AnyArray, FloatArray, Gap, Notice
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Gap, Notice
 
 LEAST_SECONDS = 1.0
 """Of a person alone: with less nothing can be said, and no monitor is made."""
@@ -162,10 +162,11 @@ class SideBySide:
                 yield GapEvent(self.seconds, given, source.label)
                 continue
             events: list[Event] = []
-            for stretch in given:
-                if stretch.person not in self._silent:
-                    events += self._voice(stretch.person).take(stretch)
-                end = stretch.seconds + len(stretch.block.samples) / stretch.block.rate
+            for person, stretches in _by_person(given).items():
+                if person not in self._silent:
+                    events += self._voice(person).take(stretches)
+                last = stretches[-1]
+                end = last.seconds + len(last.block.samples) / last.block.rate
                 self.seconds = max(self.seconds, end)
             yield from sorted(events, key=_when)
         yield from sorted(
@@ -306,6 +307,14 @@ class SideBySide:
         return made
 
 
+def _by_person(stretches: Sequence[Stretch]) -> dict[int, list[Stretch]]:
+    """Those of a block by person, to be processed at one go: a diariser may write very many."""
+    found: dict[int, list[Stretch]] = {}
+    for stretch in stretches:
+        found.setdefault(stretch.person, []).append(stretch)
+    return found
+
+
 def _when(event: Event) -> float:
     return event.seconds
 
@@ -317,24 +326,28 @@ class _Voice:
         self.label, self._recording, self._views = label, recording, views
         self._hearing = views[0].ears()
         self._samples = 0
-        self._pieces: deque[tuple[float, float]] = deque(maxlen=_MOST_PIECES)
+        self._pieces: deque[tuple[float, float]] = deque()
         self.last: list[Reading | None] = [None] * len(views)
         self.stretches = _Stretches(views[0].all_heard)
         self.changes = 0
 
-    def take(self, stretch: Stretch) -> list[Event]:
-        """Hear a further stretch of it."""
-        block = stretch.block
-        begin = self._samples / block.rate
-        if not self._pieces or abs(self._clock(begin) - stretch.seconds) > 1e-3:
-            self._pieces.append((begin, stretch.seconds))
-        self._samples += len(block.samples)
-        return [
+    def take(self, stretches: Sequence[Stretch]) -> list[Event]:
+        """Process further stretches of it, of one block."""
+        for stretch in stretches:
+            begin = self._samples / stretch.block.rate
+            if not self._pieces or abs(self._clock(begin) - stretch.seconds) > 1e-3:
+                self._pieces.append((begin, stretch.seconds))
+            self._samples += len(stretch.block.samples)
+        samples = np.concatenate([stretch.block.samples for stretch in stretches])
+        events = [
             event
-            for frames in self._hearing.process(replace(block, recording=0))
+            for frames in self._hearing.process(Block(samples, stretches[0].block.rate))
             for place, view in enumerate(self._views)
             for event in self._placed(place, view.take(frames))
         ]
+        while len(self._pieces) > _MOST_PIECES:
+            self._pieces.popleft()
+        return events
 
     def end(self) -> list[Event]:
         """It speaks no more."""

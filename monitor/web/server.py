@@ -334,11 +334,18 @@ class Server:
                 timeout_graceful_shutdown=1,
             )
         )  # fmt: skip
+        self._failure = ""
         self._thread = threading.Thread(target=self._serve, name="monitor page", daemon=True)
         self._thread.start()
         until = time.monotonic() + START_SECONDS
         while not self._server.started and self._thread.is_alive() and time.monotonic() < until:
             time.sleep(0.005)
+        if not self._server.started:
+            self._socket.close()
+            raise UsageError(
+                f"the page cannot be served ({self._failure or 'it does not start'}): raise the "
+                "limit of open files (ulimit -n 1024), or leave the page out"
+            )
 
     def close(self) -> None:
         """Wait for what is being answered, two seconds at most, then stop."""
@@ -351,7 +358,10 @@ class Server:
 
     def _serve(self) -> None:
         with contextlib.suppress(SystemExit):  # uvicorn leaves that way when it cannot start
-            asyncio.run(self._answer())
+            try:
+                asyncio.run(self._answer())
+            except OSError as error:
+                self._failure = error.strerror or str(error)
 
     async def _answer(self) -> None:
         asyncio.get_running_loop().set_exception_handler(_trouble)

@@ -468,3 +468,22 @@ def test_names_too_long_for_a_file_are_one_line(run, talk, option):
     assert "unexpected" not in result.err
     assert len(result.err.splitlines()) == 1
     assert len(result.err) < 600
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+@pytest.mark.parametrize("limit", [10, 16])
+def test_too_few_open_files_are_said_in_one_line(command, wav, tmp_path, limit):
+    import resource
+
+    for name in ("ann", "bob", "cyd"):
+        (tmp_path / name).mkdir()
+        shutil.copy(wav, tmp_path / name / "talk.wav")
+    done = subprocess.run(
+        [*command, "enroll", ".", "--features", "f0", "--jobs", "3", "-o", "us.npz"], cwd=tmp_path,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("monitor: ")]
+    assert "raise the limit (ulimit -n 1024)" in line
+    assert "Traceback" not in done.stderr

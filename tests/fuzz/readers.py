@@ -10,6 +10,7 @@ import json
 import tempfile
 import wave
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -22,7 +23,9 @@ import soundfile
 
 from monitor import Monitor, Population
 from monitor.alerts import Conformal, Threshold
+from monitor.anonymisers.recording import NAME, Journal, note
 from monitor.attacks.results import read_results, results_json
+from monitor.attacks.scoreboard import Scoreboard
 from monitor.audit.audit import audit_attack
 from monitor.audit.document import audit_csv, audit_page
 from monitor.corpus.finding import find, trial_lists
@@ -35,6 +38,9 @@ from monitor.evaluation.input.score_file import ScoreCell, ScoreFile, write_scor
 from monitor.evaluation.input.scores import read_scores
 from monitor.evaluation.input.voiceprivacy import SpeakerVectors, VoicePrivacyResults
 from monitor.evaluation.scores.comparisons import ScoreMatrix
+from monitor.experiment.report import KIND
+from monitor.experiment.running import check_folder
+from monitor.files import write_text
 from monitor.ledger import Ledger, LedgerSession
 from monitor.population.population import load_rank_models, save_rank_models
 from monitor.records.schema import read_run
@@ -103,6 +109,12 @@ class Reader:
 
 def _plain(mutate: Callable[[Random, bytes], bytes]) -> Callable[[Random, bytes, Path], bytes]:
     return lambda random, data, _: mutate(random, data)
+
+
+def _json(random: Random, data: bytes) -> bytes:
+    if random.random() < 0.05:
+        return random.choice((b"[" * 100_000, b'{"a":' * 100_000, b"\xff", b"", b"9" * 5000))
+    return json_of(random, json.loads(data)).encode("utf-8", "surrogatepass")
 
 
 def _lines(random: Random, data: bytes, folder: Path) -> bytes:
@@ -235,8 +247,24 @@ def _make_run(path: Path) -> None:
 
 def _use_results(path: Path) -> None:
     audit = audit_attack(read_results(path))
-    audit_page(audit)
-    audit_csv(audit)
+    write_text(audit_page(audit), path.with_suffix(".html"))
+    write_text(audit_csv(audit), path.with_suffix(".csv"))
+
+
+def _use_scoreboard(path: Path) -> None:
+    board = Scoreboard.read(path)
+    for suffix in (".html", ".md", ".json"):
+        board.save(path.with_name(f"saved{suffix}"))
+
+
+def _use_experiment(path: Path) -> None:
+    with suppress(UsageError):  # it holds something else
+        check_folder(path.parent, path.parent / "corpus")
+
+
+def _make_journal(path: Path) -> None:
+    with Journal(path.parent, ("a",), 7) as journal:
+        note(journal.path, "a.wav", ("1", "2"))
 
 
 def _use_run(path: Path) -> None:
@@ -584,8 +612,13 @@ READERS = (
     Reader("run", "run.jsonl", _make_run, _lines, _use_run, 0.5),
     Reader("attack-results", "results.json",
            _text(results_json(attack_results())),
-           _plain(lambda random, data: json_of(random, json.loads(data)).encode(
-               "utf-8", "surrogatepass")), _use_results, 0.5),
+           _plain(_json), _use_results, 0.5),
+    Reader("scoreboard", "board.json", _text(Scoreboard.shipped().json()),
+           _plain(_json), _use_scoreboard, 0.5),
+    Reader("experiment", "results.json", _text(json.dumps({"kind": KIND})),
+           _plain(_json), _use_experiment, 0.3),
+    Reader("journal", NAME, _make_journal, _lines, lambda p: Journal(p.parent, ("a",), 7).close(),
+           0.5),
     Reader("frames-npz", "f.npz", _make_frames, _NPZ, _use_frames),
     Reader("frames-jsonl", "f.jsonl", _make_json_frames, _lines, _use_frames),
     Reader("wav-pipe", "a.wav", _make_wav, _BYTES,

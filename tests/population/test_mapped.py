@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import signal
 import stat
 import struct
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -254,6 +257,42 @@ def test_to_map_takes_no_memory(tmp_path):
     assert large.shape == (50_000, 1000)
     assert large[49_999].sum() == 1000
     assert psutil.Process().memory_info().rss - before < 20e6
+
+
+CUT = """
+import os, sys
+from pathlib import Path
+import numpy as np
+from monitor import lazy
+from monitor.evaluation.input.files import array_at
+from monitor.population.population import Population
+
+lazy.take_process()  # as the command line does
+path = Path(sys.argv[1])
+if path.suffix == ".npy":
+    array = array_at(path)
+else:
+    array = Population.load(path).features["voice"].slices
+os.truncate(path, 1000)
+print(array.astype(np.float64).sum())
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="a signal of POSIX")
+@pytest.mark.parametrize("name", ["mapped.npz", "scores.npy"])
+def test_a_file_that_is_cut_while_it_is_mapped_is_said_in_one_line(crowd, tmp_path, name):
+    path = tmp_path / name
+    if name == "scores.npy":
+        np.save(path, np.ones((2000, 50)))
+    else:
+        crowd.save(path, mapped=True)
+    cut = subprocess.run(
+        [sys.executable, "-c", CUT, str(path)], capture_output=True, text=True, check=False
+    )
+    assert (cut.returncode, cut.stdout) == (1, "")
+    assert cut.stderr == (
+        f"monitor: {path}: was cut off while it was in use: restore a copy, and run again\n"
+    )
 
 
 # ------------------------------------------------------------------- rank models among very many

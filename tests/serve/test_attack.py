@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from shutil import which
@@ -18,12 +18,13 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from starlette.websockets import WebSocket
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from monitor.errors import UsageError
-from monitor.serve.page import MOST_SESSIONS, MOST_WAITING, ListeningPage, Outbox
+from monitor.serve.page import MOST_SESSIONS, MOST_WAITING, ListeningPage, Outbox, _Held
 from monitor.web.hub import Wakeup
 from monitor.web.server import MOST_MESSAGE_BYTES, Certificate
 from tests.serve.conftest import TOKEN, cookie_of, frames
@@ -195,8 +196,30 @@ def test_one_that_listens_keeps_its_session_while_away(served, line):
     until(lambda: served.sessions.attached == 0)
     for _ in range(MOST_SESSIONS - 1):
         told(line(), "ready")
-    assert ended(line()) == FULL
     assert served.sessions.busy == 1
+    told(line(), "ready")  # only where another needs its place
+    until(lambda: served.sessions.busy == 0)
+    assert len(served.sessions) == MOST_SESSIONS
+    assert ended(line()) == FULL
+    assert not served.sessions._settings.templates.people()
+
+
+def test_a_browser_that_vanishes_while_it_is_answered_is_no_failure(served):
+    """Its connection is lost, and whoever sends is told before whoever receives."""
+
+    async def receive() -> dict[str, str]:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Mapping[str, Any]) -> None:
+        if message["type"] == "websocket.send":
+            raise OSError  # as a server does once the connection is lost
+
+    async def answer() -> None:
+        websocket = WebSocket({"type": "websocket", "headers": []}, receive, send)
+        await websocket.accept()
+        await served.sessions._send(websocket, _Held(served.sessions._settings))
+
+    asyncio.run(answer())
 
 
 def test_who_reads_nothing_is_let_go_and_not_heard_any_more(settings, monkeypatch):
@@ -259,9 +282,9 @@ def test_nothing_but_the_template_is_written(served, line, chapters, monkeypatch
         time.sleep(0.002)
     told(opened, "enrolled")
     assert WRITTEN
-    folder = next(Path(path).parent for path in WRITTEN if "people" in path)
-    named = [path for path in WRITTEN if not path.isdigit()]
-    assert all(".npz." in path or path.endswith(".npz") for path in named), named  # frames
+    folder = served.sessions._settings.templates.folder
+    named = {path for path in WRITTEN if not path.isdigit() and Path(path).parent != folder}
+    assert named <= {str(folder)}, named  # a file without a name is opened by its folder
     assert [path.name for path in folder.iterdir()] == ["Ann.npz"]
     assert (folder / "Ann.npz").stat().st_mode & 0o777 == 0o600
 

@@ -197,7 +197,7 @@ def test_there_is_room_for_one_recording_and_it_is_given_back(settings):
     first.lose()
     second.measure("", announced, None, 6.0)
     second.stop()
-    assert not (first.busy or second.busy)
+    assert [first.busy, second.busy] == [False, False]
     second.measure("", announced, None, 6.0)
     second.hear(bytes(1000))  # no recording: it is over, too
     until(lambda: not second.busy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import jsonschema
@@ -247,7 +248,7 @@ def test_memory_does_not_grow_with_the_turns():
     """Ten thousand turns: what is kept of a voice has a bound."""
     made = _Voice("ann", "a.wav", [Monitor(reference())])
     for k in range(5000):
-        made.take(Stretch(0, 2.0 * k, Block(ANN[: RATE // 10], RATE)))
+        made.take([Stretch(0, 2.0 * k, Block(ANN[: RATE // 10], RATE))])
     assert len(made._pieces) == _MOST_PIECES
     assert made._at(499.0) == pytest.approx(2.0 * 4989 + 0.1)
 
@@ -324,3 +325,16 @@ def test_a_label_of_two_readers_one_after_the_other_is_said(shared):
     assert said in map(str, one.notices)
     assert not any("two people" in str(notice) for notice in two.notices)
     assert one.people[0].purity is None  # there is no other label
+
+
+@pytest.mark.slow
+def test_very_many_turns_are_processed_at_one_go():
+    """Two hundred thousand, as a broken diariser writes them: a block at a time, not a turn."""
+    count, seconds = 200_000, 24.0
+    step = seconds / count
+    turns = [Turn(k * step, (k + 1) * step, f"s{k % 8}") for k in range(count)]
+    began = time.process_time()
+    records, _ = heard(Diarised(Samples(ANN, RATE), turns))
+    assert time.process_time() - began < 12
+    readings = [record for record in records if record["type"] == "reading"]
+    assert {record["label"] for record in readings} == {f"s{k}" for k in range(8)}

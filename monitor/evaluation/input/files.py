@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from monitor.errors import StoreError, UsageError
-from monitor.files import read_arrays
+from monitor.files import read_arrays, watch_mapped
 from monitor.phrases import plural
 from monitor.safe_text import printable
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -198,7 +198,9 @@ def array_at(path: Path) -> AnyArray:
     """
     try:
         try:
-            return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
+            array: AnyArray = np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
+            watch_mapped(path)
+            return array
         except ValueError:  # an array without any number cannot be mapped
             return np.asanyarray(np.load(path, allow_pickle=False))
     except Exception as error:  # the header is parsed as Python: anything may come of it
