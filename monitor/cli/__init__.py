@@ -148,10 +148,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 _CURES = {
-    errno.ENOSPC: "cannot write: make room",
-    errno.EROFS: "cannot write: choose another folder",
-    errno.EMFILE: "too few files may be open: raise the limit (ulimit -n 1024), or use fewer --jobs",
-    errno.ENFILE: "this machine has too many files open: try again with fewer --jobs",
+    errno.ENOSPC: "cannot write: {}; make room",
+    errno.EROFS: "cannot write: {}; choose another folder",
+    errno.EMFILE: "{}: raise the limit (ulimit -n 1024), or use fewer --jobs",
+    errno.ENFILE: "{} on this machine: use fewer --jobs, or try again later",
 }
 
 
@@ -178,7 +178,7 @@ def _run(arguments: list[str]) -> int:
         return error.exit_code
     except OSError as error:
         if error.errno in _CURES:
-            raise StoreError(f"{_CURES[error.errno]} ({error.strerror})") from None
+            raise StoreError(_CURES[error.errno].format(error.strerror)) from None
         if error.filename is None:
             if error.errno == errno.ENOENT:  # as of os.getcwd
                 raise StoreError("the current folder no longer exists; go to another") from error

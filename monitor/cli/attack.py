@@ -11,6 +11,7 @@ import click
 
 from monitor.cli.options import (
     Features,
+    FiniteRange,
     JobOptions,
     Names,
     argument,
@@ -142,7 +143,7 @@ class AttackOptions:
     training_minutes: float | None = option(
         "--training-minutes M",
         "The same by time, whatever the machine.",
-        type=click.FloatRange(min=0, min_open=True),
+        type=FiniteRange(min=0, min_open=True),
     )
     seconds: float = option("--seconds S", "Speech in each trial.", least=0.1, default=10.0)
     template: float = option(

@@ -13,6 +13,7 @@ import click
 
 from monitor.cli.options import (
     MOST_REPLICATES,
+    FiniteRange,
     Names,
     People,
     TextFile,
@@ -640,7 +641,7 @@ class EvaluateOptions:
     delta: float = option(
         "--delta",
         "Chance with which such a bound may fail.",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        type=FiniteRange(0, 1, min_open=True, max_open=True),
         default=1e-4,
     )
     among: tuple[int, ...] = option(

@@ -11,6 +11,7 @@ import click
 from monitor.cli.options import (
     MOST_REPLICATES,
     Features,
+    FiniteRange,
     JobOptions,
     Numbers,
     argument,
@@ -70,7 +71,7 @@ class ExperimentOptions:
     tables_at: tuple[float, float] | None = option(
         "--tables-at T D",
         "The lengths of the tables, and of figures 5 to 7. [default: 30 30, or less]",
-        type=click.FloatRange(min=0.0, min_open=True),
+        type=FiniteRange(min=0.0, min_open=True),
         nargs=2,
     )
     session: str = option(

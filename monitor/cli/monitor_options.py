@@ -14,6 +14,7 @@ import click
 from monitor.alerts.actions.registry import ACTION_OPTIONS
 from monitor.cli.options import (
     Features,
+    FiniteRange,
     NumberOfBits,
     OptionGroup,
     RankModelFile,
@@ -77,7 +78,7 @@ class MonitorOptions:
         "--enrolled-prior P",
         "How likely it is, before anything is heard, that one of the N enrolled speaks: what "
         "`enrolled` starts from.",
-        type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+        type=FiniteRange(0.0, 1.0, min_open=True, max_open=True),
         default=0.5,
     )
     bystanders: float | None = option(

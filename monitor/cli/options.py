@@ -141,8 +141,20 @@ def progress_over(
 
 # --- What a command was asked for is a dataclass, whose fields are its options and arguments.
 
-_TYPES = {"Path": click.Path(path_type=Path), "int": click.INT, "float": click.FLOAT}
-_RANGES = {"int": click.IntRange, "float": click.FloatRange}
+
+class FiniteRange(click.FloatRange):
+    """A number in a range, or any, but neither nan nor infinity, as which 400 digits are read."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The number."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{str(value)[:20]} is too large, or no number", param, ctx)
+        return number
+
+
+_TYPES = {"Path": click.Path(path_type=Path), "int": click.INT, "float": FiniteRange()}
+_RANGES = {"int": click.IntRange, "float": FiniteRange}
 
 
 def option(spec: str, help: str, *, least: Any = None, most: Any = None, **more: Any) -> Any:  # noqa: A002

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -229,6 +230,25 @@ def test_speeds_and_raw_formats():
     for text in ("16000", "16000:1", "x:1:s16le", "16000:1:s16le:1"):
         with pytest.raises(click.BadParameter, match="is not like 16000:1:s16le"):
             convert(Raw(), text)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_number_is_larger_than_a_float(name):
+    top = cli.make_context("monitor", [], resilient_parsing=True)
+
+    def check(command: click.Command) -> None:
+        for option in command.params:
+            convert: Any = option.type.convert
+            if isinstance(option.type, click.types.FloatParamType):
+                for text in ("nan", "inf", "-inf", "1" * 400, "1e400"):
+                    with pytest.raises(click.UsageError):
+                        convert(text, option, top)
+        for part in getattr(command, "commands", {}).values():
+            check(part)
+
+    command = cli.get_command(top, name)
+    assert command is not None
+    check(command)
 
 
 def test_places_to_write_to(tmp_path):
