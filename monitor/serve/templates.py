@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import unicodedata
 from contextlib import suppress
@@ -27,7 +26,6 @@ from monitor.population.population import Population
 from monitor.safe_text import file_name
 
 MOST_CHARACTERS = 40
-_NAME = re.compile(rf"\w[\w .-]{{0,{MOST_CHARACTERS - 1}}}")
 
 
 def data_folder() -> Path:
@@ -41,23 +39,32 @@ def checked_name(name: object) -> str:
     """A name that a file can have, too, in one spelling of its letters.
 
     Raises:
-        UsageError: it has other characters than letters, digits, spaces, ``.``, ``-`` and ``_``,
-            begins with no letter or digit, or is too long.
+        UsageError: it has other characters than letters with their marks, digits, spaces, ``.``,
+            ``-``, ``_`` and apostrophes, begins with no letter or digit, or is too long.
 
     Examples:
-        >>> checked_name(" Zoë B. ")
-        'Zoë B.'
+        >>> [checked_name(name) for name in (" Zoë B. ", "सुनीता", "O'Brien")]
+        ['Zoë B.', 'सुनीता', "O'Brien"]
         >>> checked_name("../ann")
         Traceback (most recent call last):
-        monitor.errors.UsageError: a name has letters, digits, spaces, dots and dashes, ...
+        monitor.errors.UsageError: a name has letters, digits, spaces, dots, dashes and ...
     """
     text = unicodedata.normalize("NFC", name).strip() if isinstance(name, str) else ""
-    if not _NAME.fullmatch(text):
+    if not _fits(text):
         raise UsageError(
-            "a name has letters, digits, spaces, dots and dashes, begins with a letter or digit, "
-            f"and has {MOST_CHARACTERS} characters at most"
+            "a name has letters, digits, spaces, dots, dashes and apostrophes, begins with a "
+            f"letter or digit, and has {MOST_CHARACTERS} characters at most"
         )
     return text
+
+
+def _fits(name: str) -> bool:
+    """Whether a person can be called so; vowel signs and some accents are marks of their own."""
+    return (
+        0 < len(name) <= MOST_CHARACTERS
+        and (name[0].isalnum() or name[0] == "_")
+        and all(c in " .-_'’" or unicodedata.category(c)[0] in "LMN" for c in name)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,7 @@ class TemplateFolder:
         people = []
         with suppress(OSError):
             for path in sorted(self.folder.glob("*.npz")):
-                if _NAME.fullmatch(path.stem) and (status := _own_file(path)):
+                if _fits(path.stem) and (status := _own_file(path)):
                     enrolled = datetime.fromtimestamp(status.st_mtime).astimezone()
                     people.append(EnrolledPerson(path.stem, enrolled))
         return people
@@ -134,7 +141,7 @@ class TemplateFolder:
     def load(self, name: str) -> Population:
         """The population of one person; StoreError where there is none."""
         found = Population.load(self._path(name))
-        if name not in found.names:
+        if checked_name(name) not in found.names:
             raise StoreError(f"the file of {name} holds somebody else: enrol again")
         return found
 

@@ -152,8 +152,8 @@ def test_a_flood_ends_the_line(line, sent):
 
 
 @pytest.mark.parametrize(
-    "name", ["../Ann", "a/b", "a\\b", "/etc/passwd", "a\0b", "\x1b[31mAnn", "a\nb", ".", "..", "",
-             " ", "x" * 41, "‮Ann", 5, None, {"a": 1}, ["Ann"]], ids=repr,
+    "name", ["../Ann", "'Ann", "\u0301Ann", "a/b", "a\\b", "/etc/passwd", "a\0b", "\x1b[31mAnn",
+             "a\nb", ".", "..", "", " ", "x" * 41, "‮Ann", 5, None, {"a": 1}, ["Ann"]], ids=repr,
 )  # fmt: skip
 def test_no_name_leads_out_of_the_folder(served, line, client, tmp_path, name):
     opened = line()

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from monitor import Run
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import UsageError
-from monitor.population.population import Population
+from monitor.population.cohort import FeatureTemplates
+from monitor.population.population import Population, Speaker
 from monitor.serve.page import ListeningPage
 from monitor.serve.session import BrowserMicrophone, RefusedError, ServeSettings, Session
 from monitor.serve.templates import TemplateFolder, checked_name
@@ -89,6 +90,24 @@ def test_enrolment_at_the_page_makes_the_template_of_enroll(enrolled, chapters, 
     assert said[-2]["seconds"] == ENROL_SECONDS
     assert said[-2]["trouble"] == ""
     assert "dry" in said[-2]["sound"]
+
+
+@pytest.mark.parametrize(
+    "name", ["सुनीता", "O'Brien", "O’Neill", "நந்தினி", "Zoe\u0308", "X\u0323\u0302u"]
+)
+def test_names_with_marks_and_apostrophes_are_those_of_people(tmp_path, name):
+    """Letters that are written with several characters, in one spelling."""
+    folder = TemplateFolder(tmp_path / "people")
+    called = checked_name(name)
+    readers = Population.reference().only(["f0"])
+    f0, (first, last) = readers.features["f0"], readers.offsets[:2]
+    own = FeatureTemplates(f0.spec, f0.slices[first:last])
+    folder.save(called, Population([Speaker(called)], np.array([0, last - first]), {"f0": own}))
+    assert [each.name for each in folder.people()] == [called]
+    assert folder.has(name)
+    assert called in folder.load(name).names
+    folder.forget(name)
+    assert folder.people() == []
 
 
 def test_a_template_is_private_and_holds_no_sound(enrolled):
