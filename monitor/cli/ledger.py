@@ -61,12 +61,27 @@ def show(file: Path, speaker: str | None) -> int:
 @command.command("export")
 @_file
 @_speaker
-@click.option("-o", "--output", default="-", metavar="FILE|-", help="[default: standard output]")
-def export(file: Path, speaker: str | None, output: str) -> int:
-    """Everything as JSON lines: sessions, sketches, readings, alerts."""
+@click.option(
+    "-o", "--output", metavar="FILE|-", help="Must be given; - is standard output, no terminal."
+)
+def export(file: Path, speaker: str | None, output: str | None) -> int:
+    """Everything as JSON lines: sessions, sketches, readings, alerts.
+
+    Sketches are biometric data, as templates are: what is exported must stay private.
+    """
+    from monitor.errors import UsageError
     from monitor.ledger import Ledger
     from monitor.sinks.jsonl import JsonLines
 
+    if output is None:
+        raise UsageError(
+            "sketches are biometric data: name a private file, -o FILE.jsonl, or give -o - for "
+            "standard output"
+        )
+    if output == "-" and sys.stdout.isatty():
+        raise UsageError(
+            "sketches are biometric data, and not for a terminal: name a file, -o FILE.jsonl"
+        )
     with Ledger(file, create=False, write=False) as ledger:
         _check_known(ledger, speaker)
         lines = JsonLines(output)

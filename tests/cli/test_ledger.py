@@ -86,13 +86,25 @@ def test_show_on_a_terminal(replay, terminal, talk, ledger):
 def test_export(replay, run, talk, ledger, tmp_path):
     replay(talk, "--alert", "bits>-3 for 1 s after 0 s")
     replay(talk, watch="000004")
-    out = run("ledger", "export", ledger, "--speaker", "000003").records
+    out = run("ledger", "export", ledger, "--speaker", "000003", "-o", "-").records
     assert [r["type"] for r in out][:3] == ["session", "sketch", "reading"]
     assert out[-1]["type"] == "alert"
     run("ledger", "export", ledger, "-o", tmp_path / "all.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
     assert [r["speaker"] for r in lines if r["type"] == "session"] == ["000003", "000004"]
     assert stat.S_IMODE((tmp_path / "all.jsonl").stat().st_mode) == 0o600
+
+
+def test_sketches_come_to_no_terminal_nor_log_unasked(replay, run, terminal, talk, ledger):
+    replay(talk)
+    result = run("ledger", "export", ledger)
+    assert (result.code, result.out) == (2, "")
+    assert "sketches are biometric data: name a private file, -o FILE.jsonl, or" in result.complaint
+    for more in ([], ["-o", "-"]):
+        code, shown, err = terminal("ledger", "export", ledger, *more)
+        assert (code, shown) == (2, "")
+        assert "sketches are biometric data" in err
+    assert "biometric" in run("ledger", "export", "--help").out
 
 
 def test_forget(replay, run, talk, ledger):
@@ -104,7 +116,7 @@ def test_forget(replay, run, talk, ledger):
     assert b"000003" not in ledger.read_bytes()
     assert [row["speaker"] for row in run("ledger", "show", ledger).records] == ["000004"]
     assert run("ledger", "scrub", ledger).code == 0
-    for part in (["show", ledger, "--speaker"], ["export", ledger, "--speaker"]):
+    for part in (["show", ledger, "--speaker"], ["export", ledger, "-o", "-", "--speaker"]):
         other = run("ledger", *part, "000003")
         assert (other.code, other.out) == (1, "")
         assert "nobody is called 000003" in other.complaint
@@ -128,9 +140,9 @@ def test_what_a_ledger_cannot_add_up(run, talk, population, ledger, options, wor
     assert words in result.complaint
 
 
-@pytest.mark.parametrize("part", ["show", "export", "scrub"])
+@pytest.mark.parametrize("part", ["show", "export -o -", "scrub"])
 def test_no_ledger(run, tmp_path, part):
-    result = run("ledger", part, tmp_path / "none.db")
+    result = run("ledger", *part.split(), tmp_path / "none.db")
     assert result.code == 1
     assert "none.db: there is no such ledger" in result.complaint
     assert list(tmp_path.iterdir()) == []
