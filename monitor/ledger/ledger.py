@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -98,7 +99,7 @@ class Ledger(Managed):
         Args:
             speaker: whose.
             features: listened for.
-            before: a session that is being resumed: only those before it.
+            before: only sessions with smaller numbers.
             headline: of that session, ``"evidence"`` or ``"closed-set"``; None for any.
 
         Raises:
@@ -123,6 +124,12 @@ class Ledger(Managed):
                 if headline in (None, session["start"].get("headline", "closed-set")):
                     peak = max(peak, session["peak_bits"] or 0.0)
         return Carried(reduce(add, parts) if parts else None, len(parts), left_out, peak)
+
+    def newest(self) -> int:
+        """The number of the newest session; 0 where there is none."""
+        with translated(self.path):
+            row = self.connection.execute("SELECT coalesce(max(id), 0) FROM sessions").fetchone()
+        return int(row[0])
 
     def sessions(self, speaker: str | None = None) -> list[dict[str, Any]]:
         """The sessions, oldest first: plain values.
@@ -236,8 +243,8 @@ class Ledger(Managed):
                             f"{part.label}: was heard as {label} in session {row['id']} of "
                             f"{self.path.name} and would count twice; leave ",
                             Argument("ledger", python="the ledger"),
-                            f" away, or first: monitor ledger forget {self.path.name} {speaker} "
-                            f"--session {row['id']}",
+                            " away, or first: monitor ledger forget "
+                            f"{shlex.join((self.path.name, speaker))} --session {row['id']}",
                         )
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sqlite3
 import stat
@@ -241,10 +242,11 @@ def test_forgetting_while_somebody_reads_says_what_is_left_to_do(path):
 
 def test_a_session_forgotten_while_it_goes_on_stays_forgotten(path):
     monitor = Monitor(POPULATION, ["f0", "timbre"], watch="s1")
-    session = LedgerSession(Ledger(path), monitor)
+    session = LedgerSession(Ledger(path), monitor, clock=itertools.count().__next__)
     session.write(session.begin(start_record(monitor, ["talk"])))
-    (first, *rest) = [reading.record() for reading in monitor.push(both(5.0, 1))]
-    session.write(first)
+    first, second, *rest = [reading.record() for reading in monitor.push(both(5.0, 1))]
+    for record in (first, second):  # from the second one on it is in the ledger
+        session.write(record)
     with Ledger(path) as other:
         other.forget("s1")
     for record in rest:
@@ -264,6 +266,10 @@ def test_audio_is_not_counted_twice(path):
         listen(path, 1, heard=(Provenance("copy.wav", ("c", "b"), 30.0, None),))
     listen(path, 2, heard=(Provenance("copy.wav", ("c", "b"), 60.0, None),))  # another part of it
     listen(path, 3, watch="s2", heard=(one,))  # of somebody else
+    with Ledger(path) as ledger, ledger.connection as connection:
+        connection.execute("UPDATE speakers SET name = 'O''Brien' WHERE name = 's1'")
+        with pytest.raises(UsageError, match=r"""forget ledger\.db 'O'"'"'Brien' --session 1"""):
+            ledger.refuse_twice("O'Brien", (one,))
     with Ledger(path) as ledger:
         assert len(ledger.sessions()) == 3
 

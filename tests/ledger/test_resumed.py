@@ -106,7 +106,7 @@ def test_killed_and_resumed_the_ledger_is_the_same(tmp_path, flush, save, kill):
 
 
 def test_a_checkpoint_comes_before_anything_that_counts(tmp_path):
-    """Killed at its very first reading, a run leaves nothing that locks its recording out."""
+    """Killed at its very first reading, a run leaves no session, and nothing locks it out."""
     killed = subprocess.run(
         [sys.executable, "-c", GO, str(tmp_path), "9", "9", "0"], cwd=ROOT, check=False
     )
@@ -114,9 +114,10 @@ def test_a_checkpoint_comes_before_anything_that_counts(tmp_path):
     assert not state_path(tmp_path / "run.jsonl").exists()
     with Ledger(tmp_path / "me.db") as ledger:
         ledger.refuse_twice(WATCHED, HEARD)
+        assert ledger.sessions() == []
     go(tmp_path, 9.0, 9.0, None)  # from the beginning, into a session of its own
     with Ledger(tmp_path / "me.db") as ledger:
-        assert [session["seconds"] for session in ledger.sessions()] == [0.0, SECONDS]
+        assert [session["seconds"] for session in ledger.sessions()] == [SECONDS]
 
 
 def test_two_sessions_that_hear_the_same_at_once_count_once(tmp_path):
@@ -145,5 +146,5 @@ def test_a_session_that_was_forgotten_while_it_went_on_is_not_resumed(tmp_path):
     monitor = Monitor(reference(), watch=WATCHED)
     session = LedgerSession(Ledger(tmp_path / "me.db"), monitor)
     with pytest.raises(StoreError, match="was forgotten; run with replace=True"):
-        session.restore(json.loads(json.dumps({**session.state(), "session": None})))
+        session.restore(json.loads(json.dumps({**session.state(), "gone": True})))
     session.close()

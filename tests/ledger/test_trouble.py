@@ -167,7 +167,7 @@ def test_a_killed_replay_is_resumed_into_its_own_session(tmp_path):
 def test_a_session_that_was_forgotten_is_not_resumed(tmp_path):
     recording = talk(tmp_path, 240)
     with replay(tmp_path, recording, "--jsonl", "run.jsonl", "--speed", "60") as process:
-        while not (tmp_path / "run.jsonl.state").exists():
+        while not ((tmp_path / "run.jsonl.state").exists() and whole_sessions(tmp_path / "me.db")):
             time.sleep(0.01)
         process.kill()
         process.communicate()
