@@ -25,6 +25,9 @@ LEAST_SECONDS = 1.0
 STRETCH_SECONDS = 5.0
 """Of speech: by stretches as long it is judged how pure a label is."""
 _MOST_STRETCHES = 256
+_ALL_STRETCHES = 2048
+"""Of all voices together: of more than eight each one's are fewer, so that memory is bounded."""
+_LEAST_STRETCHES = 8
 _MOST_PIECES = 4096
 _HALF_SECONDS = 25.0
 """Of speech in each half of a label: with less, nothing is said of whether they are one voice."""
@@ -177,6 +180,9 @@ class SideBySide:
         if place not in self._voices:
             views = [monitor.another() for monitor in self._monitors]
             self._voices[place] = _Voice(self._source.people[place], self._source.label, views)
+            most = max(_LEAST_STRETCHES, _ALL_STRETCHES // len(self._voices))
+            for voice in self._voices.values():
+                voice.stretches.keep(min(_MOST_STRETCHES, most))
         return self._voices[place]
 
     def found(self) -> list[Person]:
@@ -439,7 +445,15 @@ class _Stretches:
     def __init__(self, nothing: HeardTotals) -> None:
         self.heard = nothing
         self._kept: list[HeardTotals] = []
-        self._seconds = STRETCH_SECONDS
+        self._seconds, self._most = STRETCH_SECONDS, _MOST_STRETCHES
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, most: int) -> None:
+        """Keep fewer than so many."""
+        self._most = most
+        self._thin()
 
     def advance(self, monitor: Monitor) -> None:
         """Take note of what was heard by now."""
@@ -450,9 +464,12 @@ class _Stretches:
             return
         self._kept.append(now - self.heard)
         self.heard = now
-        if len(self._kept) >= _MOST_STRETCHES:
-            pairs = zip(self._kept[::2], self._kept[1::2], strict=False)
-            self._kept = [one + other for one, other in pairs]
+        self._thin()
+
+    def _thin(self) -> None:
+        while len(self._kept) >= self._most:
+            pairs = (self._kept[at : at + 2] for at in range(0, len(self._kept), 2))
+            self._kept = [one + other[0] if other else one for one, *other in pairs]
             self._seconds *= 2
 
     def totals(self, name: str) -> AnyArray:

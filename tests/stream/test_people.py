@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -19,7 +21,8 @@ from monitor.run import LogFile, Run
 from monitor.run.status import status_of
 from monitor.sources import Diarised, PerChannel, Samples
 from monitor.sources.base import Stretch
-from monitor.stream.people import _MOST_PIECES, _Voice
+from monitor.stream.accumulator import HeardTotals
+from monitor.stream.people import _ALL_STRETCHES, _MOST_PIECES, SideBySide, _Voice
 from monitor.transcripts import Turn
 from monitor.types import Block
 from tests.contracts import voice
@@ -251,6 +254,27 @@ def test_memory_does_not_grow_with_the_turns():
         made.take([Stretch(0, 2.0 * k, Block(ANN[: RATE // 10], RATE))])
     assert len(made._pieces) == _MOST_PIECES
     assert made._at(499.0) == pytest.approx(2.0 * 4989 + 0.1)
+
+
+def test_memory_does_not_grow_with_the_hours_of_many_labels():
+    """Fifty who speak all the time: what is kept to judge a label has a bound for all together."""
+    turns = [Turn(2.0 * k, 2.0 * k + 2.0, f"s{k}") for k in range(50)]
+    people = SideBySide(Diarised(Samples(np.zeros(800_000), 8000), turns), [Monitor(reference())])
+    voices = [people._voice(place) for place in range(50)]
+    more = HeardTotals(500, {"f0": np.ones(104, np.int64)}, {"f0": 500}, {"f0": 500})
+    heard, sizes = more - more, []
+    tracemalloc.start()
+    for minutes in (10, 30):  # further ones
+        for _ in range(12 * minutes):
+            heard = heard + more
+            for each in voices:
+                each.stretches.advance(SimpleNamespace(all_heard=heard))  # type: ignore[arg-type]
+        sizes.append(tracemalloc.get_traced_memory()[0])
+        assert sum(len(each.stretches) for each in voices) <= _ALL_STRETCHES
+    tracemalloc.stop()
+    assert sizes[1] < 1.1 * sizes[0]
+    for each in voices:  # no speech is left out, or counted twice
+        assert sum(half.speech for half in each.stretches.halves()) == each.stretches.heard.speech
 
 
 @pytest.mark.slow
