@@ -99,7 +99,7 @@ class Ledger(Managed):
         Args:
             speaker: whose.
             features: listened for.
-            before: only sessions with smaller numbers.
+            before: a session that is being resumed: only those before it.
             headline: of that session, ``"evidence"`` or ``"closed-set"``; None for any.
 
         Raises:
@@ -124,12 +124,6 @@ class Ledger(Managed):
                 if headline in (None, session["start"].get("headline", "closed-set")):
                     peak = max(peak, session["peak_bits"] or 0.0)
         return Carried(reduce(add, parts) if parts else None, len(parts), left_out, peak)
-
-    def newest(self) -> int:
-        """The number of the newest session; 0 where there is none."""
-        with translated(self.path):
-            row = self.connection.execute("SELECT coalesce(max(id), 0) FROM sessions").fetchone()
-        return int(row[0])
 
     def sessions(self, speaker: str | None = None) -> list[dict[str, Any]]:
         """The sessions, oldest first: plain values.

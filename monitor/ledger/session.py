@@ -12,7 +12,7 @@ from typing import Any
 
 from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.ledger.database import reason_of, transaction, translated
-from monitor.ledger.ledger import Carried, Ledger
+from monitor.ledger.ledger import Ledger
 from monitor.protocols import Provenance
 from monitor.sinks.jsonl import line_of
 from monitor.stream.monitor import Monitor
@@ -55,9 +55,9 @@ def check(monitor: Monitor) -> str:
 class LedgerSession:
     """Takes the records of a run and keeps, of what its monitor heard, what the ledger keeps.
 
-    Makes the monitor begin with what was heard in the earlier sessions. Its own row is written with
-    the first of what it hears, so that nothing is left of a run that is killed before. It is an
-    action of the run
+    Makes the monitor begin with what was heard in the earlier sessions. Its number is reserved at
+    once; its row is written with the first of what it hears, so that nothing is left of a run that
+    is killed before. It is an action of the run
     (what cannot be written stops nothing, is tried again, and is told at the end) and a part of
     its checkpoints.
 
@@ -92,23 +92,22 @@ class LedgerSession:
         self._ledger, self._monitor, self._clock = ledger, monitor, clock
         self._heard = list(heard)
         self._features = {name: monitor.population.specs[name] for name in monitor.features}
-        self._id: int | None = None  # until something is written
-        self._gone = False  # whether it may not be written any more
+        self._id: int | None = None
+        self._begun: tuple[str, ...] = ()  # the values of its row
+        self._there = False  # whether the row has been written
         self._counts = False  # whether it has brought speech, and nobody else the same
         self._written = dict.fromkeys(_ROWS, 0)
         self._waiting: deque[tuple[str, float, str]] = deque(maxlen=MOST_WAITING)
         self._due = self._saved_to = 0.0
         self._flushed: float | None = None
         self._last: Mapping[str, Any] | None = None
-        self._begun: tuple[str, ...] = ()  # the values of its row
         self._trouble = ""
         self._settled = self._closed = False
         self.notices: list[Notice] = []
         self.incomplete = False
         try:
             self._speaker = check(monitor)
-            self._earlier = ledger.newest()
-            self.carried = self._carried()
+            self.carried = ledger.carried(self._speaker, self._features, headline=monitor.headline)
             if self.carried.heard is not None:
                 monitor.begin_with(self.carried.heard, self.carried.peak_bits)
         except BaseException:
@@ -126,14 +125,15 @@ class LedgerSession:
             StoreError: the ledger cannot be written, or the session was forgotten.
         """
         self._ledger.refuse_twice(self._speaker, self._heard, self._id)
-        connection, name = self._ledger.connection, self._speaker
-        with translated(self._ledger.path), transaction(connection):  # that it can be written
-            if self._id is not None:
-                self._take_up()
         heard = [[h.label, h.hashes, h.start_seconds, h.end_seconds] for h in self._heard]
         kept = {key: start[key] for key in _OF_START}
-        lists = (start["recordings"], heard, kept)
-        self._begun = (name, self._time(), *map(json.dumps, lists))
+        lists = map(json.dumps, (start["recordings"], heard, kept))
+        self._begun = (self._speaker, self._time(), *lists)
+        with translated(self._ledger.path), transaction(self._ledger.connection):
+            if self._id is None:
+                self._id = self._reserved()
+            else:
+                self._take_up()
         self._patience(WAIT_MS)
         carried = self.carried
         speech = carried.heard.speech_seconds if carried.heard is not None else 0.0
@@ -207,8 +207,7 @@ class LedgerSession:
         """What a checkpoint must keep; JSON-able."""
         return {
             "session": self._id,
-            "gone": self._gone,
-            "earlier": self._earlier,
+            "there": self._there,
             "due": self._due,
             "last": None if self._last is None else _kept(self._last),
             "written": dict(self._written),
@@ -221,37 +220,43 @@ class LedgerSession:
         Raises:
             StoreError: the session was forgotten.
         """
-        number = state["session"]
-        if state.get("gone", number is None):
+        if state["session"] is None:
             raise self._forgotten()
-        self._id = None if number is None else int(number)
-        self._due, self._last = float(state["due"]), state["last"]
+        self._id, self._due, self._last = int(state["session"]), float(state["due"]), state["last"]
+        self._there = bool(state.get("there", True))
         self._written = {table: int(state["written"][table]) for table in _ROWS}
         self._waiting.extend((table, seconds, row) for table, seconds, row in state["waiting"])
-        self._earlier = int(state["earlier"] if "earlier" in state else number - 1)
-        self.carried = self._carried()
-
-    def _carried(self) -> Carried:
-        return self._ledger.carried(
-            self._speaker, self._features, self._earlier + 1, headline=self._monitor.headline
+        self.carried = self._ledger.carried(
+            self._speaker, self._features, self._id, headline=self._monitor.headline
         )
+
+    def _reserved(self) -> int:
+        """The number of a session that has no row yet."""
+        connection, name = self._ledger.connection, "name = 'sessions'"
+        connection.execute(
+            "INSERT INTO sqlite_sequence (name, seq) SELECT 'sessions', 0 "
+            f"WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE {name})"
+        )
+        connection.execute(f"UPDATE sqlite_sequence SET seq = seq + 1 WHERE {name}")
+        row = connection.execute(f"SELECT seq FROM sqlite_sequence WHERE {name}").fetchone()
+        return int(row[0])
 
     def _insert(self) -> None:
         connection = self._ledger.connection
         connection.execute("INSERT OR IGNORE INTO speakers (name) VALUES (?)", self._begun[:1])
-        row = connection.execute(
-            "INSERT INTO sessions (speaker, started, recordings, heard, start) "
-            "VALUES ((SELECT id FROM speakers WHERE name = ?), ?, ?, ?, ?)",
-            self._begun,
+        connection.execute(
+            "INSERT INTO sessions (id, speaker, started, recordings, heard, start) "
+            "VALUES (?, (SELECT id FROM speakers WHERE name = ?), ?, ?, ?, ?)",
+            (self._id, *self._begun),
         )
-        self._id = row.lastrowid
 
     def _take_up(self) -> None:
         """What was written after the checkpoint waits in it, or will be heard again."""
         connection = self._ledger.connection
         found = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (self._id,)).fetchone()
-        if found is None:
+        if found is None and self._there:
             raise self._forgotten()
+        self._there = found is not None
         for table, count in self._written.items():
             kept = f"SELECT rowid FROM {table} WHERE session = ? ORDER BY seconds, rowid LIMIT ?"
             connection.execute(
@@ -273,27 +278,28 @@ class LedgerSession:
 
     def _flush(self, *, ended: bool = False) -> None:
         """Write what waits and what was heard, all or nothing; trouble is kept for later."""
-        if self._gone or not self._begun or (self._last is None and not ended):
+        if self._id is None or not self._begun or (self._last is None and not ended):
             return
-        self._flushed, before = self._clock(), self._id
+        self._flushed, there = self._clock(), self._there
         try:
             with transaction(self._ledger.connection):
                 if not self._counts and self._monitor.own_heard.speech:
                     twice = self._ledger.heard_before(self._speaker, self._heard, self._id)
                     if twice is not None:  # another run was quicker
-                        self._gone, self._trouble = True, twice
+                        self._id, self._trouble = None, twice
                         self._waiting.clear()
                         return
                     self._counts = True
-                if self._id is None:
+                if not self._there:
                     self._insert()
+                    self._there = True
                 self._store(ended)
         except sqlite3.IntegrityError:
-            self._gone = True
+            self._id = None
             self._waiting.clear()
             self._trouble = "this session was forgotten while it went on"
         except sqlite3.Error as error:
-            self._id, self._trouble = before, reason_of(error)
+            self._there, self._trouble = there, reason_of(error)
         else:
             for table, *_ in self._waiting:
                 self._written[table] += 1
