@@ -146,5 +146,5 @@ def test_a_session_that_was_forgotten_while_it_went_on_is_not_resumed(tmp_path):
     monitor = Monitor(reference(), watch=WATCHED)
     session = LedgerSession(Ledger(tmp_path / "me.db"), monitor)
     with pytest.raises(StoreError, match="was forgotten; run with replace=True"):
-        session.restore(json.loads(json.dumps({**session.state(), "gone": True})))
+        session.restore(json.loads(json.dumps({**session.state(), "session": None})))
     session.close()
