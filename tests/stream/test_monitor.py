@@ -314,7 +314,8 @@ def test_what_a_record_says_is_there_under_the_same_name_in_python():
     """But for what the run adds, and what a record nests otherwise."""
     (reading,) = Monitor(reference(), watch=WATCHED).push(simulated(1.0))
     record = reading.record()
-    for key in set(record) - {"type", "guides", "features", "top", "among", "enrolled_withheld"}:
+    nested = {"type", "guides", "evidence_guides", "features", "top", "among", "enrolled_withheld"}
+    for key in set(record) - nested:
         assert getattr(reading, key) == record[key], key
     for name, feature in record["features"].items():
         for key, value in feature.items():

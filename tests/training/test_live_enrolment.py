@@ -7,7 +7,7 @@ import tempfile
 import numpy as np
 import pytest
 
-from monitor.features.channel import ConditionRows
+from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
 from monitor.population.population import Population
@@ -69,8 +69,8 @@ def test_the_frames_are_those_of_the_audio(cut):
 
 def test_what_a_take_sounds_like_goes_into_the_template():
     heard = taken(np.tile(VOICE, 3)).end("take")
-    sound = np.tile(VOICE, 3)[:, None]
-    rows = ConditionRows(RATE).process(sound, sound[:, 0]).values
+    extractor = Extractor([], conditions=True)
+    rows = extractor.process(Block(np.tile(VOICE, 3), RATE)).tracks[CONDITION].values
     assert np.array_equal(heard.sound, rows.sum(axis=0))  # type: ignore[arg-type]
 
 

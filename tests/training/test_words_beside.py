@@ -148,7 +148,7 @@ def test_a_transcript_that_seems_to_be_of_another_recording_is_named(tmp_path):
     (doubt,) = [line for line in lines if "is it of another recording?" in line]
     assert doubt.startswith("1.tsv: ")
     enrolled: list[str] = []
-    enrol(found, features=STYLE, seconds=5, told=enrolled.append)
+    enrol(found, features=STYLE, seconds=60, told=enrolled.append)
     assert sorted(enrolled) == sorted(lines)
     outcomes = kept(tmp_path / "speech", tmp_path / "frames")
     assert sorted(line for each in outcomes for line in each.told) == sorted(lines)
