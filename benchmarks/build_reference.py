@@ -1,6 +1,5 @@
 """Build the population that ships with the package from real readers.
 
-    export MONITOR_ECAPA=DIR
     python -m benchmarks.build_reference ../shared/speech FRAMES VOICES MICROPHONES WORLD
     python -m benchmarks.build_reference ../shared/speech        # its landmarks alone, anew
     python -m benchmarks.build_reference ../shared/speech --demo # the frames of the demo alone
@@ -56,17 +55,8 @@ from monitor.training.listening import Listener
 from monitor.training.voices import cohort_of, collect
 from monitor.types import Block, Track
 
-OWN = ("f0", "phones", "voice")
-"""What every install can hear; with the extra, identity takes the place of voice."""
-FEATURES = (*OWN, "identity")
-SETS = tuple(
-    dict.fromkeys(
-        features
-        for together in (OWN, ("f0", "phones", "identity"))
-        for size in (1, 2, 3)
-        for features in combinations(together, size)
-    )
-)
+FEATURES = ("f0", "phones", "voice")
+SETS = tuple(features for size in (1, 2, 3) for features in combinations(FEATURES, size))
 TEMPLATE_LENGTHS = (5.0, 10.0, 30.0, 60.0)
 TEMPLATE_SPEECH_SECONDS = 100.0
 """About two minutes of audio."""
@@ -79,7 +69,7 @@ _LONG = ("losses", "others_exceeding")
 DEMO_CHAPTER = "16882"
 DEMO_SECONDS = 600.0
 ABOUT = (
-    "Templates and rank models of pitch, units of phones and two speaker embeddings, of LibriVox "
+    "Templates and rank models of pitch, units of phones and a speaker embedding, of LibriVox "
     "volunteers who read for LibriSpeech (train-clean, dev-clean), and a cohort of others: V. "
     "Panayotov, G. Chen, D. Povey, S. Khudanpur, 'Librispeech: an ASR corpus based on public "
     "domain audio books', ICASSP 2015, CC BY 4.0. Derived numbers, no audio. dev-clean came as "
@@ -302,8 +292,8 @@ def _short(rank_model: RankModel) -> RankModel:
 
 def _demo(path: Path) -> None:
     """Frames of the first minutes of the demo reader's other chapter."""
-    features = make(OWN)
-    frames = hear(path, features, HearingOptions(OWN, DEMO_SECONDS))
+    features = make(FEATURES)
+    frames = hear(path, features, HearingOptions(FEATURES, DEMO_SECONDS))
     tracks = {}
     for feature in features:
         track = frames.tracks[feature.spec.name]

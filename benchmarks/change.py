@@ -6,14 +6,14 @@
 
 Streams of two to five turns of 30 s to 3 min are spliced from the frames of different readers, and
 every chapter is heard on its own for false alarms. FRAMES holds CORPUS/SPEAKER/CHAPTER.npz as
-`write_frames` makes them; what is not there is heard (slow with phones and identity), as the levels
+`write_frames` makes them; what is not there is heard (slow with phones), as the levels
 of the channel always are. A frame that audio of both readers would have been in is left out. The
 readers are in two halves: settings were chosen on one, the other one is reported; the population is
 always the half that does not speak. Every reader has a channel of their own, so that sets with
 ``channel`` notice a change of both.
 
 ``--channel N`` splices audio instead: N readers, 90 s as they are, then 90 s through a telephone's
-band, with noise at 20 dB, or at a quarter of the level (identity needs MONITOR_ECAPA).
+band, with noise at 20 dB, or at a quarter of the level.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main() -> None:
     words = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     words.add_argument("speech", type=Path)
     words.add_argument("--frames", type=Path)
-    words.add_argument("--features", default="f0,phones,identity,channel")
+    words.add_argument("--features", default="f0,phones,voice,channel")
     words.add_argument("--half", choices=("choosing", "reporting"), default="reporting")
     words.add_argument("--streams", type=int, default=200)
     words.add_argument("--seed", type=int, default=1)
@@ -122,10 +122,9 @@ def main() -> None:
 
 
 def feature_sets(features: Sequence[str]) -> list[tuple[str, ...]]:
-    """Each alone, what needs no torch, f0 with an embedding, all; with the channel and without."""
+    """Each alone, f0 with an embedding, all; with the channel and without."""
     sets: list[tuple[str, ...]] = [(name,) for name in features]
-    voices: list[tuple[str, ...]] = [("f0", "phones"), ("f0", "voice"), ("f0", "identity")]
-    voices += [("f0", "phones", "voice"), ("f0", "phones", "identity")]
+    voices: list[tuple[str, ...]] = [("f0", "phones"), ("f0", "voice"), ("f0", "phones", "voice")]
     wanted = [*voices, *((*names, "channel") for names in voices), tuple(features)]
     sets += [names for names in wanted if set(names) <= set(features)]
     return list(dict.fromkeys(sets))

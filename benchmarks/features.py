@@ -2,7 +2,7 @@
 
     python -m benchmarks.features                       # the shipped rank models
     python -m benchmarks.features FRAMES [--features phones] [--corpora dev-clean]
-    python -m benchmarks.features FRAMES --features identity --lengths 9 --template 30
+    python -m benchmarks.features FRAMES --features voice --lengths 9 --template 30
 
 Without a folder the rank models of the shipped population are printed. With one, made by
 `benchmarks.hear`, rank models are learnt from it first: to compare corpora, or 8 with 16 kHz. Tests

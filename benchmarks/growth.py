@@ -11,6 +11,7 @@ supports, as SRD's figure 8 has them of ranks. Limits over resampled readers.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -36,18 +37,8 @@ def main() -> None:
     parser.add_argument("speech", type=Path)
     parser.add_argument("-o", "--output", type=Path, help="folder of the picture")
     given = parser.parse_args()
-    population = Population.reference()
-    taken = {(s.name, note.label) for s in population.speakers for note in s.sources}
-    curves = list[FloatArray]()
-    for name in population.names:
-        others = [
-            row for row in chapters(given.speech)
-            if row["speaker"] == name and (name, Path(row["path"]).name) not in taken
-        ]  # fmt: skip
-        if not others:
-            continue
-        path = given.speech / max(others, key=lambda row: float(row["seconds"]))["path"]
-        sound = soundfile.read(path, frames=round(_AUDIO_SECONDS * RATE), dtype="float32")[0]
+    population, curves = Population.reference(), list[FloatArray]()
+    for name, sound in others_of_the_enrolled(given.speech, _AUDIO_SECONDS):
         curve = growth(population, name, sound)
         if not np.isnan(curve).any():
             curves.append(curve)
@@ -62,6 +53,20 @@ def main() -> None:
         print(f"| {seconds:g} s | {mean} | {linear} | {root} | {below} |")
     if given.output:
         draw(given.output / "growth.svg", partial(picture, rows), (7.0, 4.0))
+
+
+def others_of_the_enrolled(speech: Path, seconds: float) -> Iterator[tuple[str, FloatArray]]:
+    """Yield enrolled readers, and the beginning of the longest chapter that nobody enrolled."""
+    population = Population.reference()
+    taken = {(s.name, note.label) for s in population.speakers for note in s.sources}
+    for name in population.names:
+        others = [
+            row for row in chapters(speech)
+            if row["speaker"] == name and (name, Path(row["path"]).name) not in taken
+        ]  # fmt: skip
+        if others:
+            path = speech / max(others, key=lambda row: float(row["seconds"]))["path"]
+            yield name, soundfile.read(path, frames=round(seconds * RATE), dtype="float32")[0]
 
 
 def growth(population: Population, watched: str, sound: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
 BACKGROUND = "background"
 """Readers of the cohort."""
 TRAINED = {"phones": "train-clean-5"}
-"""Whose readers trained the network of a feature; those of voice and identity none of them did."""
+"""Whose readers trained the network of a feature; that of voice none of them did."""
 
 
 def chapters(speech: Path, corpora: Sequence[str] = CORPORA) -> list[dict[str, str]]:
@@ -48,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("speech", type=Path)
     parser.add_argument("frames", type=Path)
-    parser.add_argument("--features", default="f0,phones,voice,identity")
+    parser.add_argument("--features", default="f0,phones,voice")
     parser.add_argument("--corpora", default=",".join(CORPORA))
     parser.add_argument("--rate", type=int)
     parser.add_argument("--jobs", type=int, default=cores())

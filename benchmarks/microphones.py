@@ -1,6 +1,6 @@
 """Hear people at their own microphones once and keep the frames.
 
-    python -m benchmarks.microphones VOICES FRAMES [--features f0,phones,voice,identity]
+    python -m benchmarks.microphones VOICES FRAMES [--features f0,phones,voice]
 
 VOICES is a folder of Common Voice (CC0) with its ``manifest.csv``, as `recipes.voice.clips` takes
 it. What somebody said in a session is heard as one recording: FRAMES/SPEAKER/SESSION.npz, and
@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Hear people at their own microphones.")
     parser.add_argument("voices", type=Path)
     parser.add_argument("frames", type=Path)
-    parser.add_argument("--features", default="f0,phones,voice,identity")
+    parser.add_argument("--features", default="f0,phones,voice")
     parser.add_argument("--roles", default=",".join(CALIBRATE))
     parser.add_argument("--jobs", type=int, default=cores())
     given = parser.parse_args()

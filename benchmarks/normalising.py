@@ -3,7 +3,7 @@
     python -m benchmarks.normalising FRAMES [--features f0,phones,voice]
 
 FRAMES is a folder that `benchmarks.build_reference` heard; the cohort is its background readers,
-who trained `voice` and not `identity`. Across sessions, T = 10 s, templates of 100 s: how well the
+who trained `voice`. Across sessions, T = 10 s, templates of 100 s: how well the
 best score of all tells enrolled readers from impostors (area under the ROC curve), and Cllr after
 the best recalibration, for scores as they are (by the frame where they add up), less the stream's
 mean over the cohort, and that by the stream's spread over it.

@@ -26,7 +26,7 @@ from playwright.sync_api import Page, ViewportSize, sync_playwright
 from rich.console import Console
 from rich.text import Text
 
-from benchmarks.build_reference import DEMO_CHAPTER, OWN
+from benchmarks.build_reference import DEMO_CHAPTER, FEATURES
 from monitor.population.reference import DEMO_SPEAKER
 from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing
 from tests.web.conftest import ARGUMENTS
@@ -107,7 +107,7 @@ def main() -> None:
     if lacking := missing() or ("" if program else "needs chromium (Debian: chromium)"):
         raise SystemExit(lacking)
     (recording,) = given.speech.glob(f"*/{DEMO_SPEAKER}/{DEMO_CHAPTER}.opus")
-    own = ["--features", ",".join(OWN)]  # as every install, whatever this one has
+    own = ["--features", ",".join(FEATURES)]  # as every install, whatever this one has
     listen = [sys.executable, "-m", "monitor", "listen", "--device", DEVICE, *SHOWN, *own]
     with (
         tempfile.TemporaryDirectory(prefix="p") as place,

@@ -1,10 +1,10 @@
 """Whether two recordings sound like one person: how surely, with which features, on real readers.
 
     python -m benchmarks.recordings ../shared/speech --features f0,phones --seconds 30,60
-    python -m benchmarks.recordings ../shared/speech --features identity --seconds 30
+    python -m benchmarks.recordings ../shared/speech --features voice --seconds 30
 
-The beginnings of up to three chapters of every reader who has several are heard (identity needs
-MONITOR_ECAPA). Two chapters of one reader are a same pair, the first chapters of two readers a
+The beginnings of up to three chapters of every reader who has several are heard.
+Two chapters of one reader are a same pair, the first chapters of two readers a
 different one. The readers are in two halves by turns: a threshold is shown that one same pair in
 twenty of the first half is below, and the shipped one is judged on the second. The cohort is the
 shipped population without the two readers.

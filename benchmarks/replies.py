@@ -94,7 +94,7 @@ def main() -> None:
     words = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     words.add_argument("speech", type=Path)
     words.add_argument("--frames", type=Path)
-    words.add_argument("--features", default="f0,phones,identity,channel")
+    words.add_argument("--features", default="f0,phones,voice,channel")
     words.add_argument("--ready", action="store_true", help="only chapters that FRAMES holds")
     words.add_argument("--half", choices=("choosing", "reporting"), default="reporting")
     words.add_argument("--streams", type=int, default=200)

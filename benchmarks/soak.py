@@ -4,8 +4,7 @@
     python -m benchmarks.soak ../shared/speech --minutes 105 --live
 
 Runs `monitor replay` on real readers, one after the other, as one FLAC, on one core (``--cores 0``)
-or more (``--cores 0,1``), and samples its resident memory. Speaker embeddings need MONITOR_ECAPA.
-Prints JSON.
+or more (``--cores 0,1``), and samples its resident memory. Prints JSON.
 
 With ``--live`` it is `monitor listen`, with evidence and a ledger, at a private PulseAudio into
 which the same readers are spoken, in the time that they take. Printed by part of the run:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from playwright.sync_api import ViewportSize, sync_playwright
 
-from benchmarks.build_reference import OWN
+from benchmarks.build_reference import FEATURES
 from monitor.plots.calibration import plot_reliability
 from monitor.population.population import Population
 from tests.web.conftest import ARGUMENTS
@@ -38,7 +38,7 @@ def main() -> None:
     rows = [
         row
         for rank_model in rank_models
-        if set(rank_model.features) == set(OWN)
+        if set(rank_model.features) == set(FEATURES)
         for row in rank_model.rows
     ]
     plot_reliability(rows, given.folder / "reliability.png")
@@ -49,7 +49,7 @@ def main() -> None:
         run, crowds = Path(folder) / "demo.jsonl", given.folder / "crowds.png"
         subprocess.run([*monitor, "plot", run, "-o", crowds, "--among", CROWDS], check=True)
         page = Path(folder) / "report.html"
-        files = [given.scores / f"{name}.npy" for name in OWN]
+        files = [given.scores / f"{name}.npy" for name in FEATURES]
         labels = given.scores / "labels.npy"
         subprocess.run(
             [*monitor, "evaluate", *files, "--labels", labels, "--html", page], check=True

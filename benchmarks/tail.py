@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.truth import others_of
-from benchmarks.world import OWN_SECONDS, SETS, HeardGroup, compare
+from benchmarks.world import FEATURES, OWN_SECONDS, HeardGroup, compare
 from monitor.maths.likelihood_ratios import (
     TemplateComparisons,
     effective_pairs,
@@ -49,8 +49,7 @@ def main() -> None:
         for many in (30, 100, 250):
             print(simulated(kind, many), flush=True)
     if given.frames:
-        for names in SETS:
-            print(heard(given.frames, names), flush=True)
+        print(heard(given.frames), flush=True)
 
 
 def simulated(kind: str, many: int) -> str:
@@ -73,15 +72,17 @@ def simulated(kind: str, many: int) -> str:
     return f"| {kind} | {many} | {elub:.2f} | {tail:.2f} | {off:.2f} |"
 
 
-def heard(frames: Path, names: tuple[str, ...]) -> str:
+def heard(frames: Path) -> str:
     """A line: people at their own microphones who calibrate, clean, 5 s against 5 s."""
-    one, other = (HeardGroup.read(frames, f"calibrate-{k}", "clean", names) for k in (0, 1))
-    made = compare("", Population.reference(), one, other, names, (OWN_SECONDS, OWN_SECONDS))
+    one, other = (HeardGroup.read(frames, f"calibrate-{k}", "clean", FEATURES) for k in (0, 1))
+    made = compare("", Population.reference(), one, other, FEATURES, (OWN_SECONDS, OWN_SECONDS))
     judged = made.judged(None)
     bits, _, _, who = others_of(judged)
     of = TemplateComparisons(bits[:, None], *who)
     elub, tail = bounds(judged.mated, bits, of, 1.0 / np.bincount(judged.speaker)[judged.speaker])
-    return f"| {'+'.join(names)} | {np.unique(judged.speaker).size} | {elub:.2f} | {tail:.2f} | |"
+    return (
+        f"| {'+'.join(FEATURES)} | {np.unique(judged.speaker).size} | {elub:.2f} | {tail:.2f} | |"
+    )
 
 
 def bounds(

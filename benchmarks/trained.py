@@ -10,7 +10,7 @@ networks none of them trained, since the two groups are two corpora, of two code
 local bits of readers left out among those candidates alone who trained nothing, by a posterior that
 was fitted among all candidates, as that of the shipped models, and by one fitted among the former.
 Last: cosines of 12 s of every reader with the shipped cohort, and with 12 s of the other readers:
-the cohort's readers trained the network of voice, not that of identity.
+the cohort's readers trained the network of voice.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def main() -> None:
                 f"| {session} | {'+'.join(names)} | {LENGTHS[t]:g} s | {among:.2f} | {own:.2f} |"
             )
     print("\n| cosine: mean, sd in a stream | cohort | other readers |\n| --- | ---: | ---: |")
-    for name in (each for each in ("voice", "identity") if each in features):
-        print(f"| {name} | " + " | ".join(near(voices, name)) + " |")
+    if "voice" in features:
+        print("| voice | " + " | ".join(near(voices, "voice")) + " |")
     print("\n| session | features | T | fitted among all | among them alone |")
     print("| --- | --- | ---: | ---: | ---: |", *lines, sep="\n")
 

@@ -1,6 +1,6 @@
 """Do likelihood ratios keep what they promise, on people whom the fit has not seen?
 
-    monitor hear ../shared/nonnative -o NONNATIVE --features f0,phones,voice,identity
+    monitor hear ../shared/nonnative -o NONNATIVE --features f0,phones,voice
     python -m benchmarks.truth ../shared/speech ../shared/nonnative FRAMES NONNATIVE -o docs
     python -m benchmarks.truth ... --features f0,phones,voice --sets voice,f0+phones+voice
 
@@ -44,11 +44,8 @@ from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, cohort_of, 
 from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.voice.corpus import recordings
 
-FEATURES = ("f0", "phones", "voice", "identity")
-SETS = (
-    *(("f0",), ("phones",), ("voice",), ("f0", "phones", "voice")),
-    *(("identity",), ("f0", "phones", "identity")),
-)
+FEATURES = ("f0", "phones", "voice")
+SETS = (("f0",), ("phones",), ("voice",), FEATURES)
 TRAINED = frozenset({"phones", "voice"})
 """Features whose networks some of the non-native speakers trained."""
 LENGTHS = (1.0, 3.0, 10.0, 30.0)

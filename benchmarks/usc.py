@@ -5,7 +5,7 @@
 Of every reader the first seconds of one recording, by CPU time on one thread, as times real time:
 tokens of sound (encode), sound of tokens (decode: spectra, then Griffin-Lim), the whole anonymiser
 at 16 and at 48 kHz. Beside them Opus by libsndfile, and torchaudio's Griffin-Lim with 32 rounds
-over the whole recording (extra identity); of both Griffin-Lims also how far the energies of what
+over the whole recording (extra training); of both Griffin-Lims also how far the energies of what
 they made are from those asked for, in nepers, where there is more than the rounding of 16 bits.
 """
 

@@ -1,11 +1,11 @@
-"""The voice networks' speed on one thread: from samples to embeddings, features included.
+"""The voice network's speed on one thread: from samples to embeddings, features included.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.voice [--minutes 2] [--runs 5]
 
 Windows of 3 s of noise (its speed does not depend on what is said), one at a time, by numpy. Prints
-one JSON object: times real time by processor time, of all networks, of one of the larger two and of
-log mel bands alone; and of the teacher, ECAPA-TDNN by onnxruntime or torch, on a few of the same
-windows in the same run, where MONITOR_ECAPA says where it is.
+one JSON object: times real time by processor time, of the network and of its mel bands alone; and
+of what it was compressed from, ECAPA-TDNN by the same code, on a few of the same windows in the
+same run, where MONITOR_ECAPA says where it is.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import json
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from monitor.features.ecapa import ENVIRONMENT, exported_encoder, resolve
-from monitor.networks.layers import RATE, log_mel
-from monitor.networks.voice import shipped, shipped_together
+from benchmarks.anonymity.hearing import TEACHER
+from monitor.networks.layers import RATE
+from monitor.networks.voice import VoiceNetwork, mel_decibels, shipped
 
 WINDOW_SECONDS = 3
 
@@ -35,20 +36,21 @@ def main() -> None:
     count = max(1, round(given.minutes * 60 / WINDOW_SECONDS))
     generator = np.random.default_rng(0)
     windows = generator.standard_normal((count, WINDOW_SECONDS * RATE)).astype(np.float32) / 10
-    together, larger = shipped_together(), shipped()
+    network = shipped()
 
     def bands() -> None:
         for window in windows:
-            log_mel(window)
+            mel_decibels(window)
 
     audio = count * WINDOW_SECONDS
     works = {
-        "whole": (audio, lambda: together.embed(windows)),
-        "larger": (audio, lambda: larger.embed(windows)),
+        "whole": (audio, lambda: network.embed(windows)),
         "bands": (audio, bands),
     }
-    if os.environ.get(ENVIRONMENT):
-        teacher, few = exported_encoder(resolve(None)), windows[:4]
+    if os.environ.get(TEACHER):
+        from recipes.voice.teacher import read_teacher
+
+        teacher, few = VoiceNetwork(read_teacher(Path(os.environ[TEACHER]))), windows[:4]
         works["teacher"] = (len(few) * WINDOW_SECONDS, lambda: teacher.embed(few))
     with threadpool_limits(1):
         made = {

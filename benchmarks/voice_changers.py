@@ -1,7 +1,7 @@
 """Is your voice changer enough? What attackers learn of voices through programs that people use.
 
 apt-get install sox ffmpeg rubberband-cli soundstretch
-pip install -e '.[peers,identity,vocoder]'
+pip install -e '.[peers,training,vocoder]'
 python -m benchmarks.voice_changers ../shared/speech OUT
 """
 

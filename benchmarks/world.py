@@ -1,10 +1,10 @@
 """What a voice discloses in the world: telephones, rooms, noise, and people's own microphones.
 
-    MONITOR_ECAPA=DIR python -m benchmarks.world ../shared/speech VOICES FRAMES [--early] [-o docs]
+    python -m benchmarks.world ../shared/speech VOICES FRAMES [--early] [-o docs]
 
 Every row: templates under one condition, streams of another session under another, ranked and
-weighed by the shipped population's rank models of the default features and of those with ECAPA.
-Templates of 30 s and streams of 10 s of speech; of people at their own microphones 5 s and 5 s.
+weighed by the shipped population's rank model of the default features. Templates of 30 s and
+streams of 10 s of speech; of people at their own microphones 5 s and 5 s.
 Readers are those of the shipped population: none trained a network, but they are part of its
 calibration, and of what it knows of conditions. People at their own microphones are those who judge
 (`recipes.voice.clips`): neither trained nor calibrated anything. Conditions are simulated
@@ -43,7 +43,7 @@ from monitor.maths.condition import ROW, Condition, condition_of, degradation, u
 from monitor.maths.evidence import ConditionEffects, with_misses
 from monitor.maths.likelihood_ratios import ConditionComparisons, fit_condition_effects
 from monitor.networks.layers import RATE
-from monitor.plots.canvas import BLUE, GREY, ORANGE, draw
+from monitor.plots.canvas import BLUE, GREY, draw
 from monitor.population.cohort import CohortScoring
 from monitor.population.false_alarms import false_alarms
 from monitor.population.population import Population
@@ -57,7 +57,7 @@ from monitor.types import Block, FloatArray, IntArray
 from recipes.voice.clips import people
 from recipes.voice.world import ROWS, conditions
 
-SETS = (("f0", "phones", "voice"), ("f0", "phones", "identity"))
+FEATURES, ALONE = ("f0", "phones", "voice"), ("voice",)
 TEMPLATE_SECONDS, TEST_SECONDS, OWN_SECONDS = 30.0, 10.0, 5.0
 EARLY_SECONDS = (1.0, 2.0, 3.0)
 EARLY_ROWS = (("clean", "clean"), ("clean", "telephone"), ("telephone", "telephone"))
@@ -90,8 +90,9 @@ Heard = dict[str, Frames]
 Change = Callable[[FloatArray, int], FloatArray]
 HEAD = (
     "| templates, streams | N, tested | features | first | as if clean | mean bits | at least "
-    "| Cllr as if clean | Cllr, least | above it by chance | mean LR of impostors |\n"
-    "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    "| Cllr as if clean | Cllr, least | above it by chance | mean LR of impostors "
+    "| voice alone: first, bits |\n"
+    "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 )
 
 
@@ -119,20 +120,17 @@ def main() -> None:
     parser.add_argument("speech", type=Path)
     parser.add_argument("voices", type=Path)
     parser.add_argument("frames", type=Path)
-    parser.add_argument("--default", action="store_true", help="without ECAPA")
     parser.add_argument(
         "--early", action="store_true", help="first seconds at own microphones, alone"
     )
     parser.add_argument("-o", "--output", type=Path, help="folder of the picture")
     parser.add_argument("--jobs", type=int, default=cores())
     given = parser.parse_args()
-    sets = SETS[: 1 if given.default else 2]
-    features = tuple(dict.fromkeys(name for each in sets for name in each))
     population = Population.reference()
     heard = GROUPS
     if given.early:
         heard = {"judge-0": ("clean", "telephone"), "judge-1": ("clean", "telephone")}
-    hear_world(given.speech, given.voices, given.frames, features, given.jobs, heard)
+    hear_world(given.speech, given.voices, given.frames, FEATURES, given.jobs, heard)
     print(HEAD, flush=True)
     reader, own = (TEMPLATE_SECONDS, TEST_SECONDS), (OWN_SECONDS, OWN_SECONDS)
     rows = [("readers", *pair, reader, "") for pair in ROWS]
@@ -143,30 +141,28 @@ def main() -> None:
             for pair in EARLY_ROWS
             for test in EARLY_SECONDS
         ]
-    lines: dict[str, list[Judged]] = {}
+    effects, lines = effects_in(population, FEATURES), list[Judged]()
     for group, first, second, lengths, before in rows:
-        for names in sets:
-            enrolled = HeardGroup.read(given.frames, f"{group}-0", first, names)
-            streams = HeardGroup.read(given.frames, f"{group}-1", second, names)
-            title = f"{before}{first}, {second}"
-            made = compare(title, population, enrolled, streams, names, lengths)
-            effects = effects_in(population, names)
-            print(row(made, effects, "+".join(names)), flush=True)
-            lines.setdefault("+".join(names), []).append(made.judged(effects))
+        enrolled = HeardGroup.read(given.frames, f"{group}-0", first, FEATURES)
+        streams = HeardGroup.read(given.frames, f"{group}-1", second, FEATURES)
+        title = f"{before}{first}, {second}"
+        made = compare(title, population, enrolled, streams, FEATURES, lengths)
+        alone = compare(title, population, enrolled, streams, ALONE, lengths)
+        print(row(made, effects, alone.judged(effects_in(population, ALONE))), flush=True)
+        lines.append(made.judged(effects))
     if given.early:
         return
     if given.output:
         draw(given.output / "world-truth.svg", partial(exceeded, lines), (11.0, 11.0))
     print(f"\n{ALARMS_HEAD}", flush=True)
-    for names in sets:
-        for name in GROUPS["readers-1"]:
-            print(alarms(given.speech, population, name, names), flush=True)
+    for name in GROUPS["readers-1"]:
+        print(alarms(given.speech, population, name), flush=True)
 
 
-def alarms(speech: Path, population: Population, name: str, features: tuple[str, ...]) -> str:
+def alarms(speech: Path, population: Population, name: str) -> str:
     """A line: whole streams under a condition, clean templates, the speaker enrolled and not."""
     limit = false_alarms(
-        population.rank_models, features, "cross", "evidence_bits", SHARE, HORIZON,
+        population.rank_models, FEATURES, "cross", "evidence_bits", SHARE, HORIZON,
         headline="evidence",
     )  # fmt: skip
     change, streams = conditions(speech)[name], 0
@@ -175,7 +171,7 @@ def alarms(speech: Path, population: Population, name: str, features: tuple[str,
         heard = np.asarray(change(sound, number), np.float32)
         streams += 1
         for there in (population.without(reader), population):
-            readings = list(Monitor(there, features).stream(heard, rate=RATE))
+            readings = list(Monitor(there, FEATURES).stream(heard, rate=RATE))
             told = [
                 r.ratios for r in readings if r.speech >= _LEAST_SPEECH and r.ratios is not None
             ]
@@ -186,7 +182,7 @@ def alarms(speech: Path, population: Population, name: str, features: tuple[str,
                 strangers.append(enrolled)
                 crossed.append(np.max(told, axis=0) > limit.bits)
     return (
-        f"| clean, {name} | {'+'.join(features)} | {streams} | {100 * np.mean(crossed):.1f} % "
+        f"| clean, {name} | {'+'.join(FEATURES)} | {streams} | {100 * np.mean(crossed):.1f} % "
         f"| {100 * np.mean(own):.0f} % | {100 * np.mean(strangers):.0f} % |"
     )
 
@@ -465,14 +461,17 @@ def compare(
     )
 
 
-def row(made: Comparisons, effects: ConditionEffects | None, features: str) -> str:
-    """One line of the table."""
+def row(made: Comparisons, effects: ConditionEffects | None, alone: Judged) -> str:
+    """One line of the table: of all features, and of ``voice`` alone."""
     judged, bare = made.judged(effects), made.judged(None)
     others, weight, _, _ = others_of(judged)
     mated, own = judged.mated, 1.0 / np.bincount(judged.speaker)[judged.speaker]
     own = own / own.sum()
     rows = np.arange(len(judged.own))
     first = judged.bits.argmax(axis=1) == judged.own
+    theirs = 1.0 / np.bincount(alone.speaker)[alone.speaker]
+    theirs = theirs / theirs.sum()
+    first_alone = alone.bits.argmax(axis=1) == alone.own
     cut = mated >= judged.support[rows, judged.own] - 1e-9
     costs = [
         cost(mated, others, own, weight)
@@ -481,11 +480,12 @@ def row(made: Comparisons, effects: ConditionEffects | None, features: str) -> s
     without = calibrated.cost_bits(bare.mated, others_of(bare)[0], own, weight)
     ratio = weight @ np.exp2(others) / weight.sum()
     return (
-        f"| {judged.title} | {judged.owner.size}, {np.unique(judged.speaker).size} | {features} "
-        f"| {100 * own @ first:.0f} % | {own @ bare.mated:.1f} | {own @ mated:.1f} "
-        f"| {100 * own @ cut:.0f} % "
+        f"| {judged.title} | {judged.owner.size}, {np.unique(judged.speaker).size} "
+        f"| {'+'.join(FEATURES)} | {100 * own @ first:.0f} % | {own @ bare.mated:.1f} "
+        f"| {own @ mated:.1f} | {100 * own @ cut:.0f} % "
         f"| {without:.2f} | {costs[0]:.2f}, {costs[1]:.2f} "
-        f"| {excess_by_chance(costs[0], own, weight):.2f} | {ratio:.2f} |"
+        f"| {excess_by_chance(costs[0], own, weight):.2f} | {ratio:.2f} "
+        f"| {100 * theirs @ first_alone:.0f} %, {theirs @ alone.mated:.1f} |"
     )
 
 
@@ -517,25 +517,22 @@ def excess_by_chance(cost: float, own: FloatArray, theirs: FloatArray) -> float:
     return float(np.mean(found))
 
 
-def exceeded(lines: Mapping[str, Sequence[Judged]], figure: Figure) -> None:
+def exceeded(lines: Sequence[Judged], figure: Figure) -> None:
     """Of each row, the share of impostors' and of mated comparisons at k bits or more."""
-    titles = [each.title for each in next(iter(lines.values()))]
-    grid = figure.subplots(-(-len(titles) // 4), 4, sharex=True, sharey=True, squeeze=False)
+    grid = figure.subplots(-(-len(lines) // 4), 4, sharex=True, sharey=True, squeeze=False)
     steps = np.linspace(0.0, 13.0, 53)
-    for axes, number in zip(grid.flat, range(len(titles)), strict=False):
+    for axes, judged in zip(grid.flat, lines, strict=False):
         axes.plot(steps, 100 * np.exp2(-steps), color=GREY, linestyle=":", label="allowed: 2^-k")
-        for (features, judged), colour in zip(lines.items(), (BLUE, ORANGE), strict=False):
-            made = judged[number]
-            own = 1.0 / np.bincount(made.speaker)[made.speaker]
-            mated = calibrated.exceeding(made.mated, own, steps)
-            axes.plot(steps, 100 * mated, color=colour, linestyle="--", label=f"{features}, right")
-            share = share_exceeding(made, steps)
-            axes.plot(steps, 100 * share, color=colour, label=f"{features}, other people")
-        axes.set_title(titles[number].replace("own microphones,", "own:"), fontsize=9)
+        own = 1.0 / np.bincount(judged.speaker)[judged.speaker]
+        mated = calibrated.exceeding(judged.mated, own, steps)
+        axes.plot(steps, 100 * mated, color=BLUE, linestyle="--", label="the right person")
+        share = share_exceeding(judged, steps)
+        axes.plot(steps, 100 * share, color=BLUE, label="other people")
+        axes.set_title(judged.title.replace("own microphones,", "own:"), fontsize=9)
         axes.set(yscale="log", ylim=(0.02, 130))
         axes.yaxis.set_major_formatter("{x:g}")
         axes.grid(alpha=0.3)
-    for axes in list(grid.flat)[len(titles) :]:
+    for axes in list(grid.flat)[len(lines) :]:
         axes.set_axis_off()
     figure.supxlabel("bits shown, at least")
     figure.supylabel("share of comparisons, %")

@@ -14,7 +14,7 @@ from monitor import Monitor, Population, calibrate, corpus, enrol, sources
 if len(sys.argv) != 2:
     sys.exit(__doc__)
 recordings = corpus.find(Path(sys.argv[1]))
-features = ["f0"]  # the quickest; add "phones", and "voice" or "identity"
+features = ["f0"]  # the quickest; add "phones" and "voice"
 
 # templates: one minute of speech of each speaker
 enrolment = enrol(recordings, features=features, seconds=60)

@@ -3,7 +3,7 @@
 python examples/09_a_build_that_fails_on_a_budget.py
 
 Plays the build of a product that ships recordings of one speaker, here a reader whom the package
-knows. The budget is 8 bits of evidence, and stands in a file of the repository. A greeting of
+knows. The budget is 12 bits of evidence, and stands in a file of the repository. A greeting of
 twelve seconds keeps it: the command leaves with 0. A beep of two seconds says nothing yet: 4, and
 the build fails. Ten minutes of the same voice do not keep it: 3. docs/ci.md has the same as a
 GitHub workflow.
@@ -25,7 +25,7 @@ from monitor.types import TICKS_PER_SECOND, Track
 BUDGET = f"""
 [replay]
 watch = "{DEMO_SPEAKER}"  # who speaks; one of yours with population = "people.npz"
-alert = ["bits>8 for 0 s after 10 s"]  # the budget: at no moment more, from 10 s on
+alert = ["bits>12 for 0 s after 10 s"]  # the budget: at no moment more, from 10 s on
 """
 COMMAND = "--config disclosure.toml replay recordings/ --each --summary disclosure.csv --replace"
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.maths.margin import embedding_margin, histogram_margin, level_margin, page_cusum, split
-from monitor.maths.scores import OF_COUNTS, OF_VECTORS, Similarity
-from monitor.maths.sketch import AnySketch, EmbeddingSum, Histogram
+from monitor.maths.scores import OF_COUNTS, OF_VECTORS, Similarity, unit_vectors
+from monitor.maths.sketch import AnySketch, EmbeddingSum, Histogram, are_countable
 from monitor.types import AnyArray, BoolArray, FloatArray, Track
 
 if TYPE_CHECKING:
@@ -592,12 +592,15 @@ def comparable_features(
     }
 
 
-MOST_LENGTH = 1e6
-"""Of a slice's sum of embeddings, each of length 1."""
+MOST_LENGTH = 1e30
+"""Of a slice's sum of embeddings: many of `LONGEST`, and in single precision."""
 
 
 class _EmbeddingKind(Kind):
-    """Frames are vectors, shape (k, d), of which only the direction counts; a sketch adds them."""
+    """Frames are vectors, shape (k, d), their lengths how much each counts; a sketch adds them.
+
+    Of the sum only the direction is compared.
+    """
 
     name = "embedding"
     discerning = True
@@ -625,8 +628,7 @@ class _EmbeddingKind(Kind):
             raise UsageError(f"the frames of {name} must be floats, shape (k, {size})")
 
     def counting(self, values: AnyArray) -> BoolArray | None:
-        length = np.hypot.reduce(values, axis=1)  # without one, or a number, no direction
-        counts: BoolArray = (length > 0) & (length < np.inf)
+        counts = are_countable(values)
         return None if counts.all() else counts
 
     def sketch(self, size: int) -> AnySketch:
@@ -634,9 +636,7 @@ class _EmbeddingKind(Kind):
 
     def addends(self, values: AnyArray) -> AnyArray:
         values = values.astype(np.float64)
-        length = np.hypot.reduce(values, axis=1, keepdims=True)
-        usable = (length > 0) & np.isfinite(length)
-        return np.asarray(np.divide(values, length, out=np.zeros_like(values), where=usable))
+        return np.where(are_countable(values)[:, None], values, 0.0)
 
     def added(self, addends: AnyArray, size: int) -> AnyArray:
         return np.asarray(addends.sum(axis=0))
@@ -652,13 +652,13 @@ class _EmbeddingKind(Kind):
         return "" if good else "finite sums of embeddings"
 
     def background_row(self, sketch: AnySketch) -> AnyArray:
-        return sketch.total / sketch.frames if sketch.frames else sketch.total
+        return unit_vectors(sketch.total)
 
     def packed_background(self, rows: AnyArray) -> AnyArray:
         return rows.astype(np.float16)  # a cosine moves by less than 1e-4
 
     def wrong_background(self, rows: AnyArray) -> str:
-        return "holds no means of embeddings" if (np.abs(rows) > 1).any() else ""
+        return "" if within(rows, -1, 1) else "holds no directions of embeddings"
 
     def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
         return _Followed(others, how)

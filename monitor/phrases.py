@@ -394,7 +394,6 @@ FEATURE_NAMES = {
     "f0": "pitch",
     "phones": "the sounds of the language",
     "voice": "speaker embedding",
-    "identity": "larger speaker embedding",
 }
 """What a feature hears, in plain words."""
 

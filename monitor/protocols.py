@@ -28,6 +28,7 @@ __all__ = [
     "ExplainedRule",
     "Feature",
     "LiveSource",
+    "MarkedEmbedder",
     "Recordable",
     "RunLog",
     "ScoredComparisons",
@@ -199,8 +200,23 @@ class Embedder(Protocol):
     """A speaker network: windows of speech to embeddings."""
 
     def embed(self, windows: FloatArray) -> FloatArray:
-        """One embedding of length 1 for each window: (b, n), float32 at 16 kHz, to (b, d)."""
+        """One embedding for each window: (b, n), float32 at 16 kHz, to (b, d).
+
+        The length of an embedding is how much a second of its window counts, 1 on average.
+        """
         ...
+
+
+class MarkedEmbedder(Embedder, Protocol):
+    """A speaker network whose embeddings are marked by it.
+
+    Attributes:
+        size: numbers in an embedding.
+        sha256: of its weights.
+    """
+
+    size: int
+    sha256: str
 
 
 class CodeStream(Protocol):

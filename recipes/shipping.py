@@ -16,7 +16,7 @@ from monitor.types import AnyArray
 
 __all__ = ["NON_NATIVE", "packed", "ship"]
 
-MOST_BYTES = 4 << 20
+MOST_BYTES = 12 << 20
 
 NON_NATIVE = {
     "speechocean762": "speechocean762, Mandarin speakers reading English, half of them children: "

@@ -80,15 +80,13 @@ def not_skipped(report: Any, ci: bool) -> Any:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _environment() -> Iterator[None]:
     """The same for all tests, wherever they run.
 
-    Networks are exported once, and nothing to the user's cache. The shipped population is read
-    once. Only the tests that ask for pretrained weights have them: by default nothing takes the
-    time to load them. No terminal says how wide it is.
+    The shipped population is read once. Only the tests that ask for pretrained weights have them.
+    No terminal says how wide it is.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(Population, "reference", cache(Population.reference))
         for name in ("MONITOR_ECAPA", "MONITOR_WORD_LIST", "COLUMNS", "LINES"):
             patch.delenv(name, raising=False)

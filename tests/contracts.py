@@ -7,7 +7,6 @@ A new implementation is one more entry in `FEATURES`, `SKETCHES`, `SOURCES` or `
 from __future__ import annotations
 
 import gc
-import hashlib
 import io
 import itertools
 import json
@@ -19,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import scipy.signal
 import soundfile
 from rich.console import Console
@@ -28,10 +26,10 @@ from monitor import Monitor, Population
 from monitor.alerts.actions.receivers import Bell, Command
 from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.features.channel import Channel
-from monitor.features.ecapa import Identity
-from monitor.features.embeddings import Network, SpeechWindows, Voice, window_spec
+from monitor.features.embeddings import SpeechWindows, Voice, window_spec
 from monitor.features.f0 import F0, RobustF0
 from monitor.features.phones import Phones, Tokens
+from monitor.features.speaker_model import Network
 from monitor.features.style import Style
 from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.sketch import EmbeddingSum, Histogram
@@ -63,7 +61,7 @@ from monitor.web.page import Page
 from tests.features.networks import SIZE, of_sound
 from tests.tapes import Tape
 from tests.usc_weights import usc_weights
-from tests.weights import ecapa, onnx_extra
+from tests.weights import onnx_extra
 
 RATE = 16_000
 SECONDS = 4.0
@@ -158,36 +156,11 @@ class FeatureCase:
         make: a fresh one.
         sound: audio at its rate, or words, that it finds many frames in.
         tolerance: how far embeddings may differ from one cutting to another.
-        marks: of each of its tests.
     """
 
     make: Callable[[], Feature]
     sound: Callable[[], Any]
     tolerance: float = 0.0
-    marks: tuple[pytest.MarkDecorator, ...] = ()
-
-
-class Remembering:
-    """The real network, asked once for each window: the contracts are about what surrounds it."""
-
-    known: dict[bytes, FloatArray] = {}  # noqa: RUF012
-
-    def __init__(self, encoder: Any) -> None:
-        self._encoder = encoder
-
-    def embed(self, windows: FloatArray) -> FloatArray:
-        keys = [hashlib.sha256(window.tobytes()).digest() for window in windows]
-        new = [i for i, key in enumerate(keys) if key not in self.known]
-        if new:
-            for i, embedding in zip(new, self._encoder.embed(windows[new]), strict=True):
-                self.known[keys[i]] = embedding.copy()
-        return np.stack([self.known[key] for key in keys])
-
-
-def identity() -> Identity:
-    feature = Identity(ecapa())
-    feature._encoder = Remembering(feature._encoder)
-    return feature
 
 
 def speaker_model() -> Feature:
@@ -204,7 +177,6 @@ FEATURES = {
     "f0_robust": FeatureCase(RobustF0, lambda: voice(3.0, 8000)),
     "phones": FeatureCase(Phones, lambda: babble(30, pause_seconds=0.3)),
     "voice": FeatureCase(Voice, lambda: voice(9.0)),
-    "identity": FeatureCase(identity, lambda: voice(9.0), 1e-5, (pytest.mark.weights,)),
     "speaker model": FeatureCase(speaker_model, lambda: voice(9.0), tolerance=1e-5),
     "style": FeatureCase(Style, lambda: talk(400)),
     "tokens": FeatureCase(tokens, lambda: babble(30, pause_seconds=0.3)),

@@ -92,7 +92,7 @@ def test_the_steps_pass_under_the_budget_and_fail_over_it(steps, product):
     spoken(product / "recordings" / "beep.npz", 200)
     status, log = run_step(measure, product)
     assert status == 4, log
-    assert re.search(r"beep\.npz: alert bits>8: not decided, \d\.\d s of speech of", log)
+    assert re.search(r"beep\.npz: alert bits>12: not decided, \d\.\d s of speech of", log)
     (product / "recordings" / "beep.npz").unlink()
     shutil.copy(demo_frames(), product / "recordings" / "talk.npz")
     status, log = run_step(measure, product)
@@ -113,5 +113,5 @@ def test_the_example_shows_both(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert re.findall(r"exit status (\d)", done.stdout) == ["0", "4", "3"]
-    assert re.search(r"talk\.npz: .* over the budget after 13 s", done.stdout)
+    assert re.search(r"talk\.npz: .* over the budget after 43 s", done.stdout)
     assert not re.search(r"greeting\.npz: .* over", done.stdout)

@@ -40,7 +40,7 @@ def where(number: int) -> tuple[int, str]:
 
 
 def network(setup: FeatureSetup) -> tuple[str | None, str | None]:
-    return setup.ecapa_source(), os.environ.get("MONITOR_ECAPA")
+    return setup.words(), os.environ.get("MONITOR_WORD_LIST")
 
 
 def refused(number: int) -> int:
@@ -63,13 +63,13 @@ def test_results_come_in_order_from_workers_with_folders_of_their_own(dask):
 
 
 def test_a_worker_asks_its_own_environment_and_then_that_of_the_client(dask, monkeypatch):
-    monkeypatch.setenv("MONITOR_ECAPA", "/somewhere")
-    asked = [FeatureSetup().elsewhere(), FeatureSetup(ecapa="/elsewhere").elsewhere()]
+    monkeypatch.setenv("MONITOR_WORD_LIST", "/somewhere")
+    asked = [FeatureSetup().elsewhere(), FeatureSetup(Path("/elsewhere")).elsewhere()]
     with Cluster(dask.address) as cluster:
         made = list(each_in_order(network, asked, cluster))
     assert made == [("/somewhere", None), ("/elsewhere", None)]
-    monkeypatch.setenv("MONITOR_ECAPA", "/its/own")
-    assert [each.ecapa_source() for each in asked] == ["/its/own", "/elsewhere"]
+    monkeypatch.setenv("MONITOR_WORD_LIST", "/its/own")
+    assert [each.words() for each in asked] == ["/its/own", "/elsewhere"]
 
 
 def test_what_is_done_is_told_of_once(dask):

@@ -59,4 +59,4 @@ def test_without_the_other_extras_tests_are_skipped_and_none_is_in_error(pytestc
         env=apart_from_ci,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:]
-    assert "needs the extra identity" in done.stdout
+    assert "needs the extra training" in done.stdout

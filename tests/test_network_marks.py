@@ -14,7 +14,7 @@ from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features.embeddings import Voice, window_spec
 from monitor.features.f0 import F0
 from monitor.ledger.ledger import Ledger
-from monitor.networks.voice import MARK
+from monitor.networks.voice import SHA256
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
 from monitor.population.rank_model import RankModels
@@ -35,7 +35,7 @@ OTHER = "ab" * 32
 SIZE = Voice.spec.size
 
 
-def population(network: str | None = MARK, of_rank_model: str | None = MARK) -> Population:
+def population(network: str | None = SHA256, of_rank_model: str | None = SHA256) -> Population:
     """Three speakers with templates of the voice network's shape."""
     rng = np.random.default_rng(0)
     slices = rng.normal(size=(12, SIZE)).astype(np.float32)
@@ -51,7 +51,7 @@ def population(network: str | None = MARK, of_rank_model: str | None = MARK) -> 
     )
 
 
-def frames(path: Path, network: str | None = MARK) -> Path:
+def frames(path: Path, network: str | None = SHA256) -> Path:
     """Eighteen seconds of speech as six windows."""
     values = np.random.default_rng(1).normal(size=(6, SIZE)).astype(np.float32)
     track = Track(np.arange(1, 7) * 300, values)
@@ -79,8 +79,8 @@ def test_a_store_keeps_the_marks(tmp_path):
     made = population()
     made.save(path)
     read = Population.load(path)
-    assert read.specs["voice"].network == MARK
-    assert [each.networks for each in read.rank_models] == [(MARK,)]
+    assert read.specs["voice"].network == SHA256
+    assert [each.networks for each in read.rank_models] == [(SHA256,)]
     assert read.fingerprint() == made.fingerprint() != population(OTHER, OTHER).fingerprint()
     with pytest.raises(UsageError, match="the network of voice is no sha256"):
         population("no sha256", None)
@@ -92,7 +92,7 @@ def test_templates_of_another_network_are_refused(network, tmp_path, audio):
     with pytest.raises(UsageError) as caught:
         Monitor(theirs, ["voice"]).front_end.make()
     by = "no network that is noted" if network is None else "network abababababab"
-    told(caught, f"voice of this program is by network {MARK[:12]}", by, "monitor enroll")
+    told(caught, f"voice of this program is by network {SHA256[:12]}", by, "monitor enroll")
     with pytest.raises(UsageError) as caught:  # without asking first as well
         Monitor(theirs, ["voice"]).push(next(iter(audio)))
     with pytest.raises(UsageError) as caught:
@@ -111,7 +111,7 @@ def test_templates_of_another_network_are_refused(network, tmp_path, audio):
 
 def test_what_goes_together_is_heard(tmp_path, audio):
     own = FramesFile(frames(tmp_path / "own.npz"))
-    assert own.stream_info.tracks["voice"].network == MARK
+    assert own.stream_info.tracks["voice"].network == SHA256
     monitor = Monitor(population(), ["voice"])
     monitor.front_end.check(own)
     assert len(list(monitor.stream(own))) == 18
@@ -125,7 +125,7 @@ def test_what_goes_together_is_heard(tmp_path, audio):
 
 def test_a_rank_model_of_another_network_is_refused():
     with pytest.raises(StoreError) as caught:
-        Monitor(population(MARK, OTHER), ["voice"])
+        Monitor(population(SHA256, OTHER), ["voice"])
     told(caught, "voice of the rank model is by network abababababab", "the templates")
 
 
@@ -133,16 +133,16 @@ def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
     mine, theirs = frames(tmp_path / "1.npz"), frames(tmp_path / "2.npz", OTHER)
     listener = Listener()
     listener.extract(mine)
-    assert listener.specs["voice"].network == MARK
+    assert listener.specs["voice"].network == SHA256
     with pytest.raises(SourceError) as caught:
         listener.extract(theirs)
     told(caught, "voice of 2.npz is by network abababababab")
     with pytest.raises(UsageError, match="heard by different networks; hear both again"):
         Chain([FramesFile(mine), FramesFile(theirs)])
-    assert Chain([FramesFile(mine)]).stream_info.tracks["voice"].network == MARK
+    assert Chain([FramesFile(mine)]).stream_info.tracks["voice"].network == SHA256
     made = enrol(Corpus((Recording("ann", "1", mine), Recording("bob", "1", theirs)), ()))
     assert made.population.names == ("ann",)
-    assert made.population.specs["voice"].network == MARK
+    assert made.population.specs["voice"].network == SHA256
 
 
 def test_a_ledger_does_not_add_up_two_networks(tmp_path):
@@ -160,5 +160,5 @@ def test_the_notes_of_kept_frames_name_the_network():
     noted = HearingOptions(("f0", "voice")).noted([F0(), Voice()])["features"]
     assert noted == {
         "f0": ["histogram", 104, 0.01],
-        "voice": ["embedding", SIZE, 3.0, MARK],
+        "voice": ["embedding", SIZE, 3.0, SHA256],
     }

@@ -13,6 +13,7 @@ from monitor.alerts import Conformal, EarlyWarning, Forecast, Threshold
 from monitor.alerts.actions.receivers import Bell, Command, Webhook
 from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.anonymisers import McAdams, Noise, Program, Unchanged
+from monitor.attacks.semi_informed import BothNetworks
 from monitor.evaluation import Comparisons
 from monitor.features import Style
 from monitor.networks.phones import UnitStream
@@ -28,6 +29,7 @@ from monitor.protocols import (
     Embedder,
     ExplainedRule,
     LiveSource,
+    MarkedEmbedder,
     Recordable,
     RunLog,
     ScoredComparisons,
@@ -53,6 +55,8 @@ FITS: list[tuple[type, type]] = [
     (CodeStream, TokenStream),
     (CodeStream, UnitStream),
     (Embedder, VoiceNetwork),
+    (MarkedEmbedder, VoiceNetwork),
+    (MarkedEmbedder, BothNetworks),
     (ExplainedRule, EarlyWarning),
     (LiveSource, AudioQueue),
     (LiveSource, LoadShedding),

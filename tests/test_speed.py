@@ -13,7 +13,6 @@ PACKAGE = Path(monitor.__file__).parent
 NAMED = re.compile(r"benchmarks[/.](?!results/)(\w+)(?:\.py\b)?")
 TRICKS = [
     "features/channel.py",
-    "features/ecapa.py",
     "features/f0.py",
     "features/extractor.py",
     "features/embeddings.py",

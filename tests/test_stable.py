@@ -30,7 +30,7 @@ from monitor.sources import FramesFile
 from monitor.sources.frames import write_frames
 
 NOTED = Path(__file__).with_name("stable.json")
-FEATURES = ("f0", "phones", "voice", "identity")
+FEATURES = ("f0", "phones", "voice")
 """Names of data, not of keys."""
 
 

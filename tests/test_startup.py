@@ -48,8 +48,9 @@ print(loaded())
 
 
 UNUSED = (
-    *("scipy", "rich", "importlib.metadata", "email", "socket", "difflib", "multiprocessing"),
-    *("numpy.ma.core", "numpy.random", "monitor.sources.people", "monitor.transcripts.turns"),
+    *("scipy.signal", "scipy.special", "scipy.optimize", "scipy.fft", "rich", "email", "socket"),
+    *("importlib.metadata", "difflib", "multiprocessing", "numpy.ma.core", "numpy.random"),
+    *("monitor.sources.people", "monitor.transcripts.turns"),
 )
 """Of a recording of one person, without a terminal."""
 

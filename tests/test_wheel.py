@@ -32,21 +32,35 @@ def test_the_population_and_the_demo_travel_in_the_wheel(wheel):
     home = "monitor/population/reference"
     assert 100_000 < sizes[f"{home}/population.npz"] < 6_000_000
     assert 10_000 < sizes[f"{home}/demo.npz"] < 1_000_000
-    assert 500_000 < sizes["monitor/networks/voice_small.npz"] < 1 << 20
-    assert 500_000 < sizes["monitor/networks/voice.npz"] < 4 << 20
-    assert 500_000 < sizes["monitor/networks/voice_warped.npz"] < 4 << 20
+    assert 5_000_000 < sizes["monitor/networks/voice.npz"] < 12 << 20
     assert 1_000_000 < sizes["monitor/networks/phones.npz"] < 4 << 20
     assert 100_000 < sizes["monitor/networks/units.npz"] < 1 << 20
     assert 1_000_000 < sizes["monitor/networks/usc.npz"] < 1_200_000
-    assert {
-        f"monitor/networks/{each}.json"
-        for each in ("voice", "voice_warped", "phones", "units", "usc")
-    } <= sizes.keys()
+    cards = {f"monitor/networks/{each}.json" for each in ("voice", "phones", "units", "usc")}
+    assert cards <= sizes.keys()
     assert "monitor/py.typed" in sizes
     assert "monitor/features/style_english.txt" in sizes
     assert "monitor/documents/page.css" in sizes
     outside = [name for name in sizes if not name.startswith(("monitor/", "speaker_disclosure_"))]
     assert not outside
+
+
+def test_the_licence_of_the_voice_weights_travels_beside_them(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        texts = {
+            name: archive.read(f"monitor/networks/{name}").decode()
+            for name in ("Apache-2.0.txt", "voice.NOTICE", "voice.json")
+        }
+        (metadata,) = (archive.read(each).decode() for each in names if each.endswith("METADATA"))
+    assert "Version 2.0, January 2004" in texts["Apache-2.0.txt"]
+    assert "END OF TERMS AND CONDITIONS" in texts["Apache-2.0.txt"]
+    for named in ("speechbrain/spkrec-ecapa-voxceleb", "Apache-2.0.txt", "Changes:", "MIT"):
+        assert named in texts["voice.NOTICE"]
+    assert "voice.NOTICE" in texts["voice.json"]
+    assert "License-Expression: MIT AND Apache-2.0" in metadata
+    for named in ("LICENSE", "Apache-2.0.txt", "voice.NOTICE"):
+        assert any(".dist-info/licenses/" in each and each.endswith(named) for each in names)
 
 
 def test_the_page_travels_in_the_wheel_and_plotly_does_not(wheel):

@@ -103,9 +103,9 @@ class Loudness:
     },
     {
         "monitor/features/registry.py": (
-            '    "identity": Registered(',
+            '    "tokens": Registered(',
             """    "loudness": Registered(partial(_class_of, "loudness", "Loudness")),
-    "identity": Registered(""",
+    "tokens": Registered(""",
         ),
         "tests/contracts.py": (
             "from monitor.features.f0 import F0, RobustF0\n",

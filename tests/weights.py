@@ -19,7 +19,7 @@ def ecapa() -> str:
     Torch is left with one thread: on a machine that is shared more of them wait for one another.
     """
     if any(find_spec(name) is None for name in ("torch", "torchaudio", "speechbrain")):
-        pytest.skip("needs the extra identity: pip install -e '.[identity]'")
+        pytest.skip("needs the extra training: pip install -e '.[training]'")
     if not ECAPA:
         pytest.skip("needs pretrained weights: MONITOR_ECAPA, a folder with SpeechBrain's ECAPA")
     import torch

@@ -6,21 +6,23 @@ Neither listener had a hand in the codec, which our own recogniser taught.
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchmarks.anonymity.excerpts import QUERY, Excerpt
 from benchmarks.anonymity.systems import change, mark_of
-from monitor.features.ecapa import exported_encoder, resolve
 from monitor.files import read_arrays
 from monitor.jobs import each_in_order, one_thread
 from monitor.networks.layers import RATE
 from monitor.networks.phones import PHONES
+from monitor.networks.voice import VoiceNetwork
 from monitor.result_cache import ResultCache, result_key
 from monitor.sources.provenance import file_hash
 from monitor.types import AnyArray, FloatArray, IntArray
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Heard", "hear", "said"]
 
-_VERSION = 1
+TEACHER = "MONITOR_ECAPA"
+"""The environment's variable for the folder with ECAPA-TDNN's weights."""
+_VERSION = 2
 _LEAST_SAMPLES = RATE
 
 
@@ -96,8 +100,9 @@ def _hear(system: str, each: Excerpt) -> bytes:
     changed = change(system, each.sound(), each.name, each.speaker)
     sound = np.pad(changed.sound, (0, max(0, _LEAST_SAMPLES - changed.sound.size)))
     with one_thread():
+        embedding = _teacher().embed(sound[None])[0]
         arrays: dict[str, AnyArray] = {
-            "embedding": exported_encoder(resolve(None)).embed(sound[None])[0],
+            "embedding": embedding / np.linalg.norm(embedding),
             "phones": _phones(sound) if each.role == QUERY else np.empty(0, np.int64),
             "pitch": pitch_of(sound, RATE).astype(np.float32),
             "bits": np.array(np.nan if changed.bits is None else changed.bits),
@@ -127,6 +132,13 @@ def _key(system: str, each: Excerpt) -> str:
             "excerpt": [each.name, each.start, each.seconds, each.role],
         }
     )
+
+
+@cache
+def _teacher() -> VoiceNetwork:
+    from recipes.voice.teacher import read_teacher  # torch: all else here does without it
+
+    return VoiceNetwork(read_teacher(Path(os.environ[TEACHER])))
 
 
 @cache

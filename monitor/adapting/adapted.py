@@ -24,8 +24,8 @@ from monitor.features.embeddings import RATE, SHORTEST
 from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import columns_of
 from monitor.jobs import Jobs, each_in_order
-from monitor.networks.layers import log_mel, weights_of
-from monitor.networks.voice import VoiceNetwork, shipped
+from monitor.networks.layers import weights_of
+from monitor.networks.voice import VoiceNetwork, mel_decibels, shipped
 from monitor.result_cache import ResultCache, code_mark, result_key
 from monitor.sources.file import File
 from monitor.sources.provenance import file_hash
@@ -70,10 +70,11 @@ def within(
 def turned(
     weights: Mapping[str, FloatArray], turn: FloatArray, centre: FloatArray
 ) -> dict[str, FloatArray]:
-    """The folded weights of the voice network with its last layer turned, as `within` says."""
+    """The weights of the voice network with its last layer turned, as `within` says."""
     made = dict(weights)
-    for name, each in (("embed", made["embed"]), ("embed.bias", made["embed.bias"] - centre)):
-        made[name] = np.asarray(turn.T @ each, np.float32)
+    made["embed.bias"] = made["embed.bias"] - centre
+    for name in ("embed.mean", "embed.deviation", "embed.bias"):
+        made[name] = np.asarray(turn.T @ made[name], np.float32)
     return made
 
 
@@ -114,9 +115,9 @@ class FineTuning:
         bfloat16: compute the layers in bfloat16, which newer processors do faster.
     """
 
-    batch: int = 64
-    highest: float = 1e-3
-    lowest: float = 1e-5
+    batch: int = 32
+    highest: float = 2e-4
+    lowest: float = 5e-6
     decay: float = 1e-4
     seed: int = 1
     bfloat16: bool = False
@@ -180,7 +181,8 @@ class ProtectedSpeech:
     """Protected speech, pauses left out, as the voice network hears it.
 
     Attributes:
-        bands: log mel bands of each stretch, shape (t, bands), float16.
+        bands, clear: decibels in mel bands of each stretch, less their means, protected and not,
+            shape (t, 80), float16.
         voices: shape (n,): whose each is.
         corpora: of the voices, shape (v,): which of the corpora each is of.
     """
@@ -291,8 +293,8 @@ def speech(samples: FloatArray, rate: int) -> FloatArray:
 
 
 def bands(sound: FloatArray) -> FloatArray:
-    """Log mel bands of the network in half precision: 12 kB a second."""
-    return log_mel(sound, shipped().bands).astype(np.float16)
+    """The bands that the network hears, in half precision: 16 kB a second."""
+    return mel_decibels(sound).astype(np.float16)
 
 
 # ----------------------------------------------------------------------------------------- adapted
@@ -301,7 +303,7 @@ def bands(sound: FloatArray) -> FloatArray:
 _CODE = ("monitor.adapting", "monitor.features", "monitor.networks", "monitor.anonymisers")
 _FEWEST_VOICES = 2
 _PROBLEMS = "problems"
-_INSTALL = "pip install 'speaker-disclosure-monitor[identity]'"
+_INSTALL = "pip install 'speaker-disclosure-monitor[training]'"
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and which share of it is, 0 to 1."""
@@ -391,7 +393,7 @@ def _made(
         shipped().weights,
         length,
         how,
-        teacher=_teacher(speech, how, cache),
+        teacher=_teacher(speech, cache),
         checkpoint=unfinished,
         progress=lambda done, _: progress("training", done),
     )
@@ -401,7 +403,7 @@ def _made(
     return made.getvalue()
 
 
-def _teacher(speech: ProtectedSpeech, how: FineTuning, cache: ResultCache) -> FloatArray:
+def _teacher(speech: ProtectedSpeech, cache: ResultCache) -> FloatArray:
     """What the shipped network says of the clear speech: alike for every method."""
     from monitor.adapting.fine_tuning import said_of_clear
 
@@ -409,12 +411,12 @@ def _teacher(speech: ProtectedSpeech, how: FineTuning, cache: ResultCache) -> Fl
     for each in (*speech.clear, speech.voices, speech.corpora):
         heard.update(repr(each.shape).encode())
         heard.update(each.tobytes())
-    what = {"clear": heard.hexdigest(), "bfloat16": how.bfloat16}
+    what = {"clear": heard.hexdigest()}
     key = result_key({**what, "network": shipped().sha256, "code": code_mark(*_CODE)})
     kept = cache.read(key)
     if kept is not None:
         return np.asarray(np.load(io.BytesIO(kept), allow_pickle=False))
-    said, made = said_of_clear(speech, shipped().weights, how), io.BytesIO()
+    said, made = said_of_clear(speech, shipped().weights), io.BytesIO()
     np.save(made, said)
     cache.write(key, made.getvalue())
     return said

@@ -11,6 +11,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.kinds import FeatureSpec
 from monitor.maths.composition import clipped, laplace, noise_scale, secret_uniform
+from monitor.maths.scores import unit_vectors
 from monitor.types import FloatArray, Frames
 
 CLIP = 1.0
@@ -77,7 +78,7 @@ class Laplace:
         """
         uniform = secret_uniform(values.size, "laplace", *whose).reshape(values.shape)
         noise = laplace(uniform, self.scale)
-        noisy = clipped(values.astype(np.float64), self.clip) + noise
+        noisy = clipped(unit_vectors(values), self.clip) + noise  # a length would tell, too
         return np.asarray(noisy, np.float32)
 
     def protect(

@@ -8,6 +8,7 @@ the one that ships, the adapted one, or both. An attacker who can train can also
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -33,11 +34,12 @@ from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.evaluation.evaluating import evaluate
 from monitor.evaluation.scores.comparisons import ScoreMatrix
 from monitor.features.embeddings import Voice
-from monitor.networks.voice import JoinedNetworks, shipped_together
+from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.phrases import clock_time
 from monitor.protocols import Feature
 from monitor.result_cache import ResultCache
 from monitor.training.calibrating import FEWEST_SPEAKERS
+from monitor.types import FloatArray
 
 FEWEST_TRAINING = 10  # readers; of fewer there is nothing to learn about others
 NETWORKS = "networks"  # the private folder in which they are kept
@@ -116,7 +118,7 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
     found: dict[str, Feature] = {
         "shipped": Voice(),
         "adapted": Voice(network, "voice_adapted"),
-        _BOTH: Voice(JoinedNetworks(shipped_together(), network), "voice_both"),
+        _BOTH: Voice(BothNetworks(shipped(), network), "voice_both"),
     }
     bits, apartness = _told(bench, method, held, found)
     picked = max(bits, key=lambda name: (round(bits[name], 2), round(apartness[name], 2)))
@@ -180,12 +182,31 @@ def _told(
 def _columns(name: str, candidates: Mapping[str, Feature]) -> slice:
     """Where a candidate's numbers lie: in those of both networks, side by side, where it is heard.
 
-    `monitor.networks.voice.JoinedNetworks` scales them, which no cosine sees.
+    `BothNetworks` scales them, which no cosine sees.
     """
     if _BOTH not in candidates or name == _BOTH:
         return slice(None)
     first = candidates["shipped"].spec.size
     return slice(first) if name == "shipped" else slice(first, None)
+
+
+class BothNetworks:
+    """Embeddings of two networks side by side: their cosine is the mean of the networks' cosines.
+
+    Attributes:
+        size: numbers in an embedding.
+        sha256: marks what both together make.
+    """
+
+    def __init__(self, one: VoiceNetwork, other: VoiceNetwork) -> None:
+        self._networks = one, other
+        self.size = one.size + other.size
+        self.sha256 = hashlib.sha256(f"{one.sha256} {other.sha256}".encode()).hexdigest()
+
+    def embed(self, windows: FloatArray) -> FloatArray:
+        """Embed windows of one length, shape (b, n): shape (b, size)."""
+        both = [network.embed(windows) for network in self._networks]
+        return np.concatenate(both, axis=1) / np.float32(np.sqrt(2))
 
 
 class _RunReporter:

@@ -15,7 +15,6 @@ from monitor.cli.options import (
     JobOptions,
     Names,
     argument,
-    ecapa_option,
     feature_setup,
     given,
     group,
@@ -126,7 +125,6 @@ class AttackOptions:
         "filters too, phones and the best speaker embedding]",
         type=Features(),
     )
-    ecapa: ClassVar[Any] = ecapa_option
     speaker_model: ClassVar[Any] = speaker_model_option
     word_list: ClassVar[Any] = word_list_option
     background: tuple[Path, ...] = option(
@@ -203,7 +201,7 @@ def command(asked: AttackOptions) -> int:
 
     ignorant attackers have templates of clear speech; lazy-informed ones protect the speech that
     they enrol, with draws of their own; semi-informed ones train a network on protected speech of
-    the --background, too, where the extra identity is installed. Of the figures the strongest
+    the --background, too, where the extra training is installed. Of the figures the strongest
     attacker's is what protects: the page DIR/index.html begins with it. DIR is laid out by reader
     and session; of ten readers with two recordings of a minute each there is something to say, of
     fifty more.
@@ -215,7 +213,7 @@ def command(asked: AttackOptions) -> int:
     from monitor.attacks.attackers import PARTS, SEGMENT_SECONDS, Amounts
     from monitor.attacks.results import KEPT, check_folder, write_results
     from monitor.attacks.trying import AttackConfig, prepare, try_methods
-    from monitor.cli.inputs import load_identity
+    from monitor.cli.inputs import load_speaker_model
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
@@ -247,7 +245,7 @@ def command(asked: AttackOptions) -> int:
     corpus, background = asked.workers.path(corpus), tuple(map(asked.workers.path, background))
     corpora = [find(place) for place in (corpus, *background)]
     files = [recording.path for recording in corpora[0]]
-    load_identity(asked.features, files)
+    load_speaker_model(asked.features, files)
     amounts = Amounts(asked.seconds, asked.trials, round(count), max(round(count), *counts))
     config = AttackConfig(
         (*asked.methods, *(f"command:{each}" for each in asked.commands)),

@@ -186,7 +186,7 @@ def _audited(asked: AuditOptions) -> Audit:
 def hear_and_audit(source: Path, how: CorpusAuditOptions, budget: float) -> Audit:
     """Audit a corpus, with progress."""
     from monitor.audit.audit import audit_corpus, hear_corpus
-    from monitor.cli.inputs import load_identity, plan_of
+    from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
 
@@ -197,7 +197,7 @@ def hear_and_audit(source: Path, how: CorpusAuditOptions, budget: float) -> Audi
     config = how.config(budget, files)
     for line in plan_of(found):
         say(line)
-    load_identity(config.features, files)
+    load_speaker_model(config.features, files)
     with progress_over(len(files), "listening") as step:
         heard = hear_corpus(found, place, config, lambda recording: step(recording.speaker, 1))
     with progress_over(heard.steps, "testing") as step:

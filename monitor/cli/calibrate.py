@@ -271,7 +271,7 @@ def command(asked: CalibrateOptions) -> int:
     import json
     from dataclasses import replace
 
-    from monitor.cli.inputs import calibration_minutes, check_model, load_identity, plan_of
+    from monitor.cli.inputs import calibration_minutes, check_model, load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
@@ -333,7 +333,7 @@ def command(asked: CalibrateOptions) -> int:
         say(line)
     check_speakers(len(found.speakers))
     files = [recording.path for recording in found.recordings]
-    load_identity(features, files)
+    load_speaker_model(features, files)
     lengths = lengths or LENGTHS
     listeners = asked.workers.for_recordings(files)
     hears = population is not None and asked.alarms

@@ -87,7 +87,7 @@ def _what_is_shown(features: Iterable[str], reader: str) -> list[str]:
         f"This replays ten minutes of reader {reader}, of which no audio is shipped but what was "
         f"computed from it, as this install does from a voice of your own: {names}.",
     ]
-    others = [name for name in ("identity", "web", "notify") if extra(name).missing]
+    others = [name for name in ("web", "notify") if extra(name).missing]
     if others:
         gives = ", ".join(EXTRAS[name] for name in others)
         lines.append(f"Not installed, and not needed here: {gives}: {install(*others)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import time
@@ -25,9 +24,8 @@ from monitor.phrases import plural
 
 _NAME = "speaker-disclosure-monitor"
 EXTRAS = {
-    "identity": "the feature identity, a larger speaker embedding than voice, which tells people "
-    "apart best; and the attacker of `monitor attack` who trains a network",
-    "onnx": "the feature identity 2.6 times as fast, and without torch once it was exported",
+    "training": "the attacker of `monitor attack` who trains a network",
+    "onnx": "a speaker-embedding network of your own (--speaker-model)",
     "web": "the page in a browser (--web, monitor view)",
     "notify": "alerts to desktop, mail, chat (--notify)",
     "vocoder": "anonymisers that move pitch and formants, or whisper (monitor protect)",
@@ -110,7 +108,6 @@ def examine(*, hear: bool = False) -> Iterator[Finding]:
         ("voice", _voice),
         ("population", _population),
         *[(f"extra {name}", partial(_extra, name)) for name in offered_extras()],
-        ("ECAPA", _ecapa),
         ("disk", _disk),
     ]
     for what, check in checks:
@@ -175,9 +172,9 @@ def _phones() -> tuple[str, str]:
 
 
 def _voice() -> tuple[str, str]:
-    from monitor.networks.voice import shipped_together
+    from monitor.networks.voice import shipped
 
-    network = shipped_together()
+    network = shipped()
     return "ok", f"the networks in the package, {network.size} numbers every 3 s"
 
 
@@ -204,7 +201,7 @@ def _extra(name: str) -> tuple[str, str]:
         return "note", f"{state}; it gives {gives}: {install(name)}"
     if found.unfit:
         return "broken", f"{'; '.join(found.unfit)}: {install(name)}"
-    if name == "identity":
+    if name == "training":
         try:
             import torchaudio as _  # noqa: F401  says whether its library goes with torch's
         except Exception as error:
@@ -212,22 +209,6 @@ def _extra(name: str) -> tuple[str, str]:
             return "broken", f"cannot be loaded ({reason}): {install(name)}"
     versions = "" if name in ("peers", "dev") else f" ({', '.join(found.have)})"
     return "ok", f"{gives}{versions}"
-
-
-def _ecapa() -> tuple[str, str]:
-    """The files of the speaker encoder; loads them where they are at hand."""
-    from monitor.features.ecapa import ENVIRONMENT, HUB, exported_encoder, resolve
-    from monitor.features.embeddings import Network
-    from monitor.features.registry import ready
-
-    folder = os.environ.get(ENVIRONMENT)
-    if not folder:
-        return "note", f"identity needs a folder with {HUB}: --ecapa DIR or {ENVIRONMENT}"
-    if extra("identity").missing and not ready("identity"):
-        return "note", f"{ENVIRONMENT} is set; the extra identity is missing"
-    runtime = "onnxruntime" if isinstance(exported_encoder(resolve(None)), Network) else "torch"
-    words = f"the published network, from {Path(folder).name}, run by {runtime}"
-    return "ok", words
 
 
 def _disk() -> tuple[str, str]:

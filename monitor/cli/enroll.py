@@ -19,7 +19,6 @@ from monitor.cli.options import (
     Seconds,
     argument,
     check_output,
-    ecapa_option,
     feature_setup,
     given,
     group,
@@ -257,7 +256,7 @@ def own_templates(
     workers: JobOptions,
 ) -> Population:
     """Templates of what the lists of a folder, or of that beside it, say is enrolment speech."""
-    from monitor.cli.inputs import load_identity, plan_of
+    from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import enrolment_beside, find
     from monitor.errors import UsageError
@@ -279,7 +278,7 @@ def own_templates(
     for line in plan_of(corpus, f"; templates, up to {seconds:g} s of speech of each"):
         say(line)
     files = [each.path for each in corpus]
-    load_identity(features, files)
+    load_speaker_model(features, files)
     with progress_over(len(files), "enrolling") as step:
         made = enrol(
             corpus,
@@ -348,12 +347,10 @@ class EnrollOptions:
     replace: bool = option("--replace", "Overwrite -o if it exists.")
     features: tuple[str, ...] | None = option(
         "--features",
-        "What to enrol, of f0, phones, voice, identity, and style, of the transcripts beside the "
-        "recordings. [default: all but style; of voice and identity the better one that is "
-        "there; of ready-made frames whatever they hold]",
+        "What to enrol, of f0, phones, voice, and style, of the transcripts beside the "
+        "recordings. [default: all but style; of ready-made frames whatever they hold]",
         type=Features(),
     )
-    ecapa: ClassVar[Any] = ecapa_option
     speaker_model: ClassVar[Any] = speaker_model_option
     transcribing: Transcribing = group(Transcribing)
     workers: JobOptions = group(JobOptions)
@@ -390,7 +387,7 @@ def command(asked: EnrollOptions) -> int:
     it is not needed any more. Nothing of the audio itself is stored. `monitor forget NAME -p FILE`
     takes one person out again.
     """
-    from monitor.cli.inputs import check_model, load_identity, plan_of
+    from monitor.cli.inputs import check_model, load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import BY_FOLDER, find
     from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
@@ -466,7 +463,7 @@ def command(asked: EnrollOptions) -> int:
         beside += f"; a further session of {some}"
     if found is None:
         say(f"plan: {asked.speaker}, {length} from the microphone{beside}")
-        load_identity(features, ["-"])
+        load_speaker_model(features, ["-"])
         made = enrol_from_microphone(speakers[0], asked.device, features, seconds)
     else:
         doubt = found.told_by == BY_FOLDER and (len(speakers) > 1 or found.problems)
@@ -474,7 +471,7 @@ def command(asked: EnrollOptions) -> int:
         for line in plan_of(found, f"; {length} of each{beside}{hint}"):
             say(line)
         files = [each.path for each in found.recordings]
-        load_identity(features, files)
+        load_speaker_model(features, files)
         told: list[str] = []
         with progress_over(len(found.recordings), "enrolling") as step:
             made = enrol(
@@ -508,7 +505,7 @@ def command(asked: EnrollOptions) -> int:
     if left_out:
         say(
             f"monitor: note: {asked.output} is without {', '.join(left_out)}; choose with "
-            "--features (identity needs the extra 'identity', and --ecapa or MONITOR_ECAPA)"
+            "--features"
         )
     people = "PEOPLE" if asked.speaker is not None else str(asked.paths[0])
     unlike = []

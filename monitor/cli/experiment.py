@@ -185,7 +185,7 @@ def _material(
     hearing: CorpusOptions,
 ) -> tuple[Material, tuple[str, ...]]:
     """Scores, or speech that was heard by now; and what could not be used of it."""
-    from monitor.cli.inputs import check_two, load_identity, plan_of
+    from monitor.cli.inputs import check_two, load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
     from monitor.experiment.material import hear_corpus, scores_at, speech_of
@@ -198,7 +198,7 @@ def _material(
         say(line)
     check_two(found)
     files = [recording.path for recording in found.recordings]
-    load_identity(settings.features, files)
+    load_speaker_model(settings.features, files)
     try:
         with progress_over(len(files), "listening") as step:
             heard, problems = hear_corpus(

@@ -41,8 +41,8 @@ class HearOptions:
     )
     features: tuple[str, ...] | None = option(
         "--features",
-        "What to hear, of f0, phones, voice, identity, and style, of the transcripts beside the "
-        "recordings. [default: all but style; of voice and identity the better one that is there]",
+        "What to hear, of f0, phones, voice, and style, of the transcripts beside the recordings. "
+        "[default: all but style]",
         type=Features(),
     )
     hearing: CorpusOptions = group(CorpusOptions)
@@ -77,7 +77,7 @@ def command(asked: HearOptions) -> int:
     Frames are biometric data, even without the audio: pitch, phones and embeddings, moment by
     moment. They are written for you alone (mode 0600); delete them when they are not needed.
     """
-    from monitor.cli.inputs import load_identity, plan_of
+    from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find, said_of_speakers
     from monitor.errors import MonitorError, SourceError, UsageError
@@ -98,7 +98,7 @@ def command(asked: HearOptions) -> int:
     for line in plan_of(found, f"; {', '.join(manner.features)} into {asked.output}"):
         say(line)
     say_unused_words(manner.features)
-    load_identity(manner.features, [order.source for order in wanted])
+    load_speaker_model(manner.features, [order.source for order in wanted])
     most = asked.seconds or float("inf")
     lengths = {order: min(seconds_of(order.source) or UNKNOWN_SECONDS, most) for order in wanted}
     wanted.sort(key=lambda order: -lengths[order])  # else the last process works alone

@@ -59,12 +59,12 @@ def open_all(
     return sources
 
 
-def load_identity(features: Iterable[str] | None, recordings: Iterable[str | Path]) -> None:
-    """Load the network of a speaker embedding, if it is wanted of any audio."""
+def load_speaker_model(features: Iterable[str] | None, recordings: Iterable[str | Path]) -> None:
+    """Load the network of ``--speaker-model``, if its feature is wanted of any audio."""
     from monitor.cli.options import feature_setup
     from monitor.features.registry import MODEL, make
 
-    wanted = [name for name in features or () if name == "identity" or name.startswith(MODEL)]
+    wanted = [name for name in features or () if name.startswith(MODEL)]
     if wanted and _any_audio(recordings):
         make(wanted, feature_setup())
 

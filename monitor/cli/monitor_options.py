@@ -22,7 +22,6 @@ from monitor.cli.options import (
     Share,
     Text,
     among_option,
-    ecapa_option,
     option,
     shared,
     speaker_model_option,
@@ -71,7 +70,6 @@ class MonitorOptions:
         "installed and calibrated]",
         type=Features(),
     )
-    ecapa: ClassVar[Any] = ecapa_option
     speaker_model: ClassVar[Any] = speaker_model_option
     among: tuple[int, ...] | None = shared(among_option)
     enrolled_prior: float = option(
@@ -102,7 +100,7 @@ class MonitorOptions:
         "When another person, or another channel, takes over: do not look; say so and carry "
         "on, alerts resting until the first voice is back; begin the evidence afresh, keeping the "
         "peak; or begin another stream. Of turns of 20 s between two people 85 % are noticed with "
-        "voice, 96 % with identity, 1 % with f0; of turns of 60 s 98, 100 and 21 %.",
+        "voice, 1 % with f0; of turns of 60 s 98 and 21 %.",
         type=click.Choice(["ignore", "note", "reset", "split"]),
         default="note",
     )

@@ -627,21 +627,6 @@ def set_up(name: str, value: Any) -> None:
         click.get_current_context().meta[_SETUP] = made
 
 
-def _use_ecapa(_context: click.Context, _: click.Parameter, folder: str | None) -> None:
-    set_up("ecapa", folder)
-
-
-ecapa_option = click.option(
-    "--ecapa",
-    metavar="DIR|FILE",
-    expose_value=False,
-    callback=_use_ecapa,
-    help="A folder with SpeechBrain's spkrec-ecapa-voxceleb, or the file exported from it, for the "
-    "feature identity. [default: MONITOR_ECAPA, else the model hub]",
-)
-"""Says for a command what the environment's ``MONITOR_ECAPA`` says for all."""
-
-
 def _use_model(_context: click.Context, _: click.Parameter, path: Path | None) -> None:
     set_up("speaker_model", path)
 
@@ -653,8 +638,8 @@ speaker_model_option = click.option(
     expose_value=False,
     is_eager=True,  # before --features, which may name it
     callback=_use_model,
-    help="A speaker-embedding network of your own, as the feature speaker: of sound, or of 80 log "
-    "mel energies (WeSpeaker, 3D-Speaker, sherpa-onnx). Takes the extra 'onnx'.",
+    help="A speaker-embedding network of your own, as the feature speaker: of sound, or of log mel "
+    "energies (WeSpeaker, 3D-Speaker, sherpa-onnx, ReDimNet). Takes the extra 'onnx'.",
 )
 """Makes the network one of the features of a command."""
 

@@ -328,7 +328,8 @@ def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) 
     over = [cells for cells in every if cells["first_alert_seconds"]]
     for cells in over[:MOST_NAMED]:
         at = clock_time(float(cells["first_alert_seconds"]))
-        last = f"; {number(float(cells['bits']))} bits at its end" if cells["bits"] else ""
+        most = "at least " if cells["at_least"] == "true" else ""
+        last = f"; {most}{number(float(cells['bits']))} bits at its end" if cells["bits"] else ""
         if not cells["watch"]:
             likely = f" ({float(cells['enrolled']):.0%} likely)" if cells["enrolled"] else ""
             last += f", if the speaker is enrolled{likely}"

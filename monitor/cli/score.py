@@ -122,7 +122,7 @@ def command(asked: ScoreOptions) -> int:
     Scores say who sounds like whom: keep the file private.
     """
     from monitor.cli.enroll import lists_of, own_templates
-    from monitor.cli.inputs import check_model, check_two, load_identity, plan_of
+    from monitor.cli.inputs import check_model, check_two, load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
     from monitor.errors import CorpusError, UsageError
@@ -189,7 +189,7 @@ def command(asked: ScoreOptions) -> int:
     else:  # before anything is heard
         parts = map(provenance_of, files)
         session = session_of(population, parts, allow_overlap=asked.allow_overlap)
-    load_identity(asked.features, files)
+    load_speaker_model(asked.features, files)
     with progress_over(len(found.recordings), "listening") as step:
         voices, specs, missing = collect(
             found,

@@ -12,7 +12,6 @@ from monitor.cli.options import (
     Features,
     NumberOfBits,
     argument,
-    ecapa_option,
     feature_setup,
     given,
     made_console,
@@ -53,7 +52,6 @@ class ScrubOptions:
         "calibrated]",
         type=Features(),
     )
-    ecapa: ClassVar[Any] = ecapa_option
     speaker_model: ClassVar[Any] = speaker_model_option
     silence: bool = option(
         "--silence", "Leave silence in the place of what is taken out. [default: cut it]"
@@ -108,7 +106,7 @@ def command(asked: ScrubOptions) -> int:
     Exit status 1, and no file, where it cannot be done: no stretch stays under the budget alone, or
     what the anonymiser makes of all of it does not.
     """
-    from monitor.cli.inputs import check_model, load_identity
+    from monitor.cli.inputs import check_model, load_speaker_model
     from monitor.cli.options import check_new, check_output, progress_over
     from monitor.errors import UsageError
     from monitor.phrases import clock_time
@@ -142,7 +140,7 @@ def command(asked: ScrubOptions) -> int:
         check_suffix(asked.plot)
         check_drawing()
         check_output(asked.plot)
-    load_identity(asked.features, [asked.recording])
+    load_speaker_model(asked.features, [asked.recording])
     people = Population.reference() if asked.store is None else Population.load(asked.store)
     check_model(feature_setup().speaker, people, asked.store)
     safe = asked.protected_population

@@ -12,7 +12,6 @@ from monitor.cli.monitor_options import LOOPBACK, Address, token_option
 from monitor.cli.options import (
     Seconds,
     among_option,
-    ecapa_option,
     feature_setup,
     given,
     option,
@@ -51,7 +50,6 @@ class ServeOptions:
     longest: float = option(
         "--for LENGTH", "Listen to nobody for longer than this.", type=Seconds(), default="2h"
     )
-    ecapa: ClassVar[Any] = ecapa_option
     speaker_model: ClassVar[Any] = speaker_model_option
     among: tuple[int, ...] | None = shared(among_option)
 

@@ -12,7 +12,6 @@ import click
 
 from monitor.cli.options import (
     Seconds,
-    ecapa_option,
     feature_setup,
     in_options,
     option,
@@ -66,7 +65,6 @@ in_transcript_option = click.option(
 class CorpusOptions:
     """How a corpus is heard: by which networks, and whose words of its transcripts."""
 
-    ecapa: ClassVar[Any] = ecapa_option
     speaker_model: ClassVar[Any] = speaker_model_option
     speaker_in_transcript: str | None = shared(in_transcript_option)
     word_list: ClassVar[Any] = word_list_option

@@ -126,8 +126,8 @@ class Phones(Codes):
     `monitor.sources.FramesFile`.
 
     Args:
-        network: another one than the package's own; its sha256 is in ``spec``: codes of two
-            networks have nothing in common.
+        network: another one than the package's own; its mark is in ``spec``: codes of two networks
+            have nothing in common.
 
     Raises:
         StoreError: the weights in the package are damaged.
@@ -145,7 +145,7 @@ class Phones(Codes):
     def __init__(self, network: UnitNetwork | None = None) -> None:
         network = shipped_units() if network is None else network
         spec = FeatureSpec(
-            "phones", HISTOGRAM, network.size, network.frame_seconds, PHONES_RATE, network.sha256
+            "phones", HISTOGRAM, network.size, network.frame_seconds, PHONES_RATE, network.mark
         )
         super().__init__(spec, network.stream(), UNITS_BLOCK, network.late, network.memory)
 

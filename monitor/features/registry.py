@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from monitor.protocols import Feature
 MODEL = "speaker_"
 """What the name of a feature by a network of one's own begins with; the file's digest follows."""
 
-_ECAPA, _WORD_LIST = "MONITOR_ECAPA", "MONITOR_WORD_LIST"
+_WORD_LIST = "MONITOR_WORD_LIST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,6 @@ class FeatureSetup:
     What is None is as the environment says where the feature is made.
 
     Attributes:
-        ecapa: of ``identity``, as of `monitor.features.ecapa.Identity`; else ``MONITOR_ECAPA``.
         word_list: of ``style``; else ``MONITOR_WORD_LIST``, else the package's English list.
         speaker_model: an ONNX file with a speaker network of one's own: one more feature.
         speaker: the name of that feature; empty where there is none.
@@ -40,7 +38,6 @@ class FeatureSetup:
         StoreError: the ``speaker_model`` cannot be read, or holds no such network.
     """
 
-    ecapa: str | None = None
     word_list: Path | None = None
     speaker_model: Path | None = None
     speaker: str = field(default="", init=False)
@@ -48,7 +45,7 @@ class FeatureSetup:
 
     def __post_init__(self) -> None:
         if self.speaker_model is not None:
-            from monitor.features.ecapa import speaker_model  # onnxruntime
+            from monitor.features.speaker_model import speaker_model  # onnxruntime
 
             object.__setattr__(self, "speaker_model", Path(self.speaker_model).absolute())
             object.__setattr__(self, "speaker", speaker_model(self.speaker_model).spec.name)
@@ -57,23 +54,15 @@ class FeatureSetup:
         """The same for other processes: with absolute paths, and with the environment of here."""
         return replace(
             self,
-            ecapa=self.ecapa and _resolved(self.ecapa),
             word_list=self.word_list and self.word_list.absolute(),
-            environment={
-                name: os.environ[name] for name in (_ECAPA, _WORD_LIST) if name in os.environ
-            },
+            environment={name: os.environ[name] for name in (_WORD_LIST,) if name in os.environ},
         )
-
-    def ecapa_source(self) -> str | None:
-        """Where the network of ``identity`` is; None or empty where nobody said so."""
-        return self._or_environment(_ECAPA) if self.ecapa is None else self.ecapa
 
     def words(self) -> str | None:
         """The list of ``style``; None or empty for the package's own."""
-        return str(self.word_list) if self.word_list else self._or_environment(_WORD_LIST)
-
-    def _or_environment(self, name: str) -> str | None:
-        return os.environ.get(name, self.environment.get(name))
+        if self.word_list:
+            return str(self.word_list)
+        return os.environ.get(_WORD_LIST, self.environment.get(_WORD_LIST))
 
     def names(self) -> list[str]:
         """Every feature that can be made by its name."""
@@ -112,18 +101,6 @@ def _class_of(module: str, name: str) -> Any:
     return getattr(import_module(f"monitor.features.{module}"), name)
 
 
-def _resolved(source: str) -> str:
-    from monitor.features.ecapa import resolve
-
-    return resolve(source)
-
-
-def _identity(setup: FeatureSetup) -> Feature:
-    from monitor.features.ecapa import HUB, Identity
-
-    return Identity(setup.ecapa_source() or HUB)
-
-
 def _style(setup: FeatureSetup) -> Feature:
     from monitor.features.style import Style, read_style_words
 
@@ -132,7 +109,7 @@ def _style(setup: FeatureSetup) -> Feature:
 
 
 def _own(setup: FeatureSetup) -> Feature:
-    from monitor.features.ecapa import speaker_model  # onnxruntime
+    from monitor.features.speaker_model import speaker_model  # onnxruntime
 
     assert setup.speaker_model is not None
     made = speaker_model(setup.speaker_model).another()
@@ -145,7 +122,6 @@ FEATURES: dict[str, Registered] = {
     "f0": Registered(partial(_class_of, "f0", "F0")),
     "phones": Registered(partial(_class_of, "phones", "Phones")),
     "voice": Registered(partial(_class_of, "embeddings", "Voice")),
-    "identity": Registered(partial(_class_of, "ecapa", "Identity"), _identity),
     "tokens": Registered(partial(_class_of, "phones", "Tokens"), usual=False),
     "f0_robust": Registered(partial(_class_of, "f0", "RobustF0"), usual=False),
     "style": Registered(
@@ -157,7 +133,7 @@ FEATURES: dict[str, Registered] = {
     ),
 }
 """Every feature that can be made by its name, but for that of a `FeatureSetup`."""
-_MODEL = Registered(partial(_class_of, "ecapa", "SpeakerModel"), _own)
+_MODEL = Registered(partial(_class_of, "speaker_model", "SpeakerModel"), _own)
 
 
 def make(features: Iterable[str | Feature], setup: FeatureSetup = AS_ENVIRONMENT) -> list[Feature]:
@@ -165,7 +141,7 @@ def make(features: Iterable[str | Feature], setup: FeatureSetup = AS_ENVIRONMENT
 
     Raises:
         UsageError: for an unknown name, or one whose extra is not installed.
-        StoreError: for ``identity`` without its model.
+        StoreError: for a network that is damaged.
 
     Example:
         >>> [feature.spec.name for feature in make(["f0"])]
@@ -234,24 +210,13 @@ def followed(name: str) -> Sensitivity | None:
 def ready(name: str, setup: FeatureSetup = AS_ENVIRONMENT) -> bool:
     """True where a feature can be computed with what is installed and configured.
 
-    ``identity`` needs a network that is at hand: the setup says where, so that nobody who did not
-    ask for it waits for a download; and its extra, or what that has exported before. What
-    exists only as ready-made frames is ready.
+    That of a network needs its file. What exists only as ready-made frames is ready.
 
     Example:
         >>> ready("f0")
         True
     """
-    if name != "identity":
-        return name in setup.names() or not name.startswith(MODEL)
-    source = setup.ecapa_source()
-    if not source:
-        return False
-    if all(find_spec(module) for module in ("torch", "torchaudio", "speechbrain")):
-        return True
-    from monitor.features.ecapa import at_hand
-
-    return at_hand(_resolved(source))
+    return name in setup.names() or not name.startswith(MODEL)
 
 
 def defaults(
@@ -275,14 +240,13 @@ def defaults(
 def superseded(name: str, by: Iterable[str]) -> bool:
     """Whether another feature does the same better.
 
-    ``voice`` is in every install; a stronger network, ``identity`` or one of the user's own, takes
-    its place.
+    ``voice`` is in every install; a network of the user's own takes its place.
 
     Example:
-        >>> superseded("voice", ["f0", "identity"]), superseded("voice", ["f0", "voice"])
+        >>> superseded("voice", ["f0", "speaker_ab"]), superseded("voice", ["f0", "voice"])
         (True, False)
     """
-    return name == "voice" and any(o == "identity" or o.startswith(MODEL) for o in by)
+    return name == "voice" and any(other.startswith(MODEL) for other in by)
 
 
 def _registered(name: str, setup: FeatureSetup) -> Registered:

@@ -790,11 +790,14 @@ def told_apart(
 # What conditions do to likelihood ratios that were learnt on clean speech (docs/method.md section
 # 10): the same people under every pair of conditions, so that they cancel in the differences.
 
-_CONDITION_RIDGE = 3e-4
+_CONDITION_RIDGE = 5e-5
 _TOO_LARGE = 0.02
 """What it costs, in bits of Cllr, that other people's mean ratio is twice as large as it may be.
 Chosen with the ridge on half of the people whom effects are learnt from, by the other half: the
-most evidence whose mean ratio of other people stayed within a tenth of 1 at own microphones."""
+most evidence whose mean ratio of other people stayed below 1 on average."""
+_ODDS = (0.0, 5.0)
+"""Log2 of the odds against the right person at which costs count: Cllr's own, and 1 to 32. At even
+odds alone features that mislead keep a say, since ratios of 100 and 1000 cost the same."""
 _SCALE = 8.0
 """Bits of a usual ratio, of either sign: by it the ridge is measured."""
 _FEWEST_MATED = 20
@@ -836,7 +839,8 @@ class ConditionComparisons:
 def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffects:
     """The effects of conditions that make Cllr least, and what each condition supports.
 
-    One of each template length among the rows. Cllr of each pair of conditions counts the same;
+    One of each template length among the rows. Cllr of each pair of conditions counts the same, the
+    mean of it at even odds and at 1 to 32 (`_ODDS`), where it matters how large a large ratio is;
     with a ridge on the first effect and on the step from each to the next, and a penalty where
     other people's mean ratio exceeds 1. The support, at all lengths, is the ELUB of the comparisons
     with much of one condition alone; of too few people it is the least of the others, since nothing
@@ -876,11 +880,15 @@ def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffe
         for row, table, place in zip(rows, tables, places, strict=True):
             bits = row.intercept + row.parts.sum(axis=1) + table @ parameters[place]
             sign = np.where(row.mated, -1.0, 1.0)
-            cost = row.weight @ np.logaddexp2(0.0, sign * bits)
-            pull = row.weight * sign * expit(sign * bits * np.log(2.0))
+            cost, pull = 0.0, np.zeros_like(bits)
+            for odds in _ODDS:
+                apart = sign * (bits - odds)
+                weight = row.weight * np.where(row.mated, 1.0, 2.0**odds) / _uninformed(odds)
+                cost += weight @ np.logaddexp2(0.0, apart) / len(_ODDS)
+                pull += weight * sign * expit(apart * np.log(2.0)) / len(_ODDS)
             others = 2.0 * row.weight[~row.mated] * np.exp2(np.minimum(bits[~row.mated], 30.0))
             beyond = max(float(np.log2(others.sum())), 0.0)
-            total += (float(cost) + _TOO_LARGE * beyond**2) / len(rows)
+            total += (cost + _TOO_LARGE * beyond**2) / len(rows)
             slopes[place] += table.T @ pull / len(rows)
             if beyond:
                 share = table[~row.mated].T @ (others / others.sum())
@@ -898,6 +906,11 @@ def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffe
     least = float(np.nanmin(support)) if np.isfinite(support).any() else 0.0
     support = np.where(np.isnan(support), least, support)
     return ConditionEffects(lengths, tuple(replace(each, support=support) for each in effects))
+
+
+def _uninformed(odds: float) -> float:
+    """Return the cost of ratios of 1 where the log2 of the odds against is this."""
+    return float(np.logaddexp2(0.0, odds) + 2.0**odds * np.logaddexp2(0.0, -odds)) / 2
 
 
 def _supported(rows: Sequence[ConditionComparisons], told: Sequence[FloatArray], k: int) -> float:

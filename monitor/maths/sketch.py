@@ -7,7 +7,17 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.types import AnyArray, IntArray
+from monitor.types import AnyArray, BoolArray, IntArray
+
+LONGEST = 1e24
+"""An embedding of this length or more is damaged: beside it no other would count."""
+
+
+def are_countable(embeddings: AnyArray) -> BoolArray:
+    """Return which embeddings, shape (k, d), have a direction and a weight: shape (k,)."""
+    lengths = np.hypot.reduce(embeddings, axis=1, dtype=np.float64)
+    countable: BoolArray = (lengths > 0) & (lengths < LONGEST)
+    return countable
 
 
 class _Sum:
@@ -81,7 +91,16 @@ class Histogram(_Sum):
 
 
 class EmbeddingSum(_Sum):
-    """Sum (d,) of the length-normalised embeddings heard so far; its direction is their mean's."""
+    """Sum (d,) of the embeddings heard so far, of which only the direction counts.
+
+    The length of each says how much it counts beside the others.
+
+    Example:
+        >>> total = EmbeddingSum(2)
+        >>> total.learn_many(np.array([[2.0, 0.0], [0.0, 0.5], [np.nan, 1.0]]))
+        >>> total.total, total.frames
+        (array([2. , 0.5]), 2)
+    """
 
     __slots__ = ()
     _type = np.float64
@@ -94,15 +113,14 @@ class EmbeddingSum(_Sum):
         """Add embeddings, shape (k, d), one after the other so that batching leaves no trace.
 
         An embedding of length zero, or with a number that is not finite, has no direction and is
-        not counted.
+        not counted; nor is one of length `LONGEST` or more.
         """
         if values.ndim != 2 or values.shape[1] != self.total.size:
             raise UsageError(f"embeddings must have shape (k, {self.total.size})")
-        for row in values.astype(np.float64):
-            length = float(np.hypot.reduce(row))
-            if 0.0 < length < np.inf:
-                self.total += row / length
-                self.frames += 1
+        values = values.astype(np.float64)
+        for row in values[are_countable(values)]:
+            self.total += row
+            self.frames += 1
 
     def after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
         """As ``Histogram.after``: totals, shape (R, d), and frames, shape (R,)."""

@@ -271,20 +271,13 @@ def relu(x: FloatArray) -> FloatArray:
     return np.maximum(x, 0, out=x)
 
 
-# scipy.special has these three, and takes as long to import as numpy (benchmarks/startup.py).
+# scipy.special has these two, and takes as long to import as numpy (benchmarks/startup.py).
 
 
 def sigmoid(x: FloatArray) -> FloatArray:
     """1 / (1 + exp(-x)), to the precision of x."""
     with np.errstate(over="ignore"):
         return np.asarray(1 / (1 + np.exp(-x.astype(np.float64))), x.dtype)
-
-
-def softmax_over_time(x: FloatArray) -> FloatArray:
-    """Each channel, shape (frames, channels), as weights of its frames, which add up to 1."""
-    weights = np.exp(x - x.max(axis=0))
-    weights /= weights.sum(axis=0)
-    return np.asarray(weights)
 
 
 def log_softmax(x: FloatArray) -> FloatArray:
@@ -358,12 +351,13 @@ def frames_of(samples: int) -> int:
     return 0 if samples < WIDTH else 1 + (samples - WIDTH) // HOP
 
 
-def log_mel(sound: FloatArray, bands: int = BANDS) -> FloatArray:
-    """Natural logarithm of the energy in mel bands, 20 to 7600 Hz, without padding.
+def log_mel(sound: FloatArray, bands: int = BANDS, floor: float = FLOOR) -> FloatArray:
+    """Compute the natural logarithm of the energy in mel bands, 20 to 7600 Hz, without padding.
 
     Args:
         sound: shape (..., n), samples in -1 to 1 at 16 kHz, n of 400 or more.
         bands: how many.
+        floor: energy that every band has besides, so that fainter sound makes no difference.
 
     Returns:
         shape (..., 1 + (n - 400) // 160, bands), float32. A frame depends on its own 400 samples.
@@ -377,11 +371,6 @@ def log_mel(sound: FloatArray, bands: int = BANDS) -> FloatArray:
         >>> bands.shape, int(bands.mean(axis=0).argmax())
         ((98, 40), 13)
     """
-    return log_bands(power(sound), bands)
-
-
-def power(sound: FloatArray) -> FloatArray:
-    """Power spectra of the frames that `log_mel` hears: shape (..., frames, 257), float32."""
     if sound.shape[-1] < WIDTH:
         raise UsageError(f"a frame has {WIDTH} samples, not {sound.shape[-1]}")
     frames = sliding_window_view(np.asarray(sound, np.float32), WIDTH, axis=-1)[..., ::HOP, :]
@@ -389,13 +378,8 @@ def power(sound: FloatArray) -> FloatArray:
     np.multiply(frames, window(), out=padded[..., :WIDTH])
     parts = rfft(padded).view(np.float32)
     parts *= parts
-    return np.asarray(parts[..., ::2] + parts[..., 1::2])
-
-
-def log_bands(power: FloatArray, bands: int) -> FloatArray:
-    """`log_mel` of power spectra, shape (..., frames, 257): shape (..., frames, bands)."""
-    energy = power @ filters(bands)
-    energy += np.float32(FLOOR)
+    energy = (parts[..., ::2] + parts[..., 1::2]) @ filters(bands)
+    energy += np.float32(floor)
     return np.asarray(np.log(energy, out=energy), np.float32)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -256,7 +257,10 @@ def _refuse_others(log_posteriors: FloatArray) -> None:
 
 
 UNITS_SHA256 = "1e89f192490800e5f6da9a445a57c71eee4e969c2a0c23601467cad7efb734d0"
-"""Of units.npz beside this file; it marks its units in templates and frames."""
+"""Of units.npz beside this file."""
+UNITS_FLOOR = 1e-3
+"""Energy that every band has besides: units of a quiet recording's noise are those of silence
+(benchmarks/results/levels.md)."""
 UNITS_BLOCK = 640
 """Samples, 0.04 s, whose sums are taken together however a stream is cut: sums of floats depend on
 the shapes of what is summed."""
@@ -280,6 +284,11 @@ class UnitNetwork(StreamingNetwork):
     """
 
     of, frame_seconds = "units'", _FRAME / RATE
+
+    @property
+    def mark(self) -> str:
+        """What its units are marked by in templates and frames: the weights, and how they hear."""
+        return hashlib.sha256(f"{self.sha256} floor {UNITS_FLOOR:g}".encode()).hexdigest()
 
     def _fit(self, weights: Mapping[str, AnyArray]) -> None:
         self.stem = dense(weights, "stem")
@@ -330,7 +339,8 @@ class UnitStream(BlockStream):
         network = self._network
         sound = self._sound(blocks.reshape(-1, 1))[:, 0]
         windows = sliding_window_view(sound, _FRAME + UNITS_BLOCK)[::UNITS_BLOCK]
-        bands = self._bands((log_mel(windows) - _SILENCE).reshape(-1, BANDS))
+        energies = log_mel(windows, floor=UNITS_FLOOR)
+        bands = self._bands((energies - _SILENCE).reshape(-1, BANDS))
         mels = sliding_window_view(bands.reshape(-1), STEM * BANDS)[:: 2 * BANDS]
         x = product(mels[: len(blocks) * _UNITS_ROWS], network.stem[0], _UNITS_ROWS)
         x = relu(np.add(x, network.stem[1], out=x))

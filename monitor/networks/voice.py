@@ -1,78 +1,122 @@
-"""The network behind ``voice``, alone or beside that of ``phones``."""
+"""The network behind ``voice``: ECAPA-TDNN, compressed, by numpy alone.
+
+B. Desplanques, J. Thienpondt and K. Demuynck, "ECAPA-TDNN: emphasized channel attention,
+propagation and aggregation in TDNN based speaker verification", Interspeech 2020. `recipes.voice`
+compresses SpeechBrain's weights (Apache 2.0): the wide layers are products of two factors, and all
+after the first runs at 50 frames a second.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import Self
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from monitor.errors import StoreError, UsageError
-from monitor.networks.layers import (
-    WIDTH,
-    linear,
-    log_bands,
-    over_time,
-    power,
-    read_weights,
-    relu,
-    shipped_weights,
-    sigmoid,
-    softmax_over_time,
-)
-from monitor.types import FloatArray
+from monitor.maths.spectra import rfft
+from monitor.networks.layers import read_weights, relu, shipped_weights, sigmoid
+from monitor.types import AnyArray, FloatArray
 
-# ------------------------------------------------------------------------------------------- voice
-# The voice network: embeddings of a speaker's voice, by numpy alone.
-#
-# What `recipes.voice` trained and folded: separable convolution blocks with squeeze and excitation
-# (ECAPA-TDNN's; Desplanques et al., Interspeech 2020) at 50 frames a second, attentive statistics.
-
-SHA256 = "1b31dda06dc4cc4564df1d434f8e8e317f647005d82cb37ff0787fef56d66022"
+SHA256 = "8c94d103c5722cfe6f17d60cc01fbb7ef5367fdba429551b94dd0706881acf6f"
 """Of voice.npz beside this file."""
-WARPED_SHA256 = "5de1dab40eeed386cece4c459091c0d13e2283f1002ab045c25338828b963a7a"
-"""Of voice_warped.npz, trained on after it, on voices of other formants as well."""
-SMALL_SHA256 = "c8cbe13d1874cf80f53e83974e851046f4bab12068f0b74074451a61fb7275f6"
-"""Of voice_small.npz, trained before both on fewer people and clean speech."""
+SIZE = 192
+"""Numbers in an embedding."""
 
-_STRIDE = 2
-_LEAST_VARIANCE = np.float32(1e-5)
+# --------------------------------------------------------------------------------------- front end
+# SpeechBrain's Fbank: Hamming's window, 400 points, 80 triangles from 0 to 8000 Hz, decibels that
+# end 80 below the loudest, each band less its mean over the window.
+
+_RATE, POINTS, HOP = 16_000, 400, 160
+BANDS = 80
+_LEAST_ENERGY, _RANGE_DB = np.float32(1e-10), np.float32(80.0)
+SHORTEST = 2 * POINTS
+"""Samples of the shortest window."""
+
+
+def mel_decibels(sound: FloatArray) -> FloatArray:
+    """Compute the energies of a window in mel bands, each band less its mean.
+
+    Equal to SpeechBrain's ``Fbank`` and its normalisation to 1e-3 dB.
+
+    Args:
+        sound: shape (n,), mono at 16 kHz.
+
+    Returns:
+        shape (1 + n // 160, 80), decibels, float32.
+
+    Example:
+        >>> mel_decibels(np.sin(np.arange(16000, dtype=np.float32))).shape
+        (101, 80)
+    """
+    padded = np.pad(np.asarray(sound, np.float32), POINTS // 2)
+    spectra = rfft(sliding_window_view(padded, POINTS)[::HOP] * _window())
+    energy = (spectra.real**2 + spectra.imag**2) @ _triangles()
+    decibels = 10 * np.log10(np.maximum(energy, _LEAST_ENERGY))
+    np.maximum(decibels, decibels.max() - _RANGE_DB, out=decibels)
+    decibels -= decibels.mean(axis=0)
+    return np.asarray(decibels, np.float32)
+
+
+@cache
+def _window() -> FloatArray:
+    """Hamming's, shape (400,)."""
+    return np.asarray(0.54 - 0.46 * np.cos(2 * np.pi * np.arange(POINTS) / POINTS), np.float32)
+
+
+@cache
+def _triangles() -> FloatArray:
+    """Weights of the bins, shape (201, 80): in Hz each triangle is symmetric."""
+    mels = np.linspace(0, 2595 * np.log10(1 + _RATE / 2 / 700), BANDS + 2)
+    edges = 700 * (10 ** (mels / 2595) - 1)
+    centres, widths = edges[1:-1], np.diff(edges)[:-1]
+    hertz = np.linspace(0, _RATE / 2, POINTS // 2 + 1)[:, None]
+    return np.asarray(np.maximum(1 - np.abs(hertz - centres) / widths, 0), np.float32)
+
+
+# ----------------------------------------------------------------------------------------- network
+
+GROUPS = 8
+"""Parts that the channels of a block are split into; all but the first are convolved."""
+_LEAST_VARIANCE = np.float32(1e-6)
 
 
 class VoiceNetwork:
-    """Windows of sound to embeddings.
+    """Windows of speech to embeddings.
 
     Args:
-        weights: arrays by name, as `monitor.adapting.fine_tuning.folded` gives them.
+        weights: arrays by name, as `monitor.adapting.network.TrainableVoice.plain` gives them.
         sha256: of the file that they come from.
 
     Attributes:
         size: numbers in an embedding.
-        bands: mel bands that it hears.
         sha256: embeddings of two networks cannot be compared; this tells them apart.
-        weights: arrays by name, float32.
+        weights: arrays by name, float32; matrices as (out, in).
 
     Raises:
         StoreError: they are of another network.
     """
 
-    def __init__(self, weights: dict[str, FloatArray], sha256: str = "") -> None:
+    def __init__(self, weights: Mapping[str, AnyArray], sha256: str = "") -> None:
         self.sha256 = sha256
-        # matrices in to out, as products with frames in rows want them
-        self.weights = {
-            name: np.asarray(each, np.float32, order="F" if np.ndim(each) == 2 else "K")
-            for name, each in weights.items()
+        self.weights = {name: np.asarray(each, np.float32) for name, each in weights.items()}
+        # in to out, as products with frames in rows want them
+        self._matrices = {
+            name: np.ascontiguousarray(each.T)
+            for name, each in self.weights.items()
+            if each.ndim == 2
         }
         try:
-            self._blocks = next(i for i in count() if f"{i}.depthwise" not in weights)
-            self.size, self.bands = len(self.weights["embed.bias"]), self.weights["stem"].shape[1]
+            taps = self.weights["taps"].reshape(-1, 2).astype(int).tolist()
+            self._blocks = [(count, dilation) for count, dilation in taps]
+            self._stride = int(self.weights["stride"])
+            self.size = len(self.weights["embed.bias"])
             with np.errstate(all="ignore"):
-                found = self.embed(np.zeros((1, 2 * WIDTH), np.float32))
-            if self._blocks == 0 or found.shape != (1, self.size):
+                made = self.embed(np.zeros((1, SHORTEST), np.float32))
+            if not self._blocks or made.shape != (1, self.size):
                 raise ValueError("no blocks")
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise StoreError(f"weights of another network than voice's ({error})") from None
@@ -90,152 +134,128 @@ class VoiceNetwork:
         """Embed windows of one length, each by itself.
 
         Args:
-            windows: shape (b, n), mono at 16 kHz in -1 to 1, n of 800 or more.
+            windows: shape (b, n), mono at 16 kHz, n of 800 or more.
 
         Returns:
-            shape (b, size), float32, each of length 1. What else is in a batch changes nothing.
+            shape (b, size), float32. Only the direction tells voices apart; the length is how much
+                a second of the window counts beside others, 1 on average: the attention that its
+                frames drew. What else is in a batch changes nothing.
 
         Raises:
             UsageError: another shape, or windows too short.
         """
-        if windows.ndim != 2 or windows.shape[1] < 2 * WIDTH:
-            raise UsageError(f"windows have the shape (b, n), n at least {2 * WIDTH} samples")
-        return self.of_power([power(window) for window in windows])
+        if windows.ndim != 2 or windows.shape[1] < SHORTEST:
+            raise UsageError(f"windows have the shape (b, n), n at least {SHORTEST} samples")
+        if not len(windows):
+            return np.empty((0, self.size), np.float32)
+        return self.embed_bands([mel_decibels(window) for window in windows])
 
-    def of_power(self, powers: Sequence[FloatArray]) -> FloatArray:
-        """As ``embed``, of each window's power spectra (`monitor.networks.layers.power`)."""
-        return self.embedded([log_bands(each, self.bands) for each in powers])
-
-    def embedded(self, windows: Sequence[FloatArray]) -> FloatArray:
-        """The bands of windows, shape (t, bands) each, to shape (b, size). Frames are rows.
+    def embed_bands(self, windows: list[FloatArray]) -> FloatArray:
+        """Embed windows by their bands, shape (t, 80) each: shape (b, size), as `embed`.
 
         Layer after layer, all windows through each while its weights are at hand.
         """
-        if not windows:
-            return np.empty((0, self.size), np.float32)
-        found = [self._stem(bands - bands.mean(axis=0)) for bands in windows]
-        for block in range(self._blocks):
-            found = [self._mixed(x, block) for x in found]
-        return np.stack([self._pooled(x) for x in found])
-
-    def _mixed(self, x: FloatArray, block: int) -> FloatArray:
-        """Each channel over time, then all channels of a frame; gated, on top of what came in."""
-        y = self._depthwise(x, f"{block}.depthwise", dilation=block + 1)
-        y = self._linear(y, f"{block}.pointwise")
-        gate = relu(self._linear(y.mean(axis=0), f"{block}.squeeze"))
-        y *= sigmoid(self._linear(gate, f"{block}.excite"))
-        y += x
-        return relu(y)
-
-    def _pooled(self, x: FloatArray) -> FloatArray:
-        """Mean and deviation over time, as attention weighs frames, to an embedding."""
-        x = relu(self._linear(x, "widen"))
-        attended = self._linear(x, "attend")
-        attention = softmax_over_time(self._linear(np.tanh(attended, out=attended), "weigh"))
-        mean = np.einsum("tc,tc->c", attention, x)
-        attention *= x
-        variance = np.einsum("tc,tc->c", attention, x) - mean * mean
-        deviation = np.sqrt(np.maximum(variance, _LEAST_VARIANCE))
-        found = self._linear(np.concatenate([mean, deviation]), "embed")
-        return np.asarray(found / np.linalg.norm(found), np.float32)
-
-    def _linear(self, x: FloatArray, name: str) -> FloatArray:
-        return linear(x, (self.weights[name].T, self.weights[f"{name}.bias"]))
+        rows = [self._stem(bands) for bands in windows]
+        outputs = []
+        for block in range(len(self._blocks)):
+            rows = [self._block(x, block) for x in rows]
+            outputs.append(rows)
+        windows_rows = zip(*outputs, strict=True)
+        return np.stack([self._pool(np.concatenate(parts, axis=1)) for parts in windows_rows])
 
     def _stem(self, bands: FloatArray) -> FloatArray:
-        """Every second frame, of five."""
-        kernel = self.weights["stem"]
-        taps = kernel.shape[2]
-        padded = _between_zeros(bands, taps // 2)
-        rows = np.lib.stride_tricks.sliding_window_view(padded, taps, axis=0)[::_STRIDE]
-        flat = rows.reshape(len(rows), -1)
-        matrix = kernel.reshape(len(kernel), -1).T
-        return relu(linear(flat, (matrix, self.weights["stem.bias"])))
+        """Frames of five rows of bands, at 50 a second."""
+        taps = self.weights["stem"].shape[1] // BANDS
+        padded = _mirrored(bands, taps // 2)
+        rows = sliding_window_view(padded, taps, axis=0)[:: self._stride]
+        rows = np.ascontiguousarray(rows.swapaxes(1, 2)).reshape(len(rows), -1)
+        return self._activated(self._dense(rows, "stem"), "stem")
 
-    def _depthwise(self, x: FloatArray, name: str, dilation: int) -> FloatArray:
-        """Each channel with taps of its own; zeros beyond both ends."""
-        taps = self.weights[name].T
-        y = over_time(_between_zeros(x, dilation * (len(taps) // 2)), taps, dilation)
+    def _block(self, x: FloatArray, block: int) -> FloatArray:
+        """Channels mixed, their groups convolved one on top of the other, mixed, gated; plus x."""
+        taps, dilation = self._blocks[block]
+        y = self._activated(self._dense(x, f"{block}.one"), f"{block}.one")
+        width = y.shape[1] // GROUPS
+        last: FloatArray | None = None
+        for group in range(1, GROUPS):
+            part = y[:, group * width : (group + 1) * width]
+            if last is not None:
+                part += last
+            name = f"{block}.group{group}"
+            last = self._activated(self._dense(_over_time(part, taps, dilation), name), name)
+            part[:] = last
+        y = self._activated(self._dense(y, f"{block}.two"), f"{block}.two")
+        squeezed = relu(self._dense(y.mean(axis=0), f"{block}.squeeze"))
+        y *= sigmoid(self._dense(squeezed, f"{block}.excite"))
+        y += x
+        return y
+
+    def _pool(self, x: FloatArray) -> FloatArray:
+        """Mean and deviation over time, as attention weighs frames, to an embedding."""
+        x = relu(self._dense(x, "widen"))
+        mean = x.mean(axis=0)
+        square = np.einsum("tc,tc->c", x, x) / np.float32(len(x))
+        context = self._product(mean, "attend.mean") + self._product(
+            _deviation(square, mean), "attend.deviation"
+        )
+        attended = self._product(x, "attend")
+        attended += context + self.weights["attend.bias"]
+        attended = self._activated(attended, "attend")
+        attention = self._dense(np.tanh(attended, out=attended), "weigh")
+        np.exp(attention, out=attention)
+        total = attention.sum(axis=0)
+        attention *= x
+        mean = attention.sum(axis=0) / total
+        attention *= x
+        deviation = _deviation(attention.sum(axis=0) / total, mean)
+        embedding = self._product(mean, "embed.mean") + self._product(deviation, "embed.deviation")
+        embedding += self.weights["embed.bias"]
+        drawn = np.exp(np.log(total / np.float32(len(x))).mean()) / self.weights["attention"]
+        return np.asarray(drawn * embedding / np.linalg.norm(embedding), np.float32)
+
+    def _product(self, x: FloatArray, name: str) -> FloatArray:
+        return np.asarray(x @ self._matrices[name])
+
+    def _dense(self, x: FloatArray, name: str) -> FloatArray:
+        """Rows through a matrix, or through two factors, plus a bias."""
+        if name in self._matrices:
+            y = self._product(x, name)
+        else:
+            y = self._product(self._product(x, f"{name}.in"), f"{name}.out")
         y += self.weights[f"{name}.bias"]
-        return relu(y)
+        return y
+
+    def _activated(self, x: FloatArray, name: str) -> FloatArray:
+        """Rectified, then scaled and shifted as a batch norm does; in place."""
+        x = relu(x)
+        x *= self.weights[f"{name}.gain"]
+        x += self.weights[f"{name}.shift"]
+        return x
 
 
-def _between_zeros(rows: FloatArray, count: int) -> FloatArray:
-    """As many before as behind, in a third of the time of ``np.pad``."""
-    made = np.zeros((len(rows) + 2 * count, rows.shape[1]), rows.dtype)
-    made[count : count + len(rows)] = rows
-    return made
+def _mirrored(rows: FloatArray, count: int) -> FloatArray:
+    """Rows beyond both ends as a mirror shows them."""
+    return np.concatenate([rows[count:0:-1], rows, rows[-2 : -count - 2 : -1]])
+
+
+def _over_time(rows: FloatArray, taps: int, dilation: int) -> FloatArray:
+    """Each row beside those around it, tap by tap: shape (t, taps x channels)."""
+    padded = _mirrored(rows, taps // 2 * dilation)
+    count = len(rows)
+    return np.concatenate(
+        [padded[at : at + count] for at in range(0, taps * dilation, dilation)], axis=1
+    )
+
+
+def _deviation(square: FloatArray, mean: FloatArray) -> FloatArray:
+    return np.sqrt(np.maximum(square - mean * mean, _LEAST_VARIANCE))
 
 
 @cache
 def shipped() -> VoiceNetwork:
-    """The network that `monitor.adapting` trains further, one of three that ship; loaded once.
+    """The network that ships with the package, loaded once.
 
     Raises:
         StoreError: its file is missing or damaged.
     """
     return VoiceNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
-
-
-@cache
-def shipped_together() -> JoinedNetworks:
-    """The three networks that ship, heard as one: what ``voice`` is made by.
-
-    They err at different people: side by side they tell more than any (benchmarks/voice.py).
-
-    Raises:
-        StoreError: a file is missing or damaged.
-    """
-    small, warped = (
-        VoiceNetwork(*shipped_weights(Path(__file__).with_name(name), sha256))
-        for name, sha256 in (
-            ("voice_small.npz", SMALL_SHA256),
-            ("voice_warped.npz", WARPED_SHA256),
-        )
-    )
-    return JoinedNetworks(small, shipped(), warped)
-
-
-# ----------------------------------------------------------------------------------- side by side
-# Networks heard as one: their embeddings side by side.
-
-
-class JoinedNetworks:
-    """Embeddings of several networks side by side: cosines are the mean of the networks' cosines.
-
-    Args:
-        networks: two or more; what is itself side by side counts as one.
-
-    Attributes:
-        size: numbers in an embedding.
-        sha256: marks what these together make.
-
-    Example:
-        >>> from monitor.networks.voice import shipped
-        >>> both = JoinedNetworks(shipped(), shipped())
-        >>> both.embed(np.zeros((1, 16000), np.float32)).shape
-        (1, 384)
-    """
-
-    def __init__(self, *networks: VoiceNetwork | JoinedNetworks) -> None:
-        self._networks = networks
-        self.size: int = sum(each.size for each in networks)
-        self.sha256: str = mark_of(*(each.sha256 for each in networks))
-
-    def embed(self, windows: FloatArray) -> FloatArray:
-        """Embed windows of one length, shape (b, n): shape (b, size), each of length 1."""
-        return self.of_power([power(window) for window in windows])
-
-    def of_power(self, powers: Sequence[FloatArray]) -> FloatArray:
-        """As ``embed``, of each window's power spectra (`monitor.networks.layers.power`)."""
-        found = [each.of_power(powers) for each in self._networks]
-        return np.concatenate(found, axis=1) / np.float32(np.sqrt(len(found)))
-
-
-def mark_of(*marks: str) -> str:
-    """What marks embeddings of networks side by side, of their marks."""
-    return hashlib.sha256(" ".join(marks).encode()).hexdigest()
-
-
-MARK = mark_of(SMALL_SHA256, SHA256, WARPED_SHA256)
-"""Of what ``voice`` is made by (`shipped_together`), without loading it."""

@@ -748,7 +748,7 @@ def _guides(
             elif (one_line := _above(run, text)) not in (each for _, each, _ in above):
                 above.append((across(axes, before + end), one_line, colour))
         labels += label  # of the last stretch
-    widths = [len(text) * CHARACTER_WIDTH for _, text, _ in above]
+    widths = [(len(text) + 2) * CHARACTER_WIDTH for _, text, _ in above]
     centres = spread_apart([at for at, _, _ in above], widths, 0.0, 1.0)
     for centre, (_, text, colour) in zip(centres, above, strict=True):
         axes.annotate(

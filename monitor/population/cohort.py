@@ -44,8 +44,8 @@ class Cohort:
 
     Attributes:
         seconds: speech seconds behind each, shape (C,); mostly far fewer than a template has.
-        features: by name; ``slices`` has shape (C, M), a row a speaker: counts, or the mean of
-            embeddings of length 1. A row of zeros: nothing was heard of that feature.
+        features: by name; ``slices`` has shape (C, M), a row a speaker: counts, or the direction
+            of the sum of embeddings. A row of zeros: nothing was heard of that feature.
         about: whose voices these are.
         names: of each, so that one can be forgotten; empty where nobody kept them, as in the
             shipped one. They are no part of what a rank model is learnt against.

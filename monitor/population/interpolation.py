@@ -368,7 +368,7 @@ def _found(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
 GOOD_AREA = 0.8
 """Least area under the ROC curve, on speakers left out, for odds that are worth telling: four times
 in five an enrolled voice looks more enrolled than an impostor. Across sessions pitch reaches 0.5,
-voice 0.83 at 3 s and 0.93 at 10 s, identity 0.93 and more."""
+voice 0.83 at 3 s and 0.93 at 10 s."""
 
 
 class EnrolledProbability:

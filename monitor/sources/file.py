@@ -37,7 +37,7 @@ from monitor.phrases import plural
 from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import as_pipe, as_raw, as_wav, file_name
 from monitor.sources.base import BaseSource
-from monitor.sources.pieces import Piece, find_pieces
+from monitor.sources.pieces import SoundPiece, find_pieces
 from monitor.sources.provenance import protection_of, provenance_of
 from monitor.types import Block, FloatArray, Gap
 
@@ -63,7 +63,7 @@ class _Forward(soundfile.SoundFile):  # type: ignore[misc]
 class _Window:
     """One piece of a file as a file for libsndfile, with a header before it perhaps."""
 
-    def __init__(self, file: BinaryIO, piece: Piece, header: bytes = b"") -> None:
+    def __init__(self, file: BinaryIO, piece: SoundPiece, header: bytes = b"") -> None:
         self._file, self._begin, self._header = file, piece.begin, header
         self._size, self._at = len(header) + piece.end - piece.begin, 0
 
@@ -146,7 +146,7 @@ class Decoder(Managed):
             self.close()
             raise
         self.unread = self._uncounted(self._file, pieces[0])
-        self._waiting = deque[Piece]()
+        self._waiting = deque[SoundPiece]()
         for piece in pieces[1:]:
             if not self.unread:
                 self._add(piece)
@@ -154,7 +154,7 @@ class Decoder(Managed):
             _ogg_is_finished(self._bytes, piece) for piece in (pieces[0], *self._waiting)
         )
 
-    def _add(self, piece: Piece) -> None:
+    def _add(self, piece: SoundPiece) -> None:
         """Look whether another piece can be read after those before it."""
         try:
             file, promised = self._open(piece)
@@ -172,7 +172,7 @@ class Decoder(Managed):
         with self._quiet():
             file.close()
 
-    def _open(self, piece: Piece) -> tuple[_Forward, int | None]:
+    def _open(self, piece: SoundPiece) -> tuple[_Forward, int | None]:
         """A piece, and how many frames it promises."""
         if (piece.begin, piece.end) != (0, self._bytes.seek(0, os.SEEK_END)):
             given: object = _Window(self._bytes, piece)
@@ -189,7 +189,7 @@ class Decoder(Managed):
                 file = _Forward(_Window(self._bytes, piece, piece.header))
             return file, min(file.frames, piece.samples)
 
-    def _uncounted(self, file: _Forward, piece: Piece) -> str:
+    def _uncounted(self, file: _Forward, piece: SoundPiece) -> str:
         """That more bytes follow the samples of a WAV than its header counts; empty if none do."""
         if (end := _UNCOUNTED.search(file.extra_info)) is None:
             return ""
@@ -261,7 +261,7 @@ def _no_recording(path: Readable, head: bytes, error: Exception) -> str:
     return f"{text}; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
 
 
-def _opened(path: Readable) -> tuple[BinaryIO, bytes, list[Piece]]:
+def _opened(path: Readable) -> tuple[BinaryIO, bytes, list[SoundPiece]]:
     """A regular file, its first bytes and its pieces; or a plain word about why there are none."""
     try:
         if isinstance(path, Path) and not stat.S_ISREG(path.stat().st_mode):
@@ -298,7 +298,7 @@ def _words(error: Exception) -> str:
     return " ".join(str(text).split()).removeprefix("Error : ").rstrip(".")
 
 
-def _ogg_is_finished(file: BinaryIO, piece: Piece) -> bool:
+def _ogg_is_finished(file: BinaryIO, piece: SoundPiece) -> bool:
     """Whether the last Ogg page is whole and says that it is the last (RFC 3533, section 6)."""
     file.seek(max(piece.begin, piece.end - 2 * OGG_PAGE_BYTES))
     tail = file.read(piece.end - file.tell())

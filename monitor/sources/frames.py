@@ -357,7 +357,9 @@ class FramesFile(BaseSource[Frames]):
     line before, an embedding is a list, null is no usable frame; ``"f0_span": [0.0, 0.01]`` may say
     which seconds it was made of. A first line with ``schema`` is the header.
 
-    Frames that are not finite, or not a bin, are dropped and reported as gaps.
+    Embeddings are added up: how long one is says how much it counts, so scale them to one length
+    where it says nothing. Frames that are not finite, or not a bin, are dropped and reported as
+    gaps.
 
     Args:
         path: a ``.npz`` file, else JSON lines.

@@ -33,7 +33,7 @@ _BEGINS = {  # each of the bytes that begin a stream, all of one length
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SoundPiece:
     """One stream of a file.
 
     Attributes:
@@ -48,7 +48,7 @@ class Piece:
     header: bytes = field(default=b"", repr=False)
 
 
-def find_pieces(file: BinaryIO) -> list[Piece]:
+def find_pieces(file: BinaryIO) -> list[SoundPiece]:
     """Return the streams of a file in order; one, of all bytes, where the format is unknown.
 
     Example:
@@ -64,9 +64,9 @@ def find_pieces(file: BinaryIO) -> list[Piece]:
         if magic == b"OggS":
             begins = _of_links(file, begins)
         bounds = [0, *(begin for begin in begins if begin > sound), size]
-        return [Piece(*bound) for bound in pairwise(bounds)]
+        return [SoundPiece(*bound) for bound in pairwise(bounds)]
     is_mpeg = sound > 0 or _SYNC.match(magic)
-    return (_of_mpeg(file, size) if is_mpeg else []) or [Piece(0, size)]
+    return (_of_mpeg(file, size) if is_mpeg else []) or [SoundPiece(0, size)]
 
 
 def _read(file: BinaryIO, at: int, count: int) -> bytes:
@@ -181,7 +181,7 @@ class _Stream:
     frames: int = 0
 
 
-def _of_mpeg(file: BinaryIO, size: int) -> list[Piece]:
+def _of_mpeg(file: BinaryIO, size: int) -> list[SoundPiece]:
     """The streams of an MP3, told apart by tags, headers, and other rates or channels."""
     streams = list[_Stream]()
     for begin, tagged, frame, promised in _mpeg_frames(file, size):
@@ -190,17 +190,17 @@ def _of_mpeg(file: BinaryIO, size: int) -> list[Piece]:
             streams.append(_Stream(frame, begin, promised))
         streams[-1].frames += promised is None
     streams = [stream for stream in streams if stream.frames]
-    pieces = list[Piece]()
+    pieces = list[SoundPiece]()
     for number, stream in enumerate(streams):
         begin = stream.begin
         end = streams[number + 1].begin if number + 1 < len(streams) else size
         if stream.promised is not None and stream.frames <= stream.promised:
-            pieces.append(Piece(begin if number else 0, end))
+            pieces.append(SoundPiece(begin if number else 0, end))
             continue
         if stream.promised is not None:  # fewer than there are
             begin += stream.first.size
         samples = stream.frames * stream.first.samples
-        pieces.append(Piece(begin, end, samples, stream.first.header(stream.frames)))
+        pieces.append(SoundPiece(begin, end, samples, stream.first.header(stream.frames)))
     return pieces
 
 

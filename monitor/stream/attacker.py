@@ -739,8 +739,8 @@ def choose_features(
 
     Example:
         >>> rank_models = Population.reference().rank_models
-        >>> choose_features(rank_models, ["f0", "phones", "voice", "identity"])
-        ('f0', 'phones', 'identity')
+        >>> choose_features(rank_models, ["f0", "phones", "voice"])
+        ('f0', 'phones', 'voice')
     """
     sets = [features for features, _ in rank_models.kinds]
     if not sets and there is None:
@@ -1211,7 +1211,7 @@ class Attacker:
         if waiting:
             return why, f"{', '.join(sorted(waiting))} has not said anything yet"
         if not self._discerning:
-            return why, "it takes a speaker embedding (voice, identity)"
+            return why, "it takes a speaker embedding (voice)"
         return (why,)
 
     def _by_posterior_model(self, heard: BoolArray) -> list[tuple[PosteriorModel, IntArray]]:

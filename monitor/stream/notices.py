@@ -294,8 +294,8 @@ def _skipped(names: Sequence[str]) -> Iterator[Notice]:
     if others:
         yield Notice(
             "feature not used",
-            f"not used: {', '.join(others)}; an attacker who does may learn more (identity needs "
-            "the extra 'identity', and --ecapa DIR or MONITOR_ECAPA; `monitor doctor` looks)",
+            f"not used: {', '.join(others)}; an attacker who does may learn more (choose with "
+            "--features)",
         )
     if of_words:
         yield Notice(

@@ -62,8 +62,7 @@ def cohort(readers: Population, feature: str, speech_seconds: float) -> AnyArray
 
 
 LEAST: Mapping[tuple[str, ...], float] = {
-    ("identity",): 3.0,
-    ("voice",): 1.3,
+    ("voice",): 1.75,
     ("f0", "phones"): 0.7,
     ("f0",): 0.65,
 }

@@ -55,7 +55,7 @@ class SessionFrames:
     _addends: list[AnyArray] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def total(self, start: int, length: int) -> AnyArray:
-        """Counts (or sum of unit embeddings) over ``length`` units from ``start``, circular.
+        """Counts (or sum of embeddings) over ``length`` units from ``start``, circular.
 
         What somebody has who begins to listen at ``start``: frames that were complete in time and
         had not begun before. Long frames (``span``) lie where the session has them, not where the

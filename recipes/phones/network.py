@@ -15,9 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from monitor.adapting.fine_tuning import norm, separable
 from monitor.networks.layers import BANDS, FLOOR, RATE, Centre, log_mel
+from monitor.networks.phones import UNITS_FLOOR
 from monitor.types import AnyArray, FloatArray
+from recipes.folding import norm, separable
 
 __all__ = [
     "CLASSES",
@@ -167,7 +168,9 @@ def heard(bands: FloatArray, layout: Layout, usual: FloatArray) -> FloatArray:
 
 def listened(network: Recogniser, sound: FloatArray) -> dict[str, Tensor]:
     """What each layer says of a sound, silence following it: by name, shape (frames, channels)."""
-    bands = heard(log_mel(np.pad(sound, (0, RATE))), network.layout, network.usual.numpy())
+    floor = FLOOR if network.layout.centred else UNITS_FLOOR
+    energies = log_mel(np.pad(sound, (0, RATE)), floor=floor)
+    bands = heard(energies, network.layout, network.usual.numpy())
     with torch.inference_mode():
         return {
             name: each[0] for name, each in network.layers(torch.from_numpy(bands[None])).items()

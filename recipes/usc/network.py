@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from monitor.adapting.fine_tuning import norm, separable
 from monitor.networks.layers import BANDS, FLOOR
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import AnyArray, FloatArray
+from recipes.folding import norm, separable
 from recipes.phones.network import Block, conv, padded
 from recipes.usc.quantiser import Books
 

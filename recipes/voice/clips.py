@@ -1,12 +1,10 @@
-"""Clips that train, and what the teacher says of each: hear everybody once.
+"""Clips that train: decode everybody once.
 
     python -m recipes.voice.clips ../shared/speech ../shared/nonnative VOICES CACHE
 
 VOICES is a folder of people at their own microphones (Common Voice, CC0), laid out with a
-``manifest.csv``: path, speaker, session, language, gender, age, seconds. The teacher is
-SpeechBrain's ECAPA-TDNN (``MONITOR_ECAPA`` or the hub); it embeds each clip, clean, in a shuffled
-order, and a run that is stopped goes on where it was. CACHE holds voices: keep it outside the
-repository.
+``manifest.csv``: path, speaker, session, language, gender, age, seconds. CACHE holds voices: keep
+it outside the repository.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ import argparse
 import csv
 import hashlib
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,14 +20,12 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
-import soxr
 from numpy.typing import NDArray
 
 from monitor.errors import CorpusError
-from monitor.features.ecapa import exported_encoder, resolve
 from monitor.files import atomic_write
 from monitor.networks.layers import RATE
-from monitor.types import AnyArray, FloatArray
+from monitor.types import FloatArray
 from recipes.voice.corpus import recordings
 
 SHORTEST, LONGEST = 1.5, 4.5
@@ -39,10 +34,6 @@ SEVERAL_JUDGE, SEVERAL_CHOOSE, ONE_CALIBRATES = 0.15, 0.15, 300
 """Of people with several sessions, shares that judge and choose, the rest calibrates; and how many
 people of one session calibrate as well."""
 _MOST_CLIPS = {"speechocean762": 8, "background": 4}
-_EVERY = 256
-_FASTER, _AGAIN = (1.06, 1.25), (1.03, 1.35)
-"""How much faster, or slower, somebody is made to be another one, twice each: pitch, formants and
-tempo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +95,7 @@ def drawn(name: str) -> float:
 
 
 class Clips:
-    """The clips that train, heard once, and each twice more as another voice: faster and slower.
-
-    A voice at another speed has another pitch and other formants, and is somebody else to the
-    teacher; all clips of one speaker change alike.
+    """The clips that train.
 
     Args:
         folder: written by this recipe.
@@ -115,71 +103,40 @@ class Clips:
     Attributes:
         audio: int16 at 16 kHz, mapped from disk.
         start, samples: shape (n,), where each clip lies.
-        speed: shape (n,), how much faster it is heard.
         corpus, voice: shape (n,), numbers; the voice is -1 where nobody is known.
-        teacher: shape (k, 192), what the teacher says of it, of length 1.
-        known: shape (k,), the clips that the teacher has heard, in its order.
+
+    Raises:
+        CorpusError: nothing was prepared there.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            with np.load(folder / "clips.npz") as held:
-                start, samples = held["start"], held["samples"]
-                corpus, voice = held["corpus"], held["voice"]
+            with np.load(folder / "clips.npz") as arrays:
+                self.start, self.samples = arrays["start"], arrays["samples"]
+                self.corpus, self.voice = arrays["corpus"], arrays["voice"]
             self.audio: NDArray[np.int16] = np.memmap(folder / "clips.i16", np.int16, mode="r")
         except (OSError, ValueError, KeyError) as error:
             raise CorpusError(f"{folder}: not prepared ({error})") from None
-        rng = np.random.default_rng(0)
-        order = rng.permutation(len(start))
-        # one factor a voice, and one a clip of nobody known
-        who = np.where(voice < 0, voice.max() + 1 + np.arange(len(voice)), voice)
-        again = np.random.default_rng(1)
-        (least, most), size = np.log(_FASTER), (2, who.max() + 1)
-        by = np.exp(rng.uniform(least, most, size))
-        least, most = np.log(_AGAIN)
-        more = np.exp(again.uniform(least, most, size))
-        self.speed = np.concatenate(
-            [np.ones(len(start)), by[0, who], 1 / by[1, who], more[0, who], 1 / more[1, who]]
-        )
-        self.start, self.samples, self.corpus = (np.tile(a, 5) for a in (start, samples, corpus))
-        self.voice = np.concatenate(
-            [np.where(voice < 0, -1, voice + at * (voice.max() + 1)) for at in range(5)]
-        )
-        others = len(start) + rng.permutation(2 * len(start))
-        last = 3 * len(start) + again.permutation(2 * len(start))
-        self.order = np.concatenate([order, others, last])
-        self.refresh()
 
-    def refresh(self) -> None:
-        """Read what the teacher has said by now."""
-        path = self.folder / "teacher.npy"
-        self.teacher = np.load(path) if path.exists() else np.empty((0, 192), np.float32)
-        self.known = self.order[: len(self.teacher)]
+    def __len__(self) -> int:
+        return len(self.start)
 
     def sound(self, clip: int) -> FloatArray:
-        """One of them, float32 in -1 to 1."""
+        """Return one of them, float32 in -1 to 1."""
         begin = self.start[clip]
-        heard = np.asarray(self.audio[begin : begin + self.samples[clip]], np.float32) / 32768
-        if self.speed[clip] != 1:
-            heard = soxr.resample(heard, RATE * self.speed[clip], RATE)[: round(LONGEST * RATE)]
-        return np.asarray(heard, np.float32)
+        samples = self.audio[begin : begin + self.samples[clip]]
+        return np.asarray(samples, np.float32) / np.float32(32768)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Hear the clips that train the voice network.")
+    parser = argparse.ArgumentParser(description="Decode the clips that train the voice network.")
     parser.add_argument("speech", type=Path)
     parser.add_argument("nonnative", type=Path)
     parser.add_argument("voices", type=Path)
     parser.add_argument("cache", type=Path)
-    parser.add_argument("--ecapa", help="the teacher's folder (default: MONITOR_ECAPA, the hub)")
     given = parser.parse_args()
-    try:
-        clips = Clips(given.cache)
-    except CorpusError:
-        prepare(given.speech, given.nonnative, given.voices, given.cache)
-        clips = Clips(given.cache)
-    teach(clips, given.ecapa)
+    prepare(given.speech, given.nonnative, given.voices, given.cache)
 
 
 def prepare(speech: Path, nonnative: Path, voices: Path, folder: Path) -> None:
@@ -237,22 +194,6 @@ def _cut(path: Path) -> list[NDArray[np.int16]]:
     long = round(LONGEST * RATE)
     pieces = [sound[at : at + long] for at in range(0, len(sound), long)]
     return [piece for piece in pieces if len(piece) >= SHORTEST * RATE]
-
-
-def teach(clips: Clips, source: str | None) -> None:
-    """Let the teacher hear what is missing."""
-    network = exported_encoder(resolve(source))
-    began, first = time.monotonic(), len(clips.teacher)
-    said: AnyArray = clips.teacher
-    for at in range(first, len(clips.order), _EVERY):
-        some = [network.embed(clips.sound(clip)[None])[0] for clip in clips.order[at : at + _EVERY]]
-        said = np.concatenate([said, np.asarray(some, np.float32)])
-        with atomic_write(clips.folder / "teacher.npy") as file:
-            np.save(file, said)
-        left = (time.monotonic() - began) / (len(said) - first) * (len(clips.order) - len(said))
-        print(f"\r{len(said)} of {len(clips.order)}, {left / 60:.1f} min left", end="\x1b[K",
-              file=sys.stderr)  # fmt: skip
-    print(file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Conditions:
         cls,
         noise: Path,
         voices: Callable[[np.random.Generator], FloatArray],
-        rooms: int = 400,
+        rooms: int,
         seed: int = 1,
     ) -> Self:
         """With a folder of recordings of noise, any rate, and so many rooms by a seed.
@@ -85,20 +85,6 @@ class Conditions:
         if rng.random() < _LINE:
             sound = _line(sound, rng)
         return np.asarray(sound, np.float32)
-
-    def coded(self, sound: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """A clip in a room or in noise, then always through a codec; as `view`."""
-        if rng.random() < 0.35:
-            sound = self._in_room(sound, rng)
-        if rng.random() < 0.55:
-            sound = noisy(sound, rng.uniform(3, 30), self._drawn_noise(len(sound), rng))
-        sound, kind = _levelled(sound, rng), rng.random()
-        if kind < 0.6:
-            narrow = soxr.resample(sound, RATE, 8000, quality="LQ")
-            narrow = _banded(narrow, 8000, rng.uniform(150, 400), rng.uniform(2900, 3800))
-            narrow = _coded(narrow, 8000, "WAV", "GSM610" if kind < 0.48 else "G721_32")
-            return _back(narrow, len(sound))
-        return _wide(sound, kind < 0.78, rng)
 
     def _in_room(self, sound: FloatArray, rng: np.random.Generator) -> FloatArray:
         return _convolved(sound, self.rooms[int(rng.integers(len(self.rooms)))])[: len(sound)]

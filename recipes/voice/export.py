@@ -1,44 +1,35 @@
 """Write the trained network where it ships: weights for numpy, and a model card beside them.
 
-    python -m recipes.voice.export CACHE OUT... monitor/networks/voice.npz [--begun WEIGHTS.npz]
-    python -m recipes.voice.export CACHE OUT monitor/networks/voice_warped.npz --as-it-is
+    python -m recipes.voice.export CACHE NOISE BEGUN.npz OUT MORE monitor/networks/voice.npz
 
-Of several trainings that went on from one another the mean of the weights ships, with those that
-the first began from if they are named: of people who trained nothing it ranks more first than any
-of them does (M. Wortsman et al., 'Model soups', ICML 2022).
-
-The last layer is turned first so that what changes within a voice counts less (within-class
-covariance normalisation; A. Hatch, S. Kajarekar and A. Stolcke, Interspeech 2006): of views of the
-people who trained, each view under a condition of its own, so that conditions count less as well.
-``--as-it-is`` leaves that out: of people who choose, the network that a GPU trained ranks no more
-first by it. The rows of `recipes.voice.world` go into the card beside the weights.
+What ships lies between the first factors and the weights of the last training; the card beside it
+names the trainings, each of which began with the one before, and has the rows of
+`recipes.voice.world` (``--rows``).
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
-import torch
 
-from monitor.adapting.adapted import turned, within
-from monitor.adapting.fine_tuning import EMBEDDING, Student, folded, rounded, unfolded
-from monitor.features.ecapa import HUB
-from monitor.networks.layers import RATE, read_weights
-from monitor.types import FloatArray
+from monitor.networks.layers import int8, restored
+from monitor.networks.voice import BANDS, VoiceNetwork
+from monitor.types import AnyArray, FloatArray
 from recipes.shipping import NON_NATIVE, packed, ship
 from recipes.training import trained
 from recipes.voice.clips import Clips
-from recipes.voice.distil import crops, student
-from recipes.voice.views import BANDS, Ring
+from recipes.voice.teacher import NAME, SHA256
+from recipes.voice.train import BATCH, WEIGHTS
+from recipes.voice.windows import WINDOW, Windows
 
-_VIEWS, _TOGETHER = 8000, 64
-_FRAMES = 298
+_LISTENED = 400
+_BEGUN = 0.25
+"""Share of the first factors: on clean speech they are nearer to the teacher."""
 _SOURCES = (
     NON_NATIVE["speechocean762"],
     "LibriSpeech, background readers: CC BY 4.0, V. Panayotov, G. Chen, D. Povey, S. Khudanpur, "
@@ -52,113 +43,108 @@ _SOURCES = (
 def main() -> None:
     parser = argparse.ArgumentParser(description="Export the voice network.")
     parser.add_argument("cache", type=Path)
-    parser.add_argument("out", type=Path, nargs="+", help="the folder of a training")
+    parser.add_argument("noise", type=Path)
+    parser.add_argument("begun", type=Path, help="what the first training began with")
+    parser.add_argument("outs", nargs="+", type=Path, help="folders of trainings, in their order")
     parser.add_argument("target", type=Path, help="the file of weights, .npz")
-    parser.add_argument("--begun", type=Path, help="weights that the first training began from")
-    parser.add_argument("--as-it-is", action="store_true", help="the last layer is not turned")
     parser.add_argument("--rows", type=Path, help="what recipes.voice.world measured of it")
     given = parser.parse_args()
-    clips, ring = Clips(given.cache), Ring(given.cache)
-    made = export(
-        clips, ring, given.out, given.target, given.begun, given.rows, as_it_is=given.as_it_is
-    )
-    print(f"{given.target}: {made['bytes']} bytes, sha256 {made['sha256']}")
+    clips = Clips(given.cache)
+    with np.load(given.begun) as begun, np.load(given.outs[-1] / WEIGHTS) as learnt:
+        weights = small(between(dict(begun), dict(learnt)), Windows(clips, given.noise, 0))
+    held = packed(weights)
+    card = _card(held, weights, clips, [trained(out) for out in given.outs])
+    card["results"] = [] if given.rows is None else orjson.loads(given.rows.read_bytes())
+    ship(given.target, held, card)
+    print(f"{given.target}: {card['bytes']} bytes, sha256 {card['sha256']}")
 
 
-def export(
-    clips: Clips,
-    ring: Ring,
-    out: Sequence[Path],
-    target: Path,
-    begun: Path | None = None,
-    rows: Path | None = None,
-    *,
-    as_it_is: bool = False,
+def between(begun: dict[str, FloatArray], learnt: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    """Mix weights with those before training (Wortsman et al., CVPR 2022)."""
+    return {
+        name: np.asarray(_BEGUN * begun[name] + (1 - _BEGUN) * learnt[name], np.float32)
+        for name in learnt
+    }
+
+
+def small(weights: dict[str, FloatArray], windows: Windows) -> dict[str, AnyArray]:
+    """Round matrices to 8 bits, and scale attention so that a window draws 1 on average."""
+    halves = {name: each.astype(np.float16 if each.ndim else np.float32)
+              for name, each in weights.items()}  # fmt: skip
+    made = int8(halves)
+    network = VoiceNetwork(restored(made))
+    sounds = np.stack([windows.clean(clip) for clip in range(min(_LISTENED, len(windows)))])
+    drawn = np.linalg.norm(network.embed(sounds), axis=1)
+    made["attention"] = np.asarray(np.exp(np.log(drawn).mean()), np.float32)
+    return made
+
+
+def _card(
+    held: bytes, weights: dict[str, AnyArray], clips: Clips, checkpoints: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Write weights and card; the card.
-
-    Raises:
-        StoreError: nothing was trained, or it is too large to ship.
-    """
-    clips.refresh()
-    checkpoints = [trained(each) for each in out]
-    members = [] if begun is None else [read_weights(begun)[0]]
-    for each in checkpoints:
-        network = student()
-        network.load_state_dict(each["student"])
-        members.append(folded(network.eval()))
-    mean = {name: np.mean([each[name] for each in members], axis=0) for name in members[0]}
-    weights = mean if as_it_is else finished(unfolded(mean), clips, ring)
-    held = packed(rounded(weights))
-    made: dict[str, Any] = {
-        "name": target.stem,
-        "what": "speaker embedding: windows of 3 s at 16 kHz, log mel bands, to unit vectors",
+    return {
+        "name": "voice",
+        "what": "speaker embedding: windows of 3 s at 16 kHz, log mel bands, to vectors whose "
+        "length is how much they count",
         "sha256": hashlib.sha256(held).hexdigest(),
         "bytes": len(held),
-        "parameters": sum(each.size for each in weights.values()),
+        "parameters": sum(each.size for each in restored(weights).values()),
         "precision": "int8 with a float16 scale a row, computed in float32",
         "bands": BANDS,
-        "rate_hz": RATE,
-        "embedding": EMBEDDING,
-        "teacher": HUB,
-        "training": {
-            "steps": [each["step"] for each in checkpoints],
-            "minutes": [round(each["seconds"] / 60, 1) for each in checkpoints],
-            "mean_of": len(members),
-            "views": checkpoints[-1].get("views", int((ring.about[:, 0] > 0).sum())),
-            "noise": "ESC-10: K. J. Piczak, ACM Multimedia 2015, CC BY 3.0",
-            "data": _data(clips, own_speed_only=as_it_is),
+        "rate_hz": 16_000,
+        "embedding": len(weights["embed.bias"]),
+        "compressed_from": {
+            "name": NAME,
+            "sha256": SHA256,
+            "licence": "Apache-2.0; modified: factored, at half the frame rate, trained further, "
+            "rounded to 8 bits",
+            "made_by": "SpeechBrain: M. Ravanelli and others, arXiv 2106.04624, 2021; trained on "
+            "VoxCeleb 1 and 2 (A. Nagrani, J. S. Chung, A. Zisserman)",
+            "architecture": "ECAPA-TDNN: B. Desplanques, J. Thienpondt, K. Demuynck, Interspeech "
+            "2020",
         },
-        "results": [] if rows is None else orjson.loads(rows.read_bytes()),
+        "training": {
+            "one_after_the_other": [
+                {
+                    **checkpoint["setting"],
+                    "steps": checkpoint["step"],
+                    "minutes": round(checkpoint["seconds"] / 60, 1),
+                }
+                for checkpoint in checkpoints
+            ],
+            "share_of_the_first_factors": _BEGUN,
+            "batch": BATCH,
+            "window_seconds": WINDOW / 16_000,
+            "noise": "ESC-10: K. J. Piczak, ACM Multimedia 2015, CC BY 3.0",
+            "data": _data(clips),
+        },
         "not_for": [
             "Verifying, identifying or admitting people: it measures what a voice gives away, "
             "with far more errors than a system that decides about people may make.",
             "Finding out who the speakers of Common Voice are.",
             "Comparing embeddings with those of another file of weights.",
         ],
-        "licence": "MIT; learnt from the corpora named here and from the teacher (Apache 2.0)",
+        "command": "python -m recipes.voice.export, after recipes.voice.clips, compress and train "
+        "(recipes/README.md)",
+        "licence": "Apache-2.0, as the weights that it was compressed from: Apache-2.0.txt and "
+        "voice.NOTICE beside this file",
     }
-    ship(target, held, made)
-    return made
 
 
-def finished(network: Student, clips: Clips, ring: Ring, seed: int = 0) -> dict[str, FloatArray]:
-    """The folded weights of a trained student, its last layer turned."""
-    rng = np.random.default_rng(seed)
-    full = np.flatnonzero(ring.about[:, 0] > 0)
-    voice = clips.voice[ring.about[full, 0] - 1]
-    full, voice = full[voice >= 0], voice[voice >= 0]
-    many = np.bincount(voice)[voice] > 1
-    chosen = rng.permutation(np.flatnonzero(many))[:_VIEWS]
-    full, voice = full[chosen], voice[chosen]
-    with torch.inference_mode():
-        embeddings = [
-            network(torch.from_numpy(crops(ring, full[at : at + _TOGETHER], _FRAMES, rng)))
-            for at in range(0, len(full), _TOGETHER)
-        ]
-    _, first, place = np.unique(voice, return_index=True, return_inverse=True)
-    corpora = clips.corpus[ring.about[full[first], 0] - 1]
-    turn, centre = within(torch.cat(embeddings).double().numpy(), place, corpora)
-    return turned(folded(network), turn, centre)
-
-
-def _data(clips: Clips, *, own_speed_only: bool) -> list[dict[str, Any]]:
-    """What trained it, by corpus; each other speed of a voice counts as another voice."""
-    found = []
+def _data(clips: Clips) -> list[dict[str, Any]]:
+    """What trained it, by corpus."""
+    rows = []
     for corpus, source in enumerate(_SOURCES):
         mine = clips.corpus == corpus
-        if own_speed_only:
-            mine &= clips.speed == 1
-        known = clips.voice[mine & (clips.voice >= 0)]
-        found.append(
+        rows.append(
             {
                 "source": source,
-                "speakers": len(np.unique(known)),
+                "speakers": len(np.unique(clips.voice[mine & (clips.voice >= 0)])),
                 "clips": int(mine.sum()),
-                "minutes": round(float(clips.samples[mine].sum()) / RATE / 60, 1),
+                "minutes": round(float(clips.samples[mine].sum()) / 16_000 / 60, 1),
             }
         )
-    return found
+    return rows
 
 
 if __name__ == "__main__":

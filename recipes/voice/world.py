@@ -22,14 +22,14 @@ import soundfile
 
 from benchmarks.conditions import babble, coded, in_room, noisy
 from monitor.evaluation import ScoreMatrix, evaluate
-from monitor.features.ecapa import exported_encoder, resolve
 from monitor.files import atomic_write
 from monitor.networks.layers import RATE
-from monitor.networks.voice import VoiceNetwork, shipped_together
+from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.types import FloatArray, IntArray
 from recipes.voice.clips import drawn, people
 from recipes.voice.conditions import telephone
 from recipes.voice.corpus import recordings
+from recipes.voice.teacher import read_teacher
 
 Embed = Callable[[FloatArray], FloatArray]
 WINDOW = 3 * RATE
@@ -55,13 +55,13 @@ def main() -> None:
     parser.add_argument("speech", type=Path)
     parser.add_argument("voices", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--ecapa", nargs="?", const="", help="the teacher instead")
+    parser.add_argument("--ecapa", type=Path, help="the folder of the teacher, instead")
     parser.add_argument("--weights", type=Path, help="a file of weights")
     given = parser.parse_args()
     if given.ecapa is not None:
-        embed = exported_encoder(resolve(given.ecapa or None)).embed
+        embed = VoiceNetwork(read_teacher(given.ecapa)).embed
     else:
-        embed = (VoiceNetwork.load(given.weights) if given.weights else shipped_together()).embed
+        embed = (VoiceNetwork.load(given.weights) if given.weights else shipped()).embed
     found = [
         *_readers(given.speech, embed),
         _microphones(given.voices, embed),

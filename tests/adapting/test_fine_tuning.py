@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="needs the extra identity")
+pytest.importorskip("torch", reason="needs the extra training")
 
 import torch
 
@@ -22,8 +22,10 @@ from monitor.adapting.adapted import (
 )
 from monitor.adapting.fine_tuning import Batches, fine_tune, said_of_clear
 from monitor.errors import CorpusError
-from monitor.networks.voice import VoiceNetwork, shipped
+from monitor.maths.scores import unit_vectors
+from monitor.networks.voice import BANDS, VoiceNetwork, shipped
 from monitor.result_cache import ResultCache
+from monitor.types import FloatArray
 from tests.adapting.conftest import TRAINING, played
 
 SMALL = FineTuning(batch=16)
@@ -50,9 +52,15 @@ def few(voices) -> ProtectedSpeech:
     return draw_speech([voices[:4]], played, SpeechDraws(2, 2.0, (1.0,)))
 
 
+def embedded(network: VoiceNetwork, crops: list[FloatArray]) -> FloatArray:
+    """What a network says of crops, of length 1."""
+    bands = [each.astype(np.float32) for each in crops]
+    return unit_vectors(network.embed_bands([each - each.mean(axis=0) for each in bands]))
+
+
 def first_ranks(network: VoiceNetwork, speech: ProtectedSpeech, enrolled: int = 3) -> float:
     """How often a draw is nearest to the template, of three other draws, of its own voice."""
-    said = network.embedded([each[:298].astype(np.float32) for each in speech.bands])
+    said = embedded(network, [each[:300] for each in speech.bands])
     by_voice = said.reshape(len(speech.names), -1, network.size)
     templates = by_voice[:, :enrolled].sum(axis=1)
     templates /= np.linalg.norm(templates, axis=1, keepdims=True)
@@ -106,7 +114,9 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_been(few):
     other = fine_tune(
         few, shipped().weights, Length(steps=4), FineTuning(batch=4, seed=2), checkpoint=kept
     )
-    assert not np.array_equal(other["embed"], whole["embed"])  # that state was another training's
+    assert not np.array_equal(
+        other["embed.mean"], whole["embed.mean"]
+    )  # that state was another training's
 
 
 def test_without_a_step_the_last_layer_alone_is_turned(few):
@@ -122,17 +132,19 @@ def test_in_bfloat16_it_learns_about_the_same(few):
         fine_tune(few, shipped().weights, Length(steps=3), replace(how, bfloat16=rounded))
         for rounded in (False, True)
     ]
-    assert not np.array_equal(both[0]["widen"], both[1]["widen"])
+    assert not np.array_equal(both[0]["widen.in"], both[1]["widen.in"])
     assert all(each.dtype == np.float32 for each in both[1].values())
-    crops = [each[:150].astype(np.float32) for each in few.bands]
-    one, other, before = (VoiceNetwork(each).embedded(crops) for each in (*both, shipped().weights))
+    crops = [each[:150] for each in few.bands]
+    one, other, before = (
+        embedded(VoiceNetwork(each), crops) for each in (*both, shipped().weights)
+    )
     apart = 1 - (one * other).sum(axis=1).mean()  # cosines of the two trainings
     assert 0 < apart < 0.5 * (1 - (one * before).sum(axis=1).mean())
 
 
 def test_what_the_teacher_says_may_be_given(few):
     how = FineTuning(batch=4)
-    teacher = said_of_clear(few, shipped().weights, how)
+    teacher = said_of_clear(few, shipped().weights)
     assert teacher.shape == (len(few.names), shipped().size)
     np.testing.assert_allclose(np.linalg.norm(teacher, axis=1), 1.0, rtol=1e-5)
     given, alone = (
@@ -141,7 +153,7 @@ def test_what_the_teacher_says_may_be_given(few):
     )
     other = fine_tune(few, shipped().weights, Length(steps=1), how, teacher=-teacher)
     assert all(np.array_equal(given[name], alone[name]) for name in alone)
-    assert not np.array_equal(other["embed"], alone["embed"])
+    assert not np.array_equal(other["embed.mean"], alone["embed.mean"])
 
 
 def test_what_the_teacher_says_is_kept_for_the_next_method(voices, tmp_path):
@@ -164,7 +176,7 @@ def test_a_step_draws_the_same_batch_whatever_came_before(few):
     first.at(0, 4)
     (one, voices), (other, _) = first.at(7, 4), Batches(few, 1).at(7, 4)
     assert np.array_equal(one, other)
-    assert one.shape[::2] == (4, shipped().bands)
+    assert one.shape[::2] == (4, BANDS)
     assert not np.array_equal(voices, Batches(few, 2).at(7, 4)[1])
 
 

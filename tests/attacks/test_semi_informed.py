@@ -28,12 +28,12 @@ from monitor.attacks.attackers import (
     readers_of,
 )
 from monitor.attacks.attacking import worth_trying
-from monitor.attacks.semi_informed import check_background, semi_informed
+from monitor.attacks.semi_informed import BothNetworks, check_background, semi_informed
 from monitor.corpus.finding import find
 from monitor.errors import UsageError
 from monitor.features.embeddings import Voice
 from monitor.networks.layers import RATE
-from monitor.networks.voice import JoinedNetworks, VoiceNetwork, shipped, shipped_together
+from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.protocols import Feature
 from monitor.result_cache import ResultCache
 from tests.adapting.conftest import played, voice
@@ -131,7 +131,7 @@ def test_of_many_who_say_enough_a_third_chooses(bench):
 
 
 def test_too_few_readers_are_refused(bench):
-    pytest.importorskip("torch", reason="needs the extra identity")
+    pytest.importorskip("torch", reason="needs the extra training")
     whole = background(bench)
     with pytest.raises(UsageError, match="ten readers"):
         check_background(replace(whole, readers=None))
@@ -147,7 +147,7 @@ def test_too_few_readers_are_refused(bench):
 
 def test_without_torch_it_says_which_extra_is_missing(bench, monkeypatch):
     monkeypatch.setattr(adapting, "find_spec", lambda _: None)
-    with pytest.raises(UsageError, match=r"speaker-disclosure-monitor\[identity\]"):
+    with pytest.raises(UsageError, match=r"speaker-disclosure-monitor\[training\]"):
         check_background(background(bench))
 
 
@@ -158,7 +158,7 @@ def test_unprotected_speech_is_not_trained_on():
 
 @pytest.mark.slow
 def test_it_trains_once_and_keeps_the_network_private(bench, monkeypatch):
-    pytest.importorskip("torch", reason="needs the extra identity")
+    pytest.importorskip("torch", reason="needs the extra training")
     bench = replace(bench, hearing=Hearing(ResultCache(bench.folder / "heard")))
     one = semi_informed(bench, "played")
     (note,) = bench.notes
@@ -192,8 +192,10 @@ def test_it_trains_once_and_keeps_the_network_private(bench, monkeypatch):
 
 @pytest.mark.slow
 def test_a_network_that_learnt_nothing_good_is_not_used_alone(bench, monkeypatch):
-    last = shipped().weights["embed"]  # every voice is one to it
-    spoilt = {**shipped().weights, "embed": np.zeros_like(last)}
+    weights = shipped().weights  # every voice is one to it
+    spoilt = weights | {
+        name: np.zeros_like(weights[name]) for name in ("embed.mean", "embed.deviation")
+    }
     monkeypatch.setattr(module, "check_torch", lambda: None)
     monkeypatch.setattr(module, "adapted", lambda *_, **__: (VoiceNetwork(spoilt, "ab" * 32), ()))
     heard_with = semi_informed(bench, "played")
@@ -201,7 +203,8 @@ def test_a_network_that_learnt_nothing_good_is_not_used_alone(bench, monkeypatch
     assert heard_with["voice"].spec.network != "ab" * 32
     assert "uses the adapted voice network" not in bench.notes[0]
     bits = {name: float(each) for name, each in re.findall(r"(\w+) (\d\.\d\d)", bench.notes[0])}
-    assert bits["adapted"] < bits["shipped"] == bits["both"]  # beside it, it changes no rank
+    assert bits["adapted"] < bits["shipped"]
+    assert bits["both"] == pytest.approx(bits["shipped"], abs=0.1)  # it changes few ranks
 
 
 class Silence(Played):
@@ -212,7 +215,7 @@ class Silence(Played):
 
 
 def test_where_nothing_can_be_learnt_it_is_no_weaker_than_one_who_did_not_try(bench):
-    pytest.importorskip("torch", reason="needs the extra identity")
+    pytest.importorskip("torch", reason="needs the extra training")
     register("silence", lambda _, utterance: Silence(utterance))
     try:
         assert semi_informed(bench, "silence") == {"f0": "f0", "voice": "voice"}
@@ -240,9 +243,10 @@ def test_where_all_networks_tell_everybody_the_one_that_parts_voices_furthest_is
 
 @pytest.mark.slow
 def test_networks_heard_side_by_side_tell_what_each_tells_alone(bench):
-    turned = {**shipped().weights, "embed": shipped().weights["embed"][::-1] * 0.5}
-    network = VoiceNetwork(turned, "ab" * 32)
-    both = Voice(JoinedNetworks(shipped_together(), network), "voice_both")
+    weights = shipped().weights
+    shorter = {name: each[:96] for name, each in weights.items() if name.startswith("embed")}
+    network = VoiceNetwork(weights | shorter, "ab" * 32)
+    both = Voice(BothNetworks(shipped(), network), "voice_both")
     each = {"shipped": Voice(), "adapted": Voice(network, "voice_adapted"), "both": both}
     held, _ = apart(background(bench))
     assert held is not None

@@ -7,12 +7,11 @@ import pytest
 
 from benchmarks.anonymity.excerpts import QUERY, REFERENCE, excerpts
 from benchmarks.anonymity.figures import ROLES, figures, over_readers
-from benchmarks.anonymity.hearing import hear, names_of, said
+from benchmarks.anonymity.hearing import TEACHER, hear, names_of, said
 from benchmarks.anonymity.ranking import enrolled_matrix, rank_tests
 from benchmarks.anonymity.systems import OPUS, RECORDINGS, change
 from benchmarks.anonymity.tables import kept_table, rank_table
 from monitor.evaluation import evaluate
-from monitor.features.ecapa import ENVIRONMENT
 from monitor.result_cache import ResultCache
 
 READERS, UTTERANCES, SIZE = 30, 6, 16
@@ -101,7 +100,7 @@ def test_opus_keeps_the_length_and_sends_some_six_kilobits(chosen):
 
 def test_what_was_heard_is_kept_and_says_what_was_said(chosen, tmp_path, ecapa, monkeypatch):
     pytest.importorskip("pocketsphinx", reason="needs the extra peers")
-    monkeypatch.setenv(ENVIRONMENT, ecapa)
+    monkeypatch.setenv(TEACHER, ecapa)
     some = [e for e in chosen if e.speaker in ("1272", "1462")][::2]
     cache = ResultCache(tmp_path)
     found = {system: hear(system, some, cache, 1) for system in (RECORDINGS, OPUS)}

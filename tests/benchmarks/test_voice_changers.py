@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="needs the extra identity")
+pytest.importorskip("torch", reason="needs the extra training")
 
 from benchmarks.voice_changers import EvidenceOverTime, _fitted, _normalised
 

@@ -32,7 +32,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.mark.slow
 def test_the_attacker_who_trains_says_what_it_picked(run, folders, tmp_path):
-    pytest.importorskip("torch", reason="needs the extra identity")
+    pytest.importorskip("torch", reason="needs the extra training")
     judged, others = folders
     out = tmp_path / "out"
     options = ("--method", "noise:10", "--background", others, *TINY)
@@ -53,7 +53,7 @@ def test_the_attacker_who_trains_says_what_it_picked(run, folders, tmp_path):
 
 @pytest.mark.slow
 def test_too_small_a_background_is_told_or_refused(run, folders, tmp_path):
-    pytest.importorskip("torch", reason="needs the extra identity")
+    pytest.importorskip("torch", reason="needs the extra training")
     judged, others = folders
     few = tmp_path / "few"
     few.mkdir()
@@ -82,4 +82,4 @@ def test_what_it_lacks_is_said_before_anything_is_heard(run, folders, tmp_path, 
     monkeypatch.setattr(adapting, "find_spec", lambda _: None)
     lacking = run(*order, "--background", others)
     assert (lacking.code, lacking.err.count("\n")) == (2, 1)
-    assert "pip install 'speaker-disclosure-monitor[identity]'" in lacking.err
+    assert "pip install 'speaker-disclosure-monitor[training]'" in lacking.err

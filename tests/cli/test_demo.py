@@ -63,13 +63,13 @@ def test_it_works_with_nothing_but_the_install(run, tmp_path):
 
 
 def test_it_says_what_is_not_installed(run, tmp_path, installed):
-    installed("nosuchtorch; extra == 'identity'", "nosuchserver>=1; extra == 'web'")
+    installed("nosuchmail; extra == 'notify'", "nosuchserver>=1; extra == 'web'")
     result = run("demo", "--speed", 6000, "-o", tmp_path)
     assert result.code == 0
     (line,) = [line for line in result.err.splitlines() if "Not installed" in line]
-    assert "the feature identity, a larger speaker embedding" in line
+    assert "alerts to desktop, mail, chat" in line
     assert "the page in a browser (--web, monitor view)" in line
-    assert line.endswith("pip install 'speaker-disclosure-monitor[identity,web]'")
+    assert line.endswith("pip install 'speaker-disclosure-monitor[web,notify]'")
 
 
 def test_a_live_view_on_a_terminal(terminal, tmp_path):

@@ -24,17 +24,17 @@ def test_every_extra_is_looked_at(run):
 def test_what_is_not_there_and_how_to_have_it(run, installed):
     installed(
         "numpy",
-        "nosuchtorch==2.*; extra == 'identity'",
+        "nosuchtorch==2.*; extra == 'training'",
         "nosuchserver>=1; extra == 'web'",
         "starlette>=0.1; extra == 'web'",
         "apprise>=1000; extra == 'notify'",
         "pytest; extra == 'dev'",
     )
     found, code = findings(run)
-    identity, web, notify = (found[f"extra {name}"] for name in ("identity", "web", "notify"))
-    assert identity["state"] == web["state"] == "note"
-    assert identity["words"].startswith("not installed; it gives the feature identity")
-    assert identity["words"].endswith(": " + install("identity"))
+    training, web, notify = (found[f"extra {name}"] for name in ("training", "web", "notify"))
+    assert training["state"] == web["state"] == "note"
+    assert training["words"].startswith("not installed; it gives the attacker")
+    assert training["words"].endswith(": " + install("training"))
     assert web["words"].startswith("without nosuchserver; it gives the page")
     assert notify["state"] == "broken"
     assert "where >=1000 is needed" in notify["words"]
@@ -49,5 +49,5 @@ def test_the_metadata_of_this_install_has_every_extra(name):
 
 
 def test_a_developer_installs_from_the_copy():
-    assert install("identity") == "pip install 'speaker-disclosure-monitor[identity]'"
+    assert install("training") == "pip install 'speaker-disclosure-monitor[training]'"
     assert install("dev") == "pip install -e '.[dev]'"

@@ -38,7 +38,7 @@ def test_options_reach_every_process_and_change_neither_environment_nor_features
     network.write_bytes(of_sound())
     words.write_text("so\nwell\n")
     before = untouched()
-    setup = ("--speaker-model", network, "--word-list", words, "--ecapa", "nowhere")
+    setup = ("--speaker-model", network, "--word-list", words)
     features = ("--features", "f0,style,speaker", "--jobs", jobs)
     done = run("hear", "speech", "-o", "frames", *features, *setup)
     assert done.code == 0, done.err
@@ -48,14 +48,13 @@ def test_options_reach_every_process_and_change_neither_environment_nor_features
         tracks = FramesFile(path).stream_info.tracks
         assert list(tracks) == ["f0", "style", name]
         assert tracks["style"].network == Style(read_style_words(words)).spec.network
-    refused = run("hear", "speech", "-o", "more", "--features", "identity", *setup[-2:])
+    refused = run("hear", "speech", "-o", "more", "--features", "identity", *setup)
     assert refused.code != 0
     assert untouched() == before
 
 
-def told(setup: FeatureSetup) -> tuple[str | None, str | None, str, bool]:
-    given = "MONITOR_ECAPA" in os.environ or "MONITOR_WORD_LIST" in os.environ
-    return setup.ecapa_source(), setup.words(), setup.speaker, given
+def told(setup: FeatureSetup) -> tuple[str | None, str, bool]:
+    return setup.words(), setup.speaker, "MONITOR_WORD_LIST" in os.environ
 
 
 @pytest.mark.slow
@@ -64,7 +63,7 @@ def test_a_process_is_handed_the_setup(tmp_path, monkeypatch):
     network = tmp_path / "net.onnx"
     network.write_bytes(of_sound())
     monkeypatch.chdir(tmp_path)
-    setup = FeatureSetup("ecapa", Path("own.txt"), network).elsewhere()
+    setup = FeatureSetup(Path("own.txt"), network).elsewhere()
     network.unlink()  # the name travels
-    here = str(tmp_path / "ecapa"), str(tmp_path / "own.txt"), setup.speaker, False
+    here = str(tmp_path / "own.txt"), setup.speaker, False
     assert list(each_in_order(told, [setup, setup], 2)) == [here, here]

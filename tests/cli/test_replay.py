@@ -44,8 +44,7 @@ def test_json_lines_where_stdout_is_no_terminal(run, wav):
     assert 0 < readings[-1]["bits"] <= readings[-1]["ceiling"]
     assert end["bits"] == readings[-1]["bits"]
     # for people, on stderr: what an attacker may do beyond this, and one line that sums up
-    note, *notes, summary = result.err.splitlines()
-    assert note.startswith("monitor: note: not used: identity")
+    *notes, summary = result.err.splitlines()
     assert all(each.startswith(("monitor: note: ", "note at ")) for each in notes)
     assert summary.startswith("0:12 of 0:12 audio")
     assert run("replay", wav).readings == readings
@@ -349,7 +348,7 @@ def test_a_table_on_a_terminal(terminal, talk, population, tmp_path):
         *("most probable", "of it speech", "bits>0.1 for 2 s at 0:", "95 % interval"),
     ):
         assert words in shown
-    assert "not known: it takes a speaker embedding (voice," in shown
+    assert "not known: it takes a speaker embedding (voice)" in shown
     assert "alert at 0:" in err
     path = tmp_path / "run.jsonl"
     code, shown, err = terminal("replay", talk, *options[:2], "--jsonl", path, both=True)
@@ -501,29 +500,6 @@ def test_several_people_in_one_stream_are_warned_of(run, clips, tmp_path):
         assert f"monitor: note: {notice}\n" in result.err
     same = run("replay", man, clips / "1272/128104.npz", "--features", "f0")
     assert same.records[-1]["notices"] == []
-
-
-def test_frames_with_both_networks_are_heard_by_the_stronger_one(run, tmp_path):
-    """There is no model for two embeddings of one voice: the weaker is left out, as for audio."""
-    path, draws = tmp_path / "all.npz", np.random.default_rng(1)
-    ticks = np.arange(300, 1201, 300)
-    reference = Population.reference().specs
-    known = {name: reference[name] for name in ("f0", "voice", "identity")}
-    tracks = {"f0": Track(np.arange(1, 1201), draws.integers(0, 104, 1200))}
-    for name in ("voice", "identity"):
-        tracks[name] = Track(ticks, draws.standard_normal((len(ticks), known[name].size)))
-    write_frames(
-        path,
-        np.ones(1200, bool),
-        tracks,
-        {name: spec.size for name, spec in known.items()},
-        {name: spec.frame_seconds for name, spec in known.items()},
-        networks={name: spec.network for name, spec in known.items()},
-    )
-    result = run("replay", path)
-    assert result.code == 0, result.err
-    assert result.records[0]["features"] == ["f0", "identity"]
-    assert not any("not used" in notice for notice in result.records[0]["notices"])
 
 
 @pytest.mark.speech

@@ -16,6 +16,7 @@ def of_energies(
     metadata: Mapping[str, str] | None = None,
     bands: int = 80,
     output: str = "embedding",
+    frames: int | str = "frames",
 ) -> bytes:
     """From energies (batch, frames, 80): what its random directions have of their deviation."""
     steps: list[_Step] = [
@@ -26,7 +27,22 @@ def of_energies(
         ("ReduceMean", ["some"], [output], {"axes": [1], "keepdims": 0}),
     ]
     weights = np.random.default_rng(seed).normal(size=(bands, SIZE)).astype(np.float32)
-    return _model(steps, ["batch", "frames", bands], weights, output, metadata)
+    return _model(steps, ["batch", frames, bands], weights, output, metadata)
+
+
+def of_mel_banks(
+    seed: int = 0,
+    metadata: Mapping[str, str] | None = None,
+    dimensions: Sequence[Any] = ("batch", 72, "frames"),
+) -> bytes:
+    """From energies in ReDimNet's layout (batch, 72, frames): means behind random directions."""
+    steps: list[_Step] = [
+        ("MatMul", ["weights", "x"], ["waves"], {}),
+        ("Relu", ["waves"], ["loud"], {}),
+        ("ReduceMean", ["loud"], ["embedding"], {"axes": [-1], "keepdims": 0}),
+    ]
+    weights = np.random.default_rng(seed).normal(size=(SIZE, 72)).astype(np.float32)
+    return _model(steps, dimensions, weights, "embedding", metadata)
 
 
 def of_sound(seed: int = 0, dimensions: Sequence[Any] = ("batch", "samples")) -> bytes:

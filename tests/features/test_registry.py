@@ -3,24 +3,15 @@ from __future__ import annotations
 import pytest
 
 from monitor.errors import UsageError
-from monitor.features.ecapa import SpeakerModel
 from monitor.features.f0 import F0
 from monitor.features.registry import FEATURES, followed, make, takes
+from monitor.features.speaker_model import SpeakerModel
 from monitor.kinds import Sensitivity
 from monitor.protocols import Feature
 
 
-@pytest.mark.parametrize("name", sorted(FEATURES.keys() - {"identity"}))
+@pytest.mark.parametrize("name", sorted(FEATURES))
 def test_every_name_makes_a_feature_of_that_name(name):
-    of_that_name(name)
-
-
-def test_identity_is_made_of_the_network_of_the_environment(monkeypatch, ecapa):
-    monkeypatch.setenv("MONITOR_ECAPA", ecapa)
-    of_that_name("identity")
-
-
-def of_that_name(name: str) -> None:
     first, second = make([name, name])
     assert isinstance(first, Feature)
     assert first.spec.name == name

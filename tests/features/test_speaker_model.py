@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from monitor.errors import StoreError, UsageError
-from monitor.features.ecapa import SpeakerModel
-from monitor.features.embeddings import Kaldi, Network
 from monitor.features.registry import FEATURES, FeatureSetup, defaults, make, ready
+from monitor.features.speaker_model import Kaldi, MelBanks, Network, SpeakerModel
 from tests.contracts import voice
-from tests.features.networks import SIZE, endless, of_energies, of_sound
+from tests.features.networks import SIZE, endless, of_energies, of_mel_banks, of_sound
 from tests.weights import onnx_extra
 
 
@@ -33,8 +32,8 @@ def refused(data: bytes) -> str:
 @pytest.mark.parametrize("hamming", [False, True])
 @pytest.mark.parametrize("whole_numbers", [False, True])
 def test_the_front_end_is_kaldis(hamming, whole_numbers):
-    torch = pytest.importorskip("torch", reason="needs the extra identity")
-    kaldi = pytest.importorskip("torchaudio.compliance.kaldi", reason="needs the extra identity")
+    torch = pytest.importorskip("torch", reason="needs the extra training")
+    kaldi = pytest.importorskip("torchaudio.compliance.kaldi", reason="needs the extra training")
     sound = voice(2.0) + 0.01
     scaled = torch.from_numpy(sound[None] * (32768 if whole_numbers else 1))
     theirs = kaldi.fbank(
@@ -46,9 +45,35 @@ def test_the_front_end_is_kaldis(hamming, whole_numbers):
     np.testing.assert_allclose(centred, theirs - theirs.mean(axis=0), atol=2e-3)
 
 
+@pytest.mark.parametrize("normalised", [False, True])
+def test_the_other_front_end_is_redimnets(normalised):
+    """Its class MelBanks: torchaudio's spectrogram between a pre-emphasis and a logarithm."""
+    torch = pytest.importorskip("torch", reason="needs the extra training")
+    torchaudio = pytest.importorskip("torchaudio", reason="needs the extra training")
+    oracle = torchaudio.transforms.MelSpectrogram(
+        16_000, n_fft=512, win_length=400, hop_length=160, f_min=20, f_max=7600, n_mels=72,
+        window_fn=torch.hamming_window,
+    ).double()  # fmt: skip
+    sound = 0.1 * voice(2.0) + 0.01
+    wave = torch.from_numpy(sound).double()
+    if normalised:
+        wave = (wave - wave.mean()) / (wave.std(unbiased=False) + 1e-6)
+    before = torch.nn.functional.pad(wave[None, None], (1, 0), mode="reflect")[0, 0]
+    levels = (oracle(wave - 0.97 * before[:-1]) + 1e-6).log()
+    theirs = (levels - levels.mean(dim=1, keepdim=True)).numpy()
+    ours = MelBanks(normalised=normalised).energies(sound)
+    assert ours.shape == theirs.shape == (72, 201)
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)
+
+
 def test_metadata_choose_the_front_end():
-    def front(output: str = "embedding", **said: str) -> Kaldi:
+    def front(output: str = "embedding", **said: str) -> Kaldi | MelBanks:
         made = Network(of_energies(metadata=said, output=output), "net")._front
+        assert made is not None
+        return made
+
+    def mel_banks(**said: str) -> Kaldi | MelBanks:
+        made = Network(of_mel_banks(metadata=said), "net")._front
         assert made is not None
         return made
 
@@ -59,12 +84,14 @@ def test_metadata_choose_the_front_end():
         (front(framework="wespeaker", sample_rate="16000"), Kaldi(hamming=True)),
         (front(output="embs"), Kaldi(hamming=True)),
         (front(feature_normalize_type=""), Kaldi(centred=False)),
+        (mel_banks(), MelBanks()),
+        (mel_banks(norm_signal="1"), MelBanks(normalised=True)),
     ):
         np.testing.assert_array_equal(network.energies(sound), like.energies(sound))
     assert "is for '8000' Hz" in refused(of_energies(metadata={"sample_rate": "8000"}))
 
 
-@pytest.mark.parametrize("data", [of_sound, of_energies])
+@pytest.mark.parametrize("data", [of_sound, of_energies, of_mel_banks])
 def test_embeddings_have_length_one_and_do_not_depend_on_the_batch(data):
     network = Network(data(), "net")
     assert network.size == SIZE
@@ -85,24 +112,61 @@ def test_what_a_network_of_sound_is_given():
     np.testing.assert_allclose(network.embed(sound[None])[0], expected, atol=1e-5)
 
 
+def test_what_a_network_of_redimnets_layout_is_given():
+    weights = np.random.default_rng(5).normal(size=(SIZE, 72)).astype(np.float32)
+    sound = voice(3.0)
+    expected = np.maximum(weights @ MelBanks().energies(sound), 0).mean(axis=1)
+    expected /= np.linalg.norm(expected)
+    made = Network(of_mel_banks(seed=5), "net").embed(sound[None])[0]
+    np.testing.assert_allclose(made, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("seconds", [2, 6])
+@pytest.mark.parametrize("layout", ["sound", "kaldi", "mel banks"])
+def test_a_network_of_one_length_hears_the_whole_window(layout, seconds):
+    """As an export of ReDimNet with its front end inside has it, and as one of energies may."""
+    samples = 16_000 * seconds - {"sound": 0, "kaldi": 80, "mel banks": 160}[layout]
+    fixed, free = {
+        "sound": lambda: (of_sound(dimensions=("batch", samples)), of_sound()),
+        "kaldi": lambda: (of_energies(frames=100 * seconds - 2), of_energies()),
+        "mel banks": lambda: (of_mel_banks(dimensions=(1, 72, 100 * seconds)), of_mel_banks()),
+    }[layout]()
+    network, oracle = Network(fixed, "net"), Network(free, "net")
+    assert network.size == SIZE
+    for window in (voice(1.0), voice(3.0)):
+        made = network.embed(window[None])[0]
+        if window.size < samples:  # again and again
+            parts = [np.tile(window, -(-samples // window.size))[:samples]]
+        else:  # its beginning and its end
+            parts = [window[:samples], window[-samples:]]
+        expected = sum(oracle.embed(part[None])[0] for part in parts)
+        np.testing.assert_allclose(made, expected / np.linalg.norm(expected), atol=1e-5)
+
+
+@pytest.mark.parametrize("samples", [100, 61 * 16_000, 2**40])
+def test_a_length_beyond_all_speech_is_refused(samples):
+    message = refused(of_sound(dimensions=("batch", samples)))
+    assert "s of sound and no other length; give one that takes any length, or 0.5 to 60" in message
+
+
 @pytest.mark.parametrize("only_long", [False, True])
 def test_a_loop_that_never_ends_is_ended(monkeypatch, only_long):
-    monkeypatch.setattr("monitor.features.embeddings.RUN_SECONDS", 0.5)
+    monkeypatch.setattr("monitor.features.speaker_model.RUN_SECONDS", 0.5)
     said = refused(endless(only_long))
     assert "was ended after 0 s with 3 s of sound: a loop in it may never end" in said
 
 
 def test_a_loop_that_ends_is_none(monkeypatch):
-    monkeypatch.setattr("monitor.features.embeddings.RUN_SECONDS", 0.5)
+    monkeypatch.setattr("monitor.features.speaker_model.RUN_SECONDS", 0.5)
     assert Network(of_sound(), "net").embed(np.ones((3, 48_000), np.float32)).shape == (3, SIZE)
 
 
 def test_other_inputs_are_refused():
-    wanted = "one input is needed, sound (batch, samples) at 16 kHz or energies (batch, frames, 80)"
+    wanted = "sound (batch, samples) at 16 kHz, or energies (batch, frames, 80) or (batch, 72, fra"
     assert wanted in refused(of_energies(bands=40))
     assert "['batch', 'frames', 40]" in refused(of_energies(bands=40))
-    fixed = of_sound(dimensions=("batch", 48_000))
-    assert "cannot be run: " in refused(fixed)
+    assert wanted in refused(of_mel_banks(dimensions=("batch", 1, 72, "frames")))
+    assert "cannot be run: " in refused(of_sound(dimensions=(2, "samples")))
 
 
 @pytest.mark.parametrize("damage", [lambda d: d[:50], lambda d: d[:0], lambda d: d + b"\xff"])

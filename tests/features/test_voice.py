@@ -23,7 +23,7 @@ from monitor.features.extractor import VoiceActivity
 from monitor.features.registry import defaults, make, superseded
 from monitor.networks import voice as network
 from monitor.networks.layers import read_weights
-from monitor.networks.voice import MARK, VoiceNetwork, shipped, shipped_together
+from monitor.networks.voice import SHA256, SIZE, VoiceNetwork, shipped
 from monitor.run.pace import Timed
 from monitor.types import EarlyFrames, FloatArray, Track
 from tests.sounds import synthetic
@@ -57,7 +57,7 @@ def golden_frames() -> dict[str, Any]:
     """The ticks of all windows, and the first numbers of each embedding."""
     track = heard(Voice(), golden_sound())
     first = track.values[:, :SHOWN].astype(float).round(5)
-    return {"network": MARK, "ticks": track.ticks.tolist(), "values": first.tolist()}
+    return {"network": SHA256, "ticks": track.ticks.tolist(), "values": first.tolist()}
 
 
 def test_the_frames_are_the_golden_ones():
@@ -94,7 +94,7 @@ def test_the_first_seconds_are_early_frames_in_any_cutting(every, windows):
     begins = [3 * RATE * window for window in windows for _ in (1, 2)]
     for value, begin, seconds in zip(whole.values, begins, whole.seconds, strict=True):
         part = speech[begin : begin + seconds * RATE]
-        assert np.array_equal(value, shipped_together().embed(part[None])[0])
+        assert np.array_equal(value, shipped().embed(part[None])[0])
     clock = np.cumsum(spoken)
     assert (clock[whole.ticks - 1] * 160 == np.array(begins) + whole.seconds * RATE).all()
     for one, other in ((whole, cut), (whole.some(slice(1, None)), early(5, whole.ticks[0]))):
@@ -123,11 +123,8 @@ def test_it_tells_real_readers_apart_across_sessions(shared):
 def test_it_is_marked_with_its_network_wherever_it_is_made():
     (made,) = make(["voice"])
     assert isinstance(made, Voice)
-    assert made.spec.network == Timed(made).spec.network == MARK == shipped_together().sha256
-    assert (str(made.spec), made.spec.frame_seconds) == (
-        f"embedding of size {shipped_together().size}",
-        3.0,
-    )
+    assert made.spec.network == Timed(made).spec.network == SHA256 == shipped().sha256
+    assert (str(made.spec), made.spec.frame_seconds) == (f"embedding of size {SIZE}", 3.0)
 
 
 def test_a_damaged_network_is_refused(monkeypatch):
@@ -140,16 +137,15 @@ def test_a_damaged_network_is_refused(monkeypatch):
 
 
 def test_the_stronger_network_takes_its_place(monkeypatch):
-    ready = {"f0", "phones", "voice", "identity", "speaker_ab", "codes"}
+    ready = {"f0", "phones", "voice", "speaker_ab", "codes"}
     monkeypatch.setattr("monitor.features.registry.ready", lambda name, _: name in ready)
-    assert defaults() == ("f0", "phones", "identity")
+    assert defaults() == ("f0", "phones", "voice")
     assert defaults(["voice", "f0", "codes"]) == ("voice", "f0", "codes")
     assert defaults(["voice", "speaker_ab"]) == ("speaker_ab",)
-    ready.remove("identity")
-    assert defaults() == ("f0", "phones", "voice")
-    assert defaults(["f0", "voice", "identity"]) == ("f0", "voice")
-    assert superseded("voice", ["voice", "identity"])
-    assert not superseded("identity", ["voice", "identity"])
+    ready.remove("speaker_ab")
+    assert defaults(["f0", "voice", "speaker_ab"]) == ("f0", "voice")
+    assert superseded("voice", ["voice", "speaker_ab"])
+    assert not superseded("speaker_ab", ["voice", "speaker_ab"])
 
 
 @pytest.mark.slow
@@ -167,9 +163,9 @@ def test_another_network_has_another_mark():
     other = VoiceNetwork({**_weights(), "embed.bias": np.ones(192, np.float32)}, "ab" * 32)
     feature = Voice(other, "voice_adapted")
     assert (feature.spec.name, feature.spec.network) == ("voice_adapted", "ab" * 32)
-    assert Voice().spec.network == Voice.spec.network == MARK  # that of the class stays
+    assert Voice().spec.network == Voice.spec.network == SHA256  # that of the class stays
     sound = golden_sound()
-    own = heard(Voice(shipped(), "voice_larger"), sound).values
+    own = heard(Voice(shipped(), "voice_again"), sound).values
     assert np.abs(heard(feature, sound).values - own).max() > 0.01
     with pytest.raises(UsageError, match="sha256"):
         Voice(VoiceNetwork(_weights()))

@@ -86,6 +86,16 @@ def test_what_is_enrolled_is_summed_and_stored(each):
         each.similarity("loglik")
 
 
+@pytest.mark.parametrize("number", [1.1, -1.1, np.inf, np.nan])
+def test_a_background_of_embeddings_holds_directions(number):
+    sketch = EMBEDDING.sketch(SIZE)
+    sketch.learn_many(1e6 * frames(EMBEDDING))
+    row = EMBEDDING.background_row(sketch)
+    assert np.linalg.norm(row) == pytest.approx(1)
+    assert EMBEDDING.wrong_background(EMBEDDING.packed_background(row[None])) == ""
+    assert EMBEDDING.wrong_background(np.full((1, SIZE), number)) != ""
+
+
 def test_levels_are_in_no_template():
     assert not LEVELS.enrolled
     assert not LEVELS.similarities

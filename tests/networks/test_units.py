@@ -18,6 +18,7 @@ from monitor.networks import phones as units
 from monitor.networks.layers import FLOOR, RATE, log_mel
 from monitor.networks.phones import (
     UNITS_BLOCK,
+    UNITS_FLOOR,
     UNITS_SHA256,
     UnitNetwork,
     UnitStream,
@@ -102,7 +103,7 @@ def test_they_are_the_codes_of_the_layer(network, whole):
     """Computed at once, in double precision, as the mathematics says."""
     with np.load(WEIGHTS) as file:
         weights = {name: each.astype(float) for name, each in file.items()}
-    bands = log_mel(np.pad(SOUND, (0, RATE))).astype(float) - np.log(FLOOR)
+    bands = log_mel(np.pad(SOUND, (0, RATE)), floor=UNITS_FLOOR).astype(float) - np.log(FLOOR)
     padded = np.pad(bands, ((2, 2), (0, 0)))
     mels = np.stack([padded[i : i + 5].T for i in range(0, len(bands) - 1, 2)])
     x = np.maximum(np.einsum("tbk,obk->to", mels, weights["stem"]) + weights["stem.bias"], 0)
@@ -116,7 +117,7 @@ def test_they_are_the_codes_of_the_layer(network, whole):
     assert (
         np.mean(distances.argmin(axis=1)[: len(whole)] == whole) > 0.98
     )  # ties may fall to either
-    assert len(set(whole.tolist())) > 20
+    assert len(set(whole.tolist())) > 15
 
 
 def test_a_stream_begins_anew_after_its_end(network, whole):

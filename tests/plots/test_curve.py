@@ -331,10 +331,10 @@ def test_words() -> None:
     nobody = run_of([start(), reading(60.0, CEILING)])
     assert "hardly any doubt which of 50 people it is" in heading(nobody)
     assert "assuming the speaker is enrolled" in caption(nobody)
-    why = "f0 cannot tell; it takes a speaker embedding (identity)"
+    why = "f0 cannot tell; it takes a speaker embedding (voice)"
     unknown = run_of([start(), reading(60.0, 1.0, enrolled=None, enrolled_withheld=why)])
     asked = "Is the speaker enrolled at all?"
-    assert f"{asked} Not known: it takes a speaker embedding (identity)." in caption(unknown)
+    assert f"{asked} Not known: it takes a speaker embedding (voice)." in caption(unknown)
     assert f"{asked} 97 % likely." in caption(run_of([start(), reading(9.0, 1.0, enrolled=0.97)]))
     assert heading(run_of([])) == "Nothing can be said about this voice yet"
 

@@ -126,7 +126,7 @@ def test_a_store_that_has_changed_meanwhile_is_noticed(tmp_path):
         ({"features": {}}, "lacks its seconds, or its features"),
         ({"features": {"f0": replace(F0, slices=F0.slices - 9.5)}}, "counts from 0"),
         ({"features": {"voice": replace(VOICE, slices=VOICE.slices * np.inf)}}, "finite sums"),
-        ({"features": {"voice": replace(VOICE, slices=VOICE.slices * 9)}}, "no means"),
+        ({"features": {"voice": replace(VOICE, slices=VOICE.slices * 9)}}, "no directions"),
     ],
 )
 def test_what_no_voices_give_is_refused(changed, words):

@@ -157,10 +157,10 @@ def test_evidence_that_begins_afresh_does_not_turn_the_axis_back():
 
 def test_whether_anybody_enrolled_speaks_or_what_it_takes_to_know():
     screen = Screen(True)
-    why = "f0 cannot tell impostors (0.52); it takes a speaker embedding (identity)"
+    why = "f0 cannot tell impostors (0.52); it takes a speaker embedding (voice)"
     view = view_of(screen, START, live(9.0, enrolled=None, enrolled_withheld=why))
     lines = shown(view)
-    assert " enrolled at all? not known: it takes a speaker embedding (identity)" in lines
+    assert " enrolled at all? not known: it takes a speaker embedding (voice)" in lines
     assert len(lines) <= 23
     view.write(live(10.0, enrolled=0.97))
     assert " enrolled at all? 97 % likely" in shown(view)

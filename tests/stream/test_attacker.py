@@ -492,7 +492,7 @@ def test_limits_hold_the_figure():
 @pytest.mark.parametrize(
     ("area", "says"),
     [
-        (0.53, "ROC curve 0.53, 0.8 is needed); it takes a speaker embedding (voice, identity)"),
+        (0.53, "ROC curve 0.53, 0.8 is needed); it takes a speaker embedding (voice)"),
         (None, "ROC curve not measured, 0.8 is needed); it takes"),
         (0.95, ""),
     ],

@@ -16,6 +16,7 @@ from monitor import Monitor, Population
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features import registry
 from monitor.features.framing import Framer
+from monitor.features.registry import FeatureSetup
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.rank_model import RankModels
@@ -681,20 +682,19 @@ def test_readings_name_as_many_speakers_as_asked(most):
 
 
 def test_what_is_heard_where_nobody_chose(monkeypatch):
-    """Of voice and a stronger network the stronger one, where it is there and has a rank model."""
-    ready = {"f0", "voice", "identity"}
-    for module in ("monitor.features.registry", "monitor.stream.attacker"):
-        monkeypatch.setattr(f"{module}.ready", lambda name, _: name in ready)
-    names = ("f0", "voice", "identity")
-    sets = [("f0",), ("voice",), ("identity",), ("f0", "voice"), ("f0", "identity"), names]
+    """Of voice and a network of the user's the latter, where it is there and has a rank model."""
+    there = ["f0", "voice", "speaker_ab"]
+    monkeypatch.setattr(FeatureSetup, "names", lambda _: there)
+    names = ("f0", "voice", "speaker_ab")
+    sets = [("f0",), ("voice",), ("speaker_ab",), ("f0", "voice"), ("f0", "speaker_ab"), names]
 
     def chosen(*sets: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         rank_models = [some_rank_model(each) for each in sets]
         monitor = Monitor(enrolled(features=names, rank_models=rank_models))
         return monitor.features, monitor.skipped_features
 
-    assert chosen(*sets) == (("f0", "identity"), ())
-    assert chosen(*sets[:4]) == (("f0", "voice"), ("identity",))
+    assert chosen(*sets) == (("f0", "speaker_ab"), ())
+    assert chosen(*sets[:4]) == (("f0", "voice"), ("speaker_ab",))
     assert chosen(*sets[:3], names) == (names, ())  # of more features only each and all
-    ready.remove("identity")
-    assert chosen(*sets) == (("f0", "voice"), ("identity",))
+    there.remove("speaker_ab")
+    assert chosen(*sets) == (("f0", "voice"), ("speaker_ab",))

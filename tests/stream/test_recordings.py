@@ -107,7 +107,6 @@ def test_a_few_seconds_are_not_judged():
 
 def test_features_that_the_shipped_readers_do_not_have_judge_nobody():
     assert judged_by(["timbre", "phones", "f0"]).endswith("which misses many of the same sex")
-    assert judged_by(["f0", "identity"]) == "identity"
     assert judged_by(["f0", "phones", "voice"]).startswith("voice, which misses many")
     ones = HeardTotals(100, {"f0": np.ones(10, int)}, {"f0": 10}, {"f0": 10})
     for name in ("f0", "timbre"):

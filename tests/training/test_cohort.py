@@ -39,9 +39,9 @@ def test_one_sketch_of_all_that_each_said(tmp_path):
     assert_array_equal(counts[:, :4], [[0, 2, 1, 1], [300, 0, 0, 0]])
     assert counts.dtype == np.uint16
     assert not counts[:, 4:].any()
-    means = made.features["voice"].slices
-    assert_array_equal(means, [[0.25, 0.5, 0.25, 0], [0, 0, 0, 0]])
-    assert means.dtype == np.float16
+    directions = made.features["voice"].slices
+    assert_allclose(directions, np.array([[1, 2, 1, 0], [0, 0, 0, 0]]) / np.sqrt(6), atol=1e-3)
+    assert directions.dtype == np.float16
     assert made.specs["voice"].network == MARK
     assert made.about == "Readers."
     assert problems[0].startswith("zoe/1.npz is no file of frames")

@@ -422,11 +422,11 @@ def test_who_else_was_narrowed_down_and_an_alert_beyond_its_time(page, visit):
 
 
 def test_what_it_takes_to_know_whether_anybody_enrolled_speaks(page, visit):
-    why = "f0+phones cannot tell impostors (0.53); it takes a speaker embedding (identity)"
+    why = "f0+phones cannot tell impostors (0.53); it takes a speaker embedding (voice)"
     give(page, records.start(), records.reading(9, enrolled=None, enrolled_withheld=why))
     tab = visit(page.url)
     assert text(tab, "#enrolled") == (
-        "Is the speaker enrolled at all? Not known: it takes a speaker embedding (identity). "
+        "Is the speaker enrolled at all? Not known: it takes a speaker embedding (voice). "
         "f0+phones cannot tell impostors (0.53)."
     )
     assert "nobody enrolled" not in text(tab, "#banners")

@@ -1,0 +1,148 @@
+"""Begin with the teacher's wide layers as two factors each, without any training.
+
+    python -m recipes.voice.compress CACHE NOISE BEGUN.npz --ecapa DIR [--ranks 512 256]
+
+Layer by layer, from what the compressed layers before it say, the factors that come nearest to
+what the teacher's layer says of the same sound (reduced-rank regression, in closed form). Layers
+that half the frame rate changes are fitted likewise, at full rank.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from monitor.adapting.network import TrainableVoice
+from monitor.files import atomic_write
+from monitor.types import FloatArray
+from recipes.voice.clips import Clips
+from recipes.voice.teacher import at_half_rate, read_teacher
+from recipes.voice.windows import Windows, bands_of
+
+_WINDOWS, _BATCH = 480, 16
+_EVERY = 3
+"""Of the rows of a window one counts: neighbours say the same."""
+_RIDGE = 3e-3
+_REFITTED = tuple(f"1.group{group}" for group in range(1, 8))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Factor the teacher's wide layers.")
+    parser.add_argument("cache", type=Path)
+    parser.add_argument("noise", type=Path)
+    parser.add_argument("begun", type=Path)
+    parser.add_argument("--ecapa", type=Path, required=True)
+    parser.add_argument("--ranks", type=int, nargs=2, default=(512, 256))
+    given = parser.parse_args()
+    clips = Clips(given.cache)
+    windows, rng = Windows(clips, given.noise, 0), np.random.default_rng(0)
+    chosen = rng.permutation(len(clips))[:_WINDOWS].tolist()
+    sounds = [(windows.view if n % 2 else windows.clean)(clip) for n, clip in enumerate(chosen)]
+    bands = [
+        torch.from_numpy(bands_of(sounds[at : at + _BATCH])) for at in range(0, _WINDOWS, _BATCH)
+    ]
+    weights = compress(read_teacher(given.ecapa), bands, *given.ranks)
+    with atomic_write(given.begun) as file:
+        np.savez(file, **weights)  # type: ignore[arg-type]
+
+
+def compress(
+    teacher: dict[str, FloatArray], bands: Sequence[Tensor], widest: int, wide: int
+) -> dict[str, FloatArray]:
+    """Factor the seven wide layers, by these bands, (b, t, 80) each."""
+    names = [
+        name for block in range(3)
+        for name in (f"{block}.one", *(_REFITTED if block == 1 else ()), f"{block}.two")
+    ] + ["widen"]  # fmt: skip
+    goals = _said(TrainableVoice(teacher), names, bands)
+    weights = at_half_rate(teacher)
+    for name in names:
+        given = _given(TrainableVoice(weights), name, bands)
+        rank = None if name in _REFITTED else widest if name == "widen" else wide
+        left = _fit(weights, name, given, goals.pop(name), rank)
+        print(f"{name}: {100 * left:.1f} % of the variance left out", file=sys.stderr, flush=True)
+    return weights
+
+
+def _said(
+    network: TrainableVoice, names: Iterable[str], bands: Sequence[Tensor]
+) -> dict[str, Tensor]:
+    """What each layer says, shape (n, out), at the rows that ours will have."""
+    said: dict[str, list[Tensor]] = {name: [] for name in names}
+    dense = network._dense
+
+    def listen(x: Tensor, name: str) -> Tensor:
+        y = dense(x, name)
+        if name in said:
+            said[name].append(_rows(y[:, ::2]).half())
+        return y
+
+    network._dense = listen  # type: ignore[method-assign]
+    with torch.inference_mode():
+        for batch in bands:
+            network.frames(batch)
+    return {name: torch.cat(parts) for name, parts in said.items()}
+
+
+class _Reached(Exception):  # noqa: N818
+    """A layer was reached: nothing behind it is computed."""
+
+
+def _given(network: TrainableVoice, wanted: str, bands: Sequence[Tensor]) -> Tensor:
+    """What a layer is given, shape (n, in)."""
+    given: list[Tensor] = []
+    dense = network._dense
+
+    def listen(x: Tensor, name: str) -> Tensor:
+        if name == wanted:
+            given.append(_rows(x))
+            raise _Reached
+        return dense(x, name)
+
+    network._dense = listen  # type: ignore[method-assign]
+    with torch.inference_mode():
+        for batch in bands:
+            try:
+                network.frames(batch)
+            except _Reached:
+                continue
+    return torch.cat(given)
+
+
+def _rows(x: Tensor) -> Tensor:
+    return x[:, ::_EVERY].reshape(-1, x.shape[2])
+
+
+def _fit(
+    weights: dict[str, FloatArray], name: str, given: Tensor, goal: Tensor, rank: int | None
+) -> float:
+    """Put factors, or a matrix, in the place of a layer; the share of variance left out."""
+    x, y = given.double(), goal.double()
+    centre, middle = x.mean(dim=0), y.mean(dim=0)
+    x, y = x - centre, y - middle
+    square = x.T @ x / len(x)
+    square += _RIDGE * square.diagonal().mean() * torch.eye(len(square), dtype=torch.float64)
+    matrix = torch.linalg.solve(square, x.T @ y / len(x)).T
+    left = 0.0
+    if rank is None:
+        weights[name] = matrix.float().numpy()
+    else:
+        values, vectors = torch.linalg.eigh(matrix @ square @ matrix.T)
+        outer = vectors.flip(1)[:, :rank]
+        inner = outer.T @ matrix
+        left = float(1 - values.flip(0)[:rank].sum() / values.sum())
+        del weights[name]
+        weights[f"{name}.out"], weights[f"{name}.in"] = outer.float().numpy(), inner.float().numpy()
+        matrix = outer @ inner
+    weights[f"{name}.bias"] = (middle - matrix @ centre).float().numpy()
+    return left
+
+
+if __name__ == "__main__":
+    main()

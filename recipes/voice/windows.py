@@ -1,0 +1,125 @@
+"""Windows that train: three seconds of a clip, and the same under a drawn condition."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import CorpusError
+from monitor.networks.voice import mel_decibels
+from monitor.types import FloatArray, IntArray
+from recipes.voice.clips import Clips
+from recipes.voice.conditions import Conditions
+
+WINDOW = 48_000
+"""Samples: as the feature ``voice`` hears them."""
+_SHORTER = ((1.0, 0.8), (2 / 3, 0.92), (1 / 3, 1.0))
+"""Shares of a window that a batch is of, and up to which draw."""
+_ROOMS = 150
+_QUIET, _LOUD = 0.08, 0.16
+"""Of views, up to which draw one is rounded as a quiet recording, or cut off as a loud one."""
+_PEAK = 0.95
+
+
+class Windows:
+    """One window of every clip, and views of it.
+
+    Args:
+        clips: whose they are.
+        noise: a folder of recordings of noise.
+        seed: of views.
+    """
+
+    def __init__(self, clips: Clips, noise: Path, seed: int) -> None:
+        self._clips, self.rng = clips, np.random.default_rng(seed)
+        begins = np.random.default_rng(0).random(len(clips))
+        self._begins = (begins * np.maximum(clips.samples - WINDOW + 1, 1)).astype(int)
+        self._conditions = Conditions.simulated(
+            noise, lambda rng: clips.sound(int(rng.integers(len(clips)))), rooms=_ROOMS
+        )
+
+    def __len__(self) -> int:
+        return len(self._clips)
+
+    def clean(self, clip: int) -> FloatArray:
+        """Return the window of a clip, (48000,); a shorter one is repeated."""
+        sound = self._clips.sound(clip)
+        begin = self._begins[clip]
+        return np.resize(sound[begin : begin + WINDOW], WINDOW)
+
+    def view(self, clip: int) -> FloatArray:
+        """Draw what happens to it on its way: (48000,)."""
+        sound, drawn = self._conditions.view(self.clean(clip), self.rng), self.rng.random()
+        if drawn < _QUIET:
+            steps = 32768 * 10 ** (-self.rng.uniform(20, 45) / 20)
+            sound = np.round(_levelled(sound) * steps) / np.float32(steps)
+        elif drawn < _LOUD:
+            level = 10 ** (-self.rng.uniform(6, 16) / 20)
+            sound = np.clip(sound * level / np.sqrt(np.mean(sound**2) + 1e-9), -1, 1)
+        return np.asarray(sound, np.float32)
+
+    def batches(self, size: int, clean: float) -> Iterator[tuple[FloatArray, IntArray]]:
+        """Yield bands, (size, t, 80), and the clips that they are of, over and over.
+
+        A share of them is ``clean``; a batch is of windows of three seconds, of two, or of one.
+        """
+        while True:
+            order = self.rng.permutation(len(self._clips))
+            for first in range(0, len(order) - size + 1, size):
+                clips, drawn = order[first : first + size], self.rng.random()
+                share = next(share for share, most in _SHORTER if drawn < most)
+                begin = self.rng.integers(WINDOW - round(share * WINDOW) + 1)
+                part = slice(begin, begin + round(share * WINDOW))
+                sounds = [
+                    self.clean(clip) if self.rng.random() < clean else self.view(clip)
+                    for clip in clips.tolist()
+                ]
+                yield bands_of(sounds, part), clips
+
+
+def bands_of(sounds: list[FloatArray], part: slice = slice(None)) -> FloatArray:
+    """Bands of sounds of one length, as 16 bits have them: shape (b, t, 80)."""
+    return np.stack([mel_decibels(_levelled(sound)[part]) for sound in sounds])
+
+
+def _levelled(sound: FloatArray) -> FloatArray:
+    loudest = np.float32(_PEAK / (float(np.abs(sound).max()) + 1e-9))
+    return np.asarray(np.round(sound * loudest * 32767) / 32767, np.float32)
+
+
+def made_beside(
+    folder: Path, noise: Path, seed: int, size: int, clean: float
+) -> Generator[tuple[FloatArray, IntArray], None, None]:
+    """Yield batches as `Windows.batches` does, made by another process while they are used.
+
+    Raises:
+        CorpusError: that process has ended.
+    """
+    queue: Any = multiprocessing.Queue(12)
+    arguments = (queue, folder, noise, seed, size, clean)
+    process = multiprocessing.Process(target=_make, args=arguments, daemon=True)
+    process.start()
+    try:
+        while True:
+            try:
+                batch = queue.get(timeout=1)
+            except Empty:
+                if not process.is_alive():
+                    raise CorpusError(f"{folder}: no batches can be made of it") from None
+                continue
+            yield batch
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _make(queue: Any, folder: Path, noise: Path, seed: int, size: int, clean: float) -> None:
+    os.nice(3)
+    for batch in Windows(Clips(folder), noise, seed).batches(size, clean):
+        queue.put(batch)

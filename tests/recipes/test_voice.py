@@ -1,0 +1,317 @@
+"""People at their own microphones: roles and conditions; and ECAPA-TDNN in factors, trained."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra recipes")
+
+import soundfile
+import torch
+
+from monitor.adapting.network import TrainableVoice, _over_time
+from monitor.errors import CorpusError, StoreError
+from monitor.jobs import one_torch_thread
+from monitor.networks.voice import BANDS, GROUPS, VoiceNetwork
+from monitor.types import FloatArray
+from recipes.voice import export, train
+from recipes.voice.clips import Clips, people, unlabelled
+from recipes.voice.compress import compress
+from recipes.voice.conditions import Conditions, telephone
+from recipes.voice.teacher import at_half_rate, read_teacher
+from recipes.voice.windows import Windows, bands_of, made_beside
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    with one_torch_thread():
+        yield
+
+
+@pytest.fixture(scope="module")
+def voices(tmp_path_factory) -> Path:
+    """A table of people, most of one session."""
+    folder: Path = tmp_path_factory.mktemp("voices")
+    rows = [
+        {"path": f"en/{who}/{session}-{clip}.flac", "speaker": f"{who:08x}", "session": session,
+         "language": "en", "gender": "", "age": "", "seconds": 4}
+        for who in range(900)
+        for session in range(2 if who % 3 == 0 else 1)
+        for clip in range(2)
+    ]  # fmt: skip
+    rows.append({**rows[0], "path": "unlabelled/1.flac", "speaker": ""})
+    with (folder / "manifest.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows(rows)
+    return folder
+
+
+def test_who_has_two_sessions_never_trains_and_some_of_one_are_spared(voices):
+    found = people(voices)
+    assert len(found) == 900
+    several = [each for each in found if len(each.clips) > 1]
+    assert {each.role for each in several} == {"judge", "choose", "calibrate"}
+    roles = [each.role for each in found if len(each.clips) == 1]
+    assert roles.count("calibrate") == 300
+    assert set(roles) == {"train", "calibrate"}
+    assert unlabelled(voices) == [voices / "unlabelled/1.flac"]
+
+
+def test_a_role_does_not_depend_on_who_else_is_there(voices):
+    before = {each.name: each.role for each in people(voices) if len(each.clips) > 1}
+    lines = (voices / "manifest.csv").read_text().splitlines()
+    kept = [line for line in lines if not line.startswith(("en/3/", "en/6/"))]
+    fewer = voices.parent / "fewer"
+    fewer.mkdir(exist_ok=True)
+    (fewer / "manifest.csv").write_text("\n".join(kept))
+    after = {each.name: each.role for each in people(fewer) if len(each.clips) > 1}
+    assert len(after) == len(before) - 2
+    assert after == {name: before[name] for name in after}
+
+
+@pytest.fixture(scope="module")
+def noise(tmp_path_factory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("noise")
+    rng = np.random.default_rng(5)
+    soundfile.write(folder / "rain.ogg", 0.1 * rng.standard_normal(44100), 44100)
+    return folder
+
+
+def sung(seconds: float, seed: int) -> np.ndarray:
+    """A sound with a pitch of its own."""
+    at = np.arange(round(16000 * seconds)) / 16000
+    hertz = 100 + 20 * seed
+    tones = [np.sin(2 * np.pi * hertz * n * at) / n for n in range(1, 30)]
+    return np.asarray(0.1 * np.sum(tones, axis=0) * (1 + np.sin(7 * at)), np.float32)
+
+
+@pytest.mark.slow
+def test_a_condition_keeps_the_length_and_differs_from_the_next(noise):
+    conditions = Conditions.simulated(noise, lambda rng: sung(3, int(rng.integers(5))), rooms=12)
+    sound, rng = sung(3, 1), np.random.default_rng(0)
+    made = [conditions.view(sound, rng) for _ in range(60)]
+    assert all(each.shape == sound.shape and each.dtype == np.float32 for each in made)
+    assert all(np.isfinite(each).all() and np.abs(each).max() > 1e-3 for each in made)
+    assert len({each.tobytes() for each in made}) > 55
+
+
+def test_a_telephone_leaves_300_to_3400_hz():
+    noise = np.random.default_rng(1).standard_normal(32000).astype(np.float32) / 8
+    power = np.abs(np.fft.rfft(telephone(noise))) ** 2
+    hertz = np.fft.rfftfreq(32000, 1 / 16000)
+    inside = power[(hertz > 500) & (hertz < 3000)].mean()
+    assert power[(hertz > 20) & (hertz < 200)].mean() < 0.02 * inside
+    assert power[hertz > 4100].mean() < 0.001 * inside
+
+
+def prepared(folder: Path, voice: np.ndarray) -> Clips:
+    """Clips of 3 s, of so many voices; -1 is nobody known."""
+    audio = np.concatenate([sung(3, seed % 12) for seed in range(len(voice))])
+    (audio * 32767).astype(np.int16).tofile(folder / "clips.i16")
+    samples = np.full(len(voice), 48000)
+    np.savez(folder / "clips.npz", start=np.cumsum(samples) - samples, samples=samples,
+             corpus=np.arange(len(voice)) % 3, voice=voice)  # fmt: skip
+    return Clips(folder)
+
+
+CHANNELS, WIDE, SQUEEZED, SIZE = 32, 48, 8, 12
+
+
+@pytest.fixture(scope="module")
+def uncompressed() -> dict[str, FloatArray]:
+    """Weights of a small network of the teacher's make, drawn by a seed."""
+    rng = np.random.default_rng(4)
+    weights: dict[str, FloatArray] = {}
+
+    def add(name: str, outs: int, ins: int, *, norm: bool = False) -> None:
+        weights[name] = rng.standard_normal((outs, ins)) / np.sqrt(ins)
+        weights[f"{name}.bias"] = 0.1 * rng.standard_normal(outs)
+        if norm:
+            weights[f"{name}.gain"] = rng.uniform(0.5, 1.5, outs)
+            weights[f"{name}.shift"] = 0.1 * rng.standard_normal(outs)
+
+    add("stem", CHANNELS, 5 * BANDS, norm=True)
+    for block in range(3):
+        add(f"{block}.one", CHANNELS, CHANNELS, norm=True)
+        for group in range(1, GROUPS):
+            width = CHANNELS // GROUPS
+            add(f"{block}.group{group}", width, 3 * width, norm=True)
+        add(f"{block}.two", CHANNELS, CHANNELS, norm=True)
+        add(f"{block}.squeeze", SQUEEZED, CHANNELS)
+        add(f"{block}.excite", CHANNELS, SQUEEZED)
+    add("widen", WIDE, 3 * CHANNELS)
+    for name in ("attend.mean", "attend.deviation", "attend"):
+        add(name, SQUEEZED, WIDE, norm=name == "attend")
+    add("weigh", WIDE, SQUEEZED)
+    for name in ("embed.mean", "embed.deviation"):
+        add(name, SIZE, WIDE)
+    weights["embed.bias"] = weights.pop("embed.mean.bias")
+    for name in ("attend.mean", "attend.deviation", "embed.deviation"):
+        del weights[f"{name}.bias"]
+    weights |= {"taps": np.array([3, 2, 3, 3, 3, 4]), "stride": np.array(1),
+                "attention": np.array(1.0)}  # fmt: skip
+    return {name: np.asarray(each, np.float32) for name, each in weights.items()}
+
+
+@pytest.fixture(scope="module")
+def sounds() -> FloatArray:
+    rng = np.random.default_rng(3)
+    sung_ones = [sung(1, seed) for seed in range(16)]
+    return np.stack([each + rng.normal(0, 0.01, each.shape) for each in sung_ones])
+
+
+def units(vectors: FloatArray) -> FloatArray:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+
+def likeness(one: dict[str, FloatArray], other: dict[str, FloatArray], sounds: FloatArray) -> float:
+    """The mean cosine of what two networks say of sounds, less what each says of all."""
+    said = [units(VoiceNetwork(weights).embed(sounds)) for weights in (one, other)]
+    own, theirs = (units(each - each.mean(axis=0)) for each in said)
+    return float((own * theirs).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize(("block", "dilation"), [(0, 2), (2, 4)])
+def test_an_even_dilation_is_exact_at_half_the_rate(uncompressed, block, dilation):
+    rows = torch.randn(1, 101, 4, generator=torch.Generator().manual_seed(0))
+    taps, halved = at_half_rate(uncompressed)["taps"].reshape(3, 2)[block].astype(int)
+    assert torch.equal(
+        _over_time(rows, 3, dilation)[:, ::2], _over_time(rows[:, ::2], int(taps), int(halved))
+    )
+
+
+def test_an_odd_dilation_is_shared_by_the_rows_around_it(uncompressed):
+    halved = at_half_rate(uncompressed)
+    assert halved["taps"].tolist() == [3, 1, 5, 1, 3, 2]
+    before, here, after = np.split(uncompressed["1.group3"], 3, axis=1)
+    shared = np.concatenate([before / 2, before / 2, here, after / 2, after / 2], axis=1)
+    np.testing.assert_array_equal(halved["1.group3"], shared)
+    assert all(
+        np.array_equal(each, uncompressed[name])
+        for name, each in halved.items()
+        if not name.startswith("1.group") and name not in ("taps", "stride")
+    )
+
+
+@pytest.mark.slow
+def test_factors_say_nearly_what_the_layers_said(uncompressed, sounds):
+    bands = [torch.from_numpy(bands_of(list(sounds[at : at + 8]))) for at in (0, 8)]
+    likenesses = []
+    for ranks in ((WIDE, CHANNELS), (WIDE // 4, CHANNELS // 4)):
+        weights = compress(uncompressed, bands, *ranks)
+        assert weights["widen.out"].shape == (WIDE, ranks[0])
+        assert weights["widen.in"].shape == (ranks[0], 3 * CHANNELS)
+        assert weights["2.two.out"].shape == (CHANNELS, ranks[1])
+        assert "2.two" not in weights
+        assert weights["1.group7"].shape == (CHANNELS // GROUPS, 5 * CHANNELS // GROUPS)
+        likenesses.append(likeness(weights, uncompressed, sounds))
+    assert likenesses[0] > 0.97
+    assert 0.8 < likenesses[1] < likenesses[0]
+
+
+def test_only_the_published_weights_are_compressed(tmp_path):
+    with pytest.raises(StoreError, match="no weights of speechbrain"):
+        read_teacher(tmp_path)
+    (tmp_path / "embedding_model.ckpt").write_bytes(b"other")
+    with pytest.raises(StoreError, match="other weights than those published"):
+        read_teacher(tmp_path)
+
+
+@pytest.mark.slow
+def test_windows_are_clean_or_under_a_condition_and_of_one_length(tmp_path, noise):
+    clips = prepared(tmp_path, np.array([0, 0, 1, -1]))
+    windows = Windows(clips, noise, 0)
+    np.testing.assert_array_equal(windows.clean(1), clips.sound(1))
+    views = [windows.view(1) for _ in range(5)]
+    assert {view.shape for view in views} == {(48_000,)}
+    assert len({view.tobytes() for view in views}) == 5
+    np.testing.assert_allclose(  # another level changes nothing but the rounding
+        bands_of([clips.sound(1) / 4]), bands_of([clips.sound(1)]), atol=0.01
+    )
+    batches = windows.batches(2, 0.5)
+    bands, chosen = next(batches)
+    assert bands.shape[::2] == (2, BANDS)
+    assert bands.shape[1] in {1 + round(share * 48_000) // 160 for share in (1 / 3, 2 / 3, 1)}
+    assert sorted([*chosen, *next(batches)[1]]) == [0, 1, 2, 3]  # each once
+
+
+@pytest.mark.slow
+def test_batches_that_nobody_makes_are_not_waited_for(tmp_path):
+    with pytest.raises(CorpusError, match="no batches"):
+        next(made_beside(tmp_path, tmp_path, 1, 2, 1.0))
+
+
+@pytest.mark.slow
+def test_factors_are_trained_and_ship(tmp_path, noise, uncompressed, sounds, monkeypatch):
+    clips = prepared(tmp_path, np.repeat([0, 1, 2, 3, -1], 4))
+    meant = [VoiceNetwork(uncompressed).embed(clips.sound(clip)[None])[0] for clip in range(20)]
+    teacher = units(np.stack(meant))
+    bands = [torch.from_numpy(bands_of(list(sounds)))]
+    np.savez(tmp_path / "begun.npz", **compress(uncompressed, bands, WIDE // 4, CHANNELS // 4))  # type: ignore[arg-type]
+    monkeypatch.setattr(train, "_EVERY", 10)
+    monkeypatch.setattr(train, "_WARM_UP", 2)
+
+    def options(begun: Path, out: str, steps: int) -> argparse.Namespace:
+        (tmp_path / out).mkdir(exist_ok=True)
+        return argparse.Namespace(
+            cache=tmp_path, noise=noise, begun=begun, out=tmp_path / out, steps=steps, rate=3e-3,
+            clean=1.0, seed=1,
+        )  # fmt: skip
+
+    first = options(tmp_path / "begun.npz", "one", 40)
+
+    def stop(out: Path, row: dict[str, float]) -> None:
+        monkeypatch.undo()
+        monkeypatch.setattr(train, "_EVERY", 10)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "log", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train.train(clips, teacher, first)
+    assert not (first.out / train.WEIGHTS).exists()
+    train.train(clips, teacher, first)  # from where it was
+    rows = [orjson.loads(line) for line in (first.out / "log.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [20, 30, 40]
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    train.train(clips, teacher, options(first.out / train.WEIGHTS, "two", 2))
+
+    target = tmp_path / "shipped" / "voice.npz"
+    given = [tmp_path, noise, first.begun, first.out, tmp_path / "two", target]
+    monkeypatch.setattr(sys, "argv", ["export", *map(str, given)])
+    export.main()
+    with np.load(first.begun) as begun, np.load(tmp_path / "two" / train.WEIGHTS) as learnt:
+        trained = VoiceNetwork(export.between(dict(begun), dict(learnt)))
+    shipped = VoiceNetwork.load(target)
+    heard = np.stack([clips.sound(clip) for clip in range(20)])
+    said = shipped.embed(heard)
+    assert (units(said) * units(trained.embed(heard))).sum(axis=1).min() > 0.99
+    assert np.exp(np.log(np.linalg.norm(said, axis=1)).mean()) == pytest.approx(1, abs=0.01)
+
+    card = orjson.loads(target.with_suffix(".json").read_bytes())
+    assert (card["sha256"], card["bytes"]) == (shipped.sha256, target.stat().st_size)
+    assert card["embedding"] == SIZE
+    assert [each["steps"] for each in card["training"]["one_after_the_other"]] == [40, 2]
+    people = [(each["speakers"], each["clips"]) for each in card["training"]["data"]]
+    assert people == [(4, 7), (4, 7), (4, 6)]
+    for named in ("Apache-2.0", "voice.NOTICE"):
+        assert named in card["licence"]
+    assert "recipes.voice" in card["command"]
+    assert card["compressed_from"]["name"] == "speechbrain/spkrec-ecapa-voxceleb"
+
+
+def test_the_mean_follows_the_network(uncompressed):
+    mean, network = TrainableVoice(uncompressed), TrainableVoice(uncompressed)
+    with torch.no_grad():
+        network._of("widen").add_(1)
+    train._follow(mean, network, 0.75)
+    np.testing.assert_allclose(mean.plain()["widen"], uncompressed["widen"] + 0.25, atol=1e-6)
+    np.testing.assert_array_equal(mean.plain()["taps"], uncompressed["taps"])
