@@ -53,13 +53,16 @@ def test_a_folder_keeps_its_names_and_lengths(run, voices, tmp_path):
 @pytest.mark.parametrize("optimised", [[], ["-O"]], ids=["", "-O"])
 @pytest.mark.parametrize("suffix", ["wav", "flac"])
 def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, optimised, suffix):
-    """No file may grow beyond a size, which is what libsndfile sees of a full disk."""
+    """No file may grow beyond a size, which is what libsndfile sees of a full disk.
+
+    Nor may Python keep what it compiles (-B): that would be cut off as well.
+    """
     resource = pytest.importorskip("resource", reason="this system limits no sizes of files")
     noise = np.random.default_rng(0).normal(0, 0.2, 6 * RATE)
     soundfile.write(tmp_path / "a.wav", noise, RATE)
     words = ["protect", "a.wav", "-o", f"safe/b.{suffix}", "--method", "none"]
     done = subprocess.run(
-        [sys.executable, *optimised, "-m", "monitor", *words],
+        [sys.executable, "-B", *optimised, "-m", "monitor", *words],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -88,7 +91,7 @@ def test_a_file_system_that_is_full(tmp_path, small_disk, optimised):
     soundfile.write(tmp_path / "a.wav", synthetic(6.0), RATE)
     words = ["protect", tmp_path / "a.wav", "-o", small_disk / "b.wav", "--method", "none"]
     done = subprocess.run(
-        [sys.executable, *optimised, "-m", "monitor", *map(str, words)],
+        [sys.executable, "-B", *optimised, "-m", "monitor", *map(str, words)],
         capture_output=True,
         text=True,
     )

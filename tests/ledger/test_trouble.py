@@ -41,7 +41,7 @@ def talk(folder: Path, seconds: int, seed: int = 0) -> Path:
 
 def start(folder: Path, *arguments: object, **options: object) -> subprocess.Popen[str]:
     process: subprocess.Popen[str] = subprocess.Popen(
-        [sys.executable, "-m", "monitor", *map(str, arguments)],
+        [sys.executable, "-B", "-m", "monitor", *map(str, arguments)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
