@@ -48,7 +48,7 @@ _MEANING = {
     PLATEAU: "plateau",
     THRESHOLD: "threshold",
     LINEAR: "linear",
-    ROOT: "root guide",
+    ROOT: "root",
     CHANCE: "chance",
 }
 LEFT = 7  # characters of the bits axis

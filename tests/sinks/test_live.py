@@ -77,11 +77,11 @@ def test_everything_is_on_the_screen(width, height):
     assert re.search(r"phones +1:15 +1 +3\.2 +2\.5", text)
     assert {"━", "┄", "╌", "/", "\\"} <= set(text)
     (marks,) = [line for line in lines if "ceiling" in line]
-    assert marks.strip() == "⣀ bits  ━ ceiling  ╌ plateau  ┄ threshold  / linear  \\ root guide"
+    assert marks.strip() == "⣀ bits  ━ ceiling  ╌ plateau  ┄ threshold  / linear  \\ root"
     view = view_of(screen, START, *readings, live(61.0, -1.0))
     (marks,) = [line for line in shown(view) if "ceiling" in line]
     view.close()
-    assert marks.strip() == "⣀ bits  ━ ceiling  ╌ plateau  / linear  \\ root guide  · chance"
+    assert marks.strip() == "⣀ bits  ━ ceiling  ╌ plateau  / linear  \\ root  · chance"
 
 
 def test_nobody_watched_and_nothing_heard_yet():
@@ -348,7 +348,7 @@ def test_both_sides_stand_on_the_screen_with_whom_and_what_was_disclosure_delay(
         assert words in text, words
     plotted = [line for line in lines if "oo" in line]
     assert plotted
-    assert "\\ root guide" not in text
+    assert "\\ root" not in text
     told = re.sub(r"\s+", " ", screen.text)
     assert "1 bit was reached through the anonymiser at 0:20: 10 s later" in told
 
