@@ -10,12 +10,11 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, relu
 
 from monitor.errors import StoreError
-from monitor.networks.voice import BANDS, GROUPS
+from monitor.networks.voice import BANDS, GROUPS, LEAST_VARIANCE
 from monitor.types import AnyArray, FloatArray
 
 _FIXED = (".gain", ".shift")
 """What was a batch norm's stays as it is."""
-_LEAST_VARIANCE = 1e-6
 
 
 class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not looked at
@@ -128,4 +127,4 @@ def _over_time(rows: Tensor, taps: int, dilation: int) -> Tensor:
 
 
 def _deviation(square: Tensor, mean: Tensor) -> Tensor:
-    return (square - mean * mean).clamp(min=_LEAST_VARIANCE).sqrt()
+    return (square - mean * mean).clamp(min=LEAST_VARIANCE).sqrt()

@@ -202,13 +202,17 @@ class Audit:
         return tuple(row for row in self.rows if row.speakers >= self.least_people)
 
     @property
+    def _enough(self) -> Sequence[LengthRow]:
+        """Rows of lengths that ten people reach; those shown where no length has so many."""
+        return [row for row in self.shown if row.speakers >= HEADLINE_PEOPLE] or self.shown
+
+    @property
     def headline(self) -> LengthRow | None:
         """The length at which most is disclosed on average, by ten people where so many reach it.
 
         Of longer stretches there are often few, and of other people.
         """
-        rows = [row for row in self.shown if row.speakers >= HEADLINE_PEOPLE] or self.shown
-        return max(rows, key=lambda row: (row.mean.value or 0.0, row.seconds), default=None)
+        return max(self._enough, key=lambda row: (row.mean.value or 0.0, row.seconds), default=None)
 
     @cached_property
     def same_people(self) -> tuple[LengthRow, ...]:
@@ -216,7 +220,7 @@ class Audit:
 
         Up to the longest length that ten people reach, or all that there are of fewer.
         """
-        rows = [row for row in self.shown if row.speakers >= HEADLINE_PEOPLE] or self.shown
+        rows = self._enough
         if self.exposures is None or not rows:
             return ()
         found = self.exposures.of_everybody_at([row.seconds for row in rows])

@@ -26,6 +26,7 @@ from monitor.features.embeddings import RATE, SHORTEST, SpeechWindows, window_sp
 from monitor.features.registry import MODEL
 from monitor.kinds import Sensitivity
 from monitor.maths.spectra import rfft
+from monitor.networks.layers import triangles
 from monitor.types import FloatArray
 
 _FRAME, _STEP, _POINTS = 400, 160, 512
@@ -89,7 +90,7 @@ class Kaldi:
         lowest, highest = 1127.0 * np.log1p(np.array([_LOWEST, cls._highest]) / 700.0)
         hertz = np.arange(_POINTS // 2 + 1) * RATE / _POINTS
         edges = np.linspace(lowest, highest, cls.bands + 2)
-        return _between(1127.0 * np.log1p(hertz / 700.0), edges)
+        return triangles(1127.0 * np.log1p(hertz / 700.0), edges)
 
 
 class MelBanks:
@@ -140,22 +141,12 @@ class MelBanks:
         lowest, highest = 2595.0 * np.log10(1.0 + np.array([_LOWEST, cls._highest]) / 700.0)
         mels = np.linspace(lowest, highest, cls.bands + 2)
         hertz = np.arange(_POINTS // 2 + 1) * RATE / _POINTS
-        return _between(hertz, 700.0 * (10.0 ** (mels / 2595.0) - 1.0))
+        return triangles(hertz, 700.0 * (10.0 ** (mels / 2595.0) - 1.0))
 
 
 def _powers(frames: FloatArray) -> FloatArray:
     spectra = rfft(frames, _POINTS)
     return np.asarray(spectra.real**2 + spectra.imag**2)
-
-
-def _between(at: FloatArray, edges: FloatArray) -> FloatArray:
-    """Triangles with these edges, at the places of the bins: shape (bins, edges - 2)."""
-    left, centre, right = edges[:-2], edges[1:-1], edges[2:]
-    rising, falling = (
-        (at[:, None] - left) / (centre - left),
-        (right - at[:, None]) / (right - centre),
-    )
-    return np.asarray(np.maximum(0.0, np.minimum(rising, falling)))
 
 
 RUN_SECONDS = 60.0

@@ -871,21 +871,23 @@ def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffe
         ]) / _SCALE
         for row in rows
     ]  # fmt: skip
+    clean = [row.intercept + row.parts.sum(axis=1) for row in rows]
+    signs = [np.where(row.mated, -1.0, 1.0) for row in rows]
+    weights = [[row.weight * scale for scale in _scales(row.mated)] for row in rows]
 
     def objective(steps: FloatArray) -> tuple[float, FloatArray]:
         steps = steps.reshape(lengths.size, -1)
         parameters = np.cumsum(steps, axis=0)
         total = _CONDITION_RIDGE * float((steps**2).sum())
         slopes = np.zeros_like(parameters)
-        for row, table, place in zip(rows, tables, places, strict=True):
-            bits = row.intercept + row.parts.sum(axis=1) + table @ parameters[place]
-            sign = np.where(row.mated, -1.0, 1.0)
+        given = zip(rows, tables, places, clean, signs, weights, strict=True)
+        for row, table, place, base, sign, weight_at in given:
+            bits = base + table @ parameters[place]
             cost, pull = 0.0, np.zeros_like(bits)
-            for odds in _ODDS:
+            for odds, weight in zip(_ODDS, weight_at, strict=True):
                 apart = sign * (bits - odds)
-                weight = row.weight * np.where(row.mated, 1.0, 2.0**odds) / _uninformed(odds)
-                cost += weight @ np.logaddexp2(0.0, apart) / len(_ODDS)
-                pull += weight * sign * expit(apart * np.log(2.0)) / len(_ODDS)
+                cost += weight @ np.logaddexp2(0.0, apart)
+                pull += weight * sign * expit(apart * np.log(2.0))
             others = 2.0 * row.weight[~row.mated] * np.exp2(np.minimum(bits[~row.mated], 30.0))
             beyond = max(float(np.log2(others.sum())), 0.0)
             total += (cost + _TOO_LARGE * beyond**2) / len(rows)
@@ -908,9 +910,16 @@ def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffe
     return ConditionEffects(lengths, tuple(replace(each, support=support) for each in effects))
 
 
-def _uninformed(odds: float) -> float:
-    """Return the cost of ratios of 1 where the log2 of the odds against is this."""
-    return float(np.logaddexp2(0.0, odds) + 2.0**odds * np.logaddexp2(0.0, -odds)) / 2
+def _scales(mated: BoolArray) -> list[FloatArray]:
+    """Return what each comparison, (n,), weighs in the cost at each of `_ODDS`.
+
+    Ratios of 1 cost 1 in all, whatever the odds.
+    """
+    scales = []
+    for odds in _ODDS:
+        uninformed = np.logaddexp2(0.0, odds) + 2.0**odds * np.logaddexp2(0.0, -odds)
+        scales.append(np.where(mated, 1.0, 2.0**odds) * 2.0 / (uninformed * len(_ODDS)))
+    return scales
 
 
 def _supported(rows: Sequence[ConditionComparisons], told: Sequence[FloatArray], k: int) -> float:

@@ -395,10 +395,27 @@ def filters(bands: int = BANDS) -> FloatArray:
     """Triangles evenly spaced in mel (O'Shaughnessy, 1987), of height 1; shape (257, bands)."""
     lowest, highest = 2595 * np.log10(1 + np.array([_LOWEST_HZ, _HIGHEST_HZ]) / 700)
     edges = 700 * (10 ** (np.linspace(lowest, highest, bands + 2) / 2595) - 1)
-    bins = np.arange(FFT // 2 + 1)[:, None] * (RATE / FFT)
-    rising = (bins - edges[:-2]) / np.diff(edges)[:-1]
-    falling = (edges[2:] - bins) / np.diff(edges)[1:]
-    return np.asarray(np.clip(np.minimum(rising, falling), 0, None), np.float32)
+    return triangles(np.arange(FFT // 2 + 1) * (RATE / FFT), edges).astype(np.float32)
+
+
+def triangles(at: FloatArray, edges: FloatArray) -> FloatArray:
+    """Evaluate triangles of height 1, each from its left edge over the next to the one after.
+
+    Args:
+        at: places of the bins, shape (n,).
+        edges: ascending, in the same unit, shape (m + 2,).
+
+    Returns:
+        shape (n, m).
+
+    Example:
+        >>> triangles(np.arange(5.0), np.array([0.0, 2.0, 4.0])).ravel()
+        array([0. , 0.5, 1. , 0.5, 0. ])
+    """
+    left, centre, right = edges[:-2], edges[1:-1], edges[2:]
+    rising = (at[:, None] - left) / (centre - left)
+    falling = (right - at[:, None]) / (right - centre)
+    return np.asarray(np.maximum(np.minimum(rising, falling), 0.0))
 
 
 _KEPT = 1 - 1 / 500

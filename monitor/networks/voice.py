@@ -81,7 +81,7 @@ def _triangles() -> FloatArray:
 
 GROUPS = 8
 """Parts that the channels of a block are split into; all but the first are convolved."""
-_LEAST_VARIANCE = np.float32(1e-6)
+LEAST_VARIANCE = 1e-6
 
 
 class VoiceNetwork:
@@ -248,7 +248,7 @@ def _over_time(rows: FloatArray, taps: int, dilation: int) -> FloatArray:
 
 
 def _deviation(square: FloatArray, mean: FloatArray) -> FloatArray:
-    return np.sqrt(np.maximum(square - mean * mean, _LEAST_VARIANCE))
+    return np.sqrt(np.maximum(square - mean * mean, LEAST_VARIANCE))
 
 
 @cache

@@ -516,11 +516,10 @@ def read_scores(
     if isinstance(raw, Pairs):
         listed = _listed(raw, beside, models, scoring, notes)
         return finished_list(listed, called, notes=notes, unmated=unmated)
-    _check_matrix(raw, path.name)
-    assert raw.labels is not None
-    key = raw.labels.pairs
+    who_spoke = _labels_of_matrix(raw, path.name)
+    key = who_spoke.pairs
     if key is not None and raw.trials and (models is not None or not _covers(key, raw)):
-        listed = _listed(_as_pairs(raw, path.name), beside, models, scoring, notes, raw.labels)
+        listed = _listed(_as_pairs(raw, path.name), beside, models, scoring, notes, who_spoke)
         return finished_list(listed, called, notes=notes, unmated=unmated)
     raw = _with_speakers(raw, models, scoring, notes)
     assert raw.labels is not None
@@ -547,15 +546,13 @@ def scores_of_array(scores: AnyArray, labels: AnyArray, name: str = "scores") ->
         2
     """
     raw = RawScores(scores, labels=labels_of_array("labels", labels))
-    _check_matrix(raw, name)
-    assert raw.labels is not None
     notes: list[str] = []
-    target, speakers, spoken = targets(raw, raw.labels, name, notes)
+    target, speakers, spoken = targets(raw, _labels_of_matrix(raw, name), name, notes)
     return finished(raw.scores, target, speakers, name, spoken=spoken, notes=notes)
 
 
-def _check_matrix(raw: RawScores, label: str) -> None:
-    """Refuse what is no matrix of scores with labels."""
+def _labels_of_matrix(raw: RawScores, label: str) -> Labels:
+    """Return who spoke in each trial of a matrix of scores; refuse anything else."""
     if raw.scores.ndim != 2 or raw.scores.dtype.kind not in "fiu":
         raise UsageError(
             f"{label} holds {raw.scores.dtype} of shape {raw.scores.shape}; scores are "
@@ -565,6 +562,7 @@ def _check_matrix(raw: RawScores, label: str) -> None:
         raise UsageError(f"{label} does not say who spoke: give labels, or a trial list")
     if not raw.scores.shape[0]:
         raise UsageError(f"{label} has no trial in it")
+    return raw.labels
 
 
 def _held(file: ScoreFile, choose: Sequence[str], name: str) -> EvaluationInput:
