@@ -30,7 +30,8 @@ class Protection:
             not enrolled protected speech: others learn more.
         seed: of what the method draws at random; None for new draws.
         speaker: who speaks, for what is drawn by speaker; None for the watched one.
-        heard: called with each block of protected sound as it is measured; must not wait.
+        heard: called with each block of protected sound; must not wait. Returns the sound as it
+            goes out (rounded, say), which is what is measured.
 
     Example:
         >>> from monitor import Monitor
@@ -49,7 +50,7 @@ class Protection:
     population: Population | None = None
     seed: int | None = field(default=None, repr=False)
     speaker: str | None = None
-    heard: Callable[[Block], object] | None = field(default=None, repr=False, compare=False)
+    heard: Callable[[Block], Block] | None = field(default=None, repr=False, compare=False)
 
     def side(self, monitor: Monitor, source: Source, *, allow_overlap: bool) -> ProtectedSide:
         """The protected side of a stream, of whose clear side the monitor is, fresh.
@@ -81,9 +82,7 @@ class Protection:
 
     def _protected(self, anonymiser: ProtectedBlocks, items: Iterable[object]) -> Iterator[Block]:
         for block in anonymiser(items):
-            if self.heard is not None:
-                self.heard(block)
-            yield block
+            yield block if self.heard is None else self.heard(block)
 
     @property
     def name(self) -> str:

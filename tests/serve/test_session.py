@@ -322,7 +322,7 @@ def test_what_is_measured_through_an_anonymiser_comes_back(enrolled, chapters, t
     with Run(File(path), partial(settings.monitor, name="Ann")) as run:
         replayed = [event.record() for event in run if event.type == "reading"]
     told_there = [each["protected"]["bits"] for each in heard]
-    assert told_there == pytest.approx([each["bits"] for each in replayed], abs=0.2)
+    assert told_there == pytest.approx([each["bits"] for each in replayed], abs=0.01)
     assert heard[-1]["bits"] != told_there[-1]
 
 
