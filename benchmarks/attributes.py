@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monitor.attacks.attackers import ATTACKERS, CLEAR, Amounts, Bench, Hearing
-from monitor.attacks.attributes import attribute_rows, attributed
 from monitor.corpus.finding import find
-from monitor.result_cache import ResultCache
+from monitor.lab.attacks.attackers import ATTACKERS, CLEAR, Amounts, Bench, Hearing
+from monitor.lab.attacks.attributes import attribute_rows, attributed
+from monitor.lab.result_cache import ResultCache
 
 
 def main() -> None:

@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.studies import EVIDENCE, SIZES, Design, truth
-from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.report.comparing import compare
-from monitor.evaluation.report.report import Report
 from monitor.jobs import cores
+from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.report.comparing import compare
+from monitor.lab.evaluation.report.report import Report
 
 _ROUNDING = 5e-4
 _SELDOM = 0.1

@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.studies import EVIDENCE, Design
-from monitor.evaluation import srd
-from monitor.evaluation.among import Extrapolation
-from monitor.evaluation.scores.comparisons import Sample, leaving_out, resamples
-from monitor.evaluation.srd import no_evidence
+from monitor.lab.evaluation import srd
+from monitor.lab.evaluation.among import Extrapolation
+from monitor.lab.evaluation.scores.comparisons import Sample, leaving_out, resamples
+from monitor.lab.evaluation.srd import no_evidence
 from monitor.maths.identification import FORMS, fit_rates
 from monitor.types import FloatArray
 

@@ -27,8 +27,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.input.scores import read_scores
+from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.input.scores import read_scores
 from monitor.types import FloatArray, IntArray
 
 BLOCK = 1 << 22

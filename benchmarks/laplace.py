@@ -20,8 +20,8 @@ import numpy as np
 from monitor.anonymisers.blocks import promises
 from monitor.anonymisers.laplace import Laplace
 from monitor.corpus.finding import find
-from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.features.framing import join_runs
+from monitor.lab.evaluation import ScoreMatrix, evaluate
 from monitor.maths.composition import clipped
 from monitor.sources.frames import FramesFile
 from monitor.types import FloatArray

@@ -15,8 +15,8 @@ import argparse
 
 import numpy as np
 
-from monitor.evaluation import ScoreMatrix
-from monitor.evaluation.srd import null_band
+from monitor.lab.evaluation import ScoreMatrix
+from monitor.lab.evaluation.srd import null_band
 
 LEADS = (0.0, 1.0, 2.0, 4.0)
 

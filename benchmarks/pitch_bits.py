@@ -23,8 +23,8 @@ import numpy as np
 from benchmarks.pitch import excerpts
 from monitor.anonymisers import protect
 from monitor.corpus.finding import find
-from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.kinds import FeatureSpec
+from monitor.lab.evaluation import ScoreMatrix, evaluate
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 
 TEMPLATE = 30 * UNITS_PER_SECOND

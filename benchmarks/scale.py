@@ -35,9 +35,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.simulation import SIZE, Simulation
-from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.input.scores import read_scores
 from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.input.scores import read_scores
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
 from monitor.stream.monitor import Monitor

@@ -23,10 +23,10 @@ import soxr
 from benchmarks.laplace import CLEAR, row
 from monitor.anonymisers.blocks import promises
 from monitor.corpus.finding import find
-from monitor.evaluation import ScoreMatrix
 from monitor.features.extractor import VoiceActivity
 from monitor.features.phones import Phones
 from monitor.jobs import one_thread
+from monitor.lab.evaluation import ScoreMatrix
 from monitor.maths.composition import laplace, noise_scale, secret_uniform
 from monitor.networks.layers import RATE
 from monitor.networks.usc import FRAME, shipped_codec

@@ -26,8 +26,8 @@ from benchmarks.anonymity.stream_attacks import Heard, counted, trained
 from benchmarks.anonymity.streams import Stream, features, heard, learnt
 from benchmarks.anonymity.tables import limited
 from monitor.cli.options import progress_over
-from monitor.evaluation import ScoreMatrix, evaluate
-from monitor.result_cache import ResultCache
+from monitor.lab.evaluation import ScoreMatrix, evaluate
+from monitor.lab.result_cache import ResultCache
 
 _LEARNERS = ("train-clean-5", "train-clean-100")
 _KEYS = (BITS, "anonymity.share_rank_at_most_1", "anonymity.mean_rank_p50")

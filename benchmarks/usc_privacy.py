@@ -32,7 +32,7 @@ from benchmarks.anonymity.systems import RECORDINGS
 from benchmarks.anonymity.tables import kept_table, rank_table
 from monitor.cli.options import progress_over
 from monitor.files import atomic_write
-from monitor.result_cache import ResultCache
+from monitor.lab.result_cache import ResultCache
 
 SYSTEMS = "recordings,vocoder,codec:6,usc,usc:50,usc:15,usc:5,opus,mcadams:0.8,mcadams:random"
 

@@ -4,9 +4,9 @@
         [--readers 20] [--seconds 45] [--methods none,mcadams:0.9,...]
 
 Of each reader the beginning of a recording that has a transcript beside it (start, end and words of
-each utterance, CHAPTER.tsv). Prints, for each method: the figures of `monitor.utility` with 95 %
-limits over readers; the phone error rate against the transcript, of the clear and the protected
-recording, over the utterances all of whose words the CMU dictionary has (pocketsphinx carries it,
+each utterance, CHAPTER.tsv). Prints, for each method: the figures of `monitor.lab.utility` with
+95 % limits over readers; the phone error rate against the transcript, of the clear and the
+protected recording, over the utterances all of whose words the CMU dictionary has (pocketsphinx carries it,
 extra `peers`); and the CPU time of the measures, in that of hearing f0, phones and voice once.
 """
 
@@ -25,9 +25,9 @@ from monitor.corpus.finding import find
 from monitor.features.extractor import Extractor
 from monitor.features.phones import said_phones
 from monitor.features.registry import make as make_features
+from monitor.lab.utility import Utility, compare, edits, figures, understand
 from monitor.sources import File
 from monitor.types import Block, FloatArray
-from monitor.utility import Utility, compare, edits, figures, understand
 from recipes.phones.words import Words
 
 FEATURES = ("f0", "phones", "voice")

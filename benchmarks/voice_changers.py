@@ -26,10 +26,12 @@ import torch
 
 from benchmarks.channel_vocoder import vocoded
 from benchmarks.chimera_voice import masked
-from monitor.adapting.adapted import FineTuning, Length, SpeechDraws
 from monitor.anonymisers.registry import register
 from monitor.anonymisers.utterance import Utterance
-from monitor.attacks.attackers import (
+from monitor.errors import CorpusError, MonitorError, UsageError
+from monitor.features.registry import make
+from monitor.lab.adapting.adapted import FineTuning, Length, SpeechDraws
+from monitor.lab.attacks.attackers import (
     CLEAR,
     Amounts,
     Bench,
@@ -39,14 +41,12 @@ from monitor.attacks.attackers import (
     segments_of,
     speech,
 )
-from monitor.attacks.scoreboard import ATTACKERS, Scoreboard, ScoreRow
-from monitor.attacks.trying import AttackConfig, prepare, try_methods
-from monitor.errors import CorpusError, MonitorError, UsageError
-from monitor.features.registry import make
+from monitor.lab.attacks.scoreboard import ATTACKERS, Scoreboard, ScoreRow
+from monitor.lab.attacks.trying import AttackConfig, prepare, try_methods
+from monitor.lab.plots.attacks import plot_attacks
 from monitor.maths.evidence import log2_ratios
 from monitor.maths.likelihood_ratios import TemplateComparisons, fit_each, upper_bound_bits
 from monitor.maths.statistics import Crossing, FirstCrossing, median_seconds
-from monitor.plots.attacks import plot_attacks
 from monitor.protocols import Anonymiser
 from monitor.training.voices import SessionFrames, units_of
 from monitor.types import FloatArray, IntArray

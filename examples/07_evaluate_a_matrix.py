@@ -7,7 +7,7 @@ On the command line:  monitor evaluate scores.npy --labels speakers.txt --html r
 
 import numpy as np
 
-from monitor.evaluation import ScoreMatrix, compare, evaluate
+from monitor.lab.evaluation import ScoreMatrix, compare, evaluate
 
 # scores of your own: trials x speakers, higher is more alike, and the column of who really spoke
 # (of files: evaluate("scores.npy", labels="speakers.txt"))

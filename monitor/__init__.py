@@ -75,13 +75,11 @@ words as `protocols.Feature` says (examples/12_a_feature_of_your_own.py does, in
 'histogram of size 64'
 
 Rooms, each `monitor.NAME` after ``import monitor``: `alerts` (rules, and `alerts.actions`),
-`attacks` (on protected speech), `audit` (what voices disclose, in a document), `corpus` (who speaks
-where), `crowds`, `evaluation` (the papers' metrics), `experiment` (a corpus as a paper), `features`
-(by name), `kinds` (of features), `ledger` (many sessions of one voice), `managed`, `maths`,
-`plots`, `population` (templates and rank models), `anonymisers` (by name), `protocols` (what parts
-of your own must offer), `records` (what a run writes), `run`, `sinks`, `sources`, `stream`,
-`tables`, `training` (enrol, calibrate, score), `transcripts`, `types`, `utility` (what an
-anonymiser costs), `errors`.
+`corpus` (who speaks where), `crowds`, `features` (by name), `kinds` (of features), `lab` (metrics,
+attacks, audits, experiments), `ledger` (many sessions of one voice), `managed`, `maths`, `plots`,
+`population` (templates and rank models), `anonymisers` (by name), `protocols` (what parts of your
+own must offer), `records` (what a run writes), `run`, `sinks`, `sources`, `stream`, `tables`,
+`training` (enrol, calibrate), `transcripts`, `types`, `errors`.
 """
 
 from __future__ import annotations
@@ -95,15 +93,12 @@ if TYPE_CHECKING:
     from monitor import (
         alerts,
         anonymisers,
-        attacks,
-        audit,
         corpus,
         crowds,
         errors,
-        evaluation,
-        experiment,
         features,
         kinds,
+        lab,
         ledger,
         managed,
         maths,
@@ -119,15 +114,16 @@ if TYPE_CHECKING:
         types,
     )
     from monitor.errors import MonitorError
-    from monitor.evaluation import ScoreMatrix, evaluate
     from monitor.kinds import FeatureSpec
+    from monitor.lab.evaluation import ScoreMatrix, evaluate
+    from monitor.lab.scoring import score
     from monitor.population import Population
     from monitor.run import Measurement, Run, measure
     from monitor.sources import read_frames, write_frames
     from monitor.stream.monitor import Monitor
     from monitor.stream.reading import Reading
     from monitor.tables import Readings
-    from monitor.training import calibrate, collect, enrol, score
+    from monitor.training import calibrate, collect, enrol
     from monitor.types import Block, Frames, Gap, Track
 
 __all__ = [
@@ -147,8 +143,6 @@ __all__ = [
     "__version__",
     "alerts",
     "anonymisers",
-    "attacks",
-    "audit",
     "calibrate",
     "collect",
     "corpus",
@@ -156,10 +150,9 @@ __all__ = [
     "enrol",
     "errors",
     "evaluate",
-    "evaluation",
-    "experiment",
     "features",
     "kinds",
+    "lab",
     "ledger",
     "managed",
     "maths",
@@ -181,32 +174,22 @@ __all__ = [
 
 _HOMES = {
     "errors": "MonitorError",
-    "evaluation": "ScoreMatrix evaluate",
     "kinds": "FeatureSpec",
+    "lab.evaluation": "ScoreMatrix evaluate",
+    "lab.scoring": "score",
     "population": "Population",
     "run": "Measurement Run measure",
     "sources": "read_frames write_frames",
     "stream.monitor": "Monitor",
     "stream.reading": "Reading",
     "tables": "Readings",
-    "training": "calibrate collect enrol score",
+    "training": "calibrate collect enrol",
     "types": "Block Frames Gap Track",
 }
 _ROOMS = (
-    *(
-        "alerts",
-        "attacks",
-        "audit",
-        "corpus",
-        "crowds",
-        "errors",
-        "evaluation",
-        "experiment",
-        "features",
-    ),
-    *("kinds", "ledger", "managed", "maths", "plots", "population", "anonymisers", "protocols"),
-    *("records", "run", "sinks", "sources", "stream", "tables", "training", "transcripts", "types"),
-    "utility",
+    *("alerts", "anonymisers", "corpus", "crowds", "errors", "features", "kinds", "lab", "ledger"),
+    *("managed", "maths", "plots", "population", "protocols", "records", "run", "sinks", "sources"),
+    *("stream", "tables", "training", "transcripts", "types"),
 )
 __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
 """Nothing heavy is loaded by ``import monitor``: a name is imported when it is first used."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from monitor.adapting.adapted import Length
 from monitor.errors import StoreError
 from monitor.files import atomic_write
+from monitor.lab.adapting.adapted import Length
 from recipes.rows import add_row
 
 __all__ = [

@@ -17,7 +17,7 @@ from benchmarks.simulation import SIZE, Simulation
 from monitor import calibrate, collect, corpus, enrol, write_frames
 from monitor.cli import cli
 from monitor.records.schema import RECORDS, read_run
-from tests.experiment.made import score_file
+from tests.lab.experiment.made import score_file
 from tests.pages import fenced, unfenced
 
 ROOT = Path(__file__).resolve().parents[1]

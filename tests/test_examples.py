@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.conftest import corpora  # noqa: F401  a fixture
+from tests.lab.attacks.conftest import corpora  # noqa: F401  a fixture
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 

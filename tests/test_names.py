@@ -24,12 +24,12 @@ from tests.pages import fenced
 
 PUBLIC = (
     "monitor",
-    "monitor.attacks",
+    "monitor.lab.attacks",
     "monitor.alerts",
     "monitor.alerts.actions",
     "monitor.corpus",
     "monitor.errors",
-    "monitor.evaluation",
+    "monitor.lab.evaluation",
     "monitor.features",
     "monitor.features.phones",
     "monitor.kinds",
@@ -39,7 +39,7 @@ PUBLIC = (
     "monitor.population",
     "monitor.anonymisers",
     "monitor.protocols",
-    "monitor.experiment",
+    "monitor.lab.experiment",
     "monitor.records",
     "monitor.run",
     "monitor.sinks",
@@ -65,7 +65,7 @@ MODULES = [
     if not module.name.endswith(".__main__")
 ]
 
-WITH_TORCH = {"monitor.adapting.fine_tuning"}
+WITH_TORCH = {"monitor.lab.adapting.fine_tuning"}
 """They cannot be imported without; what imports them does so when it is asked to train."""
 
 

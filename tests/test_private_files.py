@@ -15,8 +15,8 @@ import pytest
 
 from monitor.anonymisers.recording import NAME, Journal
 from monitor.errors import StoreError
+from monitor.lab.result_cache import ResultCache, result_key
 from monitor.ledger import Ledger
-from monitor.result_cache import ResultCache, result_key
 from monitor.run.each import SummaryFile
 from monitor.sinks.jsonl import JsonLines
 from monitor.stream.checkpoint import Checkpoint, state_path

@@ -13,9 +13,9 @@ from monitor.alerts import Conformal, EarlyWarning, Forecast, Threshold
 from monitor.alerts.actions.receivers import Bell, Command, Webhook
 from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.anonymisers import McAdams, Noise, Program, Unchanged
-from monitor.attacks.semi_informed import BothNetworks
-from monitor.evaluation import Comparisons
 from monitor.features import Style
+from monitor.lab.attacks.semi_informed import BothNetworks
+from monitor.lab.evaluation import Comparisons
 from monitor.networks.phones import UnitStream
 from monitor.networks.usc import TokenStream
 from monitor.networks.voice import VoiceNetwork

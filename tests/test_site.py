@@ -160,7 +160,7 @@ def test_examples_are_shown_as_code(site):
 
 def test_what_is_evaluated_with_comes_first(site):
     text = (site / "api" / "evaluate.html").read_text("utf-8")
-    names = re.findall(r'<h\d id="monitor\.evaluation\.(\w+)"', text)
+    names = re.findall(r'<h\d id="monitor\.lab\.evaluation\.(\w+)"', text)
     assert names[:3] == ["evaluate", "ScoreMatrix", "compare"]
 
 

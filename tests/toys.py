@@ -140,13 +140,13 @@ METRIC = Toy(
     "A metric",
     "surplus",
     {
-        "monitor/evaluation/surplus.py": '''"""How far mated scores lie above."""
+        "monitor/lab/evaluation/surplus.py": '''"""How far mated scores lie above."""
 
 from __future__ import annotations
 
-from monitor.evaluation.family import EvaluationContext
-from monitor.evaluation.family import Family, FamilyResult, FigureEntry
-from monitor.evaluation.family import Figure
+from monitor.lab.evaluation.family import EvaluationContext
+from monitor.lab.evaluation.family import Family, FamilyResult, FigureEntry
+from monitor.lab.evaluation.family import Figure
 
 __all__ = ["FAMILY"]
 
@@ -170,13 +170,13 @@ FAMILY = Family(
 ''',
     },
     {
-        "monitor/evaluation/family.py": (
+        "monitor/lab/evaluation/family.py": (
             """    *("anonymity", "accounting"),""",
             """    *("anonymity", "accounting", "surplus"),""",
         ),
     },
     {
-        "docs/metrics.md": "tests/evaluation/test_metrics_page.py",
+        "docs/metrics.md": "tests/lab/evaluation/test_metrics_page.py",
         "tests/stable.json": "tests/test_stable.py",
     },
     EVALUATE
@@ -192,7 +192,7 @@ FIGURE = Toy(
     "verification",
     {},
     {
-        "monitor/evaluation/verification.py": (
+        "monitor/lab/evaluation/verification.py": (
             """        made("min_cllr_bits",""",
             """        made("calibration_loss_bits", float(counts.costs.mean()) - calibrated),
         made("min_cllr_bits",""",
@@ -204,7 +204,7 @@ FIGURE = Toy(
         ),
     },
     {
-        "docs/metrics.md": "tests/evaluation/test_metrics_page.py",
+        "docs/metrics.md": "tests/lab/evaluation/test_metrics_page.py",
         "tests/stable.json": "tests/test_stable.py",
     },
     EVALUATE

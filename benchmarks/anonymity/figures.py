@@ -10,11 +10,11 @@ import numpy as np
 from benchmarks.anonymity.excerpts import QUERY, REFERENCE, Excerpt
 from benchmarks.anonymity.hearing import Heard, names_of, said
 from benchmarks.anonymity.ranking import enrolled_matrix, rank_tests
-from monitor.evaluation import evaluate
-from monitor.evaluation.scores.comparisons import Roles
+from monitor.lab.evaluation import evaluate
+from monitor.lab.evaluation.scores.comparisons import Roles
+from monitor.lab.utility import beside, best_lag, edits
 from monitor.maths.statistics import Estimate, speaker_weights
 from monitor.types import FloatArray
-from monitor.utility import beside, best_lag, edits
 
 __all__ = ["BITS", "KEPT", "NOTHING", "ROLES", "figures", "over_readers"]
 

@@ -20,13 +20,13 @@ from benchmarks.anonymity.excerpts import QUERY, Excerpt
 from benchmarks.anonymity.systems import change, mark_of
 from monitor.files import read_arrays
 from monitor.jobs import each_in_order, one_thread
+from monitor.lab.result_cache import ResultCache, result_key
+from monitor.lab.utility import pitch_of
 from monitor.networks.layers import RATE
 from monitor.networks.phones import PHONES
 from monitor.networks.voice import VoiceNetwork
-from monitor.result_cache import ResultCache, result_key
 from monitor.sources.provenance import file_hash
 from monitor.types import AnyArray, FloatArray, IntArray
-from monitor.utility import pitch_of
 from recipes.phones.words import Words
 
 if TYPE_CHECKING:

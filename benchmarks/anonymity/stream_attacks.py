@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.anonymity.excerpts import QUERY, REFERENCE, Excerpt
 from benchmarks.anonymity.ranking import enrolled_matrix
 from benchmarks.anonymity.streams import Stream, Turn, features
-from monitor.evaluation import ScoreMatrix
 from monitor.kinds import HISTOGRAM
+from monitor.lab.evaluation import ScoreMatrix
 from monitor.types import AnyArray, FloatArray
 
 __all__ = ["Heard", "counted", "trained"]

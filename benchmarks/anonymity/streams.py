@@ -2,7 +2,7 @@
 
 A stretch of codes becomes numbers: how often each code of C0 is said, and mean and spread of what
 the codebooks say together. Readers apart teach how these vary within a voice (within-class
-covariance normalisation, `monitor.adapting.adapted`); then cosines are compared. The order of
+covariance normalisation, `monitor.lab.adapting.adapted`); then cosines are compared. The order of
 codes is not looked at: who models it knows more.
 """
 
@@ -17,12 +17,12 @@ import numpy as np
 from benchmarks.anonymity.codec import codes_of, network_of
 from benchmarks.anonymity.excerpts import Excerpt
 from benchmarks.anonymity.systems import SEED
-from monitor.adapting.adapted import within
 from monitor.files import read_arrays
 from monitor.jobs import one_thread
+from monitor.lab.adapting.adapted import within
+from monitor.lab.result_cache import ResultCache, code_mark, result_key
 from monitor.networks.layers import log_mel
 from monitor.networks.usc import TokenStream
-from monitor.result_cache import ResultCache, code_mark, result_key
 from monitor.sources.provenance import file_hash
 from monitor.types import AnyArray, FloatArray, IntArray
 

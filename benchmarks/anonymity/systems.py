@@ -13,8 +13,8 @@ from benchmarks.anonymity.codec import CODEC, VOCODER, again, bits_of, decoded, 
 from benchmarks.opus import coded
 from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
+from monitor.lab.result_cache import code_mark
 from monitor.networks.layers import RATE
-from monitor.result_cache import code_mark
 from monitor.types import FloatArray
 
 __all__ = ["OPUS", "RECORDINGS", "change", "mark_of"]

@@ -14,9 +14,8 @@ import numpy as np
 from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
 from monitor.errors import SourceError, StoreError, UsageError
-from monitor.evaluation.accounting import Spent
 from monitor.features.framing import BadSamples, columns_of
-from monitor.maths.composition import DELTA, advanced, basic, optimal
+from monitor.maths.composition import DELTA, Spent, advanced, basic, optimal
 from monitor.types import Block, FloatArray
 
 # ----------------------------------------------------------------------------------------- promise

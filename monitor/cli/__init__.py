@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 
 import click
 
@@ -21,11 +22,12 @@ from monitor.version import __version__
 
 __all__ = ["cli", "main"]
 
+_LABORATORY = ("score", "evaluate", "experiment", "attack", "audit", "label")
 COMMANDS = (
-    *("demo", "listen", "replay", "enroll", "calibrate", "hear", "score", "evaluate"),
-    *("forget", "experiment", "plot", "serve", "view", "export", "protect", "scrub", "attack"),
+    *("demo", "listen", "replay", "enroll", "calibrate", "hear"),
+    *("forget", "plot", "serve", "view", "export", "protect", "scrub"),
     *("ledger", "devices", "doctor", "completion"),
-    *("audit", "label"),
+    *(_LABORATORY if find_spec("monitor.lab") else ()),
 )
 
 
@@ -38,7 +40,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"monitor.cli.{cmd_name}").command
+        home = "monitor.lab.cli" if cmd_name in _LABORATORY else "monitor.cli"
+        command: click.Command = import_module(f"{home}.{cmd_name}").command
         return completed(command)
 
     def resolve_command(

@@ -151,7 +151,7 @@ class Voice(SpeechWindows):
     once, and shared by all.
 
     Args:
-        network: another one of the same make, such as one that `monitor.adapting` has fine-tuned;
+        network: another one of the same make, such as a fine-tuned one (`monitor.lab.adapting`);
             its sha256 marks what it makes. None: the one that ships.
         name: of the feature, where it is heard beside the one that ships.
 

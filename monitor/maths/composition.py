@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -46,6 +47,16 @@ def guides(
     ratio = length / first_seconds
     linear, root = first_bits * ratio, first_bits * np.sqrt(ratio)
     return np.asarray(np.minimum(linear, ceiling)), np.asarray(np.minimum(root, ceiling))
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Epsilon spent in k trials by each bound, in nats; each bound is valid by itself."""
+
+    trials: int
+    basic_nats: float
+    advanced_nats: float
+    optimal_nats: float
 
 
 def basic(epsilon: float, windows: int) -> float:

@@ -16,7 +16,7 @@ from monitor.types import BoolArray, FloatArray
 # Elsewhere `scipy.special.expit`, ``softmax`` and ``log_softmax`` are used as they are. They may
 # round the last bit otherwise than NumPy's exponential does, and a model or a report shows every
 # digit: the fits here, and the softmaxes of `monitor.maths.posterior_fit`, `monitor.maths.lid` and
-# `monitor.evaluation.lid`, keep NumPy's, so that numbers that were published can be made
+# `monitor.lab.evaluation.lid`, keep NumPy's, so that numbers that were published can be made
 # again to the last digit (they would move by some 1e-15 of themselves, a reliability by 1e-13).
 
 _FAR = 700.0  # exp does not overflow

@@ -1,4 +1,4 @@
-"""From a corpus: templates of its speakers, what a rank among them means, and scores of trials."""
+"""Templates of the speakers of a corpus, and the models that turn ranks among them into bits."""
 
 from __future__ import annotations
 
@@ -10,24 +10,20 @@ if TYPE_CHECKING:
     from monitor.population.population import Calibration
     from monitor.training.calibrating import calibrate
     from monitor.training.enrolling import Enrolment, enrol
-    from monitor.training.scoring import CorpusScores, score
     from monitor.training.voices import SpeakerSpeech, collect
 
 __all__ = [
     "Calibration",
-    "CorpusScores",
     "Enrolment",
     "SpeakerSpeech",
     "calibrate",
     "collect",
     "enrol",
-    "score",
 ]
 
 _HOMES = {
     "calibrating": "Calibration calibrate",
     "enrolling": "Enrolment enrol",
-    "scoring": "CorpusScores score",
     "voices": "SpeakerSpeech collect",
 }
 

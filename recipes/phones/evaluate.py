@@ -21,9 +21,9 @@ import orjson
 import torch
 
 from monitor.files import atomic_write
+from monitor.lab.utility import edits
 from monitor.networks.phones import PHONES, Trigram, likeliest, tokens
 from monitor.types import FloatArray
-from monitor.utility import edits
 from recipes.phones.network import Recogniser, listened
 from recipes.phones.prepare import Spoken, Utterance
 from recipes.phones.train import load_recogniser

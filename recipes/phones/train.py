@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from monitor.adapting.adapted import Length, rate
+from monitor.lab.adapting.adapted import Length, rate
 from recipes.phones.batches import UNKNOWN, Batch, Batches
 from recipes.phones.network import LAYOUTS, Recogniser
 from recipes.phones.prepare import Spoken

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from monitor.adapting.adapted import Length, rate
+from monitor.lab.adapting.adapted import Length, rate
 from monitor.networks.phones import shipped_recogniser
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import FloatArray

@@ -21,8 +21,8 @@ import orjson
 import soundfile
 
 from benchmarks.conditions import babble, coded, in_room, noisy
-from monitor.evaluation import ScoreMatrix, evaluate
 from monitor.files import atomic_write
+from monitor.lab.evaluation import ScoreMatrix, evaluate
 from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.types import FloatArray, IntArray

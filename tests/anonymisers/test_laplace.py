@@ -11,8 +11,8 @@ from scipy import stats
 from monitor.anonymisers import Laplace, Utterance, make
 from monitor.anonymisers.blocks import EVERYBODY_BITS, empty_after, promises
 from monitor.errors import UsageError
-from monitor.evaluation.accounting import account
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
+from monitor.lab.evaluation.accounting import account
 from monitor.maths.composition import clipped, noise_scale
 from monitor.types import Frames, Track
 

@@ -11,8 +11,8 @@ from benchmarks.anonymity.hearing import TEACHER, hear, names_of, said
 from benchmarks.anonymity.ranking import enrolled_matrix, rank_tests
 from benchmarks.anonymity.systems import OPUS, RECORDINGS, change
 from benchmarks.anonymity.tables import kept_table, rank_table
-from monitor.evaluation import evaluate
-from monitor.result_cache import ResultCache
+from monitor.lab.evaluation import evaluate
+from monitor.lab.result_cache import ResultCache
 
 READERS, UTTERANCES, SIZE = 30, 6, 16
 

@@ -13,7 +13,7 @@ from benchmarks.anonymity.stream_attacks import counted, trained
 from benchmarks.anonymity.streams import Stream, features, learnt
 from benchmarks.anonymity.systems import change
 from monitor.errors import UsageError
-from monitor.evaluation import evaluate
+from monitor.lab.evaluation import evaluate
 from monitor.networks.layers import RATE
 from tests.usc_weights import BOOKS, SIZE, usc_weights
 

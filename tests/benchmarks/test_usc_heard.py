@@ -15,7 +15,7 @@ from benchmarks.usc_heard import main
 from monitor.anonymisers import protect
 from monitor.features.phones import said_phones
 from monitor.jobs import one_thread
-from monitor.utility import edits
+from monitor.lab.utility import edits
 from tests.sounds import RATE, synthetic
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.conftest import corpora  # noqa: F401  a fixture
+from tests.lab.attacks.conftest import corpora  # noqa: F401  a fixture
 
 TINY = ("--features", "f0", "--seconds", 2, "--template", 6, "--trials", 3, "--segments", "1,2",
         "--jobs", 1)  # fmt: skip

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from monitor.adapting import adapted as adapting
+from monitor.lab.adapting import adapted as adapting
 from monitor.networks.layers import RATE
-from tests.adapting.conftest import voice
+from tests.lab.adapting.conftest import voice
 
 TINY = ("--features", "f0,voice", "--seconds", 4, "--template", 6, "--trials", 2,
         "--segments", "1", "--jobs", 1, "--training-steps", 2)  # fmt: skip

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.attacks.made import results as attack_results
+from tests.lab.attacks.made import results as attack_results
 
 OPTIONS = ("--lengths", "1,3", "--template", "20", "--replicates", "20", "--jobs", "1")
 
@@ -59,7 +59,7 @@ def test_runs_and_an_attack_are_audited_too(run, population, people, tmp_path):
     assert row["beyond_budget"]["value"] == sum(bits >= 1 for bits in read) / 2
     folder = tmp_path / "tested"
     folder.mkdir()
-    from monitor.attacks.results import results_json
+    from monitor.lab.attacks.results import results_json
 
     (folder / "results.json").write_text(results_json(attack_results()))
     done = run("audit", folder, "-o", tmp_path / "attack.html")

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.evaluation import kits
-from tests.evaluation.lists import speechbrain_eer, voice_privacy
-from tests.experiment.made import RankModels, score_file
+from tests.lab.evaluation import kits
+from tests.lab.evaluation.lists import speechbrain_eer, voice_privacy
+from tests.lab.experiment.made import RankModels, score_file
 
 
 @pytest.fixture(scope="module")

@@ -24,23 +24,23 @@ import soundfile
 from monitor import Monitor, Population
 from monitor.alerts import Conformal, Threshold
 from monitor.anonymisers.recording import NAME, Journal, note
-from monitor.attacks.results import read_results, results_json
-from monitor.attacks.scoreboard import Scoreboard
-from monitor.audit.audit import audit_attack
-from monitor.audit.document import audit_csv, audit_page
 from monitor.corpus.finding import find, trial_lists
 from monitor.errors import UsageError
-from monitor.evaluation.evaluating import evaluate
-from monitor.evaluation.input.embeddings import read_embeddings
-from monitor.evaluation.input.files import Attribute, read_attribute, read_conditions
-from monitor.evaluation.input.labels import read_labels
-from monitor.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
-from monitor.evaluation.input.scores import read_scores
-from monitor.evaluation.input.voiceprivacy import SpeakerVectors, VoicePrivacyResults
-from monitor.evaluation.scores.comparisons import ScoreMatrix
-from monitor.experiment.report import KIND
-from monitor.experiment.running import check_folder
 from monitor.files import write_text
+from monitor.lab.attacks.results import read_results, results_json
+from monitor.lab.attacks.scoreboard import Scoreboard
+from monitor.lab.audit.audit import audit_attack
+from monitor.lab.audit.document import audit_csv, audit_page
+from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.input.embeddings import read_embeddings
+from monitor.lab.evaluation.input.files import Attribute, read_attribute, read_conditions
+from monitor.lab.evaluation.input.labels import read_labels
+from monitor.lab.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
+from monitor.lab.evaluation.input.scores import read_scores
+from monitor.lab.evaluation.input.voiceprivacy import SpeakerVectors, VoicePrivacyResults
+from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+from monitor.lab.experiment.report import KIND
+from monitor.lab.experiment.running import check_folder
 from monitor.ledger import Ledger, LedgerSession
 from monitor.population.population import load_rank_models, save_rank_models
 from monitor.records.schema import read_run
@@ -55,9 +55,9 @@ from monitor.stream.records import RunTotals, start_record
 from monitor.training import enrol
 from monitor.transcripts.formats import SUFFIXES, read_transcript
 from monitor.transcripts.turns import read_turns
-from tests.attacks.made import results as attack_results
-from tests.evaluation import kits
 from tests.fuzz.mutations import bytes_of, json_of, npz_of, sqlite_of, text_of
+from tests.lab.attacks.made import results as attack_results
+from tests.lab.evaluation import kits
 from tests.ledger.test_ledger import listen
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import two_features

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from monitor.evaluation.verification import cllr, min_cllr
+from monitor.lab.evaluation.verification import cllr, min_cllr
 from monitor.maths.condition import UNLIKE
 from monitor.maths.evidence import ConditionEffect
 from monitor.maths.likelihood_ratios import (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.evaluation.verification import cllr, min_cllr
+from monitor.lab.evaluation.verification import cllr, min_cllr
 from monitor.maths.likelihood_ratios import (
     bounds_bits,
     calibrated_by_pav,

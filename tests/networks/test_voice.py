@@ -81,7 +81,7 @@ def test_the_uncompressed_network_is_speechbrains(teacher, ecapa, tmp_path):
 
 
 def test_what_ships_says_nearly_what_it_was_compressed_from_says(teacher, shared):
-    from monitor.adapting.adapted import decoded, speech
+    from monitor.lab.adapting.adapted import decoded, speech
 
     for path in sorted((shared / "speech" / "background").glob("*/*.opus"))[:4]:
         sound = speech(*decoded(path))

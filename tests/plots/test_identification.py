@@ -7,9 +7,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from monitor.lab.plots.evaluation import paint_crowd
 from monitor.plots.canvas import COLOURS
-from monitor.plots.evaluation import paint_crowd
-from tests.evaluation.made import crowd, curves
+from tests.lab.evaluation.made import crowd, curves
 
 
 def painted(*crowds):

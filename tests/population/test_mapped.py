@@ -267,7 +267,7 @@ import os, sys
 from pathlib import Path
 import numpy as np
 from monitor import lazy
-from monitor.evaluation.input.files import array_at
+from monitor.lab.evaluation.input.files import array_at
 from monitor.population.population import Population
 
 lazy.take_process()  # as the command line does

@@ -15,13 +15,13 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 import soundfile
 import torch
 
-from monitor.adapting.adapted import Length
 from monitor.errors import CorpusError, StoreError
 from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.lab.adapting.adapted import Length
+from monitor.lab.utility import edits
 from monitor.networks.layers import RATE, log_mel
 from monitor.networks.phones import PHONES, PhoneNetwork, UnitNetwork, tokens
 from monitor.training.voices import SessionFrames, SpeakerSpeech
-from monitor.utility import edits
 from recipes.phones.batches import UNKNOWN, Batches
 from recipes.phones.bits import bits
 from recipes.phones.cache import Cache, Piece

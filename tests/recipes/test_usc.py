@@ -14,8 +14,8 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 import soundfile
 import torch
 
-from monitor.adapting.adapted import Length
 from monitor.errors import CorpusError, StoreError
+from monitor.lab.adapting.adapted import Length
 from monitor.networks.layers import RATE, Tapes, log_mel
 from monitor.networks.phones import shipped_recogniser
 from monitor.networks.usc import UscNetwork

@@ -17,9 +17,9 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 import soundfile
 import torch
 
-from monitor.adapting.network import TrainableVoice, _over_time
 from monitor.errors import CorpusError, StoreError
 from monitor.jobs import one_torch_thread
+from monitor.lab.adapting.network import TrainableVoice, _over_time
 from monitor.networks.voice import BANDS, GROUPS, VoiceNetwork
 from monitor.types import FloatArray
 from recipes.voice import export, train

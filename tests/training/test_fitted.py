@@ -13,7 +13,7 @@ from monitor.maths.statistics import speaker_weights
 from monitor.training import fitted
 from monitor.training.cells import Cell, plans
 from monitor.training.fitted import FittedCell, fit_cell
-from tests.training.scored import cell_of
+from tests.lab.scored import cell_of
 
 SPEAKERS, TRIALS = 20, 6
 ADDITIVE = np.ones(2, dtype=bool)

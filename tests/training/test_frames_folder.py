@@ -11,13 +11,13 @@ import pytest
 from monitor.corpus.finding import find, said_of_speakers
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import OverlapError, UsageError
+from monitor.lab.scoring import groups_of
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.provenance import provenance_of, recording_hashes
 from monitor.stream.notices import session_of
 from monitor.training import frames_folder
 from monitor.training.enrolling import enrol
 from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
-from monitor.training.scoring import groups_of
 from monitor.types import Track
 
 HOW = HearingOptions(("f0",))

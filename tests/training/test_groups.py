@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from monitor.errors import UsageError
-from monitor.training.scoring import groups_of
+from monitor.lab.scoring import groups_of
 
 TABLE = "path,speaker,Gender,age\na.wav,ann,f,30\nb.wav,bob,m,31\n"
 

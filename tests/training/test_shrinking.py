@@ -20,7 +20,7 @@ from monitor.training.fitted import (
     fit_cell,
     held_out_nats,
 )
-from tests.training.scored import cell_of
+from tests.lab.scored import cell_of
 
 ADDITIVE = np.ones(1, dtype=bool)
 REPLICATES = 60

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from monitor.evaluation.report.comparing import compare
-from monitor.evaluation.report.page import save_page
-from tests.evaluation.made import EVIL, report
+from monitor.lab.evaluation.report.comparing import compare
+from monitor.lab.evaluation.report.page import save_page
+from tests.lab.evaluation.made import EVIL, report
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
 

@@ -1,0 +1,35 @@
+"""Attacks on protected speech: what is left of a voice for those who know what was done to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from monitor.lazy import lazily
+
+if TYPE_CHECKING:
+    from monitor.lab.attacks.attackers import ATTACKERS, Background, Bench, ThreatModel
+    from monitor.lab.attacks.attacking import attack
+    from monitor.lab.attacks.results import AttackResults, AttackRow
+    from monitor.lab.attacks.trying import AttackConfig, prepare, try_methods
+
+__all__ = [
+    "ATTACKERS",
+    "AttackConfig",
+    "AttackResults",
+    "AttackRow",
+    "Background",
+    "Bench",
+    "ThreatModel",
+    "attack",
+    "prepare",
+    "try_methods",
+]
+
+_HOMES = {
+    "attackers": "ATTACKERS Background Bench ThreatModel",
+    "attacking": "attack",
+    "results": "AttackResults AttackRow",
+    "trying": "AttackConfig prepare try_methods",
+}
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)

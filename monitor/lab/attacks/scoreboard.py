@@ -1,0 +1,381 @@
+"""Is a voice changer enough? What attackers learn through programs that people use, in one table.
+
+The rows that ship were measured by `benchmarks/voice_changers.py`; `monitor attack --scoreboard`
+puts one's own beside them. Bits of another corpus, or among another number of people, are no
+comparison: each row says of whom it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from monitor.documents import PRINTED, document, paragraphs, picture, section, table
+from monitor.errors import StoreError, UsageError
+from monitor.files import write_text
+from monitor.lab.attacks.attackers import CLEAR, attacker_named
+from monitor.lab.attacks.results import BITS, AttackResults, method_name, missing_key
+from monitor.lab.plots.attacks import MethodBits, attacks_svg
+from monitor.phrases import plural
+from monitor.records.keys import (
+    COUNT,
+    FLAG,
+    MAYBE_SECONDS,
+    NUMBER,
+    SECONDS,
+    TEXT,
+    TEXTS,
+    VALUE,
+    list_of,
+    misfit,
+    object_of,
+)
+from monitor.safe_text import file_name, printable
+
+SHIPPED = Path(__file__).with_name("scoreboard.json")
+SCHEMA = 1
+ATTACKERS = ("ignorant", "lazy-informed", "semi-informed")
+SUFFIXES = (".html", ".json", ".md")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """One method of anonymisation.
+
+    Attributes:
+        name: for people.
+        how: command or setting.
+        corpus: on whose speech.
+        speakers: N, whom each trial was compared with.
+        bits: by attacker, what the strongest of its ways learnt: MeanD with limits, bits.
+        ways: by attacker, which feature that was.
+        phone_error: share, with limits; None where nobody measured.
+        seconds: by attacker, the median of speech seconds until the evidence is 6 bits; None where
+            half of the speakers had not got there within `heard`.
+        heard: speech seconds of which ``seconds`` is known.
+        undertrained: whether the network of the attacker who trains tells too little of unprotected
+            speech for its figure to judge the method.
+        clear_share: how much that is, as a share of what the shipped network tells; None where
+            nobody trained or it is not known.
+        kept_shipped: whether that attacker left its own network for the shipped one.
+    """
+
+    name: str
+    how: str
+    corpus: str
+    speakers: int
+    trials: int
+    bits: Mapping[str, tuple[float, float | None, float | None]]
+    ways: Mapping[str, str] = field(default_factory=dict)
+    phone_error: tuple[float, float | None, float | None] | None = None
+    seconds: Mapping[str, float | None] = field(default_factory=dict)
+    heard: float = 0.0
+    undertrained: bool = False
+    clear_share: float | None = None
+    kept_shipped: bool = False
+
+    @property
+    def strongest(self) -> float:
+        """What the strongest attacker learnt."""
+        return self.bits[self.strongest_attacker][0]
+
+    @property
+    def strongest_attacker(self) -> str:
+        """Who learnt most; of equals the one who knows least."""
+        return max(self.bits, key=lambda each: self.bits[each][0])
+
+    def trained(self, attacker: str) -> str:
+        """How well the network of an attacker was trained, in words; empty for who trains none.
+
+        Example:
+            >>> bits = {"semi-informed": (1.0, None, None)}
+            >>> row = ScoreRow("x", "x", "x", 8, 9, bits, clear_share=0.97)
+            >>> row.trained("semi-informed")
+            'trained, 97 %'
+        """
+        if not attacker_named(attacker).trains:
+            return ""
+        if self.kept_shipped:
+            return "shipped network"
+        if self.clear_share is None:
+            return "undertrained" if self.undertrained else ""
+        how = "undertrained" if self.undertrained else "trained"
+        return f"{how}, {100 * self.clear_share:.0f} %"
+
+    @classmethod
+    def of(cls, results: AttackResults, method: str, name: str = "", how: str = "") -> ScoreRow:
+        """The row of one method that was attacked."""
+        found = {each: results.strongest(method, each) for each in results.settings.attackers}
+        rows = {each: row for each, row in found.items() if row is not None}
+        if not rows:
+            raise UsageError(f"{method_name(method)} was not attacked")
+        error = next(
+            (f for f in results.measured.get(method, ()) if f.key == "utility.phone_error"), None
+        )
+        return cls(
+            name or method_name(method).strip("`"),
+            how or method_name(method).strip("`"),
+            results.settings.corpus,
+            max(row.speakers for row in rows.values()),
+            max(row.trials for row in rows.values()),
+            {each: (row.bits, *row.figures[BITS].limits) for each, row in rows.items()},
+            {each: row.feature for each, row in rows.items()},
+            None if error is None or error.value is None else (error.value, *error.limits),
+            undertrained=method in results.undertrained,
+            clear_share=_clear_share(results, method),
+            kept_shipped=method != CLEAR
+            and method not in results.clear_bits  # told of each network that is not the shipped one
+            and any(attacker_named(each).trains for each in rows),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scoreboard:
+    """Rows, with what all of them have in common.
+
+    Attributes:
+        about: sentences: how the rows that ship were measured.
+
+    Example:
+        >>> board = Scoreboard.shipped()
+        >>> board.rows[0].corpus, "nothing" in {row.how for row in board.rows}
+        ('dev-clean', True)
+    """
+
+    rows: tuple[ScoreRow, ...]
+    about: tuple[str, ...] = ()
+
+    @classmethod
+    def shipped(cls) -> Scoreboard:
+        """The table that ships."""
+        return cls.read(SHIPPED)
+
+    @classmethod
+    def read(cls, path: Path) -> Scoreboard:
+        """A table from its JSON file.
+
+        Raises:
+            StoreError: it is none.
+        """
+        try:
+            made = json.loads(path.read_text("utf-8"))
+        except OSError as error:
+            raise StoreError(f"{file_name(path)}: cannot be read: {error.strerror}") from None
+        except (ValueError, RecursionError):
+            made = None
+        if isinstance(made, dict) and made.get("schema", SCHEMA) != SCHEMA:
+            raise StoreError(f"{file_name(path)}: written by another version of this program")
+        wrong = misfit(made, _SCHEMA)
+        if wrong is None:
+            wrong = missing_key(made, _SCHEMA)
+        if wrong is None and not all(row["bits"] for row in made["rows"]):
+            wrong = "bits"
+        if wrong is not None:
+            what = printable(wrong) or "at its top"
+            raise StoreError(f"{file_name(path)} is no scoreboard ({what}); name another file")
+        return cls(tuple(map(_row, made["rows"])), tuple(made["about"]))
+
+    def beside(self, rows: Iterable[ScoreRow]) -> Scoreboard:
+        """With further rows; one of the same name and corpus takes the place of the old one."""
+        new = {(row.name, row.corpus): row for row in rows}
+        kept = [row for row in self.rows if (row.name, row.corpus) not in new]
+        return Scoreboard((*kept, *new.values()), self.about)
+
+    @property
+    def ranked(self) -> list[ScoreRow]:
+        """The row that discloses least first, as a share of what could be."""
+        return sorted(self.rows, key=lambda row: row.strongest / math.log2(row.speakers))
+
+    @property
+    def attackers(self) -> tuple[str, ...]:
+        """Who was tried on any of them."""
+        return tuple(each for each in ATTACKERS if any(each in row.bits for row in self.rows))
+
+    def json(self) -> str:
+        """As a file keeps it."""
+        rows = [asdict(row) for row in self.rows]
+        made = {"schema": SCHEMA, "about": list(self.about), "rows": rows}
+        return json.dumps(made, indent=1, allow_nan=False) + "\n"
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Head and lines, the method that discloses least first; of whom, where that differs."""
+        head = ["method", "bits, strongest", *(f"bits, {each}" for each in self.attackers)]
+        head += ["phone error", "6 bits after", "of whom"]
+        alike = len({(row.corpus, row.speakers) for row in self.rows}) == 1
+        lines = []
+        for row in self.ranked:
+            who = row.strongest_attacker
+            bits = [_limited(row.bits[who], "{:.2f}", who)]
+            bits += [
+                _limited(row.bits.get(each), "{:.2f}", row.trained(each)) for each in self.attackers
+            ]
+            error = _limited(row.phone_error, "{:.0%}") if row.phone_error else "-"
+            whom = f"{row.corpus}, N = {row.speakers}"
+            lines.append([row.name, *bits, error, soonest(row), whom])
+        return (head[:-1], [line[:-1] for line in lines]) if alike else (head, lines)
+
+    def markdown(self) -> str:
+        """As a table of Markdown."""
+        head, lines = self.table()
+        rows = [head, ["---"] * len(head), *lines]
+        return "".join(
+            f"| {' | '.join(cell.replace(chr(10), ' ').replace('|', '/') for cell in row)} |\n"
+            for row in rows
+        )
+
+    def pictured(self) -> tuple[list[MethodBits], tuple[str, ...], float]:
+        """What a picture shows: methods with bits, names of attackers, the ceiling."""
+        ceiling = max(math.log2(row.speakers) for row in self.rows)
+        methods = [
+            MethodBits(row.name, [_limits(row.bits.get(each)) for each in self.attackers])
+            for row in self.ranked
+        ]
+        return methods, self.attackers, ceiling
+
+    def page(self) -> str:
+        """One HTML file that stands alone and prints."""
+        head, lines = self.table()
+        how = [[row.name, row.how] for row in self.ranked]
+        shown = picture(
+            "What attackers learn",
+            attacks_svg(*self.pictured()),
+            "Of each attacker what it learnt by the best of its ways, in bits among N people; the "
+            "dashed line is everything. A method is worth no more than its rightmost mark.",
+        )
+        return document(
+            "Is your voice changer enough?",
+            self.about,
+            [
+                PRINTED,
+                _STYLE,
+                shown,
+                f'<section class="card long"><h2>Methods</h2>{paragraphs(*NOTES)}'
+                f"{table(head, lines, wide=True)}</section>",
+                section("As they were run", table(["method", "command or setting"], how, names=2)),
+            ],
+            "Limits are 95 %, over resampled speakers. This page holds no voice and no template.",
+        )
+
+    def save(self, path: Path) -> None:
+        """Write it as its suffix says (mode 0600).
+
+        Raises:
+            UsageError: the suffix is another.
+            StoreError: it cannot be written.
+        """
+        check_suffix(path)
+        made = {".json": self.json, ".md": self.markdown, ".html": self.page}
+        write_text(made[path.suffix.lower()](), path)
+
+
+_STYLE = (
+    "<style>@media print{svg{max-width:480px}.wide thead{display:table-header-group}"
+    ".wide tr{display:table-row}.wide th,.wide td,.wide td.number{padding:3px 7px 3px 0;"
+    "border-top:1px solid var(--line)}.wide td.number{text-align:right}"
+    ".wide td[data-name]::before{content:none}}</style>"
+)
+"""Paper is wide enough for the table as it is."""
+
+NOTES = (
+    "Bits: of a stretch of 10 s of a voice an attacker tells who speaks among N people, of each of "
+    "whom it has 30 s; k bits leave one of 2^k of them. It is the mean over trials (mean "
+    "disclosure, MeanD), with 95 % limits over speakers, where nothing else is said. Each figure "
+    "is that of the attacker's best way: pitch, phones, voice, or their joint score. Strongest: "
+    "the largest of the row, and whose it is; what a method is worth. Where an attacker was not "
+    "tried (a dash) a stronger figure may exist.",
+    "Ignorant attackers have enrolled clear speech, lazy-informed ones speech through the same "
+    "program, with draws of their own where it draws. Semi-informed ones have also trained the "
+    "voice network on other people's speech through it. How well is said beside the figure: of "
+    "the bits that the shipped network tells of unprotected speech, how many theirs tells. Below "
+    "90 % it is undertrained, and its figure no measure of the method. Shipped network: their own "
+    "told less of other people's protected speech, so that they left it.",
+    "Phone error: phones that our recogniser understands otherwise than before, which says what a "
+    "program costs in words. 6 bits after: speech seconds until half of the speakers have given 6 "
+    "bits of evidence by their voice to the strongest attacker that was followed; beyond what was "
+    "heard nothing is known. A dash: not followed, or calibration on so few people supports less "
+    "than 6 bits.",
+    "A figure of other people, of other lengths or of another N is no comparison.",
+)
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a file that is none of `SUFFIXES`."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"--scoreboard {file_name(path)} must end in {', '.join(SUFFIXES)}")
+
+
+def soonest(row: ScoreRow) -> str:
+    """The shortest of the medians, in words."""
+    if not row.seconds:
+        return "-"
+    known = [each for each in row.seconds.values() if each is not None]
+    return f"{min(known):.0f} s" if known else f"> {row.heard:.0f} s"
+
+
+def own_rows(results: AttackResults) -> Sequence[ScoreRow]:
+    """What one's own attack has found of each method; unprotected speech is of one's own corpus."""
+    return [ScoreRow.of(results, method) for method in results.settings.methods]
+
+
+def in_words(board: Scoreboard, own: Sequence[ScoreRow]) -> str:
+    """How one's own rows compare."""
+    names = {(row.name, row.corpus) for row in own}
+    others = {row.corpus for row in board.rows if (row.name, row.corpus) not in names}
+    alien = sorted({row.corpus for row in own} - others)
+    said = f"{plural(len(own), 'row')} of your own among {plural(len(board.rows), 'row')}"
+    if alien:
+        said += f"; yours are of {', '.join(alien)}, other people than the others': no comparison"
+    return said
+
+
+_WITH_LIMITS = {
+    "type": "array", "minItems": 3, "maxItems": 3, "prefixItems": [NUMBER, VALUE, VALUE],
+}  # fmt: skip
+_ROW = object_of(
+    ["ways", "phone_error", "seconds", "heard", "undertrained", "clear_share", "kept_shipped"],
+    name=TEXT, how=TEXT, corpus=TEXT, speakers={**COUNT, "minimum": 2}, trials=COUNT,
+    bits={"type": "object", "additionalProperties": _WITH_LIMITS},
+    ways={"type": "object", "additionalProperties": TEXT},
+    phone_error={**_WITH_LIMITS, "type": ["array", "null"]},
+    seconds={"type": "object", "additionalProperties": MAYBE_SECONDS}, heard=SECONDS,
+    undertrained=FLAG, clear_share=VALUE, kept_shipped=FLAG,
+)  # fmt: skip
+_SCHEMA = object_of(schema=COUNT, about=TEXTS, rows={**list_of(_ROW), "minItems": 1})
+
+
+def _row(each: Mapping[str, Any]) -> ScoreRow:
+    made = {key: each[key] for key in _ROW["properties"] if key in each}
+    made["bits"] = {name: tuple(found) for name, found in made["bits"].items()}
+    error = made.get("phone_error")
+    made["phone_error"] = None if error is None else tuple(error)
+    return ScoreRow(**made)
+
+
+def _clear_share(results: AttackResults, method: str) -> float | None:
+    """What the network that was trained tells of clear speech, of what the shipped one does."""
+    own, shipped = results.clear_bits.get(method, (0.0, 0.0))
+    return own / shipped if shipped > 0 else None
+
+
+def _limited(
+    found: tuple[float, float | None, float | None] | None, form: str, more: str = ""
+) -> str:
+    if found is None:
+        return "-"
+    value, low, high = found
+    limits = "" if low is None or high is None else f"[{form.format(low)}, {form.format(high)}]"
+    below = ", ".join(each for each in (limits, more) if each)
+    return "\n".join(each for each in (form.format(value), below) if each)
+
+
+def _limits(
+    found: tuple[float, float | None, float | None] | None,
+) -> tuple[float, float, float] | None:
+    if found is None:
+        return None
+    value, low, high = found
+    return value, value if low is None else low, value if high is None else high

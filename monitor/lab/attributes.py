@@ -1,0 +1,417 @@
+"""Attribute privacy: whether a voice tells its speaker's gender, age group or accent.
+
+VoxGuard section 3.2: an attacker learns the attribute from the embeddings of some readers and is
+judged on others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.membership import OperatingPoint, allowed_alarms, operating_point
+from monitor.lab.evaluation.verification import eer
+from monitor.maths.composition import DELTA, epsilon_nats
+from monitor.maths.likelihood_ratios import fit_ridge
+from monitor.maths.scores import unit_vectors
+from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
+from monitor.phrases import plural
+from monitor.safe_text import printable
+from monitor.types import BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "FOLDS",
+    "RATES",
+    "AskedAttribute",
+    "AtRate",
+    "AttributeJudgement",
+    "Excerpts",
+    "attribute",
+    "judged",
+    "log_odds",
+    "matched",
+]
+
+
+_MOST = 20
+
+
+@dataclass(frozen=True)
+class AskedAttribute:
+    """One attribute of a corpus' speakers.
+
+    Attributes:
+        name: as it was asked for.
+        of: its value, by speaker; speakers of whom nothing is said are missing.
+    """
+
+    name: str
+    of: Mapping[str, str]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The different values, in order."""
+        return tuple(sorted(set(self.of.values())))
+
+
+def attribute(
+    asked: str, said: Mapping[str, Mapping[str, str]], speakers: Iterable[str]
+) -> AskedAttribute:
+    """Look up an attribute.
+
+    Args:
+        asked: a column, taken as it is; or ``COLUMN<NUMBER``, which makes two groups of numbers.
+        said: by column and speaker, from `monitor.corpus.finding.said_of_speakers`.
+        speakers: of whom it is wanted.
+
+    Raises:
+        UsageError: there is no such column, it holds too many values, or no numbers.
+
+    Example:
+        >>> said = {"age": {"ann": "7", "bob": "33"}}
+        >>> found = attribute("age<16", said, ["ann", "bob", "cid"])
+        >>> dict(found.of), found.values
+        ({'ann': 'age<16', 'bob': 'age>=16'}, ('age<16', 'age>=16'))
+    """
+    parts = re.fullmatch(r"\s*(.+?)\s*<\s*([-+.\d]+)\s*", asked)
+    column = parts.group(1) if parts else asked.strip()
+    found = {name.lower(): values for name, values in said.items()}.get(column.lower())
+    if found is None:
+        there = f" (there are {printable(', '.join(said))})" if said else ""
+        raise UsageError(
+            f"no table says the {printable(column)} of these speakers; a manifest.csv with a "
+            f"column {printable(column)} does{there}"
+        )
+    held = {who: found[who] for who in speakers if who in found}
+    try:
+        if parts:
+            edge = float(parts.group(2))
+            below, above = f"{column}<{edge:g}", f"{column}>={edge:g}"
+            held = {who: below if float(value) < edge else above for who, value in held.items()}
+    except ValueError:
+        raise UsageError(f"{printable(asked)}: {printable(column)} holds no numbers") from None
+    made = AskedAttribute(asked.strip(), held)
+    if len(made.values) > _MOST:
+        raise UsageError(
+            f"{printable(column)} has {plural(len(made.values), 'value')}, more than {_MOST}; make "
+            f"two groups of numbers, such as {printable(column)}<16"
+        )
+    if len(made.values) < 2:
+        raise UsageError(
+            f"{printable(asked)}: all {plural(len(held), 'speaker')} of whom it is known are alike"
+        )
+    return made
+
+
+def matched(
+    speakers: Iterable[str],
+    has: Mapping[str, bool],
+    others: Sequence[Mapping[str, str]],
+    seed: int = 0,
+) -> tuple[str, ...]:
+    """As many speakers with the attribute as without it, for each value of the other attributes.
+
+    Definition 2 of VoxGuard changes one attribute and holds the others. Nobody can be recorded at
+    another gender or age, so speakers are matched: of each combination of the others as many stay
+    of the one group as there are of the other, drawn at random. Where an attribute then tells
+    something, it is not the others that tell it.
+
+    Args:
+        speakers: to choose from; of whom one of the attributes is unknown are left out.
+        has: whether each has the attribute in question.
+        others: the value of each other attribute, by speaker.
+        seed: of the draw.
+
+    Returns:
+        those who stay, in order.
+
+    Example:
+        >>> has = {"a": True, "b": True, "c": False, "d": False, "e": False}
+        >>> age = {"a": "old", "b": "young", "c": "old", "d": "old", "e": "old"}
+        >>> len(matched("abcde", has, [age]))
+        2
+    """
+    cells: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
+    for who in sorted(speakers):
+        if who in has and all(who in other for other in others):
+            cell = cells.setdefault(tuple(other[who] for other in others), ([], []))
+            cell[has[who]].append(who)
+    generator = np.random.default_rng(seed)
+    kept: list[str] = []
+    for _, (without, having) in sorted(cells.items()):
+        count = min(len(without), len(having))
+        for group in (without, having):
+            kept += [group[i] for i in generator.permutation(len(group))[:count]]
+    return tuple(sorted(kept))
+
+
+# ---------------------------------------------------------------------------------------- attacker
+
+FOLDS = 5
+RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
+FEWEST = 2  # speakers on either side that can be learnt from
+
+
+@dataclass(frozen=True)
+class Excerpts:
+    """Stretches of speech, as an attacker sees them.
+
+    Attributes:
+        vectors: shape (n, d), an embedding of each; only its direction counts.
+        whose: n names of speakers.
+    """
+
+    vectors: FloatArray
+    whose: tuple[str, ...]
+
+    def of(self, speakers: frozenset[str]) -> Excerpts:
+        """Those of some speakers."""
+        chosen = [place for place, who in enumerate(self.whose) if who in speakers]
+        return Excerpts(self.vectors[chosen], tuple(self.whose[place] for place in chosen))
+
+
+def log_odds(
+    learnt: Excerpts, judged: Excerpts, has: Mapping[str, bool], seed: int = 0
+) -> FloatArray:
+    """How probable the attacker finds the attribute in each excerpt of readers it did not learn.
+
+    No reader is learnt from and judged by one regression: where both hold the same readers, those
+    judged are dealt into five folds, and each fold is judged by who learnt from the other readers.
+    Every reader counts the same, and so do both groups. The strength of the ridge is the one that
+    predicts readers best who are left out of what is learnt from.
+
+    Args:
+        learnt: of readers whose attribute the attacker knows.
+        judged: of readers whose attribute it wants to know.
+        has: by reader; whoever is missing is learnt nothing from.
+        seed: of the folds.
+
+    Returns:
+        natural logarithm of the odds, shape (n,), of `judged`.
+
+    Raises:
+        UsageError: fewer than two readers with or without it to learn from.
+    """
+    readers = sorted(set(judged.whose))
+    shared = not set(learnt.whose).isdisjoint(readers)
+    fold_of = _dealt(readers, has, FOLDS if shared else 1, seed)
+    whose = np.array([fold_of[who] for who in judged.whose])
+    found = np.empty(len(judged.whose))
+    unit = unit_vectors(judged.vectors)
+    for fold in sorted(set(fold_of.values())):
+        left_out = {who for who in readers if fold_of[who] == fold}
+        known = frozenset(w for w in learnt.whose if w in has and w not in left_out)
+        bias, slopes = _fitted(learnt.of(known), has, seed)
+        found[whose == fold] = bias + unit[whose == fold] @ slopes
+    return found
+
+
+def _fitted(learnt: Excerpts, has: Mapping[str, bool], seed: int) -> tuple[float, FloatArray]:
+    readers = sorted(set(learnt.whose))
+    label = np.array([has[who] for who in learnt.whose], bool)
+    having = sum(has[who] for who in readers)
+    counts = {"with": having, "without": len(readers) - having}
+    for which, count in counts.items():
+        if count < FEWEST:
+            raise UsageError(
+                f"{plural(count, 'reader')} {which} the attribute to learn from, and "
+                f"{FEWEST} are needed"
+            )
+    vectors, weight = unit_vectors(learnt.vectors), _weights(learnt.whose, label)
+    fold_of = _dealt(readers, has, min(FOLDS, *counts.values()), seed + 1)
+    fold = np.array([fold_of[who] for who in learnt.whose])
+    ridge = min(RIDGES, key=lambda each: _loss(vectors, label, weight, fold, each))
+    return fit_ridge(vectors, label, weight, ridge)
+
+
+def _loss(
+    vectors: FloatArray, label: BoolArray, weight: FloatArray, fold: IntArray, ridge: float
+) -> float:
+    """Of readers left out in turn: mean negative log-likelihood."""
+    total = 0.0
+    for each in np.unique(fold):
+        mine = fold == each
+        bias, slopes = fit_ridge(vectors[~mine], label[~mine], weight[~mine], ridge)
+        odds = bias + vectors[mine] @ slopes
+        right = expit(np.where(label[mine], odds, -odds))
+        total -= float(weight[mine] @ np.log(np.maximum(right, 1e-300)))
+    return total
+
+
+def _dealt(readers: list[str], has: Mapping[str, bool], folds: int, seed: int) -> dict[str, int]:
+    """A fold of each reader: as many of either group in each as can be."""
+    generator = np.random.default_rng(seed)
+    mixed = [readers[i] for i in generator.permutation(len(readers))]
+    mixed.sort(key=lambda who: has.get(who, False))
+    return {who: place % folds for place, who in enumerate(mixed)}
+
+
+def _weights(whose: tuple[str, ...], label: BoolArray) -> FloatArray:
+    """Every reader the same within a group, and both groups the same."""
+    _, place = np.unique(np.asarray(whose), return_inverse=True)
+    weight = 1.0 / np.bincount(place)[place]
+    for group in (label, ~label):
+        weight[group] /= weight[group].sum()
+    return weight
+
+
+# ----------------------------------------------------------------------------------------- judging
+
+RATES = (1e-2, 1e-3)
+"""False positive rates that figures are given at."""
+
+
+@dataclass(frozen=True)
+class AtRate:
+    """What an attacker gets who allows a false positive rate.
+
+    Attributes:
+        asked: the rate that is allowed.
+        realised: the rate that was reached, at most the former.
+        realised_high: what it may be among other readers, the upper 95 % limit.
+        tpr, tpr_low, tpr_high: share of the excerpts with the attribute that are told at this very
+            threshold, with 95 % interval over readers.
+        epsilon_nats: VoxGuard eq. (5), at least 0; None where it is infinite.
+        epsilon_low_nats: what the mechanism's epsilon is at least, with 95 % confidence.
+        note: what the numbers cannot show; mostly empty.
+    """
+
+    asked: float
+    realised: float
+    realised_high: float
+    tpr: float
+    tpr_low: float
+    tpr_high: float
+    epsilon_nats: float | None
+    epsilon_low_nats: float
+    note: str
+
+
+@dataclass(frozen=True)
+class AttributeJudgement:
+    """How well readers with an attribute are told from those without.
+
+    Attributes:
+        readers_with, readers_without: how many were judged.
+        excerpts_with, excerpts_without: stretches of their speech.
+        eer, eer_low, eer_high: equal error rate (of the ROC's convex hull), a share, with limits.
+        at: for each of the rates.
+    """
+
+    readers_with: int
+    readers_without: int
+    excerpts_with: int
+    excerpts_without: int
+    eer: float
+    eer_low: float
+    eer_high: float
+    at: tuple[AtRate, ...]
+
+
+def judged(
+    scores: FloatArray,
+    whose: Sequence[str],
+    has: Mapping[str, bool],
+    *,
+    rates: tuple[float, ...] = RATES,
+    delta: float = DELTA,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+) -> AttributeJudgement:
+    """Judge the scores of an attacker on readers it did not learn from.
+
+    A threshold is strict, and stands where the non-mated scores allow it (as in
+    `monitor.lab.evaluation.membership`). Excerpts of one reader are alike, so limits come of
+    readers drawn anew, of either group by itself; those of the rates are at that very threshold,
+    since few readers cannot say where another one would stand. The bound on epsilon is Clopper and Pearson's,
+    one-sided at 0.025 for each rate, of as many independent trials as the readers' agreement leaves
+    (Korn and Graubard, see `monitor.maths.statistics.share_limits`): with one excerpt a reader it
+    is the plain one.
+
+    Args:
+        scores: shape (n,), higher where the attribute is more probable.
+        whose: n readers.
+        has: whether each has the attribute.
+        rates: false positive rates to allow.
+        delta: of the (epsilon, delta)-privacy in question.
+        replicates: resamples of readers.
+        seed: of the resamples.
+
+    Raises:
+        UsageError: fewer than two readers with or without it.
+    """
+    readers, reader = np.unique(np.asarray(whose), return_inverse=True)
+    having = np.array([has[who] for who in readers.tolist()], bool)
+    counts = int(having.sum()), int((~having).sum())
+    if min(counts) < 2:
+        raise UsageError(
+            f"{plural(counts[0], 'reader')} with the attribute and {counts[1]} without it: two of "
+            "each are needed to be judged"
+        )
+    has_it = having[reader]
+    mated, owner = np.asarray(scores[has_it], np.float64), reader[has_it]
+    other, other_owner = np.asarray(scores[~has_it], np.float64), reader[~has_it]
+    drawn_weights = np.zeros((replicates, having.size))  # both groups keep their size
+    for place, group in enumerate((having, ~having)):
+        drawn_weights[:, group] = speaker_weights(int(group.sum()), replicates, seed + place)
+    weights = np.concatenate([drawn_weights, 1.0 - np.eye(readers.size)])
+    excerpts = mated.size, other.size
+    rate = eer(mated, other)
+    times = weights.astype(np.int64)
+    drawn = np.array(
+        [eer(np.repeat(mated, n[owner]), np.repeat(other, n[other_owner])) for n in times]
+    )
+    error = Estimate(
+        rate, drawn[:replicates], drawn[replicates:], min(counts), min(excerpts)
+    ).share_limits(0.0, 0.5)
+    at = []
+    for asked in rates:
+        point = operating_point(mated, other, asked)
+        told = _limits(mated, owner, point.threshold, weights, replicates)
+        _, mistaken = _limits(other, other_owner, point.threshold, weights, replicates)
+        loss = float(epsilon_nats(point.tpr, point.fpr))
+        # each rate at its limit against the attacker
+        ratios = (told[0] - delta) / mistaken, (1 - mistaken - delta) / (1 - told[0])
+        at.append(
+            AtRate(
+                asked, point.fpr, mistaken, point.tpr, *told,
+                max(loss, 0.0) if np.isfinite(loss) else None,
+                float(np.log(max(1.0, *ratios))),
+                _note(asked, point, counts[1]),
+            )
+        )  # fmt: skip
+    return AttributeJudgement(*counts, *excerpts, rate, *error, tuple(at))
+
+
+def _limits(
+    scores: FloatArray, owner: IntArray, threshold: float, weights: FloatArray, replicates: int
+) -> tuple[float, float]:
+    """Of the share of some scores above a threshold, those of one reader being alike."""
+    people = weights.shape[1]
+    above = np.bincount(owner, scores > threshold, minlength=people)
+    total = np.bincount(owner, minlength=people)
+    share = float(above.sum() / total.sum())
+    drawn = (weights @ above) / (weights @ total)
+    left_out = drawn[replicates:][total > 0]
+    units = int((total > 0).sum())
+    found = Estimate(share, drawn[:replicates], left_out, units, int(total.sum()))
+    return found.share_limits(0.0, 1.0)
+
+
+def _note(asked: float, point: OperatingPoint, readers: int) -> str:
+    if not allowed_alarms(asked, point.non_mated):
+        return (
+            f"{plural(point.non_mated, 'excerpt')} without the attribute cannot resolve a false "
+            f"positive rate of {asked:g}: this is where none is accepted by mistake"
+        )
+    if readers * asked < 1:
+        return (
+            f"{point.non_mated} excerpts of {readers} readers: a false positive rate of {asked:g} "
+            "among readers is not resolved"
+        )
+    return ""

@@ -1,0 +1,592 @@
+"""How much stretches of speech disclose of who speaks them, by their length.
+
+Of a corpus: each speaker is enrolled from one session and heard in the others, as `monitor.Monitor`
+hears them. Of recorded runs: what their readings say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from monitor.errors import CorpusError, StoreError
+from monitor.kinds import FeatureSpec
+from monitor.lab.evaluation.family import Figure
+from monitor.lab.evaluation.scores.comparisons import leaving_out
+from monitor.lab.scoring import largest, stretches
+from monitor.maths.condition import Condition, condition_of
+from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
+from monitor.population.cohort import Cohort, FeatureTemplates
+from monitor.population.population import SLICE_SECONDS, Population, Speaker, sound_of
+from monitor.population.rank_model import RankModels
+from monitor.stream.attacker import Attacker
+from monitor.stream.reading import RunningTotals
+from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, units_of
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+
+LENGTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
+"""T, speech seconds, at which stretches are looked at."""
+TRIALS = 20
+"""Stretches of each speaker at each length, at most; they are spread over the speech."""
+MOST_TESTED = 100
+"""Speakers who are watched one by one: of more, so many, evenly taken."""
+EXPOSED = 0.1
+"""The share of the stretches that disclose most."""
+LEAST_PEOPLE = 5
+"""Of fewer nothing is said, but where no more were tested in all."""
+HEADLINE_PEOPLE = 10
+"""Of a length that the report begins with, where so many were tested."""
+_SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
+
+
+# --------------------------------------------------------------------------------------- exposures
+
+
+@dataclass(frozen=True)
+class Exposures:
+    """Bits that n stretches of speech disclose of who speaks them.
+
+    Attributes:
+        speakers: names of those who were tested.
+        owner: place of each stretch's speaker among them, shape (n,).
+        seconds: T of each, speech seconds, shape (n,).
+        bits: evidence bits, or closed-set bits where nothing tells evidence, shape (n,).
+        low, high: their limits, of calibration, shape (n,).
+        at_least: whether calibration supports no more than that, shape (n,).
+        first: whether the speaker ranked first, shape (n,).
+        kind: ``"evidence"`` or ``"closed-set"``.
+        candidates: N, people whom each stretch was compared with.
+        session: ``"cross"`` where templates are of another session, else ``"same"``.
+        template_seconds: D; None where runs differ in it.
+        why: why there is no evidence; empty where there is.
+    """
+
+    speakers: tuple[str, ...]
+    owner: IntArray
+    seconds: FloatArray
+    bits: FloatArray
+    low: FloatArray
+    high: FloatArray
+    at_least: BoolArray
+    first: BoolArray
+    kind: str
+    candidates: int
+    session: str
+    template_seconds: float | None = None
+    why: str = ""
+
+    @property
+    def lengths(self) -> tuple[float, ...]:
+        """T that there are stretches of, ascending."""
+        return tuple(np.unique(self.seconds).tolist())
+
+    def at(self, seconds: float) -> Exposures:
+        """Those of one length."""
+        return self._some(np.isclose(self.seconds, seconds))
+
+    def _some(self, which: BoolArray) -> Exposures:
+        parts = ("owner", "seconds", "bits", "low", "high", "at_least", "first")
+        return replace(self, **{name: getattr(self, name)[which] for name in parts})
+
+    def of_everybody_at(self, lengths: Sequence[float]) -> Exposures:
+        """Return stretches of these lengths, of those who have one of each length."""
+        owners = [set(self.at(seconds).owner.tolist()) for seconds in lengths]
+        common = sorted(set.intersection(*owners)) if owners else []
+        return self._some(np.isin(self.owner, common) & np.isin(self.seconds, list(lengths)))
+
+    def by_person(self) -> Exposures:
+        """Return the means of each person's stretches of a length in place of these."""
+        pairs, place = np.unique(np.stack([self.owner, self.seconds]), axis=1, return_inverse=True)
+        place, counts = place.ravel(), np.bincount(place.ravel())
+
+        def mean(values: AnyArray) -> FloatArray:
+            return np.bincount(place, np.asarray(values, float)) / counts
+
+        return replace(
+            self, owner=pairs[0].astype(np.intp), seconds=pairs[1], bits=mean(self.bits),
+            low=mean(self.low), high=mean(self.high), at_least=mean(self.at_least) > 0,
+            first=mean(self.first) > 0,
+        )  # fmt: skip
+
+    @cached_property
+    def by_speaker(self) -> dict[str, float]:
+        """Mean bits of each speaker who has a stretch, the most exposed first."""
+        found = {
+            self.speakers[i]: float(self.bits[self.owner == i].mean())
+            for i in np.unique(self.owner).tolist()
+        }
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class LengthRow:
+    """What stretches of one length disclose.
+
+    Attributes:
+        seconds: T.
+        speakers, stretches: how many.
+        mean: bits on average, with limits over speakers.
+        exposed: bits that the most exposed tenth of the stretches disclose at least.
+        most: bits of the most telling stretch.
+        most_at_least: whether calibration supports no more than these.
+        first: share of stretches whose speaker ranked first, with limits.
+        beyond: share of stretches at the budget or above it, with limits; None without a budget.
+        undecided: share of those below it that calibration lets say no more.
+        clipped: share of stretches of whom only "at least" is known.
+    """
+
+    seconds: float
+    speakers: int
+    stretches: int
+    mean: Figure
+    exposed: float
+    most: float
+    most_at_least: bool
+    first: Figure
+    beyond: Figure | None
+    undecided: float
+    clipped: float
+
+
+class _Told(NamedTuple):
+    """A stretch: its speaker, T, bits with limits, whether cut, and whether ranked first."""
+
+    owner: int
+    seconds: float
+    bits: float
+    low: float
+    high: float
+    at_least: bool
+    first: bool
+
+
+def _exposures(
+    names: Sequence[str], made: Sequence[_Told], kind: str, candidates: int, session: str,
+    template_seconds: float | None, why: str = "",
+) -> Exposures:  # fmt: skip
+    owner, seconds, bits, low, high, at_least, first = map(np.array, zip(*made, strict=True))
+    return Exposures(
+        tuple(names), owner, seconds, bits, low, high, at_least, first, kind, candidates, session,
+        template_seconds, why,
+    )  # fmt: skip
+
+
+def length_rows(
+    found: Exposures, budget: float | None = None, *, replicates: int = REPLICATES, seed: int = 0
+) -> tuple[LengthRow, ...]:
+    """A row for each length; limits are over resampled speakers, and of one those of calibration.
+
+    Example:
+        >>> some = Exposures(("a", "b"), np.array([0, 1]), np.array([3.0, 3.0]),
+        ...                  np.array([4.0, 8.0]), np.array([3.0, 7.0]), np.array([5.0, 9.0]),
+        ...                  np.zeros(2, bool), np.ones(2, bool),
+        ...                  "evidence", 20, "cross")
+        >>> (row,) = length_rows(some, 6.0)
+        >>> row.mean.value, row.most, row.beyond.value
+        (6.0, 8.0, 0.5)
+    """
+    return tuple(
+        _row(found.at(seconds), seconds, budget, replicates, seed) for seconds in found.lengths
+    )
+
+
+def _row(
+    part: Exposures, seconds: float, budget: float | None, replicates: int, seed: int
+) -> LengthRow:
+    names, owner = np.unique(part.owner, return_inverse=True)
+    people = [part.speakers[i] for i in names.tolist()]
+    counts = np.bincount(owner).astype(np.float64)
+    weights = np.zeros((0, counts.size))
+    if counts.size > 1 and replicates:
+        drawn = speaker_weights(counts.size, replicates, seed)
+        weights = np.concatenate([drawn, leaving_out(people)])
+
+    def estimate(values: FloatArray) -> Estimate:
+        sums = np.bincount(owner, values)
+        made = weights @ sums / np.maximum(weights @ counts, 1e-9)
+        value = float(sums.sum() / counts.sum())
+        return Estimate(value, made[:replicates], made[replicates:], counts.size, owner.size)
+
+    def share(key: str, label: str, which: BoolArray) -> Figure:
+        found = estimate(which.astype(np.float64))
+        ends = found.share_limits(0.0, 1.0) if weights.size else (None, None)
+        return Figure(key, label, found.value, "share", low=ends[0], high=ends[1])
+
+    mean = estimate(part.bits)
+    low, high = float(part.low.mean()), float(part.high.mean())
+    if weights.size:
+        low, high = mean.t_limits()
+    below = None if budget is None else part.bits < budget
+    return LengthRow(
+        seconds,
+        counts.size,
+        owner.size,
+        Figure("bits.mean", "bits", mean.value, "bits", low=low, high=high),
+        float(np.quantile(part.bits, 1 - EXPOSED, method="higher")),
+        float(part.bits.max()),
+        bool(part.at_least[part.bits >= part.bits.max()].any()),
+        share("first", "first", part.first),
+        None if below is None else share("bits.beyond", "at the budget", ~below),
+        0.0 if below is None else float((below & part.at_least).mean()),
+        float(part.at_least.mean()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long speech may be kept of one person under a budget, as far as it was tested.
+
+    Attributes:
+        budget: bits.
+        under: the longest tested length up to which no stretch reached it; None where the
+            shortest did.
+        reached: the shortest tested length at which a stretch reached it, or may have, since
+            calibration says no more; None where none did.
+        on_average: likewise, at which the mean over stretches, or its upper limit, reached it.
+        may: whether at `reached` it is only that calibration says no more.
+    """
+
+    budget: float
+    under: float | None
+    reached: float | None
+    on_average: float | None
+    may: bool = False
+
+
+def retention(rows: Sequence[LengthRow], budget: float, least_people: int = 1) -> Retention:
+    """Read it off the rows of `length_rows`, ascending in length.
+
+    Bits of one voice add up with length on the whole, so that beyond a length that reached the
+    budget no longer one counts as safe. Anybody's stretch can reach it; that none did, and a mean,
+    are said of `least_people` or more.
+    """
+    under = reached = average = None
+    may = False
+    for row in rows:
+        told = row.beyond is not None and (row.beyond.value or 0.0) > 0
+        if reached is None and (told or row.undecided):
+            reached, may = row.seconds, not told
+        if reached is None and row.speakers >= least_people:
+            under = row.seconds
+        most = max(row.mean.value or 0.0, row.mean.high or 0.0)
+        if average is None and most >= budget and row.speakers >= least_people:
+            average = row.seconds
+    return Retention(budget, under, reached, average, may)
+
+
+# ------------------------------------------------------------------------------------ of a corpus
+
+
+@dataclass(frozen=True)
+class EnrolledPart:
+    """Everybody enrolled from one session, and what is left to be heard.
+
+    Attributes:
+        population: templates of D seconds, without rank models.
+        rest: speech of those who have any in other sessions than the template's, or behind it.
+        session: ``"cross"`` or ``"same"``.
+        template_seconds: D.
+    """
+
+    population: Population
+    rest: tuple[SpeakerSpeech, ...]
+    session: str
+    template_seconds: float
+
+
+def enrolled_part(
+    voices: Sequence[SpeakerSpeech],
+    specs: Mapping[str, FeatureSpec],
+    template_seconds: float,
+    least_seconds: float = LENGTHS[0],
+) -> EnrolledPart:
+    """Make a template of every speaker, and keep the rest of the speech.
+
+    The shortest session that is long enough is enrolled, so that much is left in the others. Where
+    fewer than `LEAST_PEOPLE` have another session with `least_seconds`, the longest one is split,
+    template first.
+
+    Args:
+        voices: the speech, as `monitor.training.collect` gives it.
+        specs: of its features.
+        template_seconds: D, rounded down to slices of 5 s.
+        least_seconds: speech to be heard of a speaker.
+
+    Raises:
+        CorpusError: fewer than `LEAST_PEOPLE` have a template, or speech beside it.
+    """
+    count = int(template_seconds // SLICE_SECONDS)
+    if count < 1:
+        raise CorpusError(f"a template has {SLICE_SECONDS:g} s of speech at least")
+    units, least = count * _SLICE_UNITS, units_of(least_seconds)
+    long = {
+        voice.name: [i for i in range(len(voice.sessions)) if voice.length(i) >= units]
+        for voice in voices
+    }
+    chosen = {
+        voice.name: min(long[voice.name], key=lambda i, v=voice: (v.length(i), i))  # type: ignore[misc]
+        for voice in voices
+        if long[voice.name]
+    }
+    rest = [
+        _without(voice, chosen[voice.name])
+        for voice in voices
+        if voice.name in chosen
+        and any(voice.length(i) >= least and i != chosen[voice.name]
+                for i in range(len(voice.sessions)))
+    ]  # fmt: skip
+    session = "cross"
+    if len(rest) < LEAST_PEOPLE:
+        session = "same"
+        guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
+        chosen = {v.name: max(range(len(v.sessions)), key=v.length) for v in voices}
+        chosen = {v.name: chosen[v.name] for v in voices if v.length(chosen[v.name]) >= units}
+        rest = [
+            _behind(voice, chosen[voice.name], units + guard)
+            for voice in voices
+            if voice.name in chosen and voice.length(chosen[voice.name]) >= units + guard + least
+        ]
+    if len(rest) < LEAST_PEOPLE:
+        raise CorpusError(
+            f"fewer than {LEAST_PEOPLE} speakers have {count * SLICE_SECONDS:g} s of speech for a "
+            f"template and {least_seconds:g} s to be heard: add speech, or ask for less "
+            "(--template)"
+        )
+    people = [voice for voice in voices if voice.name in chosen]
+    slices: dict[str, list[Any]] = {name: [] for name in specs}
+    speakers = []
+    for voice in people:
+        place = chosen[voice.name]
+        for name, spec in specs.items():
+            slices[name] += _slices(voice.sessions[place][name], spec, count)
+        sound = voice.sounds[place] if voice.sounds else None
+        speakers.append(
+            Speaker(voice.name)
+            if sound is None
+            else Speaker(voice.name, sound=sound_of(condition_of(sound), template_seconds))
+        )
+    templates = {
+        name: FeatureTemplates(spec, spec.kind.packed(np.stack(slices[name])))
+        for name, spec in specs.items()
+    }
+    population = Population(speakers, np.arange(len(people) + 1) * count, templates)
+    return EnrolledPart(population, tuple(rest), session, count * SLICE_SECONDS)
+
+
+def _slices(session: SessionFrames, spec: FeatureSpec, count: int) -> list[Any]:
+    """The first slices, as enrolment makes them: a frame belongs to that in which it was whole."""
+    ends = np.searchsorted(session.units, np.arange(count + 1) * _SLICE_UNITS)
+    return [spec.kind.total(session.values[a:b], spec.size)
+            for a, b in pairwise(ends)]  # fmt: skip
+
+
+def _without(voice: SpeakerSpeech, place: int) -> SpeakerSpeech:
+    """A voice without one of its sessions."""
+
+    def kept(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(value for i, value in enumerate(values) if i != place)
+
+    return replace(
+        voice,
+        sessions=kept(voice.sessions),
+        speech=kept(voice.speech),
+        session_names=kept(voice.session_names),
+        sounds=kept(voice.sounds),
+    )
+
+
+def _behind(voice: SpeakerSpeech, place: int, start: int) -> SpeakerSpeech:
+    """One session of a voice from a unit of speech on, as who begins to listen there hears it."""
+    session = {}
+    for name, each in voice.sessions[place].items():
+        first = int(np.searchsorted(each.units, start))
+        keep = np.arange(first, each.units.size)
+        if each.begins is not None:
+            keep = keep[each.begins[keep] >= start]
+        session[name] = replace(
+            each,
+            values=each.values[keep],
+            units=each.units[keep] - start,
+            length=each.length - start,
+            begins=None if each.begins is None else each.begins[keep] - start,
+        )
+    sounds = (voice.sounds[place],) if voice.sounds else ()
+    return SpeakerSpeech(voice.name, (session,), (), (voice.session_name(place),), sounds)
+
+
+def corpus_exposures(
+    part: EnrolledPart,
+    rank_models: RankModels,
+    cohort: Cohort | None,
+    lengths: Sequence[float] = LENGTHS,
+    *,
+    trials: int = TRIALS,
+    progress: Callable[[str], object] = lambda _: None,
+) -> Exposures:
+    """What the attacker of a run makes of stretches of everybody's speech.
+
+    Consecutive stretches of T seconds, each by itself, as a run reads them at T whose watched
+    speaker is the one who speaks. A figure is evidence where the rank models tell it, else the
+    closed-set one.
+
+    Args:
+        part: who is enrolled, and what is heard.
+        rank_models: what ranks and scores mean.
+        cohort: that evidence is set against; None gives none.
+        lengths: T.
+        trials: stretches of each speaker at each length, at most.
+        progress: called with each speaker who was watched.
+
+    Raises:
+        StoreError: there is no rank model of these features.
+        CorpusError: nobody says as much as the shortest length.
+    """
+    population = part.population.with_rank_models(_known(rank_models, cohort), cohort)
+    features = largest(population.rank_models, population.features)
+    tested = part.rest
+    if len(tested) > MOST_TESTED:
+        places = np.linspace(0, len(tested) - 1, MOST_TESTED).round().astype(int)
+        tested = tuple(tested[i] for i in places)
+    names = tuple(voice.name for voice in tested)
+    made: list[_Told] = []
+    kinds, why, speakers = set(), "", 0
+    for place, voice in enumerate(tested):
+        attacker = Attacker(
+            population, features, voice.name, session=part.session,
+            template_seconds=part.template_seconds,
+        )  # fmt: skip
+        why, speakers = attacker.withheld or attacker.evidence_lacks, attacker.speakers
+        sounds = _sounds(voice)
+        for seconds in lengths:
+            try:
+                heard = stretches([voice], attacker.names, attacker.features, seconds)
+            except CorpusError:  # this voice says less
+                continue
+            some = np.unique(
+                np.linspace(0, len(heard.target) - 1, min(trials, len(heard.target))).round()
+            ).astype(int)
+            totals = {name: each[some] for name, each in heard.totals.items()}
+            running = {}
+            for name, each in totals.items():
+                frames = np.abs(each).sum(axis=1).round().astype(np.int64)
+                running[name] = RunningTotals(each, frames, frames.astype(np.float64))
+            told = attacker.assess_each(
+                running, np.full(some.size, seconds), [sounds[heard.sessions[i]] for i in some]
+            )
+            for each in told:
+                evidence, local = each.told.evidence, each.local
+                bits = evidence or local
+                assert bits is not None  # somebody is watched
+                kinds.add("evidence" if evidence is not None else "closed-set")
+                best = each.top[0][0] == voice.name
+                made.append(_Told(place, seconds, *bits, bool(each.told.at_least), best))
+        progress(voice.name)
+    if not made:
+        raise CorpusError(f"nobody has {min(lengths):g} s of speech beside the template")
+    if len(kinds) > 1:
+        raise StoreError("some stretches have evidence and some have none: calibrate again")
+    return _exposures(names, made, kinds.pop(), speakers, part.session, part.template_seconds, why)
+
+
+def _known(rank_models: RankModels, cohort: Cohort | None) -> RankModels:
+    """The rank models, without evidence where there is nobody to set it against."""
+    if cohort is not None:
+        return rank_models
+    return RankModels(replace(each, evidence=None) for each in rank_models)
+
+
+def _sounds(voice: SpeakerSpeech) -> dict[str, Condition | None]:
+    """What each session of a voice sounds like."""
+    rows = voice.sounds or (None,) * len(voice.sessions)
+    return {
+        voice.session_name(i): None if row is None else condition_of(row)
+        for i, row in enumerate(rows)
+    }
+
+
+# --------------------------------------------------------------------------------- of recorded runs
+
+
+def run_exposures(
+    runs: Iterable[tuple[str, Sequence[Mapping[str, Any]]]], lengths: Sequence[float] = LENGTHS
+) -> Exposures:
+    """What recorded runs of watched speakers read at each length, a stretch a run.
+
+    Args:
+        runs: by name, records from ``start`` on, as `monitor.records.schema.read_run` gives them.
+            Who is watched counts as the speaker, but for what another voice was noticed in.
+        lengths: T; a run is read at its first reading with as much speech that counts in it.
+
+    Raises:
+        StoreError: nobody is watched, or there is no reading.
+    """
+    names: list[str] = []
+    made: list[_Told] = []
+    kinds, sessions, candidates = set(), set(), set()
+    lengths_of = set()
+    for run, records in runs:
+        start = records[0]
+        if start.get("people"):
+            raise StoreError(f"{run} is of several people: audit each by itself")
+        watch = start.get("watch")
+        if not watch:
+            raise StoreError(f"{run} watches nobody: measure again with --watch NAME")
+        if watch not in names:
+            names.append(watch)
+        before = float((start.get("carried") or {}).get("speech", 0.0))
+        readings = [(own, each) for own, each in _own_readings(records) if own]
+        for seconds in lengths:
+            first = next((each for own, each in readings if own >= seconds), None)
+            if seconds <= before or first is None or first.get("bits") is None:
+                continue
+            kinds.add(first.get("headline") or start.get("headline") or "closed-set")
+            sessions.add(first.get("session", "cross"))
+            top = first.get("top") or [[None]]
+            best = top[0][0] == watch
+            bits = float(first["bits"])
+            low, high = (
+                bits if first.get(f"bits_{end}") is None else float(first[f"bits_{end}"])
+                for end in ("low", "high")
+            )
+            clipped = bool(first.get("at_least"))
+            made.append(_Told(names.index(watch), seconds, bits, low, high, clipped, best))
+        candidates.add(int(start.get("speakers", 0)))
+        lengths_of.add(start.get("template_seconds"))
+    if not made:
+        raise StoreError("no run has a reading with a figure: measure more speech")
+    if len(kinds) > 1:
+        raise StoreError("some runs read evidence and some do not: audit them apart")
+    same = lengths_of.pop() if len(lengths_of) == 1 else None
+    return _exposures(
+        names, made, kinds.pop(), min(candidates), "cross" if sessions == {"cross"} else "same",
+        float(same) if isinstance(same, int | float) else None,
+    )  # fmt: skip
+
+
+def other_voices(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Where another voice, or channel, was noticed in a run."""
+    return [each for each in records if each["type"] == "change" and not each.get("back")]
+
+
+def _own_readings(
+    records: Sequence[Mapping[str, Any]],
+) -> Iterator[tuple[float, Mapping[str, Any]]]:
+    """Readings of the watched speaker, each with the seconds of speech that count in it.
+
+    Another voice counts from where it began until it is noticed; from then on it is left out
+    where a change is noted. Where the evidence then begins afresh, it is that of the other.
+    """
+    spoilt = [
+        (each["since_seconds"], each["seconds"] if each.get("action") == "note" else np.inf)
+        for each in other_voices(records)
+    ]
+    for each in records:
+        if each["type"] != "reading" or not each.get("speech"):
+            continue
+        if not any(since < each["seconds"] < until for since, until in spoilt):
+            yield each["speech"] - (each.get("excluded_seconds") or 0.0), each

@@ -1,0 +1,227 @@
+"""monitor experiment: SRD's experiments on a corpus, and a page that reads like a short paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from monitor.cli.options import (
+    MOST_REPLICATES,
+    Features,
+    FiniteRange,
+    JobOptions,
+    Numbers,
+    argument,
+    feature_setup,
+    given,
+    group,
+    option,
+    say,
+    shared,
+    trained_by_feature,
+    trained_option,
+)
+from monitor.cli.transcript_options import CorpusOptions
+
+if TYPE_CHECKING:
+    from monitor.corpus.recordings import Corpus
+    from monitor.lab.experiment.material import Material
+    from monitor.lab.experiment.settings import ExperimentSettings
+
+
+@dataclass(slots=True)
+class ExperimentJobs(JobOptions):
+    """As of other commands, with another default."""
+
+    jobs: int | None = option(
+        "--jobs N", "Processes; the results do not depend on it. [default: one a core]", least=1
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentOptions:
+    """What was asked for."""
+
+    corpus: Path = argument("DIR|MANIFEST|FRAMES|SCORES.npz")
+    output: Path = option(
+        "-o, --output DIR",
+        "The folder to write (private to you, files of mode 0600).",
+        required=True,
+    )
+    features: tuple[str, ...] | None = option(
+        "--features",
+        "What to compare by; of SCORES.npz its systems. [default: all that is there]",
+        type=Features(),
+    )
+    hearing: CorpusOptions = group(CorpusOptions)
+    lengths: tuple[float, ...] | None = option(
+        "--lengths",
+        "Test lengths T of the sweep, speech seconds. [default: from 1 s to what half of the "
+        "speakers can fill]",
+        type=Numbers(),
+    )
+    template_lengths: tuple[float, ...] | None = option(
+        "--template-lengths",
+        "Template lengths D of the sweep, speech seconds. [default: from 3 s, as far]",
+        type=Numbers(),
+    )
+    tables_at: tuple[float, float] | None = option(
+        "--tables-at T D",
+        "The lengths of the tables, and of figures 5 to 7. [default: 30 30, or less]",
+        type=FiniteRange(min=0.0, min_open=True),
+        nargs=2,
+    )
+    session: str = option(
+        "--session",
+        "Tests and templates of different sessions, or parts of one: as far as the corpus has it.",
+        type=click.Choice(("cross", "same", "both")),
+        default="both",
+    )
+    trials: int = option(
+        "--trials",
+        "Tests of each speaker at each length, spread over the speech.",
+        least=1,
+        default=20,
+    )
+    trainers: tuple[str, ...] = shared(trained_option)
+    replicates: int = option(
+        "--replicates N",
+        "Resamples of speakers behind the limits.",
+        least=20,
+        most=MOST_REPLICATES,
+        default=200,
+    )
+    seed: int = option("--seed", "Of the resamples.", least=0, default=0)
+    fresh: bool = option("--fresh", "Forget what was kept of earlier runs in -o.")
+    workers: ExperimentJobs = group(ExperimentJobs)
+
+
+@click.command("experiment", short_help="SRD's tables and figures of a corpus, as a short paper.")
+@given(ExperimentOptions)
+def command(asked: ExperimentOptions) -> int:
+    """Run the experiments of "Privacy Disclosure of Similarity Rank" (SRD) on a corpus.
+
+    \b
+    monitor experiment voices/ -o out             heard once; interrupted, it goes on where it was
+    monitor experiment frames -o out              of monitor hear
+    monitor experiment scores.npz -o out          of monitor score: any recogniser's, at its lengths
+    monitor experiment frames -o out --trained phones=trainers.txt --trained voice=trainers.txt
+
+    Sweeps over the length of the test (T) and of the templates (D) for each feature and all
+    together, within and across sessions, always of the same people; Table II (ranks counted, and
+    the rank model fitted to them) and Table III (five losses); figures 4 to 8 as SVG, PNG and CSV;
+    and index.html, which says what was done and found: does disclosure rise with T, saturate, fall
+    again, how far below the composition guides does it stay, which loss fits best. Each answer has
+    its limits, or "cannot be decided with so few speakers". results.json has everything.
+
+    Every cell is kept under a hash of all that it depends on: a second run takes seconds. Audio is
+    heard into DIR/frames, which is biometric; delete it when it is not needed. The page names
+    nobody. A file that is broken is named and skipped (exit status 4).
+    """
+    from monitor.cli.options import progress_over
+    from monitor.jobs import cores
+    from monitor.lab.experiment.running import check_folder, panels_of, run_experiment
+    from monitor.lab.experiment.settings import SESSIONS, ExperimentSettings
+    from monitor.phrases import plural
+    from monitor.run.status import INCOMPLETE
+
+    sessions = SESSIONS if asked.session == "both" else (asked.session,)
+    settings = ExperimentSettings(
+        asked.features,
+        asked.lengths,
+        asked.template_lengths,
+        asked.tables_at,
+        sessions,
+        asked.trials,
+        asked.replicates,
+        asked.seed,
+    )
+    check_folder(asked.output, asked.corpus)
+    material, problems = _material(
+        asked.corpus, asked.output, settings, asked.workers, asked.hearing
+    )
+    settings = _with_trained(settings, material, asked.trainers)
+    panels = panels_of(material, settings)
+    for panel in panels:
+        say(
+            f"{panel.session} session, {panel.purpose}: {plural(len(panel.speakers), 'speaker')}, "
+            f"{len(panel.tested)} tested, {plural(len(panel.cells), 'cell')}"
+        )
+    total = sum(len(panel.cells) for panel in panels)
+    try:
+        with progress_over(total, "measuring") as step:
+            found = run_experiment(
+                material,
+                panels,
+                asked.output,
+                settings,
+                name=asked.corpus.resolve().stem,
+                problems=problems,
+                fresh=asked.fresh,
+                jobs=asked.workers.jobs or cores(),
+                progress=lambda c: step(f"T={c.test_seconds:g} D={c.template_seconds:g}", 1),
+            )
+    except KeyboardInterrupt:
+        say("monitor: what was measured is kept; to go on, run the same command again")
+        raise
+    for problem in problems:
+        say(f"monitor: skipped: {problem}")
+    if found.noise:
+        say(f"monitor: {found.noisy}")
+    for answer in found.plain()["answers"].values():
+        say(f"{answer['question']} {answer['corpus'] or 'Not asked here.'}")
+    say(f"{asked.output / 'index.html'} tells it all; {asked.output} is private")
+    return INCOMPLETE if problems else 0
+
+
+def _material(
+    corpus: Path,
+    output: Path,
+    settings: ExperimentSettings,
+    workers: JobOptions,
+    hearing: CorpusOptions,
+) -> tuple[Material, tuple[str, ...]]:
+    """Scores, or speech that was heard by now; and what could not be used of it."""
+    from monitor.cli.inputs import check_two, load_speaker_model, plan_of
+    from monitor.cli.options import progress_over
+    from monitor.corpus.finding import find
+    from monitor.lab.experiment.material import hear_corpus, scores_at, speech_of
+
+    scores = scores_at(corpus, settings)
+    if scores is not None:
+        return scores, ()
+    found: Corpus = hearing.of(find(corpus))
+    for line in plan_of(found):
+        say(line)
+    check_two(found)
+    files = [recording.path for recording in found.recordings]
+    load_speaker_model(settings.features, files)
+    try:
+        with progress_over(len(files), "listening") as step:
+            heard, problems = hear_corpus(
+                corpus, found, output / "frames", settings.features, workers.for_recordings(files),
+                lambda recording: step(recording.path.name, 1), feature_setup(),
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        say("monitor: what was heard is kept; to go on, run the same command again")
+        raise
+    speech = speech_of(heard, settings, feature_setup())
+    return speech, (*problems, *speech.problems)
+
+
+def _with_trained(
+    settings: ExperimentSettings, material: Material, trainers: tuple[str, ...]
+) -> ExperimentSettings:
+    """With those who trained a network."""
+    from dataclasses import replace
+
+    from monitor.errors import UsageError
+
+    named = trained_by_feature(trainers, set(material.speakers)) if trainers else {}
+    if strange := sorted(named.keys() - set(material.systems)):
+        known = ", ".join(material.systems)
+        raise UsageError(f"--trained {strange[0]}: this experiment is on {known}")
+    return replace(settings, trained={name: frozenset(each) for name, each in named.items()})

@@ -1,0 +1,94 @@
+"""The metrics of the papers on a matrix of trials x speakers; every figure with its uncertainty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from monitor.lazy import lazily
+
+if TYPE_CHECKING:
+    from monitor.lab.evaluation.accounting import account
+    from monitor.lab.evaluation.anonymity import speaker_mean_ranks
+    from monitor.lab.evaluation.evaluating import evaluate
+    from monitor.lab.evaluation.family import Figure
+    from monitor.lab.evaluation.input.embeddings import read_embeddings
+    from monitor.lab.evaluation.input.scores import read_scores
+    from monitor.lab.evaluation.linkage import d_sys, pi_link, pi_sing
+    from monitor.lab.evaluation.membership import operating_point
+    from monitor.lab.evaluation.online import OnlineLID, OnlineSRD
+    from monitor.lab.evaluation.report.comparing import compare
+    from monitor.lab.evaluation.report.page import save_page
+    from monitor.lab.evaluation.report.report import Report
+    from monitor.lab.evaluation.report.validating import save_validation
+    from monitor.lab.evaluation.scores.comparisons import Comparisons, Roles, ScoreList, ScoreMatrix
+    from monitor.lab.evaluation.srd import fitted_rank_model, loss_fits
+    from monitor.lab.evaluation.validation import (
+        Criterion,
+        Validation,
+        ValidationStatement,
+        validate,
+    )
+    from monitor.lab.evaluation.verification import cllr, det_curve, eer, min_cllr
+    from monitor.lab.evaluation.zebra import d_ece, ece_profile, log10_l, tag
+
+__all__ = [
+    "Comparisons",
+    "Criterion",
+    "Figure",
+    "OnlineLID",
+    "OnlineSRD",
+    "Report",
+    "Roles",
+    "ScoreList",
+    "ScoreMatrix",
+    "Validation",
+    "ValidationStatement",
+    "account",
+    "cllr",
+    "compare",
+    "d_ece",
+    "d_sys",
+    "det_curve",
+    "ece_profile",
+    "eer",
+    "evaluate",
+    "fitted_rank_model",
+    "log10_l",
+    "loss_fits",
+    "min_cllr",
+    "operating_point",
+    "pi_link",
+    "pi_sing",
+    "read_embeddings",
+    "read_scores",
+    "save_page",
+    "save_validation",
+    "speaker_mean_ranks",
+    "tag",
+    "validate",
+]
+
+_HOMES = {
+    "accounting": "account",
+    "anonymity": "speaker_mean_ranks",
+    "evaluating": "evaluate",
+    "family": "Figure",
+    "input.embeddings": "read_embeddings",
+    "input.scores": "read_scores",
+    "linkage": "d_sys pi_link pi_sing",
+    "membership": "operating_point",
+    "online": "OnlineLID OnlineSRD",
+    "report.comparing": "compare",
+    "report.page": "save_page",
+    "report.report": "Report",
+    "report.validating": "save_validation",
+    "scores.comparisons": "Comparisons Roles ScoreList ScoreMatrix",
+    "srd": "fitted_rank_model loss_fits",
+    "validation": "Criterion Validation ValidationStatement validate",
+    "verification": "cllr det_curve eer min_cllr",
+    "zebra": "d_ece ece_profile log10_l tag",
+}
+
+
+# river is slow to load
+__getattr__, __dir__ = lazily(__name__, _HOMES)

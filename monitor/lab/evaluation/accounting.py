@@ -1,0 +1,134 @@
+"""What a declared epsilon amounts to over several trials: basic, advanced and optimal bounds.
+
+Measures: nothing. It composes the epsilon that was declared for one trial, in nats.
+
+Source: Dwork, Rothblum and Vadhan (advanced composition); Kairouz, Oh and Viswanath (optimal), see
+`monitor.maths.composition`; USC section 2 for the mechanism that declares it.
+
+Misleads: the account is as good as the declaration. Bits of disclosure are an average and no
+epsilon.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.family import EvaluationContext, Family, FamilyResult, FigureEntry
+from monitor.maths.composition import DELTA, Spent, advanced, basic, optimal
+from monitor.phrases import plural
+
+# ----------------------------------------------------------------------------------------- account
+# Composition of a declared epsilon over many trials: (epsilon, delta) accounting, in nats.
+#
+# For a mechanism that declares itself (epsilon, 0)-private at each trial, such as Laplace noise of
+# scale ``2 C / epsilon`` on features clipped to norm C (USC section 2). Nothing here is measured,
+# and no figure in bits may be put in: bits of disclosure are an average, an epsilon promises
+# something of the worst case.
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """The whole account.
+
+    Attributes:
+        epsilon_nats: declared for one trial.
+        delta: with which probability the advanced and the optimal bound may fail, in all.
+        rows: 1, 2, 5, 10, ... trials.
+        advanced_from: the first number of trials at which the advanced bound is below the basic
+            one; None where it never is (epsilon of ln 2 or more).
+    """
+
+    epsilon_nats: float
+    delta: float
+    rows: tuple[Spent, ...]
+    advanced_from: int | None
+
+    @property
+    def note(self) -> str:
+        """What the table means, in plain words."""
+        gain = (
+            "advanced composition never beats the basic one at an epsilon of ln 2 or more"
+            if self.advanced_from is None
+            else f"advanced composition beats the basic one from "
+            f"{plural(self.advanced_from, 'trial')}"
+        )
+        return (
+            "A promise that follows from the declared epsilon if the mechanism keeps it at every "
+            f"trial; {gain}. Bits of disclosure are not an epsilon and cannot be put in."
+        )
+
+
+def account(epsilon: float, delta: float = DELTA, trials: int = 1000) -> Accounting:
+    """Compose a per-trial epsilon over 1, 2, 5, 10, ... trials.
+
+    Args:
+        epsilon: declared for one trial, nats, with delta 0.
+        delta: that may be spent over all trials, in (0, 1).
+        trials: the last row, 1 or more.
+
+    Raises:
+        UsageError: a negative or infinite epsilon, delta outside (0, 1), or no trial.
+
+    Example:
+        >>> found = account(0.1, delta=1e-4, trials=50)
+        >>> [row.trials for row in found.rows], found.advanced_from
+        ([1, 2, 5, 10, 20, 50], 24)
+        >>> round(found.rows[-1].optimal_nats, 3), round(found.rows[-1].basic_nats, 3)
+        (2.479, 5.0)
+    """
+    if trials < 1:
+        raise UsageError("an account has at least one trial: give their number")
+    steps = (digit * 10**power for power in range(len(str(trials))) for digit in (1, 2, 5))
+    counts = sorted({*(step for step in steps if step < trials), trials})
+    rows = tuple(
+        Spent(k, basic(epsilon, k), advanced(epsilon, k, delta), optimal(epsilon, k, delta))
+        for k in counts
+    )
+    # the first k with sqrt(2 k ln(1 / delta)) < k (2 - exp(epsilon))
+    with np.errstate(over="ignore"):
+        room = 1 - float(np.expm1(epsilon))
+    gains = room > 0 and epsilon != 0
+    first = int(np.floor(-2 * np.log(delta) / room**2)) + 1 if gains else None
+    return Accounting(epsilon, delta, rows, first)
+
+
+# ------------------------------------------------------------------------------------------ family
+
+_TRIALS = (1, 10, 100, 1000)
+"""Trials that a declared epsilon is accounted for."""
+_RULES = ("basic", "advanced", "optimal")
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    assert context.epsilon is not None
+    found = account(context.epsilon, context.delta, max(_TRIALS))
+    made = (
+        FAMILY.figure(f"{rule}_nats_{row.trials}", getattr(row, f"{rule}_nats"), note=found.note)
+        for row in found.rows
+        if row.trials in _TRIALS
+        for rule in _RULES
+    )
+    return FamilyResult(tuple(made))
+
+
+FAMILY = Family(
+    key="accounting",
+    place=100,
+    title="Accounting for a declared epsilon",
+    caveat="The guides beside the curve are a scale, not a guarantee: bits of MeanD are "
+    "not an epsilon. The accounting holds for the epsilon that was declared, if that is true.",
+    needs=("epsilon",),
+    figures=tuple(
+        FigureEntry(
+            f"{rule}_{count}", f"accounting.{rule}_nats_{count}",
+            f"epsilon left after {count} trial{'s' * (count > 1)}, {rule} composition",
+            label=f"{count:,} trial{'s' * (count > 1)}: {rule}", unit="nats", floor=0.0,
+        )
+        for count in _TRIALS
+        for rule in _RULES
+    ),
+    compute=_compute,
+)  # fmt: skip

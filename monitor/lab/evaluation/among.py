@@ -1,0 +1,499 @@
+"""Identification among more people than were scored: four forms, and the bracket over them.
+
+Measures: IdR and MeanD among M people, from the rates among parts of the N enrolled; each form is
+given with limits over speakers, the bracket from the lowest to the highest beside it, and whether N
+people support that.
+
+Source: docs/method.md section 10; how well it does is measured in benchmarks/results/crowd.md.
+
+Misleads: forms that fit equally well among N part on the way to a million. Quote the bracket and
+whether it is supported, never one form. Limits are over speakers as good and as bad as these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from monitor.crowds import MOST
+from monitor.lab.evaluation.family import (
+    EvaluationContext,
+    Family,
+    FamilyResult,
+    Figure,
+    FigureEntry,
+    LimitRule,
+    limited,
+    share_aloud,
+)  # fmt: skip
+from monitor.lab.evaluation.linkage import link_table
+from monitor.lab.evaluation.scores.comparisons import Sample, ScoreMatrix, resampled
+from monitor.lab.evaluation.srd import resampled_histograms
+from monitor.lab.plots.evaluation import CrowdRates, Drawing, Line, paint_crowd
+from monitor.maths.identification import FORMS, beta_mass, fit_rates, mean_bits, probit_mass
+from monitor.maths.rank_models import fit_many, mean_bits_of
+from monitor.maths.ranks import rank_histogram
+from monitor.maths.statistics import Estimate, limits_of_each
+from monitor.phrases import plural
+from monitor.types import BoolArray, FloatArray
+
+# ----------------------------------------------------------------------------------- extrapolation
+# Four forms of how identification falls with the number of people, fitted to ranks.
+#
+# Rates among random parts of the N enrolled follow from the ranks without a draw: which impostors
+# are left is hypergeometric. Each form is fitted to them, over again for every bootstrap replicate
+# of speakers.
+
+FAR = 10
+"""Times N that a bracket is supported at, however wide it is (docs/method.md section 10)."""
+NARROW: Mapping[str, float] = {"share": 0.1, "bits": 1.0}
+"""Farther off it is supported as long as it is no wider than this, by unit."""
+FEWEST = 10
+"""... and where so many speakers were missed at least once: without misses nothing falls, all forms
+agree, and none of them knows better."""
+RANKED = {"beta_binomial": beta_mass, "probit": probit_mass}
+"""The forms that say where all ranks lie, and so what MeanD is; the others are of rank 1 alone."""
+_REACH = 50
+"""Forms are fitted among N / 50 people and more: what happens among few says little about many."""
+_SIZES = 16
+"""Of the parts of the N that they are fitted among."""
+_STEPS = 8
+"""A decade: how finely it is looked up to which crowd N supports a bracket."""
+_EDGE = 1e-12
+
+
+@dataclass(frozen=True)
+class Extrapolation:
+    """The four forms, fitted to the ranks of some trials.
+
+    Attributes:
+        histogram: shape (N,), of ranks, index 0 is rank 1.
+        missed: how many speakers have a trial in which they do not come first.
+        sample: what was resampled.
+        replicates: shape (B, N), the histogram of each resample; None where nothing was.
+
+    Example:
+        >>> ranks = np.array([60.0, 12, 8, 5, 4, 3, 3, 2, 2, 1])
+        >>> found = Extrapolation(ranks, 30, Sample(None, 40, 100)).rates(np.array([1000.0]))
+        >>> [round(float(rate[0]), 2) for rate in found.values()]
+        [0.22, 0.09, 0.08, 0.17]
+    """
+
+    histogram: FloatArray
+    missed: int
+    sample: Sample
+    replicates: FloatArray | None = None
+    _points: dict[str, tuple[FloatArray, FloatArray | None]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    @classmethod
+    def of(cls, matrix: ScoreMatrix, sample: Sample, ties: str = "spread") -> Extrapolation:
+        """Of the ranks of a matrix, by one of `monitor.maths.ranks.TIE_RULES`."""
+        weights = sample.weights
+        return cls(
+            rank_histogram(matrix.better, matrix.tied, matrix.population, ties),
+            np.unique(matrix.owner[matrix.better + matrix.tied > 1]).size,
+            sample,
+            None if weights is None else resampled_histograms(matrix, weights, ties),
+        )
+
+    @property
+    def speakers(self) -> int:
+        """N."""
+        return int(self.histogram.size)
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Shape (K,): of the random parts of the N that forms are fitted among."""
+        least = max(2.0, self.speakers / _REACH)
+        return np.unique(np.rint(np.geomspace(least, self.speakers, _SIZES)))
+
+    def measured(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """IdR expected among n of the N, the right one among them: (K,), and (B, K) resampled."""
+        table = self._table(sizes)
+        own = _share(self.histogram @ table / self.histogram.sum())
+        if self.replicates is None:
+            return own, None
+        drawn = self.replicates @ table / self.replicates.sum(axis=1, keepdims=True)
+        return own, _share(drawn)
+
+    def _table(self, sizes: FloatArray) -> FloatArray:
+        """IdR by rank among the N, shape (N, K)."""
+        return link_table(np.arange(self.speakers), self.speakers, sizes.astype(np.intp))
+
+    def fitted(self, name: str) -> tuple[FloatArray, FloatArray | None]:
+        """Parameters of a form, shape (1, 2), and (B, 2) for the resamples."""
+        if name not in self._points:
+            own, drawn = self.measured(self.sizes)
+            point = fit_rates(FORMS[name], self.sizes, own[None])
+            again = None if drawn is None else fit_rates(FORMS[name], self.sizes, drawn, point)
+            self._points[name] = point, again
+        return self._points[name]
+
+    def rates(self, sizes: FloatArray) -> dict[str, FloatArray]:
+        """IdR by each form among any numbers of people, shape (K,)."""
+        return {name: form.rate(self.fitted(name)[0], sizes)[0] for name, form in FORMS.items()}
+
+    def limits(self, name: str, sizes: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Over speakers, of IdR by a form; shape (K,) each, None where nothing was resampled.
+
+        Student's on the logit scale, and no narrower than percentiles, which see where a fit is
+        pushed to an end of its range. As rates fall, neither limit lies above that among the N.
+        Where ranks are not told from no evidence, they reach to 1 / n. Where hardly anybody was
+        missed, resamples do not vary, and how steeply a rate falls is not seen: the lower limit is
+        then no higher than what the form says if as many as its lower limit among the N allows
+        were missed, and each by one impostor alone.
+        """
+        from scipy.special import expit, logit
+
+        points, weights = self.fitted(name)[1], self.sample.weights
+        if points is None or weights is None:
+            return None
+        known = self._limits_at_n()
+        own, drawn = self.rates(sizes)[name], FORMS[name].rate(points, sizes)
+        on_logit = [logit(np.clip(each, _EDGE, 1 - _EDGE)) for each in (own, drawn)]
+        low, high = expit([each.t_limits() for each in self._estimates(*on_logit)]).T
+        least, most = limits_of_each(drawn[resampled(weights)].T).T
+        low = np.minimum(np.minimum(low, least), known[0])
+        high = np.minimum(np.maximum(high, most), known[1])
+        if not self.seen_to_fall:
+            low = np.minimum(low, FORMS[name].rate(self.steepest(name), sizes)[0])
+        if self.sample.nothing:
+            low, high = np.minimum(low, 1 / sizes), np.maximum(high, 1 / sizes)
+        return np.minimum(low, own), np.maximum(high, own)
+
+    def steepest(self, name: str) -> FloatArray:
+        """Parameters of a form, shape (1, 2), if rank 1 became rank 2 as often as limits allow."""
+        low, _ = self._limits_at_n()
+        ranks = np.zeros(self.speakers)
+        ranks[:2] = low, 1.0 - low
+        rates = _share(ranks @ self._table(self.sizes))
+        return fit_rates(FORMS[name], self.sizes, rates[None])
+
+    def _limits_at_n(self) -> tuple[float, float]:
+        """Over speakers, of IdR among the N."""
+        rates, drawn = self.measured(np.array([float(self.speakers)]))
+        assert drawn is not None
+        (limits,) = self.measured_limits(rates, drawn)
+        return limits
+
+    def measured_limits(self, rates: FloatArray, drawn: FloatArray) -> list[tuple[float, float]]:
+        """Over speakers, of rates that `measured` gives: (K,) and (B, K)."""
+        return [each.share_limits(0.0, 1.0) for each in self._estimates(rates, drawn)]
+
+    def _estimates(self, values: FloatArray, drawn: FloatArray) -> Iterator[Estimate]:
+        assert self.sample.weights is not None
+        whole = resampled(self.sample.weights)
+        for value, each in zip(values.tolist(), drawn.T, strict=True):
+            yield Estimate(value, each[whole], each[~whole], self.sample.units, self.sample.trials)
+
+    def bracket(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """IdR from the lowest to the highest of the forms, with their limits; shape (K,) each."""
+        ends = [
+            self.limits(name, sizes) or (rate, rate) for name, rate in self.rates(sizes).items()
+        ]
+        low, high = (np.array(each) for each in zip(*ends, strict=True))
+        return low.min(axis=0), high.max(axis=0)
+
+    @cached_property
+    def supported(self) -> int:
+        """Up to how many people N supports the bracket of IdR: see `FAR`, `NARROW`, `FEWEST`."""
+        least = min(FAR * self.speakers, MOST)
+        if not self.narrows:
+            return least
+        steps = int(np.ceil(np.log10(MOST / least) * _STEPS))
+        sizes = np.rint(np.geomspace(least, MOST, steps + 1))
+        low, high = self.bracket(sizes)
+        wide = np.flatnonzero(high - low > NARROW["share"])
+        return int(sizes[wide[0] - 1]) if wide.size and wide[0] else least if wide.size else MOST
+
+    @property
+    def falls(self) -> bool:
+        """Whether there are two sizes to see a rate fall between: not of N = 2."""
+        return self.sizes.size > 1
+
+    @property
+    def seen_to_fall(self) -> bool:
+        """Whether enough were missed to see how steeply a rate falls: see `FEWEST`."""
+        return self.missed >= FEWEST
+
+    @property
+    def narrows(self) -> bool:
+        """Whether a narrow bracket says something: it has limits, and a rate is seen to fall."""
+        return self.replicates is not None and self.seen_to_fall
+
+    def mean_bits(self, name: str, people: int) -> tuple[float, FloatArray | None]:
+        """MeanD among M by a form of `RANKED`: what the model of the ranks says at N, and it adds.
+
+        Bits, and shape (B,) for the resamples.
+        """
+        own, drawn = self.at_n(self.speakers)
+        point, points = self.fitted(name)
+        total = own + float(self._gained(name, point, people)[0])
+        if drawn is None or points is None:
+            return total, None
+        return total, drawn + self._gained(name, points, people)
+
+    def least_bits(self, name: str, people: int, low: float) -> float:
+        """MeanD where rates fall as steeply as limits allow; `low` is its lower limit among N."""
+        return low + float(self._gained(name, self.steepest(name), people)[0])
+
+    def _gained(self, name: str, points: FloatArray, people: int) -> FloatArray:
+        """Bits from N to M; more than ``log2(M / N)`` nobody can gain."""
+        mass = RANKED[name](points)
+        gained = mean_bits(mass, people) - mean_bits(mass, self.speakers)
+        return np.clip(gained, 0.0, np.log2(people / self.speakers))
+
+    def at_n(self, people: int) -> tuple[float, FloatArray | None]:
+        """MeanD of the rank model that is fitted to the ranks, at M up to N; likewise."""
+        own = float(mean_bits_of(*fit_many(self.histogram[None]), people)[0])
+        if self.replicates is None:
+            return own, None
+        return own, mean_bits_of(*self._rank_models, people)
+
+    @cached_property
+    def _rank_models(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+        assert self.replicates is not None
+        return fit_many(self.replicates)
+
+
+def _share(rates: FloatArray) -> FloatArray:
+    return np.clip(rates, 0.0, 1.0)  # but for rounding
+
+
+# ----------------------------------------------------------------------------------------- figures
+
+_CALLED = {"idr": "IdR", "meand": "MeanD"}
+_FORMS = {"idr": tuple(FORMS), "meand": tuple(RANKED)}
+
+
+def keys(among: Iterable[int]) -> tuple[str, ...]:
+    """Of all figures that there can be among so many people.
+
+    Example:
+        >>> keys([50])[:3]
+        ('among.supported', 'among.idr_50', 'among.idr_beta_binomial_50')
+    """
+    made = ["among.supported"]
+    for people in among:
+        for kind, forms in _FORMS.items():
+            names = (kind, *(f"{kind}_{form}" for form in forms))
+            made += [f"among.{name}_{people}" for name in names]
+    return tuple(made)
+
+
+def figures(found: Extrapolation, among: Iterable[int], ties: str = "spread") -> Iterator[Figure]:
+    """IdR and MeanD among M people, with limits: by each form, and the bracket over all.
+
+    MeanD among M is that of the rank model at N, and what a form adds on the way from N to M: it
+    never falls, and grows by no more than ``log2(M / N)``. The two forms that are rank models of
+    all ranks say it; the others are of rank 1 alone.
+
+    The bracket of an M, one of `monitor.crowds.sizes`, has no value but limits and the text
+    ``supported`` or ``unsupported``; up to N what was measured is given, and no form. Where any M
+    is larger than N, ``among.supported`` comes first: how many people the bracket of IdR holds
+    among. Nothing beyond N = 2, where no rate falls.
+    """
+    asked = [people for people in among if people <= found.speakers or found.falls]
+    if any(people > found.speakers for people in asked):
+        note = f"{FAR} times as many as are enrolled, and on while the bracket of IdR stays narrow"
+        yield FAMILY.figure("supported", float(found.supported), note=note, ties=ties)
+    for people in asked:
+        yield from (_measured if people <= found.speakers else _extrapolated)(found, people, ties)
+
+
+def _measured(found: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
+    (rate,), rates = found.measured(np.array([float(people)]))
+    bits, more = found.at_n(people)
+    drawn = None if rates is None else rates[:, 0]
+    idr = _figure("idr", "", people, float(rate), drawn, ties)
+    meand = _figure("meand", "", people, bits, more, ties)
+    note = "expected among so many of those enrolled, no form"
+    yield from limited([replace(idr, note=note)], found.sample)
+    note = "of the rank model of the ranks, no form"
+    yield from limited([replace(meand, note=note)], found.sample)
+
+
+def _extrapolated(found: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
+    at = np.array([float(people)])
+    made: dict[str, list[Figure]] = {"idr": [], "meand": []}
+    for name, form in FORMS.items():
+        points, ends = found.fitted(name)[1], found.limits(name, at)
+        drawn = None if points is None else form.rate(points, at)[:, 0]
+        figure = _figure("idr", name, people, float(found.rates(at)[name][0]), drawn, ties)
+        if ends is not None:
+            figure = replace(figure, low=float(ends[0][0]), high=float(ends[1][0]))
+        made["idr"].append(figure)
+    for name in RANKED:
+        made["meand"].append(_figure("meand", name, people, *found.mean_bits(name, people), ties))
+    for kind, forms in made.items():
+        with_limits = limited(forms, found.sample)
+        if kind == "meand" and found.replicates is not None and not found.seen_to_fall:
+            with_limits = tuple(_steepest(found, people, figure) for figure in with_limits)
+        yield (bracket := _bracket(found, kind, people, with_limits))
+        alone = "" if bracket.text == "supported" else "one form of several: read the bracket"
+        for each in with_limits:
+            yield replace(each, note="; ".join(filter(None, (each.note, alone))))
+
+
+def _steepest(found: Extrapolation, people: int, figure: Figure) -> Figure:
+    """MeanD with a lower limit for a rate that is not seen to fall."""
+    bits, drawn = found.at_n(found.speakers)
+    (own,) = limited([_figure("meand", "", found.speakers, bits, drawn, "")], found.sample)
+    form = figure.key.removeprefix("among.meand_").rsplit("_", 1)[0]
+    if own.low is None or figure.low is None:
+        return figure
+    return replace(figure, low=min(figure.low, found.least_bits(form, people, own.low)))
+
+
+def _figure(
+    kind: str, form: str, people: int, value: float | None, replicates: FloatArray | None, ties: str
+) -> Figure:
+    ends = (1.0, 1 / people) if kind == "idr" else (float(np.log2(people)), 0.0)
+    return FAMILY.figure(
+        "_".join(filter(None, (kind, form, str(people)))), value, replicates,
+        label=f"{_CALLED[kind]} among {people:,}" + (f", {FORMS[form].label}" if form else ""),
+        ceiling=ends[0], floor=ends[1], ties=ties,
+    )  # fmt: skip
+
+
+def _bracket(found: Extrapolation, kind: str, people: int, forms: Sequence[Figure]) -> Figure:
+    """The lowest and the highest that the forms and their limits allow."""
+    low = min(end for form in forms for end in (form.low, form.value) if end is not None)
+    high = max(end for form in forms for end in (form.high, form.value) if end is not None)
+    bracket = _figure(kind, "", people, None, None, forms[0].ties)
+    wide = high - low > NARROW[bracket.unit]
+    if kind == "idr":
+        holds = people <= found.supported
+    else:
+        holds = people <= FAR * found.speakers or (found.narrows and not wide)
+    included = ", limits included" if found.replicates is not None else ""
+    note = f"the bracket over {len(forms)} forms{included}"
+    if not holds:
+        note += f"; not supported by {found.speakers:,} enrolled: more than {FAR} times as many, "
+        note += _why(found, bracket.unit)
+    text = "supported" if holds else "unsupported"
+    return replace(bracket, note=note, low=low, high=high, text=text)
+
+
+def _why(found: Extrapolation, unit: str) -> str:
+    if found.replicates is None:
+        return "and nothing was resampled"
+    if found.missed < FEWEST:
+        return f"and {plural(found.missed, 'speaker')} ever missed, where {FEWEST} are needed"
+    if unit == "share":
+        return f"and it becomes wider than {100 * NARROW[unit]:.0f} points of 100 on the way"
+    return f"and it is wider than {NARROW[unit]:g} bit"
+
+
+def curve(found: Extrapolation, among: Iterable[int]) -> CrowdRates | None:
+    """IdR against the number of people, to draw; None where nothing beyond N is asked for."""
+    most = max(among, default=0)
+    if most <= found.speakers or not found.falls:
+        return None
+    people = np.rint(np.geomspace(found.sizes[0], most, 60))
+    people = np.unique(np.append(people, float(found.speakers)))
+    beyond = people[people >= found.speakers]
+    rates, (low, high) = found.rates(people), found.bracket(beyond)
+    own, drawn = found.measured(found.sizes)
+    ends = (None, None)
+    if drawn is not None:
+        ends = tuple(np.array(found.measured_limits(own, drawn)).T)
+    return CrowdRates(
+        Line(found.sizes, own, *ends),
+        {FORMS[name].label: Line(people, rate) for name, rate in rates.items()},
+        Line(beyond, np.sqrt(low * high), low, high),
+        float(found.speakers),
+        float(found.supported),
+    )
+
+
+def notes(found: Extrapolation, among: Iterable[int]) -> Iterator[str]:
+    """How to read the figures, one sentence each."""
+    if max(among, default=0) <= found.speakers:
+        return
+    if not found.falls:
+        yield f"Of N = {found.speakers} nothing is said among more: no rate is seen to fall."
+        return
+    yield (
+        f"Among more than the {found.speakers:,} enrolled four forms are fitted to the rates among "
+        f"{found.sizes[0]:.0f} to {found.speakers:,} of them. Where they part nobody knows who is "
+        "right: quote the bracket, never a form."
+    )
+
+
+# ------------------------------------------------------------------------------------------ family
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    found = Extrapolation.of(context.ranked, context.sample(pooled=False), context.ties)
+    sizes = context.among
+    return FamilyResult(
+        tuple(figures(found, sizes, context.ties)),
+        tuple(notes(found, sizes)),
+        curves={"crowd": curve(found, sizes)},
+    )
+
+
+def _meaning(found: Mapping[str, Figure], speakers: int) -> Iterator[str]:
+    """What becomes of the first place in the largest crowd that was asked for."""
+    keys = [key for key in found if _IDR.fits(key)]
+    if not keys or not (figure := found[keys[-1]]).text:
+        return
+    low, high = figure.limits
+    if low is None or high is None:
+        return
+    caution = f" That is more than {speakers:,} people can tell: where they part, nobody knows."
+    yield (
+        f"Among {int(keys[-1].rsplit('_', 1)[1]):,} people the right one would come first in "
+        f"{share_aloud(low)} to {share_aloud(high)} of the trials, by four ways to go on from what "
+        f"was measured.{caution if figure.text == 'unsupported' else ''}"
+    )
+
+
+_IDR = FigureEntry(
+    "among.idr_M", "among.idr_{people}",
+    "share of trials in which the right one of M people comes first: the bracket",
+    LimitRule("share"), unit="share",
+)  # fmt: skip
+
+FAMILY = Family(
+    key="among",
+    place=80,
+    title="Among more people than were scored",
+    caveat="Far beyond the people who were scored nothing decides between the forms: quote the "
+    "bracket and whether it is supported, never one form. Limits are over speakers as good and as "
+    "bad as these; another crowd (relatives, one accent, one microphone) is no random one.",
+    needs=("matrix", "among"),
+    figures=(
+        FigureEntry("among.supported", "among.supported",
+                    "people that the bracket of idr is supported for", LimitRule("given"),
+                    label="people that IdR is supported for", unit="count"),
+        _IDR,
+        FigureEntry("among.idr_FORM_M", "among.idr_{form}_{people}",
+                    "the same by one form: beta_binomial, probit, logit or pitman_yor",
+                    LimitRule("given"), unit="share"),
+        FigureEntry("among.meand_M", "among.meand_{people}",
+                    "bits that a trial discloses among M people: the bracket", LimitRule("share"),
+                    unit="bits"),
+        FigureEntry("among.meand_FORM_M", "among.meand_{form}_{people}",
+                    "the same by one form: beta_binomial or probit", LimitRule("share"),
+                    unit="bits"),
+    ),
+    compute=_compute,
+    main=("among.supported", "among.idr_{people}", "among.meand_{people}"),
+    option="--among M",
+    finds_limits=True,
+    drawings=(
+        Drawing("crowd", "Among more people than were scored",
+                "Dots: measured among random parts of the enrolled. Lines: four forms fitted to "
+                "the dots; far out they part. Shaded: from the lowest to the highest, with 95 % "
+                "interval over speakers; pale beyond the upright line, where so few enrolled do "
+                "not support it.", paint_crowd),
+    ),
+    meaning=_meaning,
+)  # fmt: skip

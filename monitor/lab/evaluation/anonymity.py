@@ -1,0 +1,224 @@
+"""Ranks as anonymity: mean rank of a speaker over its tests, and share of near ranks.
+
+Measures: percentiles over speakers of the mean rank, the share of trials at rank k or nearer, and
+the nearest rank of all.
+
+Source: Tura-Vecino et al. (USC), section 3.3, equation (2). What USC calls by other names is here
+the mean rank of two roles: anonymised queries against anonymised references; anonymised queries
+against original references (its definition of singling out); original queries against anonymised
+references (its description of that experiment). Cosine is symmetric, the rank is not.
+
+Misleads: a mean rank is not k-anonymity: one first rank hides among a hundred tests. The lowest
+percentile lies far below (N + 1) / 2 by chance alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.family import (
+    EvaluationContext,
+    Extremes,
+    Family,
+    FamilyResult,
+    Figure,
+    FigureEntry,
+    LimitRule,
+)  # fmt: skip
+from monitor.lab.evaluation.scores.comparisons import Roles, ScoreMatrix
+from monitor.maths.statistics import interpolated_quantile, quantile_limits
+from monitor.types import FloatArray, IntArray
+
+CUTS = (1, 5, 10, 50, 100)
+"""The k of P(rank <= k); those that reach N are left out."""
+
+
+def expected_ranks(better: IntArray, tied: IntArray) -> FloatArray:
+    """Expected rank of each trial when ties are broken by chance: the middle of its tied ranks.
+
+    Of `monitor.maths.ranks.rank_bounds`; shape (T,), 1 is the most similar.
+
+    Example:
+        >>> expected_ranks(np.array([0, 2]), np.array([1, 2])).tolist()
+        [1.0, 3.5]
+    """
+    return np.asarray(better + (np.asarray(tied, dtype=np.float64) + 1) / 2)
+
+
+def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
+    """Mean rank of each speaker over its tests: USC eq. (2).
+
+    Of ranks (T,) and whose trial each is, (T,): shape (S,), the speakers that occur in order.
+
+    Raises:
+        UsageError: shapes differ, or there is no trial.
+
+    Example:
+        >>> speaker_mean_ranks(np.array([1, 3, 7]), np.array([4, 4, 9])).tolist()
+        [2.0, 7.0]
+    """
+    if ranks.ndim != 1 or ranks.shape != speaker.shape or ranks.size == 0:
+        raise UsageError("a mean rank takes one rank and one speaker for each trial")
+    _, owner, tests = np.unique(speaker, return_inverse=True, return_counts=True)
+    return np.asarray(np.bincount(owner.ravel(), ranks) / tests)
+
+
+def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
+    """Probability that each trial ranks at most k, ties broken by chance; its mean is P(rank <= k).
+
+    Of `monitor.maths.ranks.rank_bounds`; shape (T,).
+
+    Raises:
+        UsageError: k below 1.
+
+    Example:
+        >>> rank_shares(np.array([0, 0, 3]), np.array([1, 4, 1]), 1).tolist()
+        [1.0, 0.25, 0.0]
+    """
+    if k < 1:
+        raise UsageError(f"ranks start at 1: no rank is at most {k}")
+    return np.asarray(np.clip((k - np.asarray(better)) / np.asarray(tied), 0.0, 1.0))
+
+
+def chance_mean_ranks(
+    population: int, tests: IntArray, draws: int = 100, seed: int = 0
+) -> FloatArray:
+    """Mean ranks of speakers that nothing gives away: what a system is to be compared with.
+
+    Each rank is one of N, all alike. The median of the means is ``(N + 1) / 2``; a low percentile
+    lies below it, the further the fewer the tests (USC's row "Random"). Of the tests L of each
+    speaker, (S,): shape (draws, S).
+
+    Example:
+        >>> chance = chance_mean_ranks(99, np.full(1000, 20), draws=20)
+        >>> low, middle = np.percentile(chance, [1, 50], axis=1).mean(axis=1)
+        >>> bool(30 < low < 40), bool(49 < middle < 51)
+        (True, True)
+    """
+    generator = np.random.default_rng(seed)
+    first = np.concatenate([[0], np.cumsum(tests)[:-1]])
+    means = np.empty((draws, len(tests)))
+    for mean in means:  # a draw at a time: a corpus has a hundred thousand tests
+        ranks = generator.integers(1, population + 1, int(np.sum(tests)))
+        mean[:] = np.add.reduceat(ranks, first) / tests
+    return means
+
+
+def roles_note(roles: Roles | None) -> str:
+    """What was anonymised, as a sentence."""
+    who = f"{roles}." if roles else "What was anonymised, queries or references, was not given."
+    return who[0].upper() + who[1:]
+
+
+def figures(
+    matrix: ScoreMatrix,
+    weights: FloatArray | None = None,
+    *,
+    roles: Roles | None = None,
+    cuts: tuple[int, ...] = CUTS,
+) -> tuple[Figure, ...]:
+    """Percentiles of the mean rank over speakers, P(rank <= k), and the worst trial.
+
+    What was anonymised cannot be seen in the scores: where roles are not given, the notes say so.
+
+    Example:
+        >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.8, 0.6]]), np.array([0, 1]))
+        >>> found = figures(matrix, roles=Roles(query="anonymised", reference="original"))
+        >>> [(figure.key, figure.value) for figure in found][:2]
+        [('anonymity.mean_rank_p50', 1.5), ('anonymity.mean_rank_p1', 1.01)]
+    """
+    who = roles_note(roles)
+    ranks = expected_ranks(matrix.better, matrix.tied)
+    tests = np.bincount(matrix.owner)
+    most = float(matrix.population)
+    made = list(_percentiles(matrix, ranks, tests, weights, who))
+    for k in cuts:
+        if k < matrix.population:
+            shares = np.bincount(matrix.owner, rank_shares(matrix.better, matrix.tied, k))
+            drawn = None if weights is None else (weights @ shares) / (weights @ tests)
+            value = float(shares.sum() / matrix.trials)
+            made.append(
+                FAMILY.figure(f"share_rank_at_most_{k}", value, drawn, who,
+                              label=f"P(rank ≤ {k})", floor=k / most)
+            )  # fmt: skip
+    note = (
+        f"{who} Rank 1 is the worst, and more trials can only bring it nearer; a resample "
+        "holds no worse trial than this one, so it has no limits."
+    )
+    return (*made, FAMILY.figure("worst_rank", float(ranks.min()), note=note, ceiling=most))
+
+
+def _percentiles(
+    matrix: ScoreMatrix, ranks: FloatArray, tests: IntArray, weights: FloatArray | None, who: str
+) -> Iterator[Figure]:
+    means = np.bincount(matrix.owner, ranks) / tests
+    chance = chance_mean_ranks(matrix.population, np.sort(tests))
+    some = f"{tests.min()}" if tests.min() == tests.max() else f"{tests.min()} to {tests.max()}"
+    most = float(matrix.population)
+    for percent, floor, warning in (
+        (50, (most + 1) / 2, "one first rank hides in an average, and half of the speakers are "
+         "below."),
+        (1, float(np.percentile(chance, 1, axis=1).mean()), "with fewer than 100 speakers it lies "
+         "between the two lowest." if means.size < 100 else "a mean rank is not k-anonymity: "
+         "single trials rank far better."),
+    ):  # fmt: skip
+        given: dict[str, Any] = {"ceiling": most, "floor": floor}
+        if weights is not None:
+            given["replicates"] = interpolated_quantile(means, weights, percent / 100)
+            given["low"], given["high"] = quantile_limits(means, percent / 100, 1.0, most)
+        value = float(interpolated_quantile(means, np.ones((1, means.size)), percent / 100)[0])
+        note = f"{who} Mean over {some} test{'' if some == '1' else 's'} a speaker: {warning}"
+        yield FAMILY.figure(f"mean_rank_p{percent}", value, note=note, **given)
+
+
+# ------------------------------------------------------------------------------------------ family
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    """What was anonymised is said once, not at each figure."""
+    made = figures(context.ranked, context.weights, roles=context.roles)
+    who = roles_note(context.roles)
+    bare = (replace(each, note=each.note.removeprefix(who).strip()) for each in made)
+    return FamilyResult(tuple(bare), (who,))
+
+
+_AT_MOST = FigureEntry("rank_{k}", "anonymity.share_rank_at_most_{k}",
+                       "share of trials at rank {k} or nearer", LimitRule("share"), unit="share",
+                       ceiling=1.0, ties="spread")  # fmt: skip
+
+FAMILY = Family(
+    key="anonymity",
+    place=70,
+    title="Ranks as anonymity (USC)",
+    caveat="A mean rank is not k-anonymity: one speaker at rank 1 hides in an average of "
+    "100. Look at P(rank ≤ k) and at the worst trial.",
+    needs=("matrix",),
+    figures=(
+        FigureEntry("mean_rank", "anonymity.mean_rank_p50", "mean rank of the median speaker",
+                    LimitRule("given"), label="mean rank, median speaker", unit="rank",
+                    ties="spread"),
+        FigureEntry("mean_rank_p1", "anonymity.mean_rank_p1",
+                    "mean rank of the most exposed 1 % of speakers",
+                    LimitRule("given", few_decide=True), label="mean rank, most exposed 1 %",
+                    unit="rank", ties="spread"),
+        *(_AT_MOST.at(k=k) for k in CUTS),
+        FigureEntry("worst_rank", "anonymity.worst_rank", "the nearest that any trial comes",
+                    LimitRule("none"), label="worst rank", unit="rank", ties="mid"),
+    ),
+    compute=_compute,
+    main=("anonymity.mean_rank_p50",),
+    extremes=Extremes(
+        monotone=("",),
+        rowwise=("",),
+        at_ceiling=("share",),
+        at_floor=("share", "mean_rank_p50"),
+        flat_at_floor=("share", "mean_rank_p50"),
+        made=partial(figures, cuts=(1, 2, 5)),
+    ),
+)  # fmt: skip

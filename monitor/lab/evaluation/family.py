@@ -1,0 +1,531 @@
+"""What a family of metrics declares, all families, and the limits of their figures."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from importlib import import_module
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+
+from monitor.lab.evaluation.scores.comparisons import (
+    Comparisons,
+    Roles,
+    Sample,
+    ScoreMatrix,
+    leaving_out,
+    pooled_leaving_out,
+    pooled_resamples,
+    resampled,
+    resamples,
+)
+from monitor.lab.evaluation.scores.counts import ScoreCounts
+from monitor.lab.plots.evaluation import Drawing
+from monitor.maths.composition import DELTA
+from monitor.maths.statistics import Estimate
+from monitor.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of a report, with its limits, ceiling, floor and notes.
+
+    Attributes:
+        key: stable name in JSON, family first: ``"srd.mean_bits"``.
+        label: what a table calls it: ``"MeanD"``.
+        value: the figure on all trials; None where it does not exist (the reason is in `note`).
+        unit: ``"bits"``, ``"nats"``, ``"share"`` (0 to 1), ``"rank"``, ``"log10"``, ``"count"`` or
+            ``""``.
+        replicates: shape (B,), the same figure on each bootstrap replicate of speakers; NaN where
+            it does not exist there. None where it was not resampled.
+        ceiling: the most it can be on this many trials and speakers, where there is such a limit.
+        floor: the value that means no evidence, where one can be named.
+        ties: how equal scores were treated: ``"spread"``, ``"optimistic"``, ``"pooled"``,
+            ``"strict"`` ...; empty where ties do not matter.
+        note: one plain sentence, where the figure misleads or is missing.
+        low: lower limit, found by `limited`; None where there is none,
+            and the note says why.
+        high: as `low`.
+        text: what stands for the value where it is not a number, such as ZEBRA's tag.
+        left_out: shape (J,), as `replicates`, with each speaker, or each group of them, left out.
+
+    Example:
+        >>> Figure("x.y_bits", "Y", 2.0, "bits", low=1.5, high=2.25).limits
+        (1.5, 2.25)
+    """
+
+    key: str
+    label: str
+    value: float | None
+    unit: str
+    replicates: FloatArray | None = None
+    ceiling: float | None = None
+    floor: float | None = None
+    ties: str = ""
+    note: str = ""
+    low: float | None = None
+    high: float | None = None
+    text: str = ""
+    left_out: FloatArray | None = None
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """Lower and upper limit, 95 %; None where there are none."""
+        return self.low, self.high
+
+
+def finite_value(figure: Figure | None) -> float | None:
+    """The value of a figure; None where there is none, or it is infinite."""
+    value = None if figure is None else figure.value
+    return value if value is not None and math.isfinite(value) else None
+
+
+def share_aloud(value: float) -> str:
+    """A share for reading aloud.
+
+    Example:
+        >>> [share_aloud(value) for value in (0.279, 0.01, 0.998, 0.00012, 0.0, 1.0)]
+        ['28 %', '1 %', '99.8 %', '0.012 %', '0 %', '100 %']
+    """
+    percent = 100 * value
+    if 0 < percent < 10 or 99 < percent < 100:
+        digits = 2 if percent < 10 else 3
+        return f"{percent:.{digits}g} %"
+    return f"{percent:.0f} %"
+
+
+# ----------------------------------------------------------------------------------------- context
+# What all families of one evaluation share: the scores, their resamples and what was asked for.
+
+Need: TypeAlias = Literal["matrix", "pool", "among", "epsilon"]
+"""What a family cannot do without: trials that met every speaker, scores of any comparisons,
+numbers of people, or a declared epsilon."""
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class EvaluationContext:
+    """The scores of one system, how they are resampled, and the options of the evaluation.
+
+    Attributes:
+        comparisons: everything that was compared.
+        matrix: the trials that met every enrolled speaker, which ranks stand on, if there are any.
+        pool: all mated and non-mated scores: the matrix itself where nothing is beside it.
+        weights: shape (B + J, S), of the speakers with trials in the matrix: B bootstrap
+            replicates, then J with some left out; None where nothing is resampled.
+        pool_weights: the same for the people of the pool.
+        dev: scores of other speakers, to calibrate on.
+        replicates, seed: as asked for; no replicates, no limits.
+        ties: how ranks treat equal scores.
+        roles: what was anonymised.
+        epsilon, delta: declared for one trial, nats; chance with which bounds on it may fail.
+        among: numbers of people, ascending.
+        nothing: a family found that scores are not told from no evidence.
+
+    Example:
+        >>> context = EvaluationContext.of(ScoreMatrix(np.eye(3), np.arange(3)), replicates=20)
+        >>> context.weights.shape, context.has("matrix"), context.has("epsilon")
+        ((23, 3), True, False)
+    """
+
+    comparisons: Comparisons
+    matrix: ScoreMatrix | None
+    pool: Comparisons | ScoreMatrix
+    weights: FloatArray | None = None
+    pool_weights: FloatArray | None = None
+    dev: ScoreMatrix | None = None
+    replicates: int = 0
+    seed: int = 0
+    ties: str = "spread"
+    roles: Roles | None = None
+    epsilon: float | None = None
+    delta: float = DELTA
+    among: tuple[int, ...] = ()
+    nothing: bool = False
+    _shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls, scores: ScoreMatrix | Comparisons, replicates: int = 0, seed: int = 0, **options: Any
+    ) -> EvaluationContext:
+        """Resample the speakers of comparisons of any kind; `options` are further attributes."""
+        every = Comparisons.all_of(scores) if isinstance(scores, ScoreMatrix) else scores
+        matrix, pool = every.matrix, every if every.rest else every.matrix or every
+        weights = pool_weights = None
+        if replicates > 0 and np.unique(pool.owner).size > 1:
+            drawn = pooled_resamples(pool, replicates, seed)
+            pool_weights = np.concatenate([drawn, pooled_leaving_out(pool)])
+        if replicates > 0 and matrix is not None and len(matrix.tested) > 1:
+            drawn = resamples(matrix, replicates, seed)
+            weights = np.concatenate([drawn, leaving_out(matrix.people)])
+        return cls(
+            every, matrix, pool, weights, pool_weights, replicates=replicates, seed=seed, **options
+        )
+
+    def has(self, need: Need) -> bool:
+        """Whether there is what a family needs."""
+        return {
+            "matrix": self.matrix is not None,
+            "pool": True,
+            "among": bool(self.among),
+            "epsilon": self.epsilon is not None,
+        }[need]
+
+    def once(self, make: Callable[[EvaluationContext], _T]) -> _T:
+        """What a function makes of this context, made the first time that a family asks for it."""
+        if make not in self._shared:
+            self._shared[make] = make(self)
+        made: _T = self._shared[make]
+        return made
+
+    @property
+    def ranked(self) -> ScoreMatrix:
+        """`matrix`, for families that need one."""
+        assert self.matrix is not None
+        return self.matrix
+
+    @property
+    def counts(self) -> ScoreCounts:
+        """Counts of the pool, and of its resamples."""
+        return self.once(_counts)
+
+    def sample(self, pooled: bool) -> Sample:
+        """What figures of the pool, or of ranks, were resampled over."""
+        if pooled:
+            units, trials = np.unique(self.pool.owner).size, self.pool.mated.size
+            return Sample(self.pool_weights, units, trials, self.nothing)
+        matrix = self.ranked
+        return Sample(self.weights, len(matrix.tested), matrix.trials, self.nothing)
+
+
+def _counts(context: EvaluationContext) -> ScoreCounts:
+    return ScoreCounts.of(context.pool, context.pool_weights)
+
+
+# ------------------------------------------------------------------------------------------ family
+# A family is a module of `monitor.lab.evaluation` whose value ``FAMILY`` is a `Family`. Reports,
+# tables, pages, ``--figures``, the limits and the tests of properties read nothing else; they find
+# it through `monitor.lab.evaluation.family`.
+
+_VALUES = {"form": "[a-z][a-z_]*"}
+"""What may stand for a name in braces in a key; a number, or ``all``, where nothing is said."""
+_NUMBER = r"(?:\d[\d.e+-]*|all)"
+
+
+@dataclass(frozen=True)
+class LimitRule:
+    """How the limits of a figure are found, as simulation bears out (docs/limits.md).
+
+    Attributes:
+        how: ``"share"`` of its range; ``"fitted"``, likewise, less the bias of what is fitted to
+            the scores it judges; ``"signed"``, of a figure that can be negative; ``"t"``;
+            ``"given"`` by its family; ``"derived"`` from another figure; ``"none"``.
+        most: the upper end of the range, where it is not the figure's ceiling; the lower is 0.
+        rest: the value of no evidence, where it is not the figure's floor.
+        least: what no lower limit goes below.
+        why: there are no limits.
+        quiet: likewise, where there is no evidence.
+        source: from the figure's key to that of the figure that its limits are derived from.
+        change: from the figure itself and an end of the other's limits to its own end.
+        few_decide: few speakers decide it, so that systems are not told apart by it.
+    """
+
+    how: Literal["share", "fitted", "signed", "t", "given", "derived", "none"]
+    most: float | None = None
+    rest: float | None = None
+    least: float | None = None
+    why: str = ""
+    quiet: str = ""
+    source: Callable[[str], str] | None = None
+    change: Callable[[Figure, float], float] | None = None
+    few_decide: bool = False
+
+
+@dataclass(frozen=True)
+class FigureEntry:
+    """What is declared of a figure, whatever its value.
+
+    Attributes:
+        name: short, for ``--figures`` and for the tables of others.
+        key: of the `Figure`. Names in braces stand for numbers: ``"membership.tpr_at_{rate}"``.
+        says: what it says, for who has not read the papers.
+        limits: how they are found; None where no rule was made: what is resampled then has none.
+        needs: what it stands on, where that is not what its family needs.
+        label, unit, ties, ceiling, floor: of the `Figure`, where they are the same whatever the
+            scores.
+        like: the key before its names in braces were spelt out.
+
+    Example:
+        >>> entry = FigureEntry("tpr_{rate}", "membership.tpr_at_{rate}", "share found at {rate}")
+        >>> entry.at(rate="1e-3").key, entry.fits("membership.tpr_at_0.25")
+        ('membership.tpr_at_1e-3', True)
+    """
+
+    name: str
+    key: str
+    says: str
+    limits: LimitRule | None = None
+    needs: tuple[Need, ...] | None = None
+    label: str = ""
+    unit: str = ""
+    ties: str = ""
+    ceiling: float | None = None
+    floor: float | None = None
+    like: str = ""
+
+    def at(self, **values: str | int) -> FigureEntry:
+        """The entry with its names in braces spelt out."""
+        texts = {part: getattr(self, part).format(**values) for part in ("name", "key", "says")}
+        return replace(self, **texts, like=self.like or self.key)
+
+    def fits(self, key: str) -> bool:
+        """Whether a key is this figure's, at whatever numbers."""
+        return self._pattern.fullmatch(key) is not None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        parts = re.split(r"\{(\w+)\}", self.like or self.key)
+        parts[::2] = map(re.escape, parts[::2])
+        parts[1::2] = (_VALUES.get(name, _NUMBER) for name in parts[1::2])
+        return re.compile("".join(parts))
+
+
+@dataclass(frozen=True)
+class FamilyResult:
+    """The figures that a family found, in the order of the tables, and a sentence each on them.
+
+    Conclusions are said after the notes of all families. Curves are drawn, by the name of an
+    attribute of `monitor.lab.plots.evaluation.Curves` or of a `Drawing` of the family.
+    """
+
+    figures: Iterable[Figure]
+    notes: tuple[str, ...] = ()
+    conclusions: tuple[str, ...] = ()
+    curves: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """What may be expected of a family's figures whatever the scores; tests hold it to that.
+
+    Most are beginnings of keys, without the family's own name: ``"eer"``.
+
+    Attributes:
+        monotone: of figures that only compare scores over all rows.
+        rowwise: of those that only compare scores within a row.
+        at_ceiling: of those that perfect scores bring to their ceiling.
+        at_floor: of those that chance leaves at their floor.
+        flat_at_floor: of those that constant scores leave there.
+        scaled: of those that change with the scale of the scores.
+        speakers: with fewer tested speakers it refuses.
+        dev: it is calibrated on a dev matrix, whose speakers are resampled as well.
+        near: beginnings of keys whose replicates only come near the value where every speaker is
+            drawn once.
+        rounding: how far iterative fits of the same numbers may lie apart.
+        made: of a matrix and weights, where it is not what `Family.compute` finds on them.
+    """
+
+    monotone: tuple[str, ...] = ()
+    rowwise: tuple[str, ...] = ()
+    at_ceiling: tuple[str, ...] = ()
+    at_floor: tuple[str, ...] = ()
+    flat_at_floor: tuple[str, ...] = ()
+    scaled: tuple[str, ...] = ()
+    speakers: int = 1
+    dev: bool = False
+    near: tuple[str, ...] = ()
+    rounding: float = 1e-9
+    made: Callable[[ScoreMatrix, FloatArray | None], Iterable[Figure]] | None = None
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of metrics.
+
+    Attributes:
+        key: the first part of the keys of its figures.
+        place: its place among the families, ascending.
+        title: what tables call it.
+        caveat: where it misleads, in a few sentences.
+        needs: what there must be, or the family is left out.
+        figures: every figure that it can give, at the usual numbers.
+        compute: the figures of an evaluation, with replicates but without limits.
+        main: keys of the figures to look at first.
+        option: the option of ``monitor evaluate`` that asks for it, where its keys depend on the
+            option's numbers: they have open names in braces.
+        finds_limits: `compute` gives limits as well.
+        drawings: its pictures.
+        meaning: figures by key and the number of speakers N to paragraphs for people who know none
+            of the metrics.
+        no_evidence: of its figures, whether they are what no evidence reads. Limits of this family
+            and of those that follow then reach to what no evidence reads.
+        extremes: what tests of properties hold it to; None where it has tests of its own only.
+    """
+
+    key: str
+    place: int
+    title: str
+    caveat: str
+    needs: tuple[Need, ...]
+    figures: tuple[FigureEntry, ...]
+    compute: Callable[[EvaluationContext], FamilyResult]
+    main: tuple[str, ...] = ()
+    option: str = ""
+    finds_limits: bool = False
+    drawings: tuple[Drawing, ...] = ()
+    meaning: Callable[[Mapping[str, Figure], int], Iterable[str]] | None = None
+    no_evidence: Callable[[Iterable[Figure]], bool] | None = None
+    extremes: Extremes | None = None
+
+    def figure(
+        self, name: str, value: float | None, replicates: FloatArray | None = None, note: str = "",
+        **given: Any,
+    ) -> Figure:  # fmt: skip
+        """The figure ``KEY.name`` as it is declared, with what is given in the place of that."""
+        entry = self.entry(f"{self.key}.{name}")
+        assert entry is not None, name
+        declared = {part: getattr(entry, part) for part in ("label", "unit", "ties")}
+        declared |= {"ceiling": entry.ceiling, "floor": entry.floor} | given
+        return Figure(
+            f"{self.key}.{name}", value=value, replicates=replicates, note=note, **declared
+        )
+
+    def entry(self, key: str) -> FigureEntry | None:
+        """What is declared of a figure, at whatever numbers its key has; None where nothing is."""
+        exact = next((entry for entry in self.figures if entry.key == key), None)
+        return exact or next((entry for entry in self.figures if entry.fits(key)), None)
+
+    def pooled(self, key: str) -> bool:
+        """Whether a figure stands on the pool of all scores, and not on ranks."""
+        entry = self.entry(key)
+        needs = self.needs if entry is None or entry.needs is None else entry.needs
+        return "pool" in needs
+
+
+# ------------------------------------------------------------------------------------- all families
+
+MODULES = (
+    *("srd", "lid", "longitudinal", "among", "zebra", "verification", "linkage", "membership"),
+    *("anonymity", "accounting"),
+)
+"""Of `monitor.lab.evaluation`: each declares one family, ``FAMILY``."""
+
+
+def families() -> tuple[Family, ...]:
+    """Every family, in the order of reports.
+
+    Example:
+        >>> [family.key for family in families()][:3]
+        ['srd', 'lid', 'longitudinal']
+    """
+    return _declared(MODULES)
+
+
+@cache
+def _declared(modules: tuple[str, ...]) -> tuple[Family, ...]:
+    made = [import_module(f"monitor.lab.evaluation.{each}").FAMILY for each in modules]
+    return tuple(sorted(made, key=lambda family: family.place))
+
+
+def family_of(key: str) -> Family | None:
+    """The family of a figure's key, or of its own; None where there is none.
+
+    Example:
+        >>> family_of("zebra.tag").title
+        'Expected and worst case (ZEBRA)'
+    """
+    stem = key.split(".")[0]
+    return next((family for family in families() if family.key == stem), None)
+
+
+def entry_of(key: str) -> FigureEntry | None:
+    """What is declared of a figure; None where nothing is."""
+    family = family_of(key)
+    return None if family is None else family.entry(key)
+
+
+def rule_of(key: str) -> LimitRule | None:
+    """The rule for the limits of a figure; None where none was made."""
+    entry = entry_of(key)
+    return None if entry is None else entry.limits
+
+
+# ------------------------------------------------------------------------------------------ limits
+# Each family declares the rule of each of its figures (`LimitRule`); the
+# limits themselves are those of docs/method.md section 12. Coverage of each is measured by
+# ``python -m benchmarks.coverage`` and stands in benchmarks/results/coverage.md. A figure that no
+# rule names gets no limits. Where ranks cannot be told from those of permuted speakers, limits
+# reach to what no evidence reads.
+
+_GIVEN = LimitRule("given")
+_UNKNOWN = LimitRule("none", why="how often they hold was not measured")
+
+
+def limited(figures: Iterable[Figure], sample: Sample) -> tuple[Figure, ...]:
+    """Give the figures of a family their limits, or say why they have none.
+
+    `Figure.replicates` has one for each row of the sample's weights, without which nothing changes:
+    those of the bootstrap stay there, the others go to `Figure.left_out`. Limits hold the value
+    between them.
+    """
+    if sample.weights is None:
+        return tuple(figures)
+    whole = resampled(sample.weights)
+    found = {}
+    for figure in figures:
+        if figure.replicates is not None:
+            figure = replace(
+                figure, replicates=figure.replicates[whole], left_out=figure.replicates[~whole]
+            )
+        found[figure.key] = _limited(figure, sample)
+    return tuple(_followed(figure, found) for figure in found.values())
+
+
+def _limited(figure: Figure, sample: Sample) -> Figure:
+    rule = rule_of(figure.key) or (_GIVEN if figure.replicates is None else _UNKNOWN)
+    why = rule.why or (rule.quiet if sample.nothing else "")
+    if why and figure.value is not None:
+        said = f"{figure.note.rstrip('.')}; " if figure.note else ""
+        return replace(figure, low=None, high=None, note=f"{said}no limits: {why}")
+    if figure.value is None or figure.replicates is None or figure.left_out is None:
+        return figure
+    low, high = figure.low, figure.high
+    if rule.how not in ("given", "derived", "none"):
+        found = Estimate(
+            figure.value, figure.replicates, figure.left_out, sample.units, sample.trials
+        )
+        if not found.exists:
+            return figure
+        if sample.nothing:  # where ranks tell nobody apart, nobody decides a figure
+            found = replace(found, left_out=found.left_out[:0])
+        most = rule.most or figure.ceiling
+        if rule.how == "t" or most is None or most <= 0:
+            low, high = found.t_limits()
+        elif rule.how == "signed":
+            low, high = found.signed_limits(most)
+        else:
+            low, high = found.share_limits(0.0, most, fitted=rule.how == "fitted")
+        if rule.least is not None:
+            low = max(low, rule.least)
+        rest = figure.floor if rule.rest is None else rule.rest
+        if sample.nothing and rest is not None and not np.isnan(rest):
+            low, high = min(low, rest), max(high, rest)
+    if low is None or high is None:
+        return figure
+    return replace(figure, low=min(low, figure.value), high=max(high, figure.value))
+
+
+def _followed(figure: Figure, found: Mapping[str, Figure]) -> Figure:
+    """Limits of what is a function of another figure are that function of its limits."""
+    rule = rule_of(figure.key)
+    if figure.value is None or rule is None or rule.source is None or rule.change is None:
+        return figure
+    low, high = found[rule.source(figure.key)].limits
+    if low is None or high is None:
+        return figure
+    low, high = rule.change(figure, low), rule.change(figure, high)
+    return replace(figure, low=min(low, figure.value), high=max(high, figure.value))

@@ -1,0 +1,284 @@
+"""Reads speaker embeddings of trials and enrolments into a score matrix of cosines."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.input.files import (
+    SPEAKER,
+    Progress,
+    arrays_at,
+    fields,
+    kind_of,
+    natural,
+    role_of,
+    scratch,
+    separator_of,
+    text_chunks,
+    to_number,
+)
+from monitor.lab.evaluation.input.labels import SCORINGS
+from monitor.lab.evaluation.input.scores import EvaluationInput, finished
+from monitor.maths.lid import near_one
+from monitor.maths.scores import OF_VECTORS
+from monitor.phrases import plural
+from monitor.types import AnyArray, FloatArray
+
+_SESSION = frozenset({"session", "session_id", "chapter"})
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Embeddings (n, d) of a file, as messages call it; n names of speakers, and of sessions."""
+
+    label: str
+    values: FloatArray
+    speakers: tuple[str, ...]
+    sessions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        values, count = self.values, len(self.speakers)
+        if values.ndim != 2 or values.dtype.kind not in "fiu" or not values.shape[-1]:
+            raise UsageError(
+                f"{self.label}: embeddings are numbers of shape (n, d), not {values.dtype} of "
+                f"shape {values.shape}"
+            )
+        if not len(values):
+            raise UsageError(f"{self.label} has no embedding in it")
+        if count != len(values) or len(self.sessions) not in (0, count):
+            raise UsageError(
+                f"{self.label}: {plural(len(values), 'embedding')}, {plural(count, 'speaker')} and "
+                f"{plural(len(self.sessions), 'session')}; give one of each for each embedding"
+            )
+        finite = np.logical_and.reduce(np.isfinite(values), axis=1)
+        if not finite.all():
+            i = int(np.argmin(finite))
+            raise UsageError(
+                f"{self.label}: embedding {i + 1} (speaker {self.speakers[i]}) is not finite: "
+                "drop it"
+            )
+        if "" in self.speakers:
+            nobody = self.speakers.index("") + 1
+            raise UsageError(f"{self.label}: embedding {nobody} has no speaker")
+
+
+def read_vectors(path: Path) -> Vectors:
+    """Read embeddings.
+
+    An ``.npz`` with ``embeddings`` (n, d), ``speakers`` (n,) and perhaps ``sessions`` (n,); JSON
+    lines ``{"speaker": "ann", "session": "1", "embedding": [0.1, ...]}``; or a table with the
+    columns ``speaker``, perhaps ``session``, and d numbers.
+
+    Raises:
+        UsageError: its content makes no sense.
+        StoreError: it cannot be read.
+    """
+    kind = kind_of(path)
+    if kind == "npy":
+        raise UsageError(f"{path.name} does not say whose embeddings they are; save them as .npz")
+    if kind == "npz":
+        arrays = arrays_at(path)
+        if not {"embeddings", "speakers"} <= arrays.keys():
+            raise UsageError(
+                f"{path.name} needs embeddings (n, d) and speakers (n,), not "
+                f"{', '.join(sorted(arrays)) or 'nothing'}"
+            )
+        names = [arrays.get(key, np.array([], "U1")) for key in ("speakers", "sessions")]
+        if any(each.ndim != 1 or each.dtype.kind not in "iuU" for each in names):
+            raise UsageError(f"{path.name}: speakers and sessions are names, one an embedding")
+        speakers, sessions = (tuple(map(str, each.tolist())) for each in names)
+        return Vectors(path.name, arrays["embeddings"], speakers, sessions)
+    read: Callable[[str, str], _Line] | None = None
+    found: list[_Line] = []
+    lines = (line for chunk in text_chunks(path) for line in chunk)
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{path.name} line {number}"
+        if read is None and not line.lstrip().startswith("{"):
+            read = _Table(where, line).line
+            continue
+        read = read or _json_line
+        found.append(read(where, line))
+    if not found:
+        raise UsageError(f"{path.name} is empty")
+    speakers, sessions, values = zip(*found, strict=True)
+    sizes = {len(value) for value in values}
+    if len(sizes) > 1:
+        raise UsageError(f"{path.name}: embeddings of {min(sizes)} to {max(sizes)} dimensions")
+    return Vectors(path.name, np.stack(values), speakers, sessions if any(sessions) else ())
+
+
+_Line: TypeAlias = tuple[str, str, FloatArray]
+"""Speaker, session and embedding."""
+
+
+def _json_line(where: str, line: str) -> _Line:
+    try:
+        value: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise UsageError(f"{where}: is no JSON object; correct it")
+    speaker, session = value.get("speaker"), value.get("session", "")
+    values = value.get("embedding")
+    if type(speaker) not in (str, int) or type(session) not in (str, int):
+        raise UsageError(f'{where}: needs "speaker", a name (and perhaps "session")')
+    if not isinstance(values, list) or any(type(x) not in (int, float) for x in values):
+        raise UsageError(f'{where}: needs "embedding", a list of numbers')
+    return str(speaker), str(session), np.array(values, np.float64)
+
+
+class _Table:
+    def __init__(self, where: str, header: str) -> None:
+        self._separator = separator_of(header)
+        names = fields(header, self._separator)
+        speaker = role_of(names, SPEAKER)
+        if speaker is None:
+            others = ", ".join(sorted(SPEAKER - {"speaker"}))
+            raise UsageError(
+                f"{where}: name the columns: speaker (or {others}), perhaps session, and numbers"
+            )
+        self._speaker, self._session = speaker, role_of(names, _SESSION)
+        self._width = len(names)
+
+    def line(self, where: str, line: str) -> _Line:
+        row = fields(line, self._separator)
+        if len(row) != self._width:
+            raise UsageError(f"{where}: has {plural(len(row), 'column')} and not {self._width}")
+        session = "" if self._session is None else row[self._session]
+        numbers = [x for i, x in enumerate(row) if i not in (self._speaker, self._session)]
+        try:
+            values = np.fromiter(map(to_number, numbers), np.float64, len(numbers))
+        except ValueError as error:
+            raise UsageError(f"{where}: {error}; all other columns are numbers") from None
+        return row[self._speaker], session, values
+
+
+# -------------------------------------------------------------------------------------- embeddings
+
+_BLOCK = 1 << 20
+
+
+def read_embeddings(
+    trials: str | os.PathLike[str],
+    enrolment: str | os.PathLike[str],
+    scoring: str = "average",
+    *,
+    name: str | None = None,
+    unmated: str = "count",
+    progress: Progress | None = None,
+) -> EvaluationInput:
+    """Score every trial embedding with every enrolled speaker (docs/method.md section 2).
+
+    Args:
+        trials: a file of embeddings, see `read_vectors`; each is one trial.
+        enrolment: likewise; a speaker may have any number.
+        scoring: ``"average"``, the cosine with the mean of the speaker's length-normalised
+            embeddings, or ``"max"``, the largest cosine with any one of them (VoxGuard).
+        name: of the system; the trials' file's where not given.
+        unmated: impostor trials, as `read_scores`.
+        progress: called with the trials scored, and all.
+
+    Returns:
+        float32 cosines, on disk where large, and notes. Columns are in the order of the names.
+
+    Raises:
+        UsageError: the files do not fit together.
+        StoreError: a file cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "e.npz")
+        ...     np.savez(path, embeddings=np.eye(2), speakers=["ann", "bob"])
+        ...     read = read_embeddings(path, path)
+        >>> read.matrix.scores.tolist(), read.notes
+        ([[1.0, 0.0], [0.0, 1.0]],
+         ('2 of 2 trials are enrolled themselves (first: trial 1): every figure is biased
+         upwards',))
+    """
+    if scoring not in SCORINGS:
+        raise UsageError(f"scoring={scoring!r} is not one of {', '.join(SCORINGS)}")
+    heard, enrolled = read_vectors(Path(trials)), read_vectors(Path(enrolment))
+    size, wanted = heard.values.shape[1], enrolled.values.shape[1]
+    if size != wanted:
+        raise UsageError(
+            f"{heard.label} has {size} dimensions and {enrolled.label} {wanted}; "
+            "take both from one network"
+        )
+    zero = np.flatnonzero(~enrolled.values.any(axis=1))
+    if zero.size:
+        i = int(zero[0])
+        raise UsageError(
+            f"{enrolled.label}: embedding {i + 1} (speaker {enrolled.speakers[i]}) is all zero: "
+            "drop it"
+        )
+    speakers = tuple(sorted(set(enrolled.speakers), key=natural))
+    if len(speakers) < 2:
+        raise UsageError(f"{enrolled.label} has one speaker; a comparison needs at least two")
+    index = {speaker: i for i, speaker in enumerate(speakers)}
+    target = np.fromiter((index.get(s, -1) for s in heard.speakers), np.intp, len(heard.values))
+    owner = np.fromiter((index[s] for s in enrolled.speakers), np.intp, len(enrolled.values))
+    return finished(
+        _cosines(heard.values, enrolled.values, owner, scoring, progress), target, speakers,
+        Path(trials).stem if name is None else name, spoken=heard.speakers,
+        notes=_shared(heard, enrolled), unmated=unmated, progress=progress,
+    )  # fmt: skip
+
+
+def _cosines(
+    trials: FloatArray, enrolment: FloatArray, owner: AnyArray, scoring: str,
+    progress: Progress | None,
+) -> AnyArray:  # fmt: skip
+    """Shape (T, N), float32."""
+    cosine = OF_VECTORS["embedding-cosine"]
+    order = np.argsort(owner, kind="stable")
+    starts = np.searchsorted(owner[order], np.arange(owner.max() + 1))
+    prepared = cosine.prepare(near_one(enrolment[order]))
+    if scoring == "average":
+        prepared = cosine.prepare(np.add.reduceat(prepared, starts, axis=0))
+    scores = scratch((len(trials), len(starts)), np.float32)
+    step = max(1, _BLOCK // len(prepared))
+    for first in range(0, len(trials), step):
+        block = cosine.score(prepared, near_one(trials[first : first + step]))
+        if scoring == "max":
+            block = np.maximum.reduceat(block, starts, axis=1)
+        scores[first : first + step] = block
+        if progress is not None:
+            progress(min(first + step, len(trials)), len(trials))
+    return scores
+
+
+def _shared(trials: Vectors, enrolment: Vectors) -> list[str]:
+    """What the two files have in common and should not."""
+    said = []
+    known = set(_bytes(enrolment.values))
+    same = [i for i, row in enumerate(_bytes(trials.values), 1) if row in known]
+    if same:
+        said.append(
+            f"{len(same)} of {len(trials.values)} trials are enrolled themselves (first: trial "
+            f"{same[0]}): every figure is biased upwards"
+        )
+    if trials.sessions and enrolment.sessions:
+        met = set(zip(enrolment.speakers, enrolment.sessions, strict=True))
+        pairs = zip(trials.speakers, trials.sessions, strict=True)
+        same = [i for i, pair in enumerate(pairs, 1) if pair in met]
+        if same:
+            said.append(
+                f"{len(same)} of {len(trials.values)} trials share a session with the enrolment of "
+                f"their speaker (first: trial {same[0]}): that favours the attacker"
+            )
+    return said
+
+
+def _bytes(values: FloatArray) -> Iterator[bytes]:
+    return (row.tobytes() for row in np.asarray(values, np.float64))

@@ -1,0 +1,245 @@
+"""Score files: matrices of several features and lengths in one ``.npz``, with all that is known.
+
+`monitor score` writes them, `monitor evaluate` reads them; docs/evaluate-input.md has the arrays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import StoreError, UsageError
+from monitor.files import atomic_write, not_written
+from monitor.lab.evaluation.input.files import Attribute, arrays_at
+from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+from monitor.safe_text import is_name
+from monitor.types import AnyArray, FloatArray
+from monitor.version import __version__
+
+SCHEMA = 1
+_KIND = "scores"
+_SESSIONS = ("same", "cross")
+_MOST_LISTED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreCell:
+    """The matrices of one length of test and template, which share trials and speakers.
+
+    Attributes:
+        session: ``"cross"`` where trial and template are of different sessions, else ``"same"``.
+        test_seconds, template_seconds: T and D, of speech.
+        matrices: by name of the system: a feature, ``FEATURE-max`` for max scoring, ``joint``.
+        sessions, start_seconds: of each trial, the recording session that it begins in, and where
+            in
+            it, on the clock of speech: shape (T,).
+        joint: the features that ``joint`` adds up.
+    """
+
+    session: str
+    test_seconds: float
+    template_seconds: float
+    matrices: Mapping[str, ScoreMatrix]
+    sessions: Sequence[str]
+    start_seconds: FloatArray
+    joint: tuple[str, ...] = ()
+
+    @property
+    def matrix(self) -> ScoreMatrix:
+        """Any of them, for what they share."""
+        return next(iter(self.matrices.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreEntry:
+    """One matrix of a score file: its system, lengths, `ScoreCell` by number, and features."""
+
+    system: str
+    session: str
+    test_seconds: float
+    template_seconds: float
+    cell: int
+    features: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, str, str, str]:
+        """What it is chosen by."""
+        lengths = f"T={self.test_seconds:g}", f"D={self.template_seconds:g}"
+        return (self.system, self.session, *lengths)
+
+
+def write_score_file(
+    path: Path, cells: Iterable[ScoreCell], groups: Attribute | None = None
+) -> None:
+    """Write cells as a score file, mode 0600, whole or not at all.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    arrays: dict[str, AnyArray] = {}
+    listed: list[dict[str, Any]] = []
+    for i, cell in enumerate(cells):
+        shared = cell.matrix
+        facts = {key: getattr(cell, key) for key in ("session", "test_seconds", "template_seconds")}
+        listed.append(facts | {"systems": list(cell.matrices), "joint": list(cell.joint)})
+        held: dict[str, Any] = {
+            "target": shared.target, "speakers": np.array(shared.speakers),
+            "trials": np.array(shared.trial_names), "sessions": np.array(cell.sessions),
+            "start_seconds": cell.start_seconds,
+            **{f"scores_{name}": matrix.scores for name, matrix in cell.matrices.items()},
+        }  # fmt: skip
+        arrays |= {f"{i}_{name}": array for name, array in held.items()}
+    header: dict[str, Any] = {
+        "schema": SCHEMA, "kind": _KIND, "program": __version__, "cells": listed,
+    }  # fmt: skip
+    if groups is not None:
+        header["groups"] = {"name": groups.name, "of": dict(groups.of)}
+    try:
+        with atomic_write(path) as file:
+            np.savez(file, header=np.array(json.dumps(header)), **arrays)  # type: ignore[arg-type]
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+@dataclass(frozen=True)
+class ScoreFile:
+    """A score file, whose matrices are read when they are asked for.
+
+    Attributes:
+        path: of the file.
+        entries: its matrices.
+        groups: an attribute of the speakers, or None.
+
+    Example:
+        >>> import tempfile
+        >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]), ("a", "b"))
+        >>> cell = ScoreCell("cross", 10.0, 30.0, {"f0": matrix}, ("1", "2"), np.zeros(2))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "scores.npz")
+        ...     write_score_file(path, [cell])
+        ...     file = ScoreFile.at(path)
+        ...     [entry] = file.chosen(["T=10"])
+        ...     entry.words, file.matrix(entry, "mine").target.tolist()
+        (('f0', 'cross', 'T=10', 'D=30'), [0, 1])
+    """
+
+    path: Path
+    entries: tuple[ScoreEntry, ...]
+    groups: Attribute | None = field(default=None)
+
+    @classmethod
+    def at(cls, path: Path) -> ScoreFile | None:
+        """The score file there; None where there is another ``.npz``.
+
+        Raises:
+            StoreError: it is damaged, or a newer version wrote it.
+        """
+        found = arrays_at(path, "header").get("header")
+        if found is None or found.ndim or found.dtype.kind != "U":
+            return None
+        try:
+            header = json.loads(str(found))
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(header, dict) or header.get("kind") != _KIND:
+            return None
+        if header.get("schema") != SCHEMA:
+            raise StoreError(f"{path.name} was written by another version; make it again")
+        try:
+            entries = tuple(
+                ScoreEntry(
+                    _text(system),
+                    _text(cell["session"], _SESSIONS),
+                    float(cell["test_seconds"]),
+                    float(cell["template_seconds"]),
+                    i,
+                    tuple(map(_text, cell.get("joint", ()))) if system == "joint" else (system,),
+                )
+                for i, cell in enumerate(header["cells"])
+                for system in cell["systems"]
+            )
+            given = header.get("groups")
+            groups = given and Attribute(
+                path.name,
+                _text(given["name"]),
+                {_text(k): _text(v) for k, v in given["of"].items()},
+            )
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            raise _incomplete(path) from None
+        return cls(path, entries, groups)
+
+    def chosen(self, words: Sequence[str]) -> tuple[ScoreEntry, ...]:
+        """The matrices that fit the words: names of systems, ``same`` or ``cross``, ``T=``, ``D=``.
+
+        Words of one sort are alternatives; of each sort that is given one must fit.
+
+        Raises:
+            UsageError: no matrix does.
+        """
+        sorts: dict[str, set[str]] = {}
+        for word in words:
+            name, equals, value = word.partition("=")
+            sort = name if equals else "session" if word in _SESSIONS else "system"
+            if equals:
+                word = f"{name}={_number(value, word)}"
+            sorts.setdefault(sort, set()).add(word)
+        found = tuple(e for e in self.entries if all(s & set(e.words) for s in sorts.values()))
+        if not found:
+            raise UsageError(
+                f"{self.path.name} has no scores of {' '.join(words)}; it has {self.listed()}"
+            )
+        return found
+
+    def listed(self) -> str:
+        """What can be chosen, in words."""
+        sorts = [dict.fromkeys(e.words[i] for e in self.entries) for i in range(4)]
+        parts = []
+        for sort in sorts:
+            some = list(sort)[:_MOST_LISTED]
+            more = f" and {len(sort) - len(some)} more" if len(sort) > len(some) else ""
+            parts.append(" ".join(some) + more)
+        return "; ".join(parts)
+
+    def matrix(self, entry: ScoreEntry, name: str) -> ScoreMatrix:
+        """One of its matrices, by a name of its own.
+
+        Raises:
+            StoreError: its arrays are damaged or missing.
+        """
+        target = self._array(entry, "target")
+        speakers, trials = self._array(entry, "speakers"), self._array(entry, "trials")
+        scores = self._array(entry, f"scores_{entry.system}")
+        try:
+            columns, rows = (tuple(map(str, each.tolist())) for each in (speakers, trials))
+            return ScoreMatrix(scores, target, columns, name, rows)
+        except (UsageError, ValueError, TypeError) as error:
+            raise StoreError(f"{self.path.name}: {error}; make it again") from None
+
+    def _array(self, entry: ScoreEntry, name: str) -> AnyArray:
+        member = f"{entry.cell}_{name}"
+        found = arrays_at(self.path, member).get(member)
+        if found is None or not found.ndim:
+            raise _incomplete(self.path)
+        return found
+
+
+def _text(value: Any, among: Sequence[str] = ()) -> str:
+    if not isinstance(value, str) or not is_name(value) or (among and value not in among):
+        raise TypeError(value)
+    return value
+
+
+def _number(text: str, word: str) -> str:
+    try:
+        return f"{float(text):g}"
+    except ValueError:
+        raise UsageError(f"{word!r}: T and D are seconds, such as T=10") from None
+
+
+def _incomplete(path: Path) -> StoreError:
+    return StoreError(f"{path.name} is incomplete; make it again")

@@ -1,0 +1,947 @@
+"""Local information disclosure (LID): bits that a trial gives a calibrated attacker.
+
+Measures: ``log2(N p)``, p being the posterior of the true speaker after the scores of a trial were
+normalised by row, calibrated (Platt) and put through a softmax. ALID is the mean over trials, PDR
+the share of trials above 0 bits, LID+ and LID- the means of those above and of the others.
+
+Source: Šterns et al., "Goodbye Equal Error Rate, Hello Local Information Disclosure", Tables 3 and
+4, figure 4; two calibrations, the paper's and that of the authors' public code (docs/method.md
+section 8).
+
+Misleads: row normalisation caps what a trial can disclose below ``log2 N``, however good the
+scores, so read it against its own ceiling. It is as good as the speakers that it was calibrated on.
+LID is signed: a mean of 0 can hide trials that disclose a lot beside trials that mislead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+import numpy as np
+
+from monitor.errors import CalibrationError, UsageError
+from monitor.lab.evaluation.family import (
+    EvaluationContext,
+    Extremes,
+    Family,
+    FamilyResult,
+    Figure,
+    FigureEntry,
+    LimitRule,
+)  # fmt: skip
+from monitor.lab.evaluation.input.files import release, scratch
+from monitor.lab.evaluation.scores.comparisons import (
+    ScoreMatrix,
+    resampled,
+    resamples,
+    settled_order,
+)
+from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
+from monitor.maths.lid import (
+    local_information_bits,
+    near_one,
+    normalise_rows,
+    normalised_ceiling_bits,
+)  # fmt: skip
+from monitor.maths.likelihood_ratios import (
+    Platt,
+    fit_growing_temperature,
+    fit_temperature,
+    platt,
+    tempered_bits,
+)  # fmt: skip
+from monitor.maths.newton import logistic
+from monitor.maths.rank_models import fit
+from monitor.maths.ranks import all_rank_bounds, first_rank_bits, rank_histogram
+from monitor.phrases import plural
+from monitor.plots.canvas import MUTED, percents
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# ------------------------------------------------------------------------------------ speaker sums
+# Evidence summed over the first K trials of each speaker, and the temperatures that suit it.
+
+FEWEST = 10
+"""Speakers to fit a rank model on that is carried over to another number of them."""
+
+_CHUNK = 1 << 20
+_FITTED = 1 << 21
+"""Most numbers that a temperature is fitted on; of more, every so many speakers are taken."""
+
+
+@dataclass(frozen=True)
+class Tempering:
+    """What was learnt from development speakers.
+
+    Attributes:
+        constant: T of the rule ``temperature``.
+        tau, rho: of ``count``.
+        embedding: tau and rho of ``embedding``; None without embeddings.
+        ranks: histogram h of the true speakers' ranks, shape (N,).
+    """
+
+    constant: float
+    tau: float
+    rho: float
+    embedding: tuple[float, float] | None
+    ranks: FloatArray
+
+    def rank_model(self, speakers: int) -> FloatArray | None:
+        """The rank model among N speakers, shape (N,), one trial added to each rank.
+
+        Where N is that of the development speakers it is ``(h + 1) / (n + N)``; elsewhere the rank
+        model fitted to h stands for the histogram, evaluated at N (docs/method.md section 3), or
+        None where they are fewer than ten.
+        """
+        trials = self.ranks.sum()
+        counts = self.ranks
+        if speakers != counts.size:
+            if counts.size < FEWEST:
+                return None
+            counts = trials * np.exp(fit(counts).log_pmf(speakers))
+        return np.asarray((counts + 1.0) / (trials + speakers))
+
+
+@dataclass(frozen=True)
+class SpeakerSums:
+    """The first K trials of every speaker who has as many: their rows, shape (S', K).
+
+    `tested` is an index into `ScoreMatrix.tested`, (S',); `alike` R of the rule ``embedding`` after
+    each number of trials, (S', K), or None.
+    """
+
+    matrix: ScoreMatrix
+    tested: IntArray
+    rows: IntArray
+    alike: FloatArray | None
+
+    @classmethod
+    def of(
+        cls,
+        matrix: ScoreMatrix,
+        longest: int | None,
+        most: int,
+        embeddings: FloatArray | None,
+        as_rows: bool = True,
+    ) -> SpeakerSums:
+        """Choose the trials: in the order of the rows, or in `settled_order`.
+
+        Raises:
+            UsageError: nobody has `longest` trials, or embeddings that are not one a trial.
+        """
+        counts = np.bincount(matrix.owner)
+        length = min(int(np.median(counts)), most) if longest is None else longest
+        tested = np.flatnonzero(counts >= length)
+        if length < 1 or not tested.size:
+            raise UsageError(
+                f"{matrix.name}: no speaker has {plural(length, 'trial')}: ask for fewer"
+            )
+        order = np.arange(matrix.trials) if as_rows else settled_order(matrix)
+        order = order[np.argsort(matrix.owner[order], kind="stable")]
+        first = np.cumsum(counts) - counts
+        rows = order[first[tested][:, None] + np.arange(length)]
+        alike = None
+        if embeddings is not None:
+            if embeddings.ndim != 2 or len(embeddings) != matrix.trials:
+                raise UsageError(f"{matrix.name}: give one embedding for each trial")
+            alike = _alike(np.asarray(embeddings, dtype=np.float64)[rows])
+        return cls(matrix, tested, rows, alike)
+
+    @property
+    def trials(self) -> IntArray:
+        """1 to K."""
+        return np.arange(1, self.rows.shape[1] + 1)
+
+    @property
+    def target(self) -> IntArray:
+        """Column of each speaker: shape (S',)."""
+        return self.matrix.tested[self.tested]
+
+    def temper(self, weight: float, speakers: BoolArray) -> Tempering:
+        """Learn the temperatures and the rank model of some of the speakers, shape (S',).
+
+        `weight` is of the calibration, for rows normalised with ddof = 0.
+        """
+        last = self.rows.shape[1]
+        some = np.flatnonzero(speakers)
+        target = self.target
+        constant = fit_temperature(
+            self._final, target, last, weight=weight, rows=some, after=release
+        )
+        at, sums = self._spaced
+        place = np.isin(at, some)
+        if not place.any():
+            place[0] = True
+        chosen = at[place]
+        steps = self._steps
+        ratios = weight * sums[place].reshape(-1, sums.shape[-1])
+        whose = np.repeat(target[chosen], len(steps))
+        grown = np.tile(steps, len(chosen)).astype(np.float64)
+        tau, rho = fit_growing_temperature(ratios, whose, grown)
+        embedding = None
+        if self.alike is not None:
+            alike = self.alike[chosen][:, steps].ravel()
+            embedding = fit_growing_temperature(ratios, whose, alike)
+        rows = np.isin(self.matrix.owner, self.tested[some])
+        histogram = rank_histogram(
+            self.matrix.better[rows], self.matrix.tied[rows], self.matrix.population
+        )
+        return Tempering(constant, tau, rho, embedding, histogram)
+
+    def bits(
+        self, weight: float, tempering: Tempering, speakers: BoolArray
+    ) -> dict[str, FloatArray]:
+        """``log2(N p)`` of some speakers after each trial, by rule: shape (speakers, K)."""
+        some = np.flatnonzero(speakers)
+        rank_model = tempering.rank_model(self.matrix.population)
+        k = self.trials.astype(np.float64)
+        temperature = {
+            "sum": np.ones_like(k),
+            "average": k,
+            "temperature": np.full_like(k, tempering.constant),
+            "count": tempering.tau * (1.0 + tempering.rho * (k - 1.0)),
+        }
+        found: dict[str, list[FloatArray]] = {}
+        for part, normalised, scores in self._chunks(some):
+            target = self.target[part][:, None]
+            sums = weight * np.cumsum(normalised, axis=1)
+            warmth: dict[str, FloatArray] = dict(temperature)
+            if tempering.embedding is not None and self.alike is not None:
+                tau, rho = tempering.embedding
+                warmth["embedding"] = tau * (1.0 + rho * self.alike[part])
+            for rule, each in warmth.items():
+                found.setdefault(rule, []).append(tempered_bits(sums, target, each))
+            if rank_model is not None:
+                evidence = np.cumsum(_rank_evidence(scores, rank_model), axis=1)
+                each = tempered_bits(evidence, target, np.ones_like(k))
+                found.setdefault("rank", []).append(each)
+        return {rule: np.concatenate(parts) for rule, parts in found.items()}
+
+    @cached_property
+    def _steps(self) -> IntArray:
+        """Numbers of trials, less one, at which ``count`` is fitted: 1, 2, 4 ... K trials."""
+        last = self.rows.shape[1]
+        return np.unique([*(2 ** np.arange(int(np.log2(last)) + 1)), last]) - 1
+
+    @cached_property
+    def _final(self) -> AnyArray:
+        """Sum of the normalised scores of all K trials: shape (S', N); many are mapped."""
+        sums = scratch((len(self.tested), self.matrix.population))
+        for part, normalised, _ in self._chunks(np.arange(len(self.tested))):
+            sums[part] = normalised.sum(axis=1)
+            release(sums[part[0] : part[-1] + 1])
+        return sums
+
+    @cached_property
+    def _spaced(self) -> tuple[IntArray, FloatArray]:
+        """Speakers at even distances, and their sums after each of `_steps`."""
+        each = len(self._steps) * self.matrix.population
+        at = np.arange(0, len(self.tested), max(1, -(-len(self.tested) * each // _FITTED)))
+        sums = [np.cumsum(z, axis=1)[:, self._steps] for _, z, _ in self._chunks(at)]
+        return at, np.concatenate(sums)
+
+    def _chunks(self, some: IntArray) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
+        """Speakers a few at a time: which, their normalised scores and scores (C, K, N)."""
+        each = self.rows.shape[1] * self.matrix.population
+        step = max(1, _CHUNK // each)
+        for start in range(0, len(some), step):
+            part = some[start : start + step]
+            rows = self.rows[part]
+            scores = np.asarray(self.matrix.scores[rows], dtype=np.float64)
+            release(*(self.matrix.scores[row] for row in rows.ravel().tolist()))
+            yield part, normalise_rows(scores, ddof=0), scores
+
+
+def _rank_evidence(scores: FloatArray, rank_model: FloatArray) -> FloatArray:
+    """Log of the model's probability of each candidate's rank, its mean over ranks that tie."""
+    better, tied = all_rank_bounds(scores.reshape(-1, scores.shape[-1]))
+    if (tied == 1).all():
+        return np.asarray(np.log(rank_model)[better].reshape(scores.shape))
+    sums = np.concatenate([[0.0], np.cumsum(rank_model)])
+    shared = np.where(tied == 1, rank_model[better], (sums[better + tied] - sums[better]) / tied)
+    return np.asarray(np.log(shared).reshape(scores.shape))
+
+
+def _alike(embeddings: FloatArray) -> FloatArray:
+    """``R = (2 / k) sum_{i<j<=k} clip(cos, 0, 1)``: (S, K, d) to (S, K)."""
+    embeddings = near_one(embeddings)
+    length = np.linalg.norm(embeddings, axis=2, keepdims=True)
+    unit = embeddings / np.where(length > 0, length, 1.0)
+    cosine = np.clip(unit @ unit.transpose(0, 2, 1), 0.0, 1.0)
+    earlier = np.tril(cosine, -1).sum(axis=2)
+    return np.asarray(2.0 * np.cumsum(earlier, axis=1) / np.arange(1, cosine.shape[1] + 1))
+
+
+# ------------------------------------------------------------------------------------- calibration
+# Calibration of row-normalised scores for LID: on a dev matrix, or crosswise over speakers.
+
+FOLDS = 5
+_EXACT = 1 << 22
+"""Most scores that a calibration holds in memory; more of them are counted into fine bins."""
+_FINE, _COARSE = 1 << 17, 1 << 14
+
+
+@dataclass(frozen=True)
+class LidStyle:
+    """How row-normalised scores are calibrated.
+
+    Attributes:
+        name: for a table.
+        ddof: of the row normalisation.
+        balanced: both classes weigh the same, and no prior is removed.
+        strength: C of the L2 penalty, as scikit-learn has it; infinite means none.
+    """
+
+    name: str
+    ddof: int
+    balanced: bool
+    strength: float
+
+
+STYLES = {"paper": LidStyle("paper", 0, False, np.inf), "repo": LidStyle("repo", 1, True, 1.0)}
+"""The paper's text: plain logistic regression, prior log-odds removed. Its authors' later code:
+balanced classes, C = 1, ddof = 1."""
+
+
+@dataclass(frozen=True)
+class LidCalibration:
+    """Weight and bias that turn row-normalised scores into log-likelihood ratios.
+
+    The bias cancels in the posterior over speakers. Prior odds are mated over non-mated scores it
+    was fitted on, None for balanced classes. It is bounded where mated and non-mated scores
+    separate: the weight is then held by a penalty of C = 1.
+    """
+
+    weight: float
+    bias: float
+    prior_odds: float | None
+    ddof: int
+    style: str
+    bounded: bool = False
+    fold: ClassVar[None] = None
+
+    @property
+    def calibrations(self) -> tuple[LidCalibration]:
+        """Itself: there is one for all trials."""
+        return (self,)
+
+    def bits(self, scores: FloatArray, target: IntArray) -> FloatArray:
+        """LID of rows, shape (n, N), with their targets, shape (n,): bits, shape (n,)."""
+        return local_information_bits(
+            scores, target, self.weight, self.bias, self.prior_odds, self.ddof
+        )
+
+    def row_weight(self, speakers: int) -> float:
+        """W for rows of N scores that were normalised with ddof = 0."""
+        return self.weight * _scale(self.ddof, speakers)
+
+    def ceiling_bits(self, speakers: int) -> float:
+        """The most that row normalisation lets a trial disclose among N speakers."""
+        return normalised_ceiling_bits(speakers, self.weight, self.ddof)
+
+
+@dataclass(frozen=True)
+class CrossCalibration:
+    """Where there is no dev matrix: each speaker's trials go by the other speakers' calibration.
+
+    Of the fold of each trial, (T,); that of each fold was fitted on the trials of all others.
+    """
+
+    fold: IntArray
+    calibrations: tuple[LidCalibration, ...]
+
+    @property
+    def bounded(self) -> bool:
+        """Any of them is."""
+        return any(one.bounded for one in self.calibrations)
+
+    def ceiling_bits(self, speakers: int) -> float:
+        """The highest of the folds' ceilings."""
+        return max(one.ceiling_bits(speakers) for one in self.calibrations)
+
+
+AnyCalibration: TypeAlias = LidCalibration | CrossCalibration
+
+
+class RowScores:
+    """Row-normalised scores of a matrix, gathered in one pass for any number of calibrations.
+
+    Up to four million scores stay in memory and calibrations are exact. More are counted into
+    131 072 bins of which each keeps its mean: the weight is then off by about 1e-7 of itself.
+    """
+
+    def __init__(self, matrix: ScoreMatrix, folds: int = 1) -> None:
+        self.speakers = matrix.population
+        self.folds = min(folds, len(matrix.tested))
+        # by name: the order of the columns does not matter
+        names = np.array([matrix.speakers[column] for column in matrix.tested])
+        self.fold = np.argsort(np.argsort(names))[matrix.owner] % self.folds
+        exact = matrix.trials * matrix.population <= _EXACT
+        bins = _COARSE if exact else _FINE
+        reach = np.sqrt(matrix.population) * (1 + 1e-9)
+        self.mated = np.empty(matrix.trials)
+        self._counts, self._sums = np.zeros((2, self.folds, bins))
+        self._low, self._high = np.full(self.folds, np.inf), np.full(self.folds, -np.inf)
+        kept = []
+        for part, scores in matrix.blocks():
+            z = normalise_rows(scores, ddof=0)
+            row, target = np.arange(len(z)), matrix.target[part]
+            self.mated[part] = z[row, target]
+            left = z[matrix.others(part)].reshape(len(z), -1)
+            fold = self.fold[part]
+            np.minimum.at(self._low, fold, left.min(axis=1))
+            np.maximum.at(self._high, fold, left.max(axis=1))
+            place = ((left + reach) * (bins / (2 * reach))).astype(np.intp) + fold[:, None] * bins
+            size = self.folds * bins
+            self._counts += np.bincount(place.ravel(), minlength=size).reshape(-1, bins)
+            self._sums += np.bincount(place.ravel(), left.ravel(), size).reshape(-1, bins)
+            if exact:
+                kept.append(left)
+        self._kept = np.concatenate(kept) if exact else None
+
+    def calibrate(
+        self, style: LidStyle, without: int | None = None, near: LidCalibration | None = None
+    ) -> LidCalibration:
+        """Fit one style on all trials, or on those outside one fold, faster from a near one.
+
+        Raises:
+            CalibrationError: nothing is left to fit on.
+        """
+        used = np.arange(self.folds) != without
+        rows = used[self.fold]
+        mated = self.mated[rows]
+        if not mated.size:
+            raise CalibrationError("no trials are left to calibrate on: give a dev matrix")
+        scale = _scale(style.ddof, self.speakers)
+        counts, sums = self._counts[used].sum(axis=0), self._sums[used].sum(axis=0)
+        seen = counts > 0
+        means = sums[seen] / counts[seen]
+        low, high = self._low[used].min(), self._high[used].max()
+        apart = bool(mated.min() >= high or mated.max() <= low) and mated.min() != low
+        fitted = partial(platt, balanced=style.balanced, strength=style.strength, separable=apart)
+        start = None if near is None else Platt(near.weight, near.bias)
+        found = fitted(scale * mated, scale * means, counts[seen], start=start)
+        if self._kept is not None:
+            exact = self._kept if without is None else self._kept[rows]
+            found = fitted(scale * mated, scale * exact, start=found)
+        odds = None if style.balanced else 1 / (self.speakers - 1)
+        return LidCalibration(found.weight, found.bias, odds, style.ddof, style.name, found.bounded)
+
+
+def calibrate(dev: ScoreMatrix, style: str | LidStyle = "paper") -> LidCalibration:
+    """Fit the calibration on a dev matrix, of other speakers than those that are judged.
+
+    Raises:
+        UsageError: unknown style, or a score that is not finite.
+
+    Example:
+        >>> scores = np.random.default_rng(0).normal(size=(60, 6)) + 2.0 * np.eye(6).repeat(10, 0)
+        >>> found = calibrate(ScoreMatrix(scores, np.arange(60) // 10))
+        >>> round(found.weight, 2), found.prior_odds
+        (3.11, 0.2)
+    """
+    return RowScores(dev).calibrate(style_of(style))
+
+
+def cross_calibrate(
+    matrix: ScoreMatrix, style: str | LidStyle = "paper", folds: int = FOLDS,
+    scores: RowScores | None = None,
+) -> CrossCalibration:  # fmt: skip
+    """Calibrate each speaker's trials on those of other speakers, dealt into folds by their names.
+
+    `scores` are of this matrix, where they have been gathered already.
+
+    Raises:
+        UsageError: fewer than two folds, or trials of one speaker only.
+    """
+    if folds < 2 or len(matrix.tested) < 2:
+        raise UsageError(
+            "without a dev matrix LID is calibrated on other speakers: give trials of two or more"
+        )
+    made = scores or RowScores(matrix, folds)
+    fitted: list[LidCalibration] = []
+    for fold in range(made.folds):
+        fitted.append(made.calibrate(style_of(style), fold, fitted[-1] if fitted else None))
+    return CrossCalibration(made.fold, tuple(fitted))
+
+
+def style_of(style: str | LidStyle) -> LidStyle:
+    """A style by its name."""
+    if isinstance(style, LidStyle):
+        return style
+    if style not in STYLES:
+        raise UsageError(f"no LID style {style!r}: take one of {', '.join(STYLES)}")
+    return STYLES[style]
+
+
+def _scale(ddof: int, speakers: int) -> float:
+    """With ddof = 1 every normalised score is smaller, by this factor."""
+    return float(np.sqrt((speakers - 1) / speakers)) if ddof else 1.0
+
+
+# -------------------------------------------------------------------------------------------- bits
+# LID of single trials, and the statistics over trials of LID's Table 3.
+
+
+@dataclass(frozen=True, slots=True)
+class LidStatistics:
+    """The figures of LID's Table 3; ``alid = pdr * positive + ndr * negative``.
+
+    Attributes:
+        trials: n.
+        alid: mean LID, bits.
+        pdr, ndr: share of the trials with LID above 0, and of the others.
+        positive, negative: LID+ and LID-, the means of the two; None where there is none.
+        largest: LIDmax.
+    """
+
+    trials: int
+    alid: float
+    pdr: float
+    ndr: float
+    positive: float | None
+    negative: float | None
+    largest: float
+
+
+@dataclass(frozen=True)
+class LidBits:
+    """LID of every trial, shape (T,), by the name of each published style."""
+
+    calibrations: Mapping[str, AnyCalibration]
+    bits: Mapping[str, FloatArray]
+
+    @classmethod
+    def of(cls, matrix: ScoreMatrix, dev: ScoreMatrix | None = None, folds: int = FOLDS) -> LidBits:
+        """Calibrate on a dev matrix, or each speaker's trials by the others', and score.
+
+        Raises:
+            UsageError: trials of one speaker and no dev matrix.
+        """
+        scores = RowScores(matrix, folds) if dev is None else RowScores(dev)
+        made: dict[str, AnyCalibration] = {
+            name: cross_calibrate(matrix, name, folds, scores)
+            if dev is None
+            else scores.calibrate(style)
+            for name, style in STYLES.items()
+        }
+        return cls(made, dict(zip(made, _all_bits(matrix, list(made.values())), strict=True)))
+
+
+def information_bits(matrix: ScoreMatrix, calibration: AnyCalibration) -> FloatArray:
+    """LID of every trial: ``log2(N p)``, p the posterior of its true speaker; bits, shape (T,).
+
+    Raises:
+        UsageError: a score is not finite, or a cross-calibration of other trials.
+
+    Example:
+        >>> matrix = ScoreMatrix(np.array([[0.9, 0.7, 0.4, 1.1, 1.2, 0.4]]), np.array([3]))
+        >>> calibration = LidCalibration(1.5, -1.0, 0.2, 0, "paper")
+        >>> information_bits(matrix, calibration).round(3)
+        array([0.9])
+    """
+    bits: FloatArray = _all_bits(matrix, [calibration])[0]
+    return bits
+
+
+def _all_bits(matrix: ScoreMatrix, calibrations: list[AnyCalibration]) -> FloatArray:
+    bits = np.empty((len(calibrations), matrix.trials))
+    for part, scores in matrix.blocks():
+        target = matrix.target[part]
+        for row, calibration in zip(bits, calibrations, strict=True):
+            if calibration.fold is None:
+                row[part] = calibration.bits(scores, target)
+                continue
+            if len(calibration.fold) != matrix.trials:
+                raise UsageError(
+                    f"{matrix.name}: a cross-calibration goes with the trials that it was made on"
+                )
+            fold, found = calibration.fold[part], row[part]
+            for index, one in enumerate(calibration.calibrations):
+                rows = fold == index
+                found[rows] = one.bits(scores[rows], target[rows])
+    return bits
+
+
+def statistics(bits: FloatArray) -> LidStatistics:
+    """Summarise the LID of some trials, shape (n,).
+
+    Raises:
+        UsageError: no trial.
+
+    Example:
+        >>> found = statistics(np.array([1.0, 2.0, 0.0, -1.0]))
+        >>> found.alid, found.pdr, found.positive, found.negative, found.largest
+        (0.5, 0.5, 1.5, -0.5, 2.0)
+    """
+    bits = np.asarray(bits, dtype=np.float64).ravel()
+    if not bits.size:
+        raise UsageError("there is no trial to summarise")
+    above = bits > 0
+    share = float(above.mean())
+    return LidStatistics(
+        trials=bits.size,
+        alid=float(bits.mean()),
+        pdr=share,
+        ndr=1.0 - share,
+        positive=float(bits[above].mean()) if above.any() else None,
+        negative=float(bits[~above].mean()) if not above.all() else None,
+        largest=float(bits.max()),
+    )
+
+
+# -------------------------------------------------------------------------------------- replicates
+# How the calibration behind LID moves when speakers are resampled, without fitting it anew.
+#
+# A calibration is learnt from few speakers. Limits that keep it fixed are too narrow: with them two
+# systems that are alike are told apart by LID+ in 20 to 60 of 100 studies of 40 speakers. One step
+# of Newton's method from the calibration that was found gives its weight on each resample, and the
+# slope of each trial's bits tells what that does to it.
+
+
+def weight_shifts(
+    matrix: ScoreMatrix, calibration: AnyCalibration, style: LidStyle, weights: FloatArray
+) -> FloatArray:
+    """How much the weight w of a calibration changes from one resample to the next.
+
+    Of the matrix that it was fitted on and weights (B, S), from its `resamples`; of several folds
+    their mean. Shape (B,), to be added to w: at most half of it downwards, and all of it upwards.
+    """
+    parts = calibration.calibrations
+    point = np.mean([[one.weight, one.bias] for one in parts], axis=0)
+    count = matrix.population
+    heavy = (count / 2, count / (2 * (count - 1))) if style.balanced else (1.0, 1.0)
+    sums = np.zeros((len(matrix.tested), 5))  # slope by w and b, bend by ww, wb and bb
+    for part, scores in matrix.blocks():
+        z = normalise_rows(scores, style.ddof)
+        row, target = np.arange(len(z)), matrix.target[part]
+        share = logistic(point[0] * z + point[1])
+        bend = heavy[1] * share * (1.0 - share)
+        bend[row, target] *= heavy[0] / heavy[1]
+        own = share[row, target]
+        share *= heavy[1]
+        share[row, target] = heavy[0] * (own - 1.0)
+        bent = bend * z
+        columns = (
+            np.einsum("ij,ij->i", share, z),
+            share.sum(axis=1),
+            np.einsum("ij,ij->i", bent, z),
+            bent.sum(axis=1),
+            bend.sum(axis=1),
+        )
+        owner = matrix.owner[part]
+        sums += np.stack([np.bincount(owner, each, len(sums)) for each in columns], axis=1)
+    bounded = any(one.bounded for one in parts)
+    penalty = 1.0 if bounded else 1.0 / style.strength
+    steps = _steps(weights @ sums, penalty, float(point[0]))
+    still = _steps(sums.sum(axis=0)[None], penalty, float(point[0]))
+    size = abs(float(point[0]))
+    return np.asarray(np.clip(steps - still, -size / 2, size))
+
+
+def bits_slopes(matrix: ScoreMatrix, calibration: AnyCalibration, style: LidStyle) -> FloatArray:
+    """What LID of each trial gains for one more of the weight: bits, shape (T,)."""
+    fold = calibration.fold
+    weight = np.array([one.weight for one in calibration.calibrations])
+    slopes = np.empty(matrix.trials)
+    for part, scores in matrix.blocks():
+        z = normalise_rows(scores, style.ddof)
+        each = weight[fold[part], None] if fold is not None else weight[0]
+        likely = np.exp(each * z - (each * z).max(axis=1, keepdims=True))
+        expected = np.einsum("ij,ij->i", likely, z) / likely.sum(axis=1)
+        slopes[part] = (z[np.arange(len(z)), matrix.target[part]] - expected) / float(np.log(2.0))
+    return slopes
+
+
+def _steps(sums: FloatArray, penalty: float, weight: float) -> FloatArray:
+    """First component of ``-H^-1 g``, in closed form: shape (B,)."""
+    by_w, by_b, ww, wb, bb = sums.T
+    by_w, ww = by_w + penalty * weight, ww + penalty
+    steady = ww * bb - wb * wb
+    safe = steady > 1e-12 * ww * bb
+    return np.asarray(np.where(safe, (wb * by_b - bb * by_w) / np.where(safe, steady, 1.0), 0.0))
+
+
+# ----------------------------------------------------------------------------------------- figures
+
+_FEWEST = 10
+_TOO_FEW = f"no limits: fewer than {_FEWEST} speakers have such trials"
+_DEV_SEED = 1
+"""Speakers of a dev matrix are drawn apart from those of the trials."""
+
+
+def figures(
+    matrix: ScoreMatrix,
+    weights: FloatArray | None = None,
+    dev: ScoreMatrix | None = None,
+    style: str = "paper",
+    folds: int = FOLDS,
+    found: LidBits | None = None,
+) -> tuple[Figure, ...]:
+    """Every figure of LID: of the chosen style as ``lid.*``, of the other as ``lid.STYLE.*``.
+
+    Resamples (weights (B, S), from `resamples`) weigh the trials' bits, and move the calibration as
+    `weight_shifts` says, and with it which trials lie above 0: with a dev matrix over its speakers,
+    without one over those of the trials. LIDmax is not resampled: one trial decides it. `found` is
+    of this matrix and `dev`, where it was calibrated already.
+
+    Raises:
+        UsageError: unknown style, or trials of one speaker and no dev matrix.
+    """
+    style_of(style)
+    found = LidBits.of(matrix, dev, folds) if found is None else found
+    made: list[Figure] = []
+    for name in (style, *(each for each in STYLES if each != style)):
+        replicates = _replicates(matrix, dev, found, STYLES[name], weights)
+        stem = "lid" if name == style else f"lid.{name}"
+        made += _figures(stem, matrix, found.calibrations[name], found.bits[name], replicates)
+    return tuple(made)
+
+
+def _figures(
+    stem: str, matrix: ScoreMatrix, calibration: AnyCalibration, bits: FloatArray,
+    replicates: Mapping[str, FloatArray],
+) -> Iterator[Figure]:  # fmt: skip
+    found = statistics(bits)
+    notes = []
+    if calibration.fold is not None:
+        notes.append(f"cross-fitted over speakers, {plural(len(calibration.calibrations), 'fold')}")
+    if calibration.bounded:
+        notes.append("mated and non-mated scores separate: weight held by an L2 penalty, C = 1")
+    note = "; ".join(notes)
+    most = calibration.ceiling_bits(matrix.population)
+    above, below = (
+        "" if not replicates or len(np.unique(matrix.owner[some])) >= _FEWEST else _TOO_FEW
+        for some in (bits > 0, bits <= 0)
+    )
+    rows: tuple[tuple[str, str, float | None, str, str], ...] = (
+        ("alid_bits", "ALID", found.alid, "bits", note),
+        ("pdr", "PDR", found.pdr, "share", ""),
+        ("ndr", "NDR", found.ndr, "share", "a trial that discloses 0 bits counts here"),
+        ("positive_bits", "LID+", found.positive, "bits", above if found.pdr else "no such trial"),
+        ("negative_bits", "LID-", found.negative, "bits", below if found.ndr else "no such trial"),
+        ("max_bits", "LIDmax", found.largest, "bits", "of one trial; the ceiling is what row "
+         "normalisation allows"),
+    )  # fmt: skip
+    for key, label, value, unit, said in rows:
+        yield Figure(
+            f"{stem}.{key}", label, value, unit, note=said,
+            replicates=None if said is _TOO_FEW else replicates.get(key),
+            ceiling=1.0 if unit == "share" else 0.0 if key == "negative_bits" else most,
+            floor=0.0 if key in ("alid_bits", "max_bits") else None,
+        )  # fmt: skip
+
+
+def _replicates(
+    matrix: ScoreMatrix, dev: ScoreMatrix | None, found: LidBits, style: LidStyle,
+    weights: FloatArray | None,
+) -> dict[str, FloatArray]:  # fmt: skip
+    """The statistics of each resample: its trials as the calibration moves them."""
+    if weights is None:
+        return {}
+    calibration, bits = found.calibrations[style.name], found.bits[style.name]
+    if dev is None:
+        shifts = weight_shifts(matrix, calibration, style, weights)
+    else:
+        others = resamples(dev, len(weights), _DEV_SEED)
+        shifts = weight_shifts(dev, calibration, style, others) * resampled(weights)
+    slopes = bits_slopes(matrix, calibration, style)
+    most = matrix.ceiling_bits  # a step of the weight may go beyond it
+    sums = np.empty((len(weights), 4))  # trials, those above 0, and the bits of both kinds
+    for row, by_speaker, shift in zip(sums, weights, shifts, strict=True):
+        weight = by_speaker[matrix.owner]
+        moved = np.minimum(bits + shift * slopes, most)
+        above = moved > 0
+        mass = weight * moved
+        row[:] = weight.sum(), weight[above].sum(), mass[above].sum(), mass[~above].sum()
+    trials, positive, gained, lost = sums.T
+    with np.errstate(invalid="ignore"):
+        return {
+            "alid_bits": (gained + lost) / trials,
+            "pdr": positive / trials,
+            "ndr": 1.0 - positive / trials,
+            "positive_bits": gained / positive,
+            "negative_bits": np.minimum(lost / (trials - positive), 0.0),
+        }
+
+
+# ------------------------------------------------------------------------------------------ curves
+# The picture of LID: how many trials disclose at least so many bits.
+
+
+def exceeding(values: FloatArray) -> Line:
+    """Share of the values that are at least so large, at evenly spread places.
+
+    Example:
+        >>> line = exceeding(np.array([1.0, 2.0, 2.0, 3.0]))
+        >>> line.x.tolist(), line.y.tolist()
+        ([1.0, 2.0, 2.0, 3.0], [1.0, 0.75, 0.75, 0.25])
+    """
+    ordered = np.sort(values)
+    at = np.unique(np.linspace(0, len(ordered) - 1, min(POINTS, len(ordered))).astype(np.intp))
+    x = ordered[at]
+    above = len(ordered) - np.searchsorted(ordered, x, side="left")
+    return Line(x, above / len(ordered))
+
+
+def _paint_local(axes: Axes, systems: Systems) -> None:
+    """How many trials disclose at least so many bits."""
+    lines = [each.local_bits for _, each in systems if each.local_bits is not None]
+    left = min(float(line.x[0]) for line in lines) - 0.3
+    for (colour, each), line in zip(systems, lines, strict=True):
+        axes.step([left, *line.x], [1.0, *line.y], where="pre", color=colour)
+        axes.axvline(each.ceiling_bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.axvline(0.0, color=MUTED, linewidth=0.8)
+    axes.set_xlim(left=left)
+    axes.set_ylim(0, 1.02)
+    percents(axes.yaxis)
+    axes.set_xlabel("local disclosure of a trial, bits (left of 0: misled)")
+    axes.set_ylabel("share of trials with at least that")
+
+
+# ------------------------------------------------------------------------------------------ family
+
+STYLE = "paper"
+"""The calibration that keys do not name."""
+_TIMES_CHANCE, _OUTLIERS, _FEW_SPEAKERS, _WORTH_BITS = 2.0, 0.05, 30, 0.3
+"""Of a calibration that contradicts the ranks: from which figures on that is said, and why."""
+_FAR = 10
+"""Times its own number of speakers that a rank model is trusted at (docs/method.md section 3)."""
+
+_OF_A_STYLE = (
+    FigureEntry("alid", "alid_bits", "bits that a trial gives a calibrated attacker, on average",
+                LimitRule("signed")),
+    FigureEntry("pdr", "pdr", "share of trials that give something away",
+                LimitRule("share", rest=0.5)),
+    FigureEntry("ndr", "ndr", "share that give nothing, or mislead", LimitRule("share", rest=0.5)),
+    FigureEntry("lid_plus", "positive_bits", "mean of those that give something away",
+                LimitRule("share", rest=0.0)),
+    FigureEntry("lid_minus", "negative_bits", "mean of the others",
+                LimitRule("t", rest=0.0, few_decide=True)),
+    FigureEntry("lid_max", "max_bits", "bits of the most telling trial",
+                LimitRule("none", why="one trial decides it")),
+)  # fmt: skip
+
+
+def local_bits(context: EvaluationContext) -> LidBits | None:
+    """LID of every trial; None where nothing can be calibrated on."""
+    if context.dev is None and len(context.ranked.tested) < 2:
+        return None
+    return LidBits.of(context.ranked, context.dev)
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    matrix, dev, found = context.ranked, context.dev, context.once(local_bits)
+    if found is None:
+        note = "LID is left out: it needs a dev matrix, or trials of two speakers."
+        return FamilyResult((), (note,))
+    made = figures(matrix, context.weights, dev, STYLE, found=found)
+    return FamilyResult(
+        tuple(map(_by_their_code, made)),
+        (*_notes(matrix, dev), *_contradiction(matrix, dev, found)),
+        curves={"local_bits": exceeding(found.bits[STYLE])},
+    )
+
+
+def _by_their_code(figure: Figure) -> Figure:
+    if not figure.key.startswith("lid.repo."):
+        return figure
+    how = "calibrated as the authors' public code does: both classes weigh alike, ddof 1"
+    note = "; ".join(part for part in (figure.note, how) if part)
+    return replace(figure, label=f"{figure.label}, authors' code", note=note)
+
+
+def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:
+    if dev is None:
+        yield "There is no dev matrix: LID was calibrated across the speakers, each by the others."
+        return
+    if shared := _tested(matrix) & _tested(dev):
+        yield f"{len(shared)} of the speakers are in the dev matrix as well: LID is biased upwards."
+    here, there = matrix.population, dev.population
+    if here == there:
+        return
+    few = there < FEWEST
+    yield (
+        f"The dev matrix has N = {plural(there, 'speaker')}: LID's calibration is that of "
+        f"{there}, which row normalisation makes a little different at N = {here}; "
+        + (f"no rank model is carried over from fewer than {FEWEST}." if few else
+           f"the rank model is evaluated at N = {here}.")
+    )  # fmt: skip
+    if here > _FAR * there:
+        yield f"N is more than {_FAR} times that of the dev matrix: what it says is stretched far."
+
+
+def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, found: LidBits) -> Iterator[str]:
+    """A calibration that denies what the ranks show, why that may be, and what to do.
+
+    Whoever knows no more than how often the first rank is right learns `first_rank_bits`: half of
+    it at least, or of the ceiling, should be there of ALID.
+    """
+    bits = found.bits[STYLE]
+    share = float((matrix.better == 0).mean())
+    alid, trials = float(bits.mean()), matrix.trials
+    most = found.calibrations[STYLE].ceiling_bits(matrix.population)
+    worth = min(first_rank_bits(share, matrix.population), most)
+    if share * matrix.population < _TIMES_CHANCE or worth < _WORTH_BITS or alid >= worth / 2:
+        return
+    worst = np.sort(bits)[: max(1, round(_OUTLIERS * trials))]
+    lost = -float(worst.sum()) / trials
+    learnt = matrix if dev is None else dev
+    reasons = []
+    if lost > worth / 4:
+        reasons.append(
+            f"the worst {worst.size} of {trials} trials take {lost:.2f} bits off the mean "
+            "(outliers: wrong labels, silence?)"
+        )
+    if len(learnt.tested) < _FEW_SPEAKERS:
+        reasons.append(
+            f"it was learnt from {plural(len(learnt.tested), 'speaker')} and "
+            f"{plural(learnt.trials, 'trial')}, which is few"
+        )
+    if dev is not None:
+        reasons.append("the dev scores may be of another system, or of other conditions")
+    why = "; ".join(reasons) or "scores of some speakers spread far more than those of others"
+    yield (
+        f"ALID of {alid:.2f} bits contradicts the ranks: {100 * share:.0f} % of the trials are "
+        f"right at the first, which alone is worth {worth:.2f} bits. The calibration does not fit "
+        f"these trials: {why}. Go by SRD and the error rates, look at the worst trials, and "
+        "calibrate on more speakers like these (--dev)."
+    )
+
+
+def _tested(matrix: ScoreMatrix) -> set[str]:
+    """Names of the speakers with trials; none where they are no more than numbers."""
+    return {name for i in matrix.tested if not (name := matrix.speakers[i]).isdecimal()}
+
+
+FAMILY = Family(
+    key="lid",
+    place=20,
+    title="Local information disclosure (LID)",
+    caveat="Row normalisation limits what a trial can disclose, however good the scores: read "
+    "LID against its own ceiling. The two calibrations differ, and they are as good as the "
+    "speakers that they were learnt on. LID is signed: a mean of zero can hide trials that "
+    "disclose a lot beside trials that mislead.",
+    needs=("matrix",),
+    figures=(
+        *(replace(each, key=f"lid.{each.key}") for each in _OF_A_STYLE),
+        *(
+            replace(each, name=f"{each.name}_code", key=f"lid.repo.{each.key}",
+                    says=f"{each.name}, calibrated as the authors' code does")
+            for each in _OF_A_STYLE
+        ),
+    ),
+    compute=_compute,
+    main=("lid.alid_bits", "lid.max_bits"),
+    drawings=(
+        Drawing("local_bits", "How much single trials disclose",
+                "Read at a number of bits how many trials disclose at least as much. The tail on "
+                "the right is the worst case, left of 0 the attacker is misled.", _paint_local),
+    ),
+    extremes=Extremes(at_floor=("alid",), flat_at_floor=("alid",), dev=True, rounding=1e-6),
+)  # fmt: skip

@@ -1,0 +1,406 @@
+"""Linkability: three quantities that are called so elsewhere, or stand beside it.
+
+Measures: ``d_sys``, how little the histograms of mated and non-mated scores overlap; ``pi_link``,
+the chance that the true speaker scores highest among N' people drawn at random; ``pi_sing``, the
+chance that a threshold isolates exactly one speaker, whoever it is.
+
+Source: Gomez-Barrero et al., 2018, for D_sys; Vauquier et al., 2025, for pi_link and pi_sing, the
+legally validated framework (docs/method.md section 8).
+
+Misleads: D_sys depends on its bins, reads 0 of ten mated scores that separate perfectly, and above
+0 by chance. Chance of pi_link is 1 / N', so name N' with it; ties go to the attacker. Chance of
+pi_sing is 37 %, not 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.family import (
+    EvaluationContext,
+    Extremes,
+    Family,
+    FamilyResult,
+    Figure,
+    FigureEntry,
+    LimitRule,
+)  # fmt: skip
+from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, settled_order
+from monitor.lab.evaluation.scores.counts import ScoreCounts, speaker_cells
+from monitor.lab.plots.evaluation import Drawing, Line, Systems
+from monitor.maths.roc import cell_counts, scores_of
+from monitor.phrases import plural
+from monitor.plots.canvas import MUTED, legend_above, numbers, percents
+from monitor.protocols import ScoredComparisons
+from monitor.types import AnyArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# -------------------------------------------------------------------------------------- separation
+# D_sys: how far the histogram of mated scores stands apart from that of non-mated ones.
+
+_Doubles: TypeAlias = NDArray[np.float64]
+_FEWEST = 10
+"""Mated scores for one bin."""
+_BINS = 100
+
+
+def d_sys(
+    mated: ArrayLike, non_mated: ArrayLike, omega: float = 1.0, bins: int | None = None
+) -> float:
+    """Global linkability of Gomez-Barrero et al., 2018: how far the mated scores stand apart.
+
+    The mean over mated scores of ``2 omega LR / (1 + omega LR) - 1`` where that is positive, LR
+    being the ratio of two histograms over one range; the mean is a trapezoid over bin centres.
+    Few trials distort it: perfect separation reads 0.98 with 1000 mated scores, 0.80 with 100, 0.0
+    with 10; no evidence reads 0.06 with 1000.
+
+    Args:
+        mated: any shape, at least 10 scores of the same speaker.
+        non_mated: any shape, scores of different speakers.
+        omega: prior odds of a mated pair.
+        bins: of the histograms; a tenth of the mated scores and at most 100 by default, as public
+            tools have it.
+
+    Raises:
+        UsageError: fewer than 10 mated scores and no `bins`, omega not positive, or a score is not
+            finite.
+
+    Example:
+        >>> round(d_sys(np.linspace(2, 3, 200), np.linspace(0, 1, 200)), 3)
+        0.925
+    """
+    own, others = scores_of(mated, non_mated)
+    bins = _bins(len(own)) if bins is None else bins
+    if bins < 1:
+        raise UsageError(f"D_sys needs {_FEWEST} mated scores or more; there are {own.size}")
+    if not (omega > 0 and np.isfinite(omega)):
+        raise UsageError("omega is the prior odds of a mated pair: give a number above 0")
+    low, high = min(own.min(), others.min()), max(own.max(), others.max())
+    edges = _edges(float(low), float(high), bins)
+    own, others = (cell_counts(np.sort(x), edges[1:-1]).astype(np.float64) for x in (own, others))
+    return float(_d_sys(own, others, omega))
+
+
+def d_sys_figure(
+    scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
+) -> Figure:
+    """D_sys of all scores, omega 1; resamples keep the edges of the bins."""
+    bins = _bins(scores.mated.size)
+    if bins < 1:
+        note = f"needs {_FEWEST} mated scores for a histogram; there are {scores.mated.size}"
+        return FAMILY.figure("d_sys", None, note=note, ceiling=None, floor=None)
+    low, high = (counts.low, counts.high) if counts else _range(scores)
+    edges = _edges(low, high, bins)
+    replicates = None
+    if weights is None:
+        own = cell_counts(np.sort(scores.mated), edges[1:-1]).astype(np.float64)
+        blocks = (np.sort(block, axis=None) for _, block in scores.non_mated_blocks())
+        others = np.asarray(sum(cell_counts(each, edges[1:-1]) for each in blocks), np.float64)
+    else:
+        by_speaker = speaker_cells(scores, edges[1:-1])
+        own, others = (x.sum(axis=0) for x in by_speaker)
+        replicates = _d_sys(weights @ by_speaker[0], weights @ by_speaker[1], 1.0)
+    note = f"histograms of {bins} bins: chance reads above 0; perfect separation reads below 1"
+    return FAMILY.figure(
+        "d_sys", float(_d_sys(own, others, 1.0)), replicates, note, ceiling=float(bins > 1)
+    )
+
+
+def _bins(mated: int) -> int:
+    return min(mated // _FEWEST, _BINS)
+
+
+def _edges(low: float, high: float, bins: int) -> _Doubles:
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, bins + 1)
+
+
+def _range(scores: ScoredComparisons) -> tuple[float, float]:
+    blocks = (scores.mated, *(block for _, block in scores.non_mated_blocks()))
+    ends = [(block.min(), block.max()) for block in blocks]
+    return float(min(low for low, _ in ends)), float(max(high for _, high in ends))
+
+
+def _d_sys(own: FloatArray, others: FloatArray, omega: float) -> _Doubles:
+    """Shape (...) from counts of shape (..., bins) of one width, which cancels."""
+    share = own / own.sum(axis=-1, keepdims=True)
+    against = others / others.sum(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = omega * np.where(against > 0, share / against, 1.0)
+    local = np.where(odds > 1, 2 * odds / (1 + odds) - 1, 0.0)
+    local = np.where((against == 0) & (share > 0), 1.0, local)
+    area = local * share
+    return np.asarray(area.sum(axis=-1) - (area[..., 0] + area[..., -1]) / 2)
+
+
+# ---------------------------------------------------------------------------------------- singling
+# pi_sing: can a predicate isolate one speaker, whoever it is, among N (Vauquier et al., 2025)?
+#
+# The predicate singling out of Cohen and Nissim: an enrolled speaker and a threshold that lets 1 /
+# N of calibration trials pass. It has succeeded where exactly one test trial passes.
+
+CHANCE_SING = float(np.exp(-1.0))
+"""pi_sing of a predicate that knows nothing: 37 %."""
+
+_FOLDS = 10
+"""Trials of a speaker that are used: one tests, nine calibrate, as in the paper."""
+
+
+def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArray[np.bool_]:
+    """Which predicates (P,) fire on exactly one test trial, whoever that is.
+
+    A predicate is an enrolled speaker and a threshold: midway between the M-th and the (M + 1)-th
+    highest of its calibration scores, M being how many calibration trials that speaker has. Where
+    those two are equal, fewer than M lie above it. Of K calibration trials (K, P), one other trial
+    of each of S speakers (S, P), and M (P,).
+
+    Raises:
+        UsageError: shapes that do not fit, or M not between 1 and K - 1.
+    """
+    calibration, test, passing = (np.asarray(x) for x in (calibration, test, passing))
+    if calibration.ndim != 2 or test.ndim != 2 or calibration.shape[1:] != test.shape[1:]:
+        raise UsageError("calibration and test are trials x the same enrolled speakers")
+    count = len(calibration)
+    if passing.shape != test.shape[1:] or not ((passing > 0) & (passing < count)).all():
+        raise UsageError(f"give each predicate 1 to {count - 1} calibration scores that pass")
+    ordered = np.array(calibration.T, order="C")
+    ordered.sort(axis=1)  # quicker than to partition
+    row = np.arange(len(passing))
+    pair = ordered[row, count - passing], ordered[row, count - passing - 1]
+    threshold = 0.5 * pair[0].astype(np.float64) + 0.5 * pair[1].astype(np.float64)
+    return np.asarray((test > threshold).sum(axis=0) == 1)
+
+
+def pi_sing(calibration: AnyArray, test: AnyArray, passing: IntArray) -> float:
+    """Probability that an enrolled speaker's predicate singles out one of S test speakers.
+
+    Arguments and errors as of `isolated`; `CHANCE_SING`, 37 %, where scores know nothing.
+
+    Example:
+        >>> scores = np.eye(4)
+        >>> pi_sing(scores, scores, np.ones(4, int))
+        1.0
+    """
+    return float(isolated(calibration, test, passing).mean())
+
+
+def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figure:
+    """pi_sing of a matrix.
+
+    Each of ten trials of a speaker, drawn by `settled_order`, tests once, while the others
+    calibrate: thresholds never see the trial they are tested on, and every speaker takes part.
+    Speakers with one trial are left out. On a resample, predicates of a speaker count as often as
+    the speaker, each tested among all speakers.
+    """
+    many = np.flatnonzero(np.bincount(matrix.owner) > 1)
+    if len(many) < 2:
+        note = "needs two speakers with two trials: one to calibrate on, one to test"
+        return FAMILY.figure("pi_sing", None, note=note, ceiling=None, floor=None, ties="")
+    rows, fold, owner = _folds(matrix, many)
+    scores = np.asarray(matrix.scores[rows]).T[matrix.tested[many]]
+    trials = np.bincount(owner)
+    hits = np.zeros(len(many))
+    folds = int(trials.max())
+    left_out = np.bincount(matrix.owner).max() > folds
+    for number in range(folds):
+        test = fold == number % trials[owner]
+        hits += isolated(scores[:, ~test].T, scores[:, test].T, trials - 1)
+    replicates = None
+    if weights is not None:
+        kept = weights[:, many]
+        with np.errstate(invalid="ignore"):
+            replicates = kept @ hits / folds / kept.sum(axis=1)
+    note = (
+        f"among {plural(len(many), 'speaker')}, {plural(folds, 'fold')}"
+        + (f" of {folds} trials of each, drawn" if left_out else "")
+        + "; chance is 37 %, and a predicate may isolate another person than its own"
+    )
+    return FAMILY.figure("pi_sing", float(hits.mean() / folds), replicates, note)
+
+
+def _folds(matrix: ScoreMatrix, many: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Ten trials of each speaker of `many`, drawn: row, number within the speaker, speaker."""
+    order = settled_order(matrix)
+    order = order[np.argsort(matrix.owner[order], kind="stable")]
+    firsts = np.searchsorted(matrix.owner[order], np.arange(len(matrix.tested)))
+    number = np.empty(matrix.trials, dtype=np.intp)
+    number[order] = np.arange(matrix.trials) - firsts[matrix.owner[order]]
+    rows = np.flatnonzero((number < _FOLDS) & np.isin(matrix.owner, many))
+    return rows, number[rows], np.searchsorted(many, matrix.owner[rows])
+
+
+# ---------------------------------------------------------------------------------------- linking
+# pi_link: is the right one the best match among N' people drawn at random (Vauquier et al., 2025)?
+
+
+def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> _Doubles:
+    """Probability that the right speaker scores highest among N' candidates.
+
+    Exact: the other N' - 1 are drawn from the N - 1 other speakers without replacement, and none
+    of those that score higher may be among them. A tie goes to the attacker.
+
+    Args:
+        better: shape (T,), how many speakers score strictly higher than the trial's own
+            (`ScoreMatrix.better`).
+        population: N.
+        candidates: N', any shape, from 1 to N. Chance is 1 / N'.
+
+    Raises:
+        UsageError: candidates or ranks that do not fit into N, or no trial.
+
+    Example:
+        >>> pi_link(np.array([0, 1, 2]), 3, [1, 2, 3]).round(4).tolist()
+        [1.0, 0.5, 0.3333]
+    """
+    better = np.asarray(better)
+    if better.ndim != 1 or not better.size or better.min() < 0 or better.max() >= population:
+        raise UsageError(f"ranks do not fit into {plural(population, 'speaker')}: check N")
+    wanted = np.asarray(candidates)
+    inside = (wanted >= 1) & (wanted <= population)
+    if wanted.dtype.kind not in "iu" or not inside.all():
+        raise UsageError(f"pi_link takes whole numbers of candidates from 1 to {population}")
+    levels = np.bincount(better)
+    found = np.flatnonzero(levels)
+    mean = levels[found] @ link_table(found, population, wanted.ravel()) / len(better)
+    return np.asarray(mean.reshape(wanted.shape))
+
+
+def pi_link_curve(matrix: ScoreMatrix) -> tuple[IntArray, _Doubles]:
+    """N' from 2 to N, at most some 200 of them, and pi_link at each."""
+    steps = np.geomspace(2, matrix.population, min(matrix.population - 1, 200))
+    candidates = np.unique(np.rint(steps).astype(np.intp))
+    return candidates, pi_link(matrix.better, matrix.population, candidates)
+
+
+def figures(
+    matrix: ScoreMatrix, weights: FloatArray | None = None, counts: ScoreCounts | None = None
+) -> tuple[Figure, ...]:
+    """D_sys, pi_link among 2, 10 (from N = 11) and all speakers, and pi_sing.
+
+    Resampled by weights (B, S), from `resamples`; counts are of this matrix, where there are any.
+    """
+    return (d_sys_figure(matrix, weights, counts), *rank_figures(matrix, weights))
+
+
+def rank_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
+    """Those of `figures` that need every trial against every speaker: all but D_sys."""
+    return (*link_figures(matrix, weights), sing_figure(matrix, weights))
+
+
+def link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figure, ...]:
+    """pi_link among 2, 10 and all speakers, as `figures`."""
+    population = matrix.population
+    wanted = [(n, str(n)) for n in (2, 10) if n < population] + [(population, "all")]
+    levels, place = np.unique(matrix.better, return_inverse=True)
+    table = link_table(levels, population, np.array([n for n, _ in wanted]))
+    mean = np.bincount(place) @ table / matrix.trials
+    replicates = None
+    if weights is not None:
+        shape = len(matrix.tested), len(levels)
+        cells = np.bincount(matrix.owner * shape[1] + place, minlength=shape[0] * shape[1])
+        seen = weights @ cells.reshape(shape).astype(np.float64)
+        replicates = seen @ table / seen.sum(axis=1, keepdims=True)
+    return tuple(
+        FAMILY.figure(
+            f"pi_link_{name}", float(mean[i]), None if replicates is None else replicates[:, i],
+            label=f"pi_link among {count}", floor=1 / count,
+        )
+        for i, (count, name) in enumerate(wanted)
+    )  # fmt: skip
+
+
+def link_table(levels: IntArray, population: int, candidates: IntArray) -> _Doubles:
+    """pi_link of a trial that m others beat: ``C(N - N', m) / C(N - 1, m)``.
+
+    The same number as ``C(N - 1 - m, N' - 1) / C(N - 1, N' - 1)``, as a product over m. Of levels m
+    (L,) and candidates N' (C,), shape (L, C).
+    """
+    placed = np.arange(levels.max())
+    free = np.maximum(population - candidates[:, None] - placed, 0) / (population - 1.0 - placed)
+    ways = np.ones((len(candidates), len(placed) + 1))
+    np.cumprod(free, axis=1, out=ways[:, 1:])
+    return np.asarray(ways[:, levels].T)
+
+
+# ------------------------------------------------------------------------------------------ curves
+# The picture of linkability: pi_link against the number of people to choose from.
+
+
+def _paint_linkage(axes: Axes, systems: Systems) -> None:
+    """Chance to link against the number of people to choose from."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for colour, each in systems:
+        assert each.linkage is not None
+        axes.plot(each.linkage.x, each.linkage.y, color=colour)
+    sizes = np.geomspace(2, max(each.speakers for _, each in systems), 50)
+    axes.plot(sizes, 1 / sizes, color=MUTED, linestyle=":", label="by chance")
+    legend_above(axes)
+    numbers(axes.xaxis)
+    percents(axes.yaxis)
+    axes.set_xlabel("people to choose from")
+    axes.set_ylabel("chance to pick the right one")
+
+
+# ------------------------------------------------------------------------------------------ family
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    pooled = d_sys_figure(context.pool, context.pool_weights, context.counts)
+    matrix = context.matrix
+    if matrix is None:
+        return FamilyResult((pooled,))
+    candidates, linked = pi_link_curve(matrix)
+    return FamilyResult(
+        (pooled, *rank_figures(matrix, context.weights)),
+        curves={"linkage": Line(candidates.astype(np.float64), linked)},
+    )
+
+
+def _link(count: int | str, name: str, whom: str) -> FigureEntry:
+    return FigureEntry(name, f"linkage.pi_link_{count}", f"chance to pick the right one of {whom}",
+                       LimitRule("share"), ("matrix",), unit="share", ceiling=1.0,
+                       ties="optimistic", like="linkage.pi_link_{count}")  # fmt: skip
+
+
+FAMILY = Family(
+    key="linkage",
+    place=60,
+    title="Linking two recordings",
+    caveat="Linkability means three things in the literature. D_sys depends on its bins: few "
+    "mated scores read 0 even if they separate perfectly, and chance reads above 0. pi_link "
+    "depends on the number of people to choose from: name it with the figure.",
+    needs=("pool",),
+    figures=(
+        FigureEntry("d_sys", "linkage.d_sys",
+                    "how little the two histograms of scores overlap, 0 to 1", LimitRule("fitted"),
+                    label="D_sys", floor=0.0),
+        _link(2, "pi_link_2", "two people"),
+        _link(10, "pi_link_10", "ten"),
+        _link("all", "pi_link", "all"),
+        FigureEntry("pi_sing", "linkage.pi_sing",
+                    "chance to isolate exactly one person; 37 % is no evidence", LimitRule("share"),
+                    ("matrix",), label="pi_sing", unit="share", ceiling=1.0, floor=CHANCE_SING,
+                    ties="strict"),
+    ),
+    compute=_compute,
+    main=("linkage.d_sys", "linkage.pi_link_10"),
+    drawings=(
+        Drawing("linkage", "The smaller the circle, the easier",
+                "Chance that the speaker is the best match among N′ people.", _paint_linkage),
+    ),
+    extremes=Extremes(
+        monotone=("pi_link",),
+        at_ceiling=("pi",),
+        at_floor=("pi",),
+        flat_at_floor=("d_sys",),
+        made=figures,
+    ),
+)  # fmt: skip

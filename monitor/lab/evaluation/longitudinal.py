@@ -1,0 +1,397 @@
+"""What several trials of one speaker disclose together, against the number of trials.
+
+Measures: LID of the sum of a speaker's log-likelihood ratios, divided by a temperature; and SRD's
+product of rank models.
+
+Source: the longitudinal form of LID (Šterns et al.); temperatures against dependent trials are our
+own (docs/method.md section 8, `monitor.maths.likelihood_ratios`).
+
+Misleads: the plain sum takes trials for independent and becomes overconfident. Where sum and fitted
+temperature part, believe the latter. The linear and the square-root guide are a scale, no
+guarantee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.family import (
+    EvaluationContext,
+    Family,
+    FamilyResult,
+    Figure,
+    FigureEntry,
+    LimitRule,
+)  # fmt: skip
+from monitor.lab.evaluation.lid import (
+    STYLE,
+    CrossCalibration,
+    LidCalibration,
+    LidStyle,
+    SpeakerSums,
+    Tempering,
+    calibrate,
+    cross_calibrate,
+    local_bits,
+)  # fmt: skip
+from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resampled
+from monitor.lab.plots.evaluation import Drawing, Line, Systems
+from monitor.maths.composition import guides
+from monitor.maths.statistics import Estimate
+from monitor.phrases import plural
+from monitor.plots.canvas import MUTED, legend_above
+from monitor.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# ------------------------------------------------------------------------------ longitudinal curve
+# Bits disclosed after 1, 2 ... K trials of a speaker, by each rule of adding evidence up.
+#
+# Log-likelihood ratios of a speaker's trials are summed, in the order of the rows or in one that no
+# order of rows changes, and divided by a temperature T: 1 (``sum``, trials taken as independent), k
+# (``average``), one number fitted on development speakers (``temperature``), ``tau (1 + rho (k -
+# 1))`` (``count``), and with embeddings ``tau (1 + rho R)``, ``R = (2 / k) sum_{i<j} clip(cos, 0,
+# 1)`` (``embedding``). ``rank`` multiplies the rank posteriors instead, ``gamma = (h + 1) / (n +
+# N)`` of the development ranks; where those were taken among another number of speakers, the model
+# fitted to them gives h at N.
+
+LONGEST = 100
+"""Most trials of a speaker that a curve goes through."""
+
+
+@dataclass(frozen=True)
+class LongitudinalCurve:
+    """Disclosure after 1, 2 ... K trials of each speaker.
+
+    Attributes:
+        trials: 1 to K, shape (K,).
+        tested: index into `ScoreMatrix.tested` of the speakers with K trials or more, shape (S',).
+        bits: by rule, ``log2(N p)`` of each speaker after k trials, shape (S', K).
+        ceiling_bits: log2 N.
+        temperature, tau, rho: of the rules ``temperature`` and ``count``; means over folds where
+            cross-fitted. Rho says how alike the trials of one speaker are.
+        note: one sentence where the fit needs it.
+    """
+
+    trials: IntArray
+    tested: IntArray
+    bits: Mapping[str, FloatArray]
+    ceiling_bits: float
+    temperature: float
+    tau: float
+    rho: float
+    note: str = ""
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules that were followed."""
+        return tuple(self.bits)
+
+    @property
+    def effective_trials(self) -> FloatArray:
+        """``k / (1 + rho (k - 1))``: independent trials that k of a speaker amount to."""
+        return np.asarray(self.trials / (1.0 + self.rho * (self.trials - 1)))
+
+    def mean_bits(self, rule: str = "count") -> FloatArray:
+        """Mean over speakers after each number of trials, shape (K,).
+
+        Raises:
+            UsageError: the rule was not followed.
+        """
+        return np.asarray(self._of(rule).mean(axis=0))
+
+    def replicates(self, weights: FloatArray, rule: str = "count") -> FloatArray:
+        """`mean_bits` of resamples, weights (B, S): (B, K), NaN where none of the speakers is."""
+        chosen = weights[:, self.tested]
+        with np.errstate(invalid="ignore"):
+            return np.asarray(chosen @ self._of(rule) / chosen.sum(axis=1, keepdims=True))
+
+    def against_trials(
+        self, rule: str = "count", weights: FloatArray | None = None
+    ) -> AgainstTrials:
+        """The curve of a rule beside its guides, as `against_trials`."""
+        bits = self.mean_bits(rule)
+        start = max(float(bits[0]), 0.0)
+        linear, root = guides(self.trials, 1.0, start, self.ceiling_bits)
+        low = high = None
+        if weights is not None:
+            low, high = self._limits(weights, rule)
+        return AgainstTrials(self.trials, bits, low, high, linear, root, self.ceiling_bits, rule)
+
+    def _limits(self, weights: FloatArray, rule: str) -> FloatArray:
+        """Of each point of the curve, as of the figures: shape (2, K)."""
+        replicates, whole = self.replicates(weights, rule), resampled(weights)
+        points = zip(self.mean_bits(rule).tolist(), replicates.T, self.trials.tolist(), strict=True)
+        found = []
+        for value, each, trials in points:
+            speakers = len(self.tested)
+            estimate = Estimate(value, each[whole], each[~whole], speakers, speakers * trials)
+            low, high = estimate.signed_limits(self.ceiling_bits)
+            found.append((min(low, value), max(high, value)))
+        return np.array(found).T
+
+    def _of(self, rule: str) -> FloatArray:
+        if rule not in self.bits:
+            raise UsageError(f"no rule {rule!r} in this curve: take one of {', '.join(self.bits)}")
+        return self.bits[rule]
+
+
+@dataclass(frozen=True)
+class AgainstTrials:
+    """A curve beside the guides of composition (SRD fig. 8): guides, not guarantees.
+
+    Attributes:
+        trials: shape (K,).
+        bits: mean over speakers, shape (K,).
+        low, high: 95 % limits, shape (K,); None without resamples.
+        linear, root: ``D(1) k`` and ``D(1) sqrt(k)``, as basic and advanced composition grow;
+            capped at the ceiling.
+        ceiling_bits: log2 N.
+        rule: how trials were put together.
+    """
+
+    trials: IntArray
+    bits: FloatArray
+    low: FloatArray | None
+    high: FloatArray | None
+    linear: FloatArray
+    root: FloatArray
+    ceiling_bits: float
+    rule: str
+
+
+def longitudinal(
+    matrix: ScoreMatrix,
+    dev: ScoreMatrix | None = None,
+    style: str | LidStyle = "paper",
+    longest: int | None = None,
+    embeddings: FloatArray | None = None,
+    dev_embeddings: FloatArray | None = None,
+    calibration: LidCalibration | CrossCalibration | None = None,
+    as_rows: bool = True,
+) -> LongitudinalCurve:
+    """What a speaker's first k trials disclose together, under every rule.
+
+    Args:
+        matrix: the trials.
+        dev: development trials: calibration, temperatures and the rank model come from them.
+            Without it they come from the speakers of the other folds.
+        style: as `calibrate`.
+        longest: K; the median number of trials (at most 100) where not given. Speakers with fewer
+            are left out, so that the same speakers stand behind every k.
+        embeddings: shape (T, d), of the trials, for the rule ``embedding``.
+        dev_embeddings: of the development trials, likewise.
+        calibration: by `style`, of `dev` or across the speakers, where it was made already.
+        as_rows: rows stand in the order of the streams they come from; else each speaker's trials
+            are taken in an order drawn at random, which no order of the rows changes.
+
+    Raises:
+        UsageError: embeddings that do not fit, no speaker with K trials, or trials of one speaker
+            and no `dev`.
+
+    Example:
+        >>> random, target = np.random.default_rng(0), np.repeat(np.arange(20), 8)
+        >>> scores = random.normal(size=(160, 20)) + 1.5 * (target[:, None] == np.arange(20))
+        >>> longitudinal(ScoreMatrix(scores, target)).mean_bits("sum")[[0, -1]].round(1)
+        array([1.4, 4.3])
+    """
+    if dev is not None and (embeddings is None) != (dev_embeddings is None):
+        raise UsageError("give embeddings of the trials and of the development trials, or of none")
+    sums = SpeakerSums.of(matrix, longest, LONGEST, embeddings, as_rows)
+    if dev is not None:
+        if not isinstance(calibration, LidCalibration):
+            calibration = calibrate(dev, style)
+        learnt = SpeakerSums.of(dev, None, LONGEST, dev_embeddings, as_rows)
+        learners = np.ones(len(learnt.tested), dtype=bool)
+        tempering = learnt.temper(calibration.row_weight(dev.population), learners)
+        everyone = np.ones(len(sums.tested), dtype=bool)
+        bits = sums.bits(calibration.row_weight(matrix.population), tempering, everyone)
+        return _curve(sums, bits, [tempering], "")
+    crossed = (
+        calibration if isinstance(calibration, CrossCalibration) else cross_calibrate(matrix, style)
+    )
+    fold = crossed.fold[sums.rows[:, 0]]
+    bits, found = {}, []
+    for index, one in enumerate(crossed.calibrations):
+        inside = fold == index
+        if not inside.any():
+            continue
+        if inside.all():
+            raise UsageError(
+                f"{matrix.name}: only one fold of speakers has "
+                f"{plural(len(sums.trials), 'trial')} each: give a dev matrix or a shorter curve"
+            )
+        weight = one.row_weight(matrix.population)
+        tempering = sums.temper(weight, ~inside)
+        found.append(tempering)
+        for rule, values in sums.bits(weight, tempering, inside).items():
+            bits.setdefault(rule, np.empty(sums.rows.shape))[inside] = values
+    return _curve(sums, bits, found, f"cross-fitted over speakers, {plural(len(found), 'fold')}")
+
+
+def against_trials(
+    matrix: ScoreMatrix,
+    dev: ScoreMatrix | None = None,
+    style: str | LidStyle = "paper",
+    rule: str = "count",
+    weights: FloatArray | None = None,
+    longest: int | None = None,
+) -> AgainstTrials:
+    """Disclosure against the number of trials, beside straight and square-root growth.
+
+    Arguments and errors as of `longitudinal`; `weights`, shape (B, S), from `resamples`, are for
+    limits. Guides start from the first point, and from 0 where that is negative.
+    """
+    return longitudinal(matrix, dev, style, longest).against_trials(rule, weights)
+
+
+def _curve(
+    sums: SpeakerSums, bits: Mapping[str, FloatArray], learnt: Sequence[Tempering], note: str
+) -> LongitudinalCurve:
+    return LongitudinalCurve(
+        sums.trials,
+        sums.tested,
+        bits,
+        sums.matrix.ceiling_bits,
+        temperature=float(np.mean([each.constant for each in learnt])),
+        tau=float(np.mean([each.tau for each in learnt])),
+        rho=float(np.mean([each.rho for each in learnt])),
+        note=note,
+    )
+
+
+# ----------------------------------------------------------------------------------------- figures
+
+RULE = "count"
+"""The rule that is drawn: calibrated after any number of trials."""
+
+_NOTES = {
+    "sum": "trials taken as independent: overconfident where they are alike",
+    "average": "mean of the evidence: as sure as one trial",
+    "temperature": "one temperature for any number of trials",
+    "count": "temperature grows with how alike trials of one speaker are",
+    "embedding": "temperature grows with how alike these very trials are",
+    "rank": "product of the rank models: trials taken as independent",
+}
+
+
+def figures(
+    curve: LongitudinalCurve, weights: FloatArray | None = None, tested: int | None = None
+) -> tuple[Figure, ...]:
+    """Bits after all trials of the curve by each rule.
+
+    `weights`, shape (B, S), are from `resamples`; `tested` is S, the speakers who have trials,
+    where these are not those of the curve. What the trials amount to if they were independent is in
+    the curve (`LongitudinalCurve.effective_trials`), and no figure: it has no limits.
+    """
+    last = int(curve.trials[-1])
+    among = len(curve.tested)
+    who = f"over {among} of {tested or among} speakers, who have {plural(last, 'trial')} or more"
+    made = []
+    for rule in curve.rules:
+        note = "; ".join(part for part in (_NOTES.get(rule, ""), curve.note, who) if part)
+        drawn = None if weights is None else curve.replicates(weights, rule)[:, -1]
+        made.append(
+            FAMILY.figure(f"{rule}_bits", float(curve.mean_bits(rule)[-1]), drawn, note,
+                          label=f"{plural(last, 'trial')}: {rule}", ceiling=curve.ceiling_bits)
+        )  # fmt: skip
+    return tuple(made)
+
+
+# ------------------------------------------------------------------------------------------ curves
+# The picture of several trials of a speaker: bits against their number, beside its guides.
+
+
+def _paint_heard(axes: Axes, systems: Systems) -> None:
+    """Bits against the number of trials of a speaker, beside the guides."""
+    alone = len(systems) == 1
+    for colour, each in systems:
+        line = each.heard
+        assert line is not None
+        if line.low is not None and line.high is not None:
+            axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.16, linewidth=0)
+        axes.plot(
+            line.x, line.y, "o-", color=colour, markersize=3.5, label="measured" if alone else None
+        )
+        for (name, guide), dashes in zip(each.guides.items(), ("--", ":"), strict=False):
+            axes.plot(
+                guide.x, guide.y, color=colour, linestyle=dashes, linewidth=1, alpha=0.8,
+                label=name if alone else None,
+            )  # fmt: skip
+        axes.axhline(each.ceiling_bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
+    most = max(each.ceiling_bits for _, each in systems)
+    lowest = min(float(np.nanmin(each.heard.y)) for _, each in systems if each.heard is not None)
+    axes.set_ylim(min(0.0, 1.1 * lowest), 1.09 * most)
+    axes.annotate(
+        "ceiling", (0.99, most), xycoords=("axes fraction", "data"), ha="right", va="bottom",
+        color=MUTED, fontsize=8,
+    )  # fmt: skip
+    axes.locator_params(axis="x", integer=True)
+    if alone:
+        legend_above(axes)
+    axes.set_xlabel("trials of one speaker heard")
+    axes.set_ylabel("bits disclosed, mean over speakers")
+
+
+# ------------------------------------------------------------------------------------------ family
+
+_OVERSURE = LimitRule("none", why="a few speakers of whom it is wrongly sure decide it")
+_RULES = (
+    ("sum", "as if its trials were independent", _OVERSURE),
+    ("average", "by their average",
+     LimitRule("none", why="they would leave out its calibration")),
+    ("temperature", "by one temperature for any number", LimitRule("signed")),
+    ("count", "by a temperature that grows with their number", LimitRule("signed")),
+    ("embedding", "by a temperature that grows with their likeness", None),
+    ("rank", "by the product of rank models", _OVERSURE),
+)  # fmt: skip
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    matrix, local = context.ranked, context.once(local_bits)
+    if local is None:
+        return FamilyResult(())
+    if np.bincount(matrix.owner).max() < 2:
+        note = "No speaker has a second trial: what hearing more discloses is left out."
+        return FamilyResult((), (note,))
+    try:
+        calibration = local.calibrations[STYLE]
+        heard = longitudinal(matrix, context.dev, STYLE, calibration=calibration, as_rows=False)
+    except UsageError as error:
+        return FamilyResult((), (f"What hearing more discloses is left out: {error}.",))
+    drawn = heard.against_trials(RULE, context.weights)
+    x = drawn.trials.astype(np.float64)
+    return FamilyResult(
+        figures(heard, context.weights, len(matrix.tested)),
+        curves={
+            "heard": Line(x, drawn.bits, drawn.low, drawn.high),
+            "guides": {"linear": Line(x, drawn.linear), "square root": Line(x, drawn.root)},
+        },
+    )
+
+
+FAMILY = Family(
+    key="longitudinal",
+    place=30,
+    title="Several trials, one speaker (LID)",
+    caveat="The plain sum assumes that trials are independent; they are not, and it grows "
+    "overconfident. Where sum and fitted temperature part, believe the latter.",
+    needs=("matrix",),
+    figures=tuple(
+        FigureEntry(f"heard_{rule}", f"longitudinal.{rule}_bits",
+                    f"bits after several trials, {how}", limits, unit="bits", floor=0.0)
+        for rule, how, limits in _RULES
+    ),
+    compute=_compute,
+    drawings=(
+        Drawing("heard", "What hearing more discloses",
+                "Bits after several trials of one speaker, beside linear and square-root growth "
+                "from the first. The guides are no guarantee.", _paint_heard),
+    ),
+)  # fmt: skip

@@ -1,0 +1,443 @@
+"""Membership inference: true positives at low false positive rates, and their epsilon.
+
+Measures: how often an attacker is right who is almost never wrong (TPR at a false positive rate of
+1e-2, 1e-3 and 1e-4), and which epsilon of differential privacy that rules out, in nats, with a
+Clopper-Pearson lower bound.
+
+Source: "VoxGuard: Evaluating user and attribute privacy in speech via Membership Inference
+Attacks", section 4 and equation (5) (docs/method.md section 8).
+
+Misleads: a rate f needs 1 / f non-mated scores at least, and ties keep the rate that is reached
+below it. epsilon is a lower bound on what the mechanism leaks: a small one proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.family import (
+    EvaluationContext,
+    Extremes,
+    Family,
+    FamilyResult,
+    Figure,
+    FigureEntry,
+    LimitRule,
+    finite_value,
+    share_aloud,
+)  # fmt: skip
+from monitor.maths.composition import DELTA, epsilon_lower_nats, epsilon_nats, finite_epsilon_nats
+from monitor.maths.roc import Highest, RunningWeights, Tail
+from monitor.maths.statistics import REPLICATES
+from monitor.protocols import ScoredComparisons
+from monitor.types import FloatArray, IntArray
+
+# --------------------------------------------------------------------------------------- operating
+# Thresholds at low false positive rates: counts and resamples (VoxGuard section 4).
+#
+# What scores strictly higher than the threshold is accepted as the same speaker.
+
+_SPARE = 200
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """What an attacker gets who accepts what scores strictly higher than a threshold.
+
+    Hits are out of so many mated scores, false alarms out of so many non-mated ones.
+    """
+
+    threshold: float
+    hits: int
+    mated: int
+    false_alarms: int
+    non_mated: int
+
+    @property
+    def tpr(self) -> float:
+        """True positive rate."""
+        return self.hits / self.mated
+
+    @property
+    def fpr(self) -> float:
+        """The realised false positive rate: at most what was asked for, less where scores tie."""
+        return self.false_alarms / self.non_mated
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Both realised rates on each of B resamples, each with a threshold of its own: shape (B,)."""
+
+    tpr: FloatArray
+    fpr: FloatArray
+
+    @property
+    def epsilon_nats(self) -> FloatArray:
+        """VoxGuard eq. (5), at least 0, shape (B,); NaN where it is infinite."""
+        return finite_epsilon_nats(self.tpr, self.fpr)
+
+
+def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> OperatingPoint:
+    """The threshold that accepts at most a share of the non-mated scores.
+
+    It stands on the ``floor(fpr n) + 1``-th highest non-mated score; only what is strictly higher
+    is accepted.
+
+    Args:
+        mated: scores of equal speakers, any shape.
+        non_mated: scores of different speakers, any shape.
+        fpr: false positive rate asked for, in (0, 1).
+
+    Raises:
+        UsageError: no score on one side, or a rate outside (0, 1).
+
+    Example:
+        >>> point = operating_point(np.array([0.9, 0.6]), np.arange(10) / 10, 0.2)
+        >>> point.threshold, point.tpr, point.fpr
+        (0.7, 0.5, 0.2)
+    """
+    return _point(_descending(mated), _tail_of(non_mated, fpr), fpr)
+
+
+def operating_points(
+    scores: ScoredComparisons, rates: tuple[float, ...], weights: FloatArray | None = None
+) -> tuple[tuple[OperatingPoint, Rates | None, Rates | None], ...]:
+    """One look at all scores for several rates; only its highest non-mated scores are kept.
+
+    For each rate the point, both rates on each resample of speakers (None without weights, shape
+    (B, S), from `pooled_resamples`), and `half_trials` (None where there is but one score of a
+    kind).
+
+    Raises:
+        UsageError: as `operating_point`, or a resample without any speaker.
+    """
+    total = int(scores.non_mated_counts.sum())
+    keep = 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE
+    tail = _tail(scores, keep)
+    found: list[Rates] | None = None
+    while weights is not None and (found := _resampled(scores, tail, weights, rates)) is None:
+        keep = 4 * keep + 1  # some resample has few high scores: look further down
+        tail = _tail(scores, keep)
+    mated = _descending(scores.mated)
+    halves = min(mated.size, total) >= 2
+    return tuple(
+        (
+            _point(mated, tail, rate),
+            found[place] if found else None,
+            _half(mated, tail, rate, REPLICATES, 0) if halves else None,
+        )
+        for place, rate in enumerate(rates)
+    )
+
+
+def mirrored_points(
+    scores: ScoredComparisons, rates: tuple[float, ...]
+) -> tuple[OperatingPoint, ...]:
+    """Points of the attacker who takes low scores for alike: those of the negated scores.
+
+    Example:
+        >>> from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+        >>> distances = ScoreMatrix(1.0 - np.eye(4), np.arange(4))
+        >>> [(point.tpr, point.fpr) for point in mirrored_points(distances, (0.1,))]
+        [(1.0, 0.0)]
+    """
+    total = int(scores.non_mated_counts.sum())
+    tail = _tail(scores, 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE, -1.0)
+    mated = _descending(-scores.mated)
+    return tuple(_point(mated, tail, rate) for rate in rates)
+
+
+def half_trials(
+    mated: FloatArray, non_mated: FloatArray, fpr: float, replicates: int = REPLICATES,
+    seed: int = 0,
+) -> Rates:  # fmt: skip
+    """Resample half as many mated and half as many non-mated scores, as VoxGuard does.
+
+    With replacement. The scores count as independent trials, which those of one speaker are not:
+    resampling speakers is right. No resample is written out: where its threshold falls and what
+    exceeds it are drawn from their exact distributions.
+
+    Raises:
+        UsageError: as `operating_point`, or a single score on one side.
+
+    Example:
+        >>> generator = np.random.default_rng(0)
+        >>> found = half_trials(generator.normal(2, 1, 1000), generator.normal(0, 1, 9000), 0.01)
+        >>> bool(0.3 < found.tpr.mean() < 0.45), bool(0.005 < found.fpr.mean() < 0.015)
+        (True, True)
+    """
+    return _half(_descending(mated), _tail_of(non_mated, fpr), fpr, replicates, seed)
+
+
+def allowed_alarms(fpr: float, total: int) -> int:
+    """``floor(fpr n)``, where a product such as 0.29 x 100 does not fall short by rounding.
+
+    Raises:
+        UsageError: a rate outside (0, 1).
+
+    Example:
+        >>> allowed_alarms(0.29, 100)
+        29
+    """
+    if not 0 < fpr < 1:
+        raise UsageError(f"a false positive rate lies between 0 and 1, not at {fpr:g}")
+    return min(int(np.floor(fpr * total + _ROUNDING)), total - 1)
+
+
+def _resampled(
+    scores: ScoredComparisons, tail: Tail, weights: FloatArray, rates: tuple[float, ...]
+) -> list[Rates] | None:
+    """None where the tail is too short for some resample."""
+    counts = scores.non_mated_counts
+    mated_total = weights @ np.bincount(scores.owner, minlength=counts.size)
+    total = weights @ counts
+    if not ((total > 0) & (mated_total > 0)).all():
+        raise UsageError("a resample holds no trial: give each row of weights a speaker")
+    order = np.argsort(-scores.mated, kind="stable")
+    mated = RunningWeights(scores.owner[order], np.ones(order.size), weights)
+    non_mated = RunningWeights(tail.owner, tail.counts, weights)
+    found = []
+    for rate in rates:
+        allowed = np.minimum(np.floor(rate * total + _ROUNDING), total - 1)
+        place = non_mated.place(allowed)
+        if (place == tail.values.size).any():
+            return None
+        threshold = tail.values[place]
+        hits = mated.before(_above(scores.mated[order], threshold))
+        alarms = non_mated.before(tail.first_of(threshold))
+        found.append(Rates(hits / mated_total, alarms / total))
+    return found
+
+
+def _half(mated: FloatArray, tail: Tail, fpr: float, replicates: int, seed: int) -> Rates:
+    half, few = tail.total // 2, mated.size // 2
+    if half < 1 or few < 1:
+        raise UsageError("half of the trials is none: give at least two scores of each kind")
+    generator = np.random.default_rng(seed)
+    allowed = allowed_alarms(fpr, half)
+    # Of `half` uniform places the threshold is the (allowed + 1)-th, the earlier ones are uniform.
+    upto = generator.beta(allowed + 1, half - allowed, replicates) * tail.total
+    running = _running(tail)
+    place = np.minimum(_place(running, upto), tail.values.size - 1)
+    threshold = tail.values[place]
+    above = running[tail.first_of(threshold)]
+    alarms = generator.binomial(allowed, np.minimum(above / upto, 1.0))
+    hits = generator.binomial(few, _above(mated, threshold) / mated.size)
+    return Rates(hits / few, alarms / half)
+
+
+def _point(mated: FloatArray, tail: Tail, fpr: float) -> OperatingPoint:
+    running = _running(tail)
+    threshold = tail.values[_place(running, np.array([allowed_alarms(fpr, tail.total)]))]
+    hits = int(_above(mated, threshold)[0])
+    alarms = int(running[tail.first_of(threshold)][0])
+    return OperatingPoint(float(threshold[0]), hits, mated.size, alarms, tail.total)
+
+
+def _running(tail: Tail) -> IntArray:
+    """How many scores there are before each entry of the tail, and in all of it: (K + 1,)."""
+    return np.concatenate([[0], np.cumsum(tail.counts)])
+
+
+def _place(running: IntArray, rank: IntArray | FloatArray) -> IntArray:
+    """The entry that holds the score with that many scores before it."""
+    return np.searchsorted(running[1:], rank, side="right")
+
+
+def _above(descending: FloatArray, threshold: FloatArray) -> IntArray:
+    return np.searchsorted(-descending, -threshold, side="left")
+
+
+def _tail(scores: ScoredComparisons, keep: int, sign: float = 1.0) -> Tail:
+    highest = Highest(keep, len(scores.non_mated_counts))
+    for owner, block in scores.non_mated_blocks():
+        highest.add(sign * block, owner)
+    return highest.tail()
+
+
+def _tail_of(non_mated: FloatArray, fpr: float) -> Tail:
+    scores = np.asarray(non_mated).reshape(1, -1)
+    if scores.size == 0 or np.isnan(scores).any():
+        raise UsageError("a false positive rate takes scores of different speakers, all numbers")
+    highest = Highest(2 * allowed_alarms(fpr, scores.size) + _SPARE)
+    highest.add(scores, np.zeros(1, dtype=np.intp))
+    return highest.tail()
+
+
+def _descending(mated: FloatArray) -> FloatArray:
+    if np.size(mated) == 0 or np.isnan(mated).any():
+        raise UsageError("a true positive rate takes scores of equal speakers, all of them numbers")
+    return np.sort(np.asarray(mated, dtype=np.float64), axis=None)[::-1]
+
+
+# ----------------------------------------------------------------------------------------- figures
+
+RATES = (1e-2, 1e-3, 1e-4)
+"""False positive rates that VoxGuard reports at."""
+
+_BOUND = "It bounds the mechanism's epsilon from below and promises nothing."
+_COUNTED = "Scores count as independent; those of one speaker are not."
+_ENDLESS = "Infinite: nobody was accepted by mistake, or nobody missed. See the lower bound."
+
+
+def figures(
+    scores: ScoredComparisons,
+    weights: FloatArray | None = None,
+    *,
+    rates: tuple[float, ...] = RATES,
+    delta: float = DELTA,
+) -> tuple[Figure, ...]:
+    """TPR at low FPR and the epsilon that it rules out: seven figures at each rate.
+
+    The threshold moves with each resample (weights (B, S), from `pooled_resamples`); delta is of
+    the (epsilon, delta)-privacy in question.
+
+    Example:
+        >>> from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+        >>> scores = np.random.default_rng(0).normal(size=(40, 10))
+        >>> found = figures(ScoreMatrix(scores, np.arange(40) % 10), rates=(1e-2,))
+        >>> found[0].key, found[1].key, round(found[1].value, 4)
+        ('membership.tpr_at_1e-2', 'membership.realised_fpr_at_1e-2', 0.0083)
+    """
+    points = operating_points(scores, rates, weights)
+    mirrored = mirrored_points(scores, rates)
+    found: list[Figure] = []
+    for rate, (point, drawn, half), other in zip(rates, points, mirrored, strict=True):
+        found += _at_rate(rate, point, drawn, half, other, delta)
+    return tuple(found)
+
+
+def _at_rate(
+    rate: float, point: OperatingPoint, drawn: Rates | None, half: Rates | None,
+    mirrored: OperatingPoint, delta: float,
+) -> Iterator[Figure]:  # fmt: skip
+    written = np.format_float_scientific(rate, trim="-", exp_digits=1)  # 1e-2
+    allowed = allowed_alarms(rate, point.non_mated)
+    reach = (
+        ""
+        if allowed
+        else f"{point.non_mated} non-mated scores cannot show a rate of {written}: this is "
+        "where none is accepted by mistake. "
+    )
+
+    def made(name: str, value: float | None, note: str = "", **given: Any) -> Figure:
+        entry = FAMILY.entry(f"membership.{name}_at_{written}")
+        assert entry is not None
+        label = f"{entry.label} {written}"
+        note = (reach + note).strip()
+        return FAMILY.figure(f"{name}_at_{written}", value, note=note, label=label, **given)
+
+    yield made("tpr", point.tpr, replicates=drawn.tpr if drawn else None, floor=point.fpr)
+    tied = "Equal scores keep it below the rate asked for." * (point.false_alarms < allowed)
+    yield made("realised_fpr", point.fpr, tied, ceiling=rate)
+    loss = float(epsilon_nats(point.tpr, point.fpr))
+    losses = drawn.epsilon_nats if drawn else None
+    if np.isfinite(loss):
+        yield made("epsilon_nats", max(loss, 0.0), _BOUND, replicates=losses)
+    else:
+        yield made("epsilon_nats", None, _ENDLESS, replicates=losses, text="infinite")
+    how = f"Clopper-Pearson, 95 %, δ {delta:g}."
+    most = epsilon_lower_nats(point.mated, point.mated, 0, point.non_mated, delta=delta)
+    bound, other = (
+        epsilon_lower_nats(each.hits, each.mated, each.false_alarms, each.non_mated, delta=delta)
+        for each in (point, mirrored)
+    )
+    yield made("epsilon_lower_nats", bound, f"{how} {_BOUND} {_COUNTED}", ceiling=most)
+    yield made(
+        "epsilon_lower_mirrored_nats", other, "For the attacker who takes low scores for alike, at "
+        "the same rate: above 0 where mated scores lie lower than chance. "
+        f"{how} {_COUNTED}", ceiling=most,
+    )  # fmt: skip
+    nothing = np.array([np.nan])
+    tpr, fpr, losses = (half.tpr, half.fpr, half.epsilon_nats) if half else (nothing,) * 3
+    note = _COUNTED if half else "Half of the trials is none."
+    mean, spread = _spread(tpr)
+    floor = float(np.nan_to_num(fpr.mean()))
+    yield made("half_trials_tpr", mean, f"{note}{spread}", floor=floor)
+    mean, spread = _spread(losses)
+    said = f"{note} Infinite resamples are left out.{spread}"
+    yield made("half_trials_epsilon_nats", mean, said)
+
+
+def _spread(replicates: FloatArray) -> tuple[float | None, str]:
+    """Mean over the replicates in which there is a value, and where 95 % of them lie, in words."""
+    seen = replicates[~np.isnan(replicates)]
+    if not seen.size:
+        return None, ""
+    # interpolated, as these words always were: a spread, and no limits (monitor.maths.statistics)
+    low, high = np.percentile(seen, (2.5, 97.5)).tolist()
+    return float(seen.mean()), f" 95 % of the resamples lie between {low:.3g} and {high:.3g}."
+
+
+# ------------------------------------------------------------------------------------------ family
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    return FamilyResult(figures(context.pool, context.pool_weights, delta=context.delta))
+
+
+def _meaning(found: Mapping[str, Figure], _speakers: int) -> Iterator[str]:
+    sure = finite_value(found.get("membership.tpr_at_1e-3"))
+    if sure is not None:
+        yield (
+            "An attacker who allows one false alarm in a thousand recognises "
+            f"{share_aloud(sure)} of a wanted person's recordings; guessing would recognise 0.1 %."
+        )
+
+
+def _epsilon_end(figure: Figure, tpr: float) -> float:
+    return max(0.0, float(epsilon_nats(tpr, float(figure.key.rpartition("_at_")[2]))))
+
+
+_OF_TPR = LimitRule("derived", source=lambda key: key.replace(".epsilon_nats_at_", ".tpr_at_"),
+                    change=_epsilon_end)  # fmt: skip
+_DEPENDENT = LimitRule("none", why="scores are not independent")
+_entry = partial(FigureEntry, ties="strict", floor=0.0)
+_AT_A_RATE = (
+    _entry("tpr_{rate}", "membership.tpr_at_{rate}",
+           "share recognised by who allows a false alarm rate of {rate}", LimitRule("share"),
+           label="TPR at FPR", unit="share", ceiling=1.0),
+    _entry("fpr_{rate}", "membership.realised_fpr_at_{rate}",
+           "the rate that was reached for {rate}", label="FPR reached for", unit="share"),
+    _entry("epsilon_{rate}", "membership.epsilon_nats_at_{rate}",
+           "log-ratio of the two, nats", _OF_TPR, label="ε̂ at FPR", unit="nats"),
+    _entry("epsilon_low_{rate}", "membership.epsilon_lower_nats_at_{rate}",
+           "what the mechanism's epsilon is at least, nats", label="ε lower bound at FPR",
+           unit="nats"),
+    _entry("epsilon_mirrored_{rate}", "membership.epsilon_lower_mirrored_nats_at_{rate}",
+           "the same where scores point away", label="mirrored ε bound at FPR", unit="nats"),
+    _entry("tpr_half_{rate}", "membership.half_trials_tpr_at_{rate}",
+           "tpr_{rate} on half of the scores", _DEPENDENT, label="TPR, half the trials, at FPR",
+           unit="share", ceiling=1.0),
+    _entry("epsilon_half_{rate}", "membership.half_trials_epsilon_nats_at_{rate}",
+           "epsilon_{rate} on half of the scores", _DEPENDENT,
+           label="ε̂, half the trials, at FPR", unit="nats"),
+)  # fmt: skip
+
+FAMILY = Family(
+    key="membership",
+    place=90,
+    title="At few false positives (VoxGuard)",
+    caveat="A true positive rate at 1e-4 needs ten thousand non-mated scores at least, and "
+    "with ties the rate that was realised is another. epsilon is a lower bound on what the "
+    "mechanism leaks: a small one proves nothing.",
+    needs=("pool",),
+    figures=tuple(entry.at(rate=rate) for rate in ("1e-2", "1e-3", "1e-4") for entry in _AT_A_RATE),
+    compute=_compute,
+    main=("membership.tpr_at_1e-3", "membership.epsilon_lower_nats_at_1e-3"),
+    meaning=_meaning,
+    extremes=Extremes(
+        monotone=("",),
+        at_ceiling=("tpr", "epsilon_lower_nats", "half_trials_tpr"),
+        at_floor=("tpr", "epsilon_lower"),
+        flat_at_floor=("tpr", "epsilon", "half_trials"),
+        made=partial(figures, rates=(0.01, 0.1, 0.5)),
+    ),
+)

@@ -1,0 +1,561 @@
+"""Compares several systems, pairs of them, and groups of speakers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.files import finite
+from monitor.lab.evaluation.family import Figure, rule_of
+from monitor.lab.evaluation.report.report import Report, figure_json
+from monitor.lab.evaluation.scores.comparisons import Comparisons, within
+from monitor.maths.statistics import Estimate, difference_reach
+from monitor.phrases import plural, weaker_together
+
+ERROR = 0.05
+"""Chance with which the limits of a row of differences may fail."""
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A system less the first one, and the limits of that.
+
+    None where one of the two figures does not exist; no limits where either has none, or too seldom
+    existed.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def significant(self) -> bool:
+        """Whether zero lies outside the limits."""
+        return (
+            self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
+        )
+
+
+def paired(first: Report, other: Report) -> bool:
+    """Whether two systems were tested on the same speakers and resampled together."""
+    one, two = ((each.tested, each.replicates, each.seed) for each in (first, other))
+    return one == two
+
+
+def between(first: Report, other: Report, key: str, error: float = ERROR) -> Difference:
+    """A figure of one system less that of the first, with limits that may fail by that chance."""
+    one, two = first.figures.get(key), other.figures.get(key)
+    if one is None or two is None or one.value is None or two.value is None:
+        return Difference(None)
+    value = two.value - one.value
+    if np.isnan(value):  # both infinite
+        return Difference(None)
+    a, b = _estimate(one, len(first.tested)), _estimate(two, len(other.tested))
+    if a is None or b is None:
+        return Difference(value)
+    if paired(first, other) and a.left_out.shape == b.left_out.shape:
+        gap = replace(
+            b, value=value, replicates=b.replicates - a.replicates, left_out=b.left_out - a.left_out
+        )
+        if not gap.exists:
+            return Difference(value)
+        reach = gap.reach(error / 2)
+    else:
+        reach = difference_reach(a, b, error / 2)
+    if reach > _ROUNDING * max(abs(one.value), abs(two.value)):
+        return Difference(value, value - reach, value + reach)
+    # neither varies, as at the edges of shares: what their own limits allow
+    (low, high), (other_low, other_high) = one.limits, two.limits
+    if low is None or high is None or other_low is None or other_high is None:
+        return Difference(value)
+    return Difference(value, other_low - high, other_high - low)
+
+
+def _estimate(figure: Figure, speakers: int) -> Estimate | None:
+    """None where it has no limits that hold."""
+    if figure.replicates is None or figure.left_out is None or figure.value is None:
+        return None
+    rule = rule_of(figure.key)
+    if None in figure.limits or (rule is not None and rule.few_decide):
+        return None
+    found = Estimate(figure.value, figure.replicates, figure.left_out, speakers, speakers)
+    return found if found.exists else None
+
+
+# --------------------------------------------------------------------------------------- comparing
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of every system.
+
+    Attributes:
+        key: of the figure.
+        figures: one a system; None where a system has it not.
+        differences: to the first system; None for the first.
+        most_private: index of the system nearest to no evidence; None where no floor is known, or
+            where several are.
+    """
+
+    key: str
+    figures: tuple[Figure | None, ...]
+    differences: tuple[Difference | None, ...]
+    most_private: int | None
+
+    @property
+    def first(self) -> Figure:
+        """That of the first system that has it: label, unit, note."""
+        return next(figure for figure in self.figures if figure is not None)
+
+    @property
+    def differs(self) -> tuple[bool, ...]:
+        """Which systems differ significantly from the first."""
+        return tuple(each is not None and each.significant for each in self.differences)
+
+    def note(self, names: Sequence[str]) -> str:
+        """What is to be said of the figures; by name where it differs between the systems."""
+        said: dict[str, list[str]] = {}
+        for name, figure in zip(names, self.figures, strict=True):
+            if figure is not None:
+                said.setdefault(figure.note, []).append(name)
+        if len(said) == 1:
+            return self.first.note
+        return " ".join(
+            f"{', '.join(who)}: {note.rstrip('.')}." for note, who in said.items() if note
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of several systems; the first is the one that others are compared with.
+
+    Attributes:
+        reports: of the systems.
+        paired: whether a system was tested on the same speakers as the first, so that both were
+            resampled together.
+        confidence: of the limits of each difference. Those of one row hold together in 95 % of
+            cases (Bonferroni over the systems); rows are not corrected for each other.
+        rows: in the order of the reports.
+        notes: how to read it, one sentence each.
+    """
+
+    reports: tuple[Report, ...]
+    paired: tuple[bool, ...]
+    confidence: float
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the systems."""
+        return tuple(report.name for report in self.reports)
+
+    def to_json(self, shown: Collection[str] | None = None) -> dict[str, Any]:
+        """The differences, of some figures or all, ready for ``json.dumps(allow_nan=False)``."""
+        return {
+            "reference": self.names[0],
+            "confidence": self.confidence,
+            "paired": dict(zip(self.names, self.paired, strict=True)),
+            "notes": list(self.notes),
+            "differences": {
+                row.key: {
+                    name: {
+                        **figure_json(Figure("", "", d.value, "", low=d.low, high=d.high)),
+                        "significant": d.significant,
+                    }
+                    for name, d in zip(self.names, row.differences, strict=True)
+                    if d is not None
+                }
+                for row in self.rows
+                if shown is None or row.key in shown
+            },
+        }
+
+
+def compare(reports: Sequence[Report]) -> Comparison:
+    """Compare systems with the first of them.
+
+    Systems that were tested on the same speakers, by name, were resampled together (equal seed and
+    replicates), in whatever order their columns and rows stand: their difference is taken in every
+    resample, and its limits are Student's with the spread of these. Spreads of systems with other
+    speakers add up (Welch, 1947), and what they have in common is said. Figures without limits of
+    their own are not compared: benchmarks/results/coverage.md has how often equal systems are told
+    apart.
+
+    Raises:
+        UsageError: fewer than two reports, or two of one name.
+    """
+    if len(reports) < 2:
+        raise UsageError("a comparison needs at least two systems")
+    names = [report.name for report in reports]
+    if len(set(names)) != len(names):
+        raise UsageError("two systems have one name: give each its own")
+    first, *others = reports
+    alike = tuple(paired(first, each) for each in reports)
+    error = ERROR / len(others)
+    rows = []
+    for key in dict.fromkeys(key for report in reports for key in report.figures):
+        figures = tuple(report.figures.get(key) for report in reports)
+        differences = (None, *(between(first, other, key, error) for other in others))
+        rows.append(Row(key, figures, differences, _most_private(figures)))
+    return Comparison(tuple(reports), alike, 1 - error, tuple(rows), _notes(reports, alike, error))
+
+
+def _most_private(figures: Sequence[Figure | None]) -> int | None:
+    known = [
+        (abs(figure.value - figure.floor), i)
+        for i, figure in enumerate(figures)
+        if figure is not None and figure.value is not None and figure.floor is not None
+    ]
+    if len(known) < len(figures):
+        return None
+    least, index = min(known)
+    return index if sum(distance == least for distance, _ in known) == 1 else None
+
+
+def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> tuple[str, ...]:
+    first = reports[0]
+    notes = [
+        f"* differs from {first.name}: the {100 * (1 - error):.4g} % limits of the difference "
+        "leave zero out"
+        + (f" (95 % for all {len(reports) - 1} together, Bonferroni)" if len(reports) > 2 else "")
+        + "; rows are not corrected for each other, so that one in twenty that do not differ is "
+        "marked by chance.",
+        "Figures without limits, LID- and the mean rank of the most exposed are not compared so: "
+        "few trials or speakers decide them.",
+    ]
+    for each, same in zip(reports[1:], paired[1:], strict=True):
+        notes += _set_apart(first, each, same)
+    numbered = [set(each.tested) <= set(map(str, range(each.speakers))) for each in reports]
+    if all(paired) and all(numbered):
+        notes.append("Speakers have no names: equal columns are taken for the same people.")
+    if any(report.speakers != first.speakers for report in reports):
+        notes.append(
+            "The systems have different numbers of speakers N: bits, ranks and ceilings do not "
+            "compare."
+        )
+    notes += _weaker_joints(reports)
+    replicates = min(report.replicates for report in reports)
+    if replicates and error / 2 * (replicates - 1) < 0.5:
+        notes.append(
+            f"{replicates} resamples are few for so many systems: give "
+            f"{int(4 / error)} or more replicates."
+        )
+    if not replicates:
+        notes.append("Nothing was resampled: no difference can be called significant.")
+    return tuple(notes)
+
+
+def _weaker_joints(reports: Sequence[Report]) -> list[str]:
+    """That one feature discloses more than all of them together, of systems that differ in that."""
+    means = {report.name: report.figures.get("srd.mean_bits_model") for report in reports}
+    bits = {
+        tuple(name.split()): float(mean.value)
+        for name, mean in means.items()
+        if mean is not None and mean.value is not None
+    }
+    notes = []
+    for words, together in bits.items():
+        if "joint" not in words:
+            continue
+        at = words.index("joint")
+        alone = {
+            other[at]: value
+            for other, value in bits.items()
+            if other != words and (*other[:at], "joint", *other[at + 1 :]) == words
+        }
+        if weaker := weaker_together(together, alone, " ".join(words)):
+            notes.append(f"{weaker}.")
+    return notes
+
+
+def _set_apart(first: Report, other: Report, paired: bool) -> list[str]:
+    """How the speakers and trials of a system differ from those of the first."""
+    here, there = set(first.tested), set(other.tested)
+    if not paired:
+        same = here & there
+        whom = (
+            "the same speakers, but with other resamples"
+            if here == there
+            else f"{len(same)} of the {plural(len(here), 'speaker')} of {first.name} and on "
+            f"{plural(len(there - here), 'other')}"
+        )
+        return [
+            f"{other.name}: tested on {whom}; the difference is of independent resamples. With the "
+            "same speakers it would be of pairs."
+        ]
+    if first.heard and other.heard and first.heard != other.heard:
+        both = len(first.heard & other.heard)
+        return [
+            f"{other.name}: {both} of its {plural(len(other.heard), 'trial')} are among the "
+            f"{len(first.heard)} of {first.name}: speakers are compared in pairs, trials are not "
+            "all the same."
+        ]
+    return []
+
+
+# ---------------------------------------------------------------------------------------- pairwise
+# Differences of all pairs of systems, with limits and p-values corrected for their number.
+
+_STEPS = 24
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One system less the first.
+
+    Attributes:
+        first, other: names of the systems.
+        paired: whether both were tested on the same speakers, and resampled together.
+        differences: by key; their limits hold for all pairs of a figure together in 95 % of cases.
+        p: by key, times the number of pairs (Bonferroni, as the limits); None where there are none.
+    """
+
+    first: str
+    other: str
+    paired: bool
+    differences: Mapping[str, Difference]
+    p: Mapping[str, float | None]
+
+    def to_json(self) -> dict[str, Any]:
+        """Ready for ``json.dumps(..., allow_nan=False)``."""
+        return {
+            "first": self.first,
+            "other": self.other,
+            "paired": self.paired,
+            "differences": {
+                key: {
+                    "value": finite(each.value),
+                    "low": finite(each.low),
+                    "high": finite(each.high),
+                    "p": self.p[key],
+                    "significant": each.significant,
+                }
+                for key, each in self.differences.items()
+            },
+        }
+
+
+def all_pairs(reports: Sequence[Report], keys: Sequence[str] | None = None) -> tuple[Pair, ...]:
+    """Compare every system with every other, of different names, by some figures or all.
+
+    Pairs are in the order of the reports; none of fewer than two.
+    """
+    couples = list(combinations(reports, 2))
+    if not couples:
+        return ()
+    have = dict.fromkeys(key for report in reports for key in report.figures)
+    wanted = [key for key in (have if keys is None else keys) if key in have]
+    error = ERROR / len(couples)
+    pairs = []
+    for a, b in couples:
+        found = {key: between(a, b, key, error) for key in wanted}
+        one = {key: p_value(a, b, key) for key in wanted}
+        p = {
+            key: None if alone is None else min(1.0, len(couples) * alone)
+            for key, alone in one.items()
+        }
+        pairs.append(Pair(a.name, b.name, paired(a, b), found, p))
+    return tuple(pairs)
+
+
+def p_value(first: Report, other: Report, key: str) -> float | None:
+    """The smallest error with which the limits of a difference leave zero out.
+
+    Found by halving, so it goes with the limits, however they are made. At least one in the number
+    of resamples, which tell no more; None where there are no limits.
+    """
+    least = 1 / max(min(first.replicates, other.replicates), 1)
+    if between(first, other, key, least).low is None:
+        return None
+    if between(first, other, key, least).significant:
+        return least
+    low, high = least, 1.0
+    for _ in range(_STEPS):
+        middle = (low * high) ** 0.5
+        if between(first, other, key, middle).significant:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def p_text(p: float | None, least: float) -> str:
+    """A p-value to read; the least that there can be, pairs by resamples, is marked so.
+
+    Example:
+        >>> p_text(0.0312, 0.015), p_text(0.015, 0.015), p_text(None, 0.015)
+        ('0.031', '≤ 0.015', '')
+    """
+    if p is None:
+        return ""
+    return f"{p:.2g}" if p > least * (1 + 1e-9) else f"\N{LESS-THAN OR EQUAL TO} {p:.2g}"
+
+
+def said_of(pairs: Sequence[Pair], replicates: int) -> tuple[str, ...]:
+    """How differences are to be read, one sentence each."""
+    many = len(pairs)
+    together = (
+        f"limits hold for all {many} pairs of a figure together in 95 % of cases, and p is that "
+        f"of one pair times {many} (Bonferroni)"
+        if many > 1
+        else "limits are 95 %"
+    )
+    said = [
+        f"Differences of pairs (of shares in points of a percent): {together}; figures are not "
+        "corrected for each other."
+    ]
+    if replicates and many / replicates > ERROR:
+        said.append(
+            f"{replicates} resamples cannot tell p below {many / replicates:.2g} of so many pairs: "
+            f"give {int(4 * many / ERROR)} or more replicates."
+        )
+    if not replicates:
+        said.append("Nothing was resampled: there are no limits and no p.")
+    return tuple(said)
+
+
+# ---------------------------------------------------------------------------------------- grouping
+
+AVERAGE = "average"
+"""What the column beside the groups is called."""
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """One system: a report of each group and, last, their average; and which comparisons count."""
+
+    name: str
+    comparison: Comparison
+    notes: tuple[str, ...]
+
+    def to_json(self, shown: Sequence[str] | None = None) -> dict[str, Any]:
+        """Everything but replicates and curves, ready for ``json.dumps(..., allow_nan=False)``."""
+        reports = {each.name: each.to_json(shown) for each in self.comparison.reports}
+        for made in reports.values():
+            del made["curves"]
+        return {
+            "notes": list(self.notes),
+            "groups": {name: made for name, made in reports.items() if name != AVERAGE},
+            AVERAGE: reports[AVERAGE]["figures"],
+            "comparison": self.comparison.to_json(shown),
+        }
+
+
+def by_group(
+    every: Comparisons,
+    group_of: Mapping[str, str],
+    measure: Callable[[Comparisons], Report],
+    label: str = "the file of groups",
+) -> Grouped:
+    """Measure each group of speakers, by their names, by itself.
+
+    `measure` is `evaluate` with the options of the whole; messages say `label` of what the groups
+    come from.
+
+    Raises:
+        UsageError: no speaker is in any group, or fewer than two groups can be measured.
+    """
+    unknown = [name for name in every.speakers if name not in group_of]
+    if len(unknown) == len(every.speakers):
+        raise UsageError(f"{label} knows none of the speakers of {every.name}: check the names")
+    said, reports = [], []
+    for group in sorted(set(group_of.values())):
+        try:
+            part = within(every, group_of, group)
+        except UsageError as error:
+            said.append(f"{group} is left out: {error}.")
+            continue
+        reports.append(replace(measure(part), name=group))
+    if len(reports) < 2:
+        raise UsageError(
+            f"{label}: {plural(len(reports), 'group')} of {every.name} can be measured, two are "
+            f"needed. {' '.join(said)}"
+        )
+    return grouped(every, reports, [*_which(every, reports, unknown, label), *said])
+
+
+def _which(
+    every: Comparisons, reports: Sequence[Report], unknown: Sequence[str], label: str
+) -> list[str]:
+    """Which comparisons count."""
+    sizes, used = [], 0
+    for report in reports:
+        usage = report.usage
+        assert usage is not None
+        used += usage.target + usage.nontarget
+        sizes.append(
+            f"{report.name}: {usage.target:,} target and {usage.nontarget:,} non-target "
+            f"comparisons with {plural(report.speakers, 'speaker')}"
+        )
+    left = every.usage.target + every.usage.nontarget - used
+    said = [
+        "Each group by itself: its trials against its own enrolled speakers, as VoicePrivacy "
+        f"reports women and men. {'; '.join(sizes)}. {left:,} other comparisons count in no group."
+    ]
+    if unknown:
+        said.append(
+            f"{len(unknown)} of {plural(len(every.speakers), 'speaker')} are not in {label} "
+            f"(first: {unknown[0]})."
+        )
+    if len({report.speakers for report in reports}) > 1:
+        said.append(
+            "The groups have different numbers of speakers N: bits, ranks and ceilings do not "
+            "compare."
+        )
+    said.append(
+        "The average weighs every group alike; bounds, and what one trial decides, have none."
+    )
+    return said
+
+
+def grouped(every: Comparisons, reports: Sequence[Report], notes: Sequence[str]) -> Grouped:
+    """Reports of groups side by side, with their average."""
+    found = compare(reports)
+    means = {row.key: _average(row.figures) if _averages(row.key) else None for row in found.rows}
+    average = {key: made for key, made in means.items() if made is not None}
+    last = replace(
+        reports[0], name=AVERAGE, trials=sum(r.trials for r in reports), figures=average, notes=(),
+        warnings=(), usage=None,
+    )  # fmt: skip
+    rows = tuple(
+        replace(row, figures=(*row.figures, means[row.key]), differences=(*row.differences, None))
+        for row in found.rows
+    )
+    beside = replace(
+        found, reports=(*found.reports, last), paired=(*found.paired, False), rows=rows
+    )
+    return Grouped(every.name, beside, tuple(notes))
+
+
+def _averages(key: str) -> bool:
+    """Whether an average means anything: not of a bound, nor of what one trial decides."""
+    rule = rule_of(key)
+    return rule is not None and rule.how != "none"
+
+
+def _average(figures: Sequence[Figure | None]) -> Figure | None:
+    """Of independent groups: their limits give that of the mean (Zou and Donner, 2008)."""
+    have = [figure for figure in figures if figure is not None]
+    values = [figure.value for figure in have if figure.value is not None]
+    if len(values) < len(figures) or not np.isfinite(values).all():
+        return None
+    mean = float(np.mean(values))
+    ends = [figure.limits for figure in have]
+    low = high = None
+    if all(a is not None and b is not None for a, b in ends):
+        reach = np.array([[v - a, b - v] for v, (a, b) in zip(values, ends, strict=True)])  # type: ignore[operator]
+        below, above = np.sqrt((np.maximum(reach, 0.0) ** 2).sum(axis=0)) / len(values)
+        low, high = mean - float(below), mean + float(above)
+    one = have[0]
+    floors, notes = {each.floor for each in have}, {each.note for each in have}
+    return Figure(
+        one.key, one.label, mean, one.unit, floor=one.floor if len(floors) == 1 else None,
+        ties=one.ties, note=one.note if len(notes) == 1 else "", low=low, high=high,
+    )  # fmt: skip

@@ -1,0 +1,352 @@
+"""The report on one system: its figures, their catalogue and their wording."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.files import finite
+from monitor.lab.evaluation.family import Figure, FigureEntry, families, family_of
+from monitor.lab.evaluation.scores.comparisons import Usage
+from monitor.lab.plots.evaluation import CrowdRates, Curves, Line
+from monitor.phrases import plural
+
+# --------------------------------------------------------------------------------------- catalogue
+
+
+def entries() -> tuple[FigureEntry, ...]:
+    """Every figure that needs no option with numbers in its key, families together."""
+    return tuple(entry for family in families() if not family.option for entry in family.figures)
+
+
+def optional_entries() -> tuple[tuple[str, FigureEntry], ...]:
+    """Every other figure, and the option of ``monitor evaluate`` that asks for it."""
+    return tuple((family.option, entry) for family in families() if family.option
+                 for entry in family.figures)  # fmt: skip
+
+
+def main_figures() -> tuple[str, ...]:
+    """Keys of the figures to look at first."""
+    return tuple(key for family in families() if not family.option for key in family.main)
+
+
+def by_family(keys: Iterable[str]) -> dict[str, list[str]]:
+    """Keys by family, both in the order in which they come.
+
+    Example:
+        >>> by_family(["a.x", "b.y", "a.z"])
+        {'a': ['a.x', 'a.z'], 'b': ['b.y']}
+    """
+    grouped: dict[str, list[str]] = {}
+    for key in keys:
+        grouped.setdefault(key.split(".")[0], []).append(key)
+    return grouped
+
+
+def title_of(family: str) -> str:
+    """What a table calls a family; its key where it is not known."""
+    found = family_of(family)
+    return family if found is None else found.title
+
+
+def main_keys(keys: Iterable[str]) -> list[str]:
+    """Those to look at first, and those of what was asked for by an option.
+
+    Example:
+        >>> main_keys(["srd.spread", "among.idr_500", "among.idr_logit_500", "srd.idr"])
+        ['srd.idr', 'among.idr_500']
+    """
+    have = list(keys)
+    asked = []
+    for key in have:
+        family = family_of(key)
+        entry = family.entry(key) if family and family.option else None
+        if family and entry and entry.key in family.main:
+            asked.append(key)
+    return [key for key in main_figures() if key in have] + asked
+
+
+def short_name(key: str) -> str:
+    """The short name of a figure; its key where it has none.
+
+    Example:
+        >>> short_name("verification.eer_rocch")
+        'eer'
+    """
+    family = family_of(key)
+    listed = () if family is None else family.figures
+    return next((entry.name for entry in listed if entry.key == key), key)
+
+
+def needs_ranks(key: str) -> bool:
+    """Whether a figure wants trials that were compared with every speaker, not any comparisons."""
+    family = family_of(key)
+    return family is None or not family.pooled(key)
+
+
+def chosen(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str, ...]:
+    """The keys that names stand for, in the order of the names.
+
+    Names are short names, keys (those given, or of the catalogue), families (``"zebra"``) or
+    ``"main"``; case does not matter.
+
+    Raises:
+        UsageError: a name is unknown; the message has those that look like it.
+
+    Example:
+        >>> chosen(["EER", "zebra"])[:2]
+        ('verification.eer_rocch', 'zebra.d_ece_bits')
+        >>> chosen(["dece"])
+        Traceback (most recent call last):
+        ...
+        monitor.errors.UsageError: no figure 'dece': do you mean d_ece? --figures help has them all
+    """
+    known = dict.fromkeys((*(entry.key for entry in entries()), *keys))
+    meant = {
+        **{key: (key,) for key in known},
+        **by_family(known),
+        **{entry.name: (entry.key,) for entry in entries()},
+        "main": main_figures(),
+    }
+    found: dict[str, None] = {}
+    for name in names:
+        if name.lower() not in meant:
+            near = difflib.get_close_matches(name.lower(), list(meant), 4)
+            ask = f"do you mean {' or '.join(near)}? " if near else ""
+            raise UsageError(f"no figure {name!r}: {ask}--figures help has them all")
+        found |= dict.fromkeys(meant[name.lower()])
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------------------ report
+
+
+@dataclass(frozen=True)
+class Report:
+    """All figures of one system.
+
+    Attributes:
+        name: of the system.
+        speakers: N.
+        trials: how many there are.
+        tested: names of the speakers that have trials, sorted.
+        replicates, seed: of the resamples of speakers behind the limits; 0 where there are none.
+        notes: what was done differently from what one might expect, one sentence each.
+        figures: by key, families together.
+        curves: for the pictures.
+        warnings: what makes all figures doubtful, one sentence each: it comes first.
+        usage: which comparisons there are, and which ranks stand on.
+        heard: speaker and name of each trial that ranks stand on, where trials have names.
+        about: the family of figures that a note is about, where it is about one.
+    """
+
+    name: str
+    speakers: int
+    trials: int
+    tested: tuple[str, ...]
+    replicates: int
+    seed: int
+    notes: tuple[str, ...]
+    figures: Mapping[str, Figure]
+    curves: Curves
+    warnings: tuple[str, ...] = ()
+    usage: Usage | None = None
+    heard: frozenset[tuple[str, str]] = frozenset()
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def notes_on(self, keys: Iterable[str]) -> list[str]:
+        """The notes that are about one of these figures, or about all."""
+        asked = {"", *by_family(keys)}
+        return [note for note in self.notes if self.about.get(note, "") in asked]
+
+    @property
+    def ceiling_bits(self) -> float:
+        """``log2 N``."""
+        return float(np.log2(self.speakers))
+
+    def __getitem__(self, key: str) -> Figure:
+        return self.figures[key]
+
+    def trials_of(self, key: str) -> int:
+        """How many trials a figure stands on."""
+        ranked = self.usage is not None and needs_ranks(key)
+        return self.usage.ranked_trials if ranked and self.usage else self.trials
+
+    def to_json(self, shown: Collection[str] | None = None) -> dict[str, Any]:
+        """Everything but the replicates, ready for ``json.dumps(..., allow_nan=False)``.
+
+        `shown` are keys of figures, where not all are wanted.
+        """
+        drawn = {"non_mated": self.curves.non_mated, **self.curves.drawn()}
+        curves = {name: _curve_json(value) for name, value in drawn.items()}
+        return {
+            "schema": 1,
+            "name": self.name,
+            "speakers": self.speakers,
+            "trials": self.trials,
+            "comparisons": None if self.usage is None else asdict(self.usage),
+            "tested_speakers": len(self.tested),
+            "ceiling_bits": self.ceiling_bits,
+            "draws": self.replicates,
+            "seed": self.seed,
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+            "figures": {
+                key: {
+                    "name": short_name(key),
+                    **figure_json(figure),
+                    "speakers": self.speakers,
+                    "trials": self.trials_of(key),
+                }
+                for key, figure in self.figures.items()
+                if shown is None or key in shown
+            },
+            "curves": {name: made for name, made in curves.items() if made is not None},
+        }
+
+
+def figure_json(figure: Figure) -> dict[str, Any]:
+    """A figure without its replicates; what is infinite stands in ``text``."""
+    low, high = figure.limits
+    infinite = figure.value is not None and math.isinf(figure.value)
+    return {
+        "label": figure.label,
+        "value": finite(figure.value),
+        "text": str(figure.value) if infinite and not figure.text else figure.text,
+        "low": finite(low),
+        "high": finite(high),
+        "unit": figure.unit,
+        "ceiling": finite(figure.ceiling),
+        "floor": finite(figure.floor),
+        "ties": figure.ties,
+        "note": figure.note,
+    }
+
+
+def _curve_json(value: Any) -> Any:
+    if isinstance(value, Line | CrowdRates):
+        return {key: _curve_json(part) for key, part in vars(value).items() if part is not None}
+    if isinstance(value, np.ndarray):
+        return [finite(float(f"{number:.6g}")) for number in value.tolist()]
+    if isinstance(value, Mapping):
+        return {key: _curve_json(part) for key, part in value.items()}
+    return value
+
+
+# ----------------------------------------------------------------------------------------- wording
+
+
+def facts(report: Report) -> str:
+    """What was evaluated, in one line.
+
+    Example:
+        >>> from types import SimpleNamespace as Made
+        >>> made = Made(trials=1, tested="a", speakers=4, ceiling_bits=2, replicates=0, usage=None)
+        >>> facts(made)
+        '1 trial of 1 speaker, N = 4, ceiling 2.00 bits, no limits'
+    """
+    return ", ".join(fact_list(report))
+
+
+def fact_list(report: Report) -> tuple[str, ...]:
+    """`facts`, one by one."""
+    strange = 0 if report.usage is None else report.usage.impostor_trials
+    heard = f"{plural(report.trials - strange, 'trial')} of {plural(len(report.tested), 'speaker')}"
+    return (
+        heard + (f" and {strange:,} without a target" if strange else ""),
+        f"N = {report.speakers:,}",
+        f"ceiling {report.ceiling_bits:.2f} bits",
+        plural(report.replicates, "resample") if report.replicates else "no limits",
+    )
+
+
+_LONG = 1e6
+"""Bits and nats from here on stand as powers of ten: Cllr of scores that are no log-likelihoods."""
+
+
+def format_value(value: float | None, unit: str, text: str = "") -> str:
+    """A number as its unit wants it; ``text`` where there is one.
+
+    Example:
+        >>> [format_value(*each) for each in [(2.3456, "bits"), (0.279, "share"), (28.94, "rank")]]
+        ['2.346', '27.9 %', '28.9']
+        >>> [format_value(value, "nats") for value in (None, float("inf"), 1e9)]
+        ['-', 'inf', '1e+09']
+        >>> [format_value(value, "") for value in (0.671, 0.82, 0)]
+        ['0.671', '0.820', '0']
+        >>> [format_value(value, "share") for value in (0.000557, 2.7e-34)]
+        ['0.056 %', '0.0 %']
+    """
+    if text:
+        return text
+    if value is None or math.isnan(value):
+        return "-"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if unit == "share":
+        percent = 100 * value
+        return f"{percent:.2g} %" if 5e-4 <= abs(percent) < 0.1 else f"{percent:.1f} %"
+    if unit == "rank":
+        return f"{value:,.1f}"
+    if unit == "count":
+        return f"{value:,.0f}"
+    if unit in ("bits", "nats", "log10"):
+        written = f"{value:.3f}" if abs(value) < _LONG else f"{value:.0e}"  # room for its limits
+        return written.removeprefix("-") if float(written) == 0 else written
+    return (
+        f"{value:#.3g}" if 1e-3 <= abs(value) < 100 else f"{value:.3g}"
+    )  # as its limits beside it
+
+
+def format_limits(figure: Figure) -> str:
+    """Its 95 % interval, or nothing.
+
+    Example:
+        >>> format_limits(Figure("a.b", "B", 0.5, "share", low=0.1, high=0.7))
+        '10.0 to 70.0 %'
+    """
+    low, high = (format_value(limit, figure.unit) for limit in figure.limits)
+    if "-" in (low, high):
+        return ""
+    return f"{low.removesuffix(' %') if high.endswith(' %') else low} to {high}"
+
+
+def tie_rules(figures: Sequence[Figure]) -> str:
+    """How equal scores were treated in these figures, in one sentence; empty where they play none.
+
+    Example:
+        >>> tie_rules([Figure("a.b", "B", 1.0, "", ties="mid"), Figure("a.c", "C", 1.0, "")])
+        'Equal scores: mid (B).'
+        >>> tie_rules([Figure("a.b", "B", 1.0, "", ties="mid")])
+        'Equal scores: mid.'
+    """
+    rules: dict[str, list[str]] = {}
+    for figure in figures:
+        if figure.ties:
+            rules.setdefault(figure.ties, []).append(figure.label)
+    if not rules:
+        return ""
+    if len(rules) == 1 and all(figure.ties for figure in figures):
+        return f"Equal scores: {next(iter(rules))}."
+    most = max(rules, key=lambda rule: len(rules[rule]))
+    parts = [
+        f"{rule} ({'; '.join(labels)})" if rule != most or len(rules) == 1 else f"{rule} otherwise"
+        for rule, labels in sorted(rules.items(), key=lambda item: item[0] == most)
+    ]
+    return f"Equal scores: {', '.join(parts)}."
+
+
+def meaning(report: Report) -> tuple[str, ...]:
+    """What the report comes to, for people who know none of the metrics; a paragraph each."""
+    return tuple(
+        paragraph
+        for family in families()
+        if family.meaning is not None
+        for paragraph in family.meaning(report.figures, report.speakers)
+    )

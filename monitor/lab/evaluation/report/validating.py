@@ -1,0 +1,625 @@
+"""The document of a forensic validation: HTML that prints, CSV and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from monitor.documents import (
+    PRINTED,
+    bullet_list,
+    document,
+    paragraphs,
+    picture,
+    save_with_figures,
+    section,
+)
+from monitor.documents import table as table_of
+from monitor.errors import UsageError
+from monitor.files import csv_number, csv_text, finite
+from monitor.lab.evaluation.family import Figure
+from monitor.lab.evaluation.report.report import figure_json, format_limits, format_value
+from monitor.lab.evaluation.scores.counts import cost_bits
+from monitor.lab.evaluation.validation import (
+    MEASURES,
+    Criterion,
+    Validation,
+    ValidationPart,
+    ValidationStatement,
+)
+from monitor.lab.evaluation.verification import det_curve, paint_det
+from monitor.lab.evaluation.zebra import ece_profile
+from monitor.lab.plots.evaluation import Line
+from monitor.maths.likelihood_ratios import calibrated_by_pav
+from monitor.phrases import plural
+from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above, percents
+from monitor.types import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SCHEMA = 1
+NOT_STATED = "not stated"
+_NATS = float(np.log(10.0))
+_POINTS = 300
+_FARTHEST = 15.0
+"""Decades on either side that are drawn."""
+_SAME, _DIFFERENT = COLOURS[0], COLOURS[1]
+_HEAD = (
+    "system", "by", "part", "measure", "label", "characteristic", "value", "low", "high", "unit",
+    "criterion", "met", "speakers", "same", "different", "pairs", "note",
+)  # fmt: skip
+_SHOWN = ("cllr", "min_cllr", "cllr_cal", "eer", "devpav")
+"""Measures of the tables of parts, beside the bounds."""
+_GUIDELINES = (
+    ("Data of the relevant population, under the conditions of the case",
+     "Consensus 2021; ENFSI 2015", "population"),
+    ("Two propositions, stated before", "ISO 21043-4; ENFSI 2015", "propositions"),
+    ("Criteria, decided before the results are seen", "Meuwly et al. 2017", "criteria"),
+    ("No speaker tested who was trained or calibrated on", "Consensus 2021", "calibration"),
+    ("Likelihood ratios as the output, well calibrated", "Consensus 2021; ISO 21043-4", "cllr_cal"),
+    ("Accuracy as Cllr, and a Tippett plot", "Consensus 2021; ENFSI 2015", "cllr"),
+    ("No ratio beyond what the data support", "Vergeer et al. 2016", "bounds"),
+)  # fmt: skip
+_SOURCES = (
+    "Cllr, and its parts min Cllr and Cllr cal: N. Brümmer and J. du Preez, Computer Speech and "
+    "Language 20 (2006).",
+    "ECE plot: D. Ramos and J. Gonzalez-Rodriguez, Forensic Science International 230 (2013).",
+    "devPAV: P. Vergeer, Y. van Schaik and M. Sjerps, Forensic Science International 321 (2021).",
+    "ELUB: P. Vergeer et al., Science & Justice 56 (2016).",
+    "Invariance bounds: I. Alberink, J. Leegwater, J. Malmborg, A. Nordgaard, M. Sjerps and L. van "
+    "der Ham (2025).",
+    "Characteristics and criteria: D. Meuwly, D. Ramos and R. Haraksim, A guideline for the "
+    "validation of likelihood ratio methods used for forensic evidence evaluation, Forensic "
+    "Science International 276 (2017).",
+    "Consensus 2021: G. S. Morrison et al., Consensus on validation of forensic voice comparison, "
+    "Science & Justice 61 (2021).",
+    "ENFSI 2015: Methodological guidelines for best practice in forensic semiautomatic and "
+    "automatic speaker recognition; Guideline for evaluative reporting in forensic science.",
+    "ISO 21043-4:2025, Forensic sciences, Part 4: Interpretation.",
+)
+_MEANINGS = {
+    "cllr": "what the ratios cost on average, bits: 0 is perfect, 1 says nothing, more misleads",
+    "min_cllr": "what is left of Cllr after the best monotone calibration of these very ratios",
+    "cllr_cal": "the rest: what wrong calibration costs",
+    "eer": "equal error rate, on the convex hull of the ROC",
+    "devpav": "mean distance of log10 LR from what PAV makes of it",
+    "misleading_same": "share of same-speaker comparisons that speak for different speakers",
+    "misleading_different": "share of different-speaker comparisons that speak for one speaker",
+    "elub_low": "log10 LR; below it a ratio is extrapolation",
+    "elub_high": "log10 LR; above it a ratio is extrapolation",
+    "elub_people": "the same where pairs that share people count as fewer observations",
+    "invariance_low": "log10 LR down to which ratios keep what they claim",
+    "invariance_high": "log10 LR up to which ratios keep what they claim",
+}
+_STYLE = (
+    "<style>.parts th,.parts td{padding-right:9px}.parts td.number small{white-space:nowrap}"
+    ".system>h2{font-size:1.25rem}.matrix td,.matrix th{white-space:nowrap}"
+    ".matrix td.number small{display:inline}.stated th{width:30%}.stated td.note,.asked td.note"
+    "{color:var(--ink);font-size:.9rem}.sign td{height:2.6em;width:75%}.sign{break-inside:avoid}"
+    "@media print{.pictures{display:block;orphans:1;widows:1}"
+    ".pictures figure{display:inline-block;width:48%;margin:0 1% 10px 0;"
+    "vertical-align:top;break-inside:avoid}.pictures svg{width:100%}"
+    ".parts{font-size:.78rem}.parts thead th"
+    "{font-size:.72rem}.parts th,.parts td{padding-right:6px}.system.later{break-before:page}}"
+    "</style>"
+)
+
+
+def save_validation(
+    validations: Sequence[Validation],
+    path: Path,
+    statement: ValidationStatement | None = None,
+    sources: Mapping[str, str] | None = None,
+) -> tuple[Path, Path]:
+    """Write the document, and a CSV and a JSON of its name beside it, mode 0600.
+
+    Args:
+        validations: one a system.
+        path: of the document, ``.html``.
+        statement: what the examiner states; what is empty reads "not stated".
+        sources: SHA-256 of each file that was read, by its name.
+
+    Returns:
+        the CSV and the JSON file.
+
+    Raises:
+        StoreError: one of them cannot be written.
+    """
+    stated = statement or ValidationStatement()
+    return save_with_figures(
+        validation_page(validations, stated, sources),
+        validation_csv(validations, stated),
+        validation_json(validations, stated, sources),
+        path,
+    )
+
+
+# -------------------------------------------------------------------------------------- CSV, JSON
+
+
+def validation_csv(
+    validations: Iterable[Validation], statement: ValidationStatement | None = None
+) -> str:
+    """One line a measure; what does not exist is empty."""
+    criteria = (statement or ValidationStatement()).criteria
+    rows: list[list[object]] = []
+    for each in validations:
+        for by, part in _parts(each):
+            for key, (label, unit, characteristic) in MEASURES.items():
+                figure = part.figures[key]
+                asked = _criteria_of(key, criteria) if not by else ()
+                rows.append([
+                    each.name, by, part.name, key, label, characteristic, csv_number(figure.value),
+                    csv_number(figure.low), csv_number(figure.high), unit,
+                    "; ".join(map(str, asked)), _verdict(figure, asked), part.speakers, part.same,
+                    part.different, part.pairs,
+                    "; ".join(filter(None, (figure.note, *reservations(figure, asked)))),
+                ])  # fmt: skip
+    return csv_text(_HEAD, rows)
+
+
+def _parts(validation: Validation) -> Iterable[tuple[str, ValidationPart]]:
+    yield "", validation.whole
+    for by, parts in validation.parts.items():
+        for part in parts:
+            yield by, part
+
+
+def _criteria_of(key: str, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
+    return tuple(each for each in criteria if each.name == key)
+
+
+def _verdict(figure: Figure, criteria: Sequence[Criterion]) -> str:
+    met = [each.met(figure.value) for each in criteria]
+    if not met:
+        return ""
+    return "not decided" if None in met else "yes" if all(met) else "no"
+
+
+def reservations(figure: Figure, criteria: Sequence[Criterion]) -> list[str]:
+    """Say of each criterion that is met by the value and not by its interval how far that goes."""
+    return [
+        f"{each} is met, but the interval reaches {format_value(end, figure.unit)}"
+        for each in criteria
+        if (end := each.worst_end(figure)) is not None
+    ]
+
+
+def validation_json(
+    validations: Sequence[Validation],
+    statement: ValidationStatement,
+    sources: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Everything in the document, ready for ``json.dumps(..., allow_nan=False)``."""
+    return {
+        "schema": SCHEMA,
+        "kind": "validation",
+        "statement": {
+            "h1": statement.h1 or None,
+            "h2": statement.h2 or None,
+            "population": statement.population or None,
+            "case": statement.case or None,
+            "criteria": [str(each) for each in statement.criteria],
+        },
+        "sources": dict(sources or {}),
+        "systems": [
+            {
+                "name": each.name,
+                "facts": dict(each.facts or {}),
+                "trials": each.trials,
+                "calibration": each.calibration,
+                "notes": list(each.notes),
+                "draws": each.replicates,
+                "seed": each.seed,
+                **_part_json(each.whole, statement.criteria),
+                "parts": {
+                    by: {part.name: _part_json(part) for part in parts}
+                    for by, parts in each.parts.items()
+                },
+                "curves": {
+                    name: {
+                        axis: [finite(float(f"{x:.6g}")) for x in getattr(line, axis).tolist()]
+                        for axis in ("x", "y")
+                    }
+                    for name, line in curves(each).items()
+                },
+            }
+            for each in validations
+        ],
+    }  # fmt: skip
+
+
+def _part_json(part: ValidationPart, criteria: Sequence[Criterion] = ()) -> dict[str, Any]:
+    return {
+        "speakers": part.speakers,
+        "same": part.same,
+        "different": part.different,
+        "pairs": part.pairs,
+        "figures": {
+            key: {**figure_json(figure), "criteria": {
+                str(each): each.met(figure.value) for each in _criteria_of(key, criteria)
+            }, "reservations": reservations(figure, _criteria_of(key, criteria))}
+            for key, figure in part.figures.items()
+        },
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------- pictures
+
+
+def curves(validation: Validation) -> dict[str, Line]:
+    """What is drawn, all against or of log10 likelihood ratios, some hundred points each.
+
+    ``tippett_same`` is the share of same-speaker ratios up to x, ``tippett_different`` that of
+    different-speaker ratios from x on; ``pav`` are finite calibrated ratios; ``ece``,
+    ``ece_calibrated`` and ``ece_nothing`` stand against log10 prior odds; ``det`` is misses against
+    false alarms.
+
+    Example:
+        >>> from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+        >>> from monitor.lab.evaluation.validation import validate
+        >>> matrix = ScoreMatrix(np.eye(4) * 3 - 1, np.arange(4))
+        >>> lines = curves(validate(matrix, llr="10", replicates=0))
+        >>> lines["tippett_same"].y[-1], lines["tippett_different"].y[0]
+        (np.float64(1.0), np.float64(1.0))
+    """
+    mated, others = validation.mated, validation.others
+    low = max(min(mated[0], others[0]), -_FARTHEST)
+    high = min(max(mated[-1], others[-1]), _FARTHEST)
+    x = np.linspace(min(low, -0.5), max(high, 0.5), _POINTS)
+    upto = np.searchsorted(mated, x, side="right") / mated.size
+    beyond = 1 - np.searchsorted(others, x, side="left") / others.size
+    levels, calibrated = calibrated_by_pav(mated / np.log10(2.0), others / np.log10(2.0))
+    levels, calibrated = levels * np.log10(2.0), calibrated * np.log10(2.0)
+    if levels.size > _POINTS:
+        some = np.unique(np.searchsorted(levels, np.linspace(levels[0], levels[-1], _POINTS)))
+        steps = np.flatnonzero(calibrated[1:] != calibrated[:-1])
+        steps = np.concatenate([[0], np.repeat(steps, 2) + np.tile([0, 1], steps.size)])
+        keep = np.unique(np.concatenate([some, steps[:: max(1, steps.size // _POINTS)]]))
+        levels, calibrated = levels[keep], calibrated[keep]
+    odds = np.linspace(-3.0, 3.0, 61)
+    profile = ece_profile(mated, others, odds * _NATS)
+    accepts, rejects = det_curve(mated, others)
+    thin = slice(None, None, max(1, accepts.size // _POINTS))
+    return {
+        "tippett_same": Line(x, upto),
+        "tippett_different": Line(x, beyond),
+        "pav": Line(levels, calibrated),
+        "ece": Line(odds, _cross_entropy(mated * _NATS, others * _NATS, odds * _NATS)),
+        "ece_calibrated": Line(odds, profile.calibrated),
+        "ece_nothing": Line(odds, profile.default),
+        "det": Line(np.append(accepts[thin], 0.0), np.append(rejects[thin], 1.0)),
+    }
+
+
+def _cross_entropy(mated: FloatArray, others: FloatArray, odds: FloatArray) -> FloatArray:
+    """Empirical cross-entropy of ratios as they are, bits; at even odds it is Cllr."""
+    found = []
+    for each in odds.tolist():
+        prior = 1 / (1 + np.exp(-each))
+        own, theirs = (
+            cost_bits(-(mated + each)) / mated.size,
+            cost_bits(others + each) / others.size,
+        )
+        found.append(prior * float(own) + (1 - prior) * float(theirs))
+    return np.array(found)
+
+
+def _pictures(validation: Validation, number: int) -> str:
+    lines = curves(validation)
+    whole = validation.whole
+
+    def tippett(axes: Axes) -> None:
+        same, different = lines["tippett_same"], lines["tippett_different"]
+        axes.plot(same.x, same.y, color=_SAME, label="same speaker, up to this LR")
+        axes.plot(
+            different.x, different.y, color=_DIFFERENT, linestyle="--",
+            label="different speakers, from this LR on",
+        )  # fmt: skip
+        axes.axvline(0, color=MUTED, linewidth=0.9)
+        axes.set_ylim(0, 1.02)
+        percents(axes.yaxis)
+        axes.set_xlabel("log10 LR")
+        axes.set_ylabel("share of comparisons")
+        legend_above(axes, columns=1)
+
+    def pav(axes: Axes) -> None:
+        line = lines["pav"]
+        finite = np.isfinite(line.y)
+        left, right = lines["tippett_same"].x[[0, -1]]
+        ends = [-1.0, 1.0, *line.y[finite].tolist()]
+        low, high = 1.15 * min(ends), 1.15 * max(ends)
+        axes.plot([left, right], [left, right], color=MUTED, linestyle=":", label="calibrated")
+        axes.plot(line.x[finite], line.y[finite], ".", markersize=3.5, color=_SAME, label="PAV")
+        near = (line.x >= left) & (line.x <= right)
+        for edge, mark, end in ((high, "^", np.inf), (low, "v", -np.inf)):
+            which = near & (line.y == end)
+            axes.plot(
+                line.x[which], np.full(int(which.sum()), edge), mark, color=_DIFFERENT,
+                markersize=2.5, label="one kind alone" if mark == "^" else None, clip_on=False,
+            )  # fmt: skip
+        axes.set_xlim(left, right)
+        axes.set_ylim(low, high)
+        axes.set_xlabel("log10 LR of the system")
+        axes.set_ylabel("log10 LR after PAV")
+        legend_above(axes, columns=3)
+
+    def ece(axes: Axes) -> None:
+        for name, colour, style, label in (
+            ("ece_nothing", MUTED, ":", "no evidence"),
+            ("ece", _DIFFERENT, "-", "these LRs"),
+            ("ece_calibrated", _SAME, "--", "after PAV"),
+        ):
+            axes.plot(lines[name].x, lines[name].y, color=colour, linestyle=style, label=label)
+        axes.axvline(0, color=MUTED, linewidth=0.6)
+        axes.set_xlim(-3, 3)
+        axes.set_ylim(0, float(np.clip(1.1 * lines["ece"].y.max(), 1.1, 2.5)))
+        axes.set_xlabel("log10 of the prior odds")
+        axes.set_ylabel("empirical cross-entropy, bits")
+        legend_above(axes, columns=3)
+
+    def histogram(axes: Axes) -> None:
+        edges = np.linspace(lines["tippett_same"].x[0], lines["tippett_same"].x[-1], 49)
+        for values, colour, label in (
+            (validation.mated, _SAME, f"{whole.same:,} of one speaker"),
+            (validation.others, _DIFFERENT, f"{whole.different:,} of two"),
+        ):
+            counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
+            axes.stairs(counts / values.size, edges, color=colour, fill=True, alpha=0.3)
+            axes.stairs(counts / values.size, edges, color=colour, linewidth=1.1, label=label)
+        axes.axvline(0, color=MUTED, linewidth=0.9)
+        percents(axes.yaxis)
+        axes.set_xlabel("log10 LR")
+        axes.set_ylabel("share of its kind")
+        legend_above(axes, columns=2)
+
+    def det(axes: Axes) -> None:
+        paint_det(axes, [(_SAME, lines["det"])])
+
+    drawn: tuple[tuple[str, str, str, Callable[[Axes], None]], ...] = (
+        ("tippett", "Tippett plot", "Rising: same-speaker LRs up to x. Falling: different-speaker "
+         "LRs from x on. What lies on the wrong side of 0 misleads.", tippett),
+        ("lrs", "Histograms of LRs", "Each kind by itself.", histogram),
+        ("pav", "PAV plot", "What the best monotone calibration makes of each LR; on the line the "
+         "LRs are calibrated. Triangles: only one kind of comparison is there.", pav),
+        ("ece", "ECE plot", "Below the dotted line LRs help, at these prior odds; at 0 the solid "
+         "line reads Cllr, the dashed one min Cllr.", ece),
+        ("det", "DET curve", "Misses against false alarms at every threshold.", det),
+    )  # fmt: skip
+    made = "".join(
+        picture(title, inline_svg(paint, f"v{number}-{name}", title), caption)
+        for name, title, caption, paint in drawn
+    )
+    return f'<div class="pictures">{made}</div>'
+
+
+# ---------------------------------------------------------------------------------------- document
+
+
+def validation_page(
+    validations: Sequence[Validation],
+    statement: ValidationStatement,
+    sources: Mapping[str, str] | None = None,
+) -> str:
+    """The document as HTML."""
+    if not validations:
+        raise UsageError("a validation needs a system")
+    names = [each.name for each in validations]
+    title = f"Validation of {names[0]}" if len(names) == 1 else "Validation of likelihood ratios"
+    first = validations[0]
+    resampled = (
+        f"Limits: 95 %, {first.replicates} resamples of speakers (seed {first.seed})."
+        if first.replicates
+        else "No limits: nothing was resampled."
+    )
+    parts = [
+        PRINTED,
+        _STYLE,
+        _stated(statement),
+        _summary(validations) if len(validations) > 1 else "",
+        *(_system(each, i, statement) for i, each in enumerate(validations)),
+        _asked(validations, statement),
+        _methods(sources or {}),
+    ]
+    facts = [
+        "Forensic validation of likelihood ratios of voices. It holds for the speakers and the "
+        "conditions below, and says nothing of others.",
+        " · ".join([", ".join(names), resampled]) if len(names) > 1 else resampled,
+    ]
+    return document(title, facts, parts)
+
+
+def _stated(statement: ValidationStatement) -> str:
+    criteria = "; ".join(map(str, statement.criteria))
+    rows = [
+        ("Proposition H1", statement.h1),
+        ("Proposition H2", statement.h2),
+        ("Relevant population", statement.population),
+        ("Conditions of the case", statement.case),
+        ("Criteria, decided before", criteria),
+    ]
+    return section("What is validated", _words(rows))
+
+
+def _words(rows: Iterable[tuple[str, str]]) -> str:
+    body = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td class="note">'
+        f"{escape(text) or f'<em>{NOT_STATED}</em>'}</td></tr>"
+        for name, text in rows
+    )
+    return f'<div class="scroll"><table class="stated"><tbody>{body}</tbody></table></div>'
+
+
+def _summary(validations: Sequence[Validation]) -> str:
+    rows = [[each.name, *_cells(each.whole)] for each in sorted(validations, key=_by_length)]
+    return section("Systems side by side", _figure_table(["system"], rows)) + _lengths(validations)
+
+
+def _by_length(validation: Validation) -> tuple[tuple[str, ...], float]:
+    """What else a system is, and the length of its trials, NaN where it is not known."""
+    facts = dict(validation.facts or {})
+    seconds = facts.pop("T", "").removesuffix(" s")
+    other = (f"D {value}" if key == "D" else value for key, value in facts.items())
+    return tuple(other), float(seconds) if seconds else float("nan")
+
+
+def _lengths(validations: Sequence[Validation]) -> str:
+    """Cllr against the length of trials, where systems differ in it."""
+    lines: dict[tuple[str, ...], list[tuple[float, ValidationPart]]] = {}
+    for each in sorted(validations, key=_by_length):
+        sort, seconds = _by_length(each)
+        lines.setdefault(sort, []).append((seconds, each.whole))
+    lines = {sort: some for sort, some in lines.items() if len(some) > 1 and some[0][0] > 0}
+    if not lines:
+        return ""
+
+    def paint(axes: Axes) -> None:
+        axes.set_xscale("log")
+        for colour, (sort, some) in zip(COLOURS * len(lines), lines.items(), strict=False):
+            x = [seconds for seconds, _ in some]
+            for key, style, name in (("cllr", "o-", ", ".join(sort)), ("min_cllr", "o:", None)):
+                y = [part[key] or 0.0 for _, part in some]
+                axes.plot(x, y, style, color=colour, markersize=3.5, label=name)
+        ticks = sorted({seconds for some in lines.values() for seconds, _ in some})
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_xticks([], minor=True)
+        axes.set_ylim(0)
+        axes.set_xlabel("T: seconds of speech in a trial")
+        axes.set_ylabel("Cllr, and dotted min Cllr, bits")
+        legend_above(axes, columns=2)
+
+    drawn = picture(
+        "By length", inline_svg(paint, "lengths", "Cllr by length"), "Each length by itself."
+    )
+    return f'<div class="pictures">{drawn}</div>'
+
+
+def _figure_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    heads = [*(MEASURES[key][0] for key in _SHOWN), "ELUB", "invariance bounds"]
+    made = table_of([*names, "same / different", *heads], rows, len(names))
+    return made.replace("<table>", '<table class="parts">') + (
+        '<p class="key">Same-speaker and different-speaker comparisons; Cllr in bits, devPAV and '
+        "bounds in log10 LR.</p>"
+    )
+
+
+def _cells(part: ValidationPart) -> list[str]:
+    return [
+        f"{part.same:,}\n/ {part.different:,}",
+        *(_value(part.figures[key], limits=True) for key in _SHOWN),
+        _between(part, "elub"),
+        _between(part, "invariance"),
+    ]
+
+
+def _between(part: ValidationPart, bounds: str) -> str:
+    low, high = part[f"{bounds}_low"], part[f"{bounds}_high"]
+    return f"{low:.2f} to {high:.2f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _value(figure: Figure, limits: bool = False) -> str:
+    text = format_value(figure.value, figure.unit).replace("-", "\N{MINUS SIGN}")
+    text = "-" if figure.value is None else text
+    between = format_limits(figure) if limits else ""
+    return f"{text}\n{between}" if between else text
+
+
+def _system(validation: Validation, number: int, statement: ValidationStatement) -> str:
+    whole = validation.whole
+    known = ", ".join(f"{key} {value}" for key, value in (validation.facts or {}).items())
+    heard = (
+        f"{plural(validation.trials, 'trial')} of {plural(whole.speakers, 'speaker')}: "
+        f"{whole.same:,} same-speaker and {whole.different:,} different-speaker comparisons, the "
+        f"latter of {plural(whole.pairs, 'pair')} of people." + (f" {known}." if known else "")
+    )
+    notes = [f"{each.label}: {each.note}" for each in whole.figures.values() if each.note]
+    tables = [
+        section(f"{validation.name}, by {by}", _figure_table(
+            [by], [[part.name, *_cells(part)] for part in parts]))
+        for by, parts in validation.parts.items()
+    ]  # fmt: skip
+    return (
+        f'<section class="card system{" later" * (number > 0)}">'
+        f"<h2>{escape(validation.name)}</h2>{paragraphs(heard, validation.calibration)}"
+        f"{bullet_list([*validation.notes, *notes])}{_matrix(whole, statement.criteria)}</section>"
+        f"{_pictures(validation, number)}{''.join(tables)}"
+    )
+
+
+def _matrix(part: ValidationPart, criteria: Sequence[Criterion]) -> str:
+    """Characteristic, measure, value, limits, criterion and whether it is met."""
+    rows = []
+    for key, (label, unit, characteristic) in MEASURES.items():
+        figure = part.figures[key]
+        asked = _criteria_of(key, criteria)
+        said = {"yes": "met", "no": "not met"}.get(verdict := _verdict(figure, asked), verdict)
+        shown = "" if unit == "share" else {"log10": "log10 LR"}.get(unit, unit)
+        rows.append(
+            f'<tr><th scope="row">{escape(label)}</th><td>{escape(characteristic)}</td>'
+            f'<td class="number">{_value(figure)} <small>{escape(shown)}</small></td>'
+            f'<td class="limits">{escape(format_limits(figure))}</td>'
+            f"<td>{escape('; '.join(map(str, asked)))}</td><td><b>{escape(said)}</b>"
+            f"<br>{escape('; '.join(reservations(figure, asked)))}</td></tr>"
+        )
+    heads = "".join(
+        f"<th{' class=number' if name == 'Value' else ''}>{name}</th>"
+        for name in ("Measure", "Of", "Value", "95 %", "Criterion", "")
+    )
+    closing = (
+        "" if criteria else f"<p>Criteria: {NOT_STATED}. Nothing is decided.</p>"
+    )  # fmt: skip
+    return (
+        f'<div class="scroll"><table class="matrix"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>{closing}"
+    )
+
+
+def _asked(validations: Sequence[Validation], statement: ValidationStatement) -> str:
+    def here(what: str) -> str:
+        if what == "population":
+            parts = (statement.population, statement.case)
+            return " ".join(filter(None, parts)) if all(parts) else NOT_STATED
+        if what == "propositions":
+            return "stated above" if statement.h1 and statement.h2 else NOT_STATED
+        if what == "criteria":
+            return "stated above" if statement.criteria else NOT_STATED
+        said = []
+        for each in validations:
+            figures = each.whole.figures
+            text = {
+                "calibration": each.calibration,
+                "cllr_cal": f"Cllr cal {_value(figures['cllr_cal'])} bits",
+                "cllr": f"Cllr {_value(figures['cllr'])} bits",
+                "bounds": f"log10 LR from {_between(each.whole, 'elub')} (ELUB)",
+            }[what]
+            said.append(text if len(validations) == 1 else f"{each.name}: {text.rstrip('.')}")
+        return "; ".join(dict.fromkeys(said))
+
+    rows = "".join(
+        f'<tr><th scope="row">{escape(asked)}</th><td class="note">{escape(by)}</td>'
+        f'<td class="note">{escape(here(what))}</td></tr>'
+        for asked, by, what in _GUIDELINES
+    )
+    return (
+        '<section class="card long"><h2>What guidelines ask for, and where it stands</h2>'
+        '<div class="scroll"><table class="asked"><thead><tr><th>Asked for</th><th>By</th>'
+        f"<th>Here</th></tr></thead><tbody>{rows}</tbody></table></div></section>"
+    )
+
+
+def _methods(sources: Mapping[str, str]) -> str:
+    meanings = _words((MEASURES[key][0], text) for key, text in _MEANINGS.items())
+    files = _words((name, f"SHA-256 {digest}") for name, digest in sources.items())
+    return (
+        '<section class="card long"><h2>Measures and sources</h2>'
+        f"{meanings}<h3>Sources</h3>{bullet_list(_SOURCES)}"
+        + (f"<h3>Files</h3>{files}" if sources else "")
+        + "<h3>Examiner</h3>"
+        '<table class="sign"><tbody><tr><th scope="row">Name, date, signature</th><td></td></tr>'
+        "</tbody></table></section>"
+    )

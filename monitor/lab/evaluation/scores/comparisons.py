@@ -1,0 +1,739 @@
+"""Comparisons of trials with enrolled speakers: a matrix, or a list of pairs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import compress
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.input.files import (
+    natural,
+    parts,
+    release,
+    renumbered,
+    scratch,
+    taken,
+    tally,
+)
+from monitor.maths.ranks import rank_bounds
+from monitor.maths.statistics import REPLICATES, speaker_weights
+from monitor.phrases import plural
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+
+_VOICES = ("anonymised", "original")
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Which side of the comparison was anonymised.
+
+    Attributes:
+        query: the trials, rows of the matrix: ``"anonymised"`` or ``"original"``.
+        reference: the enrolled speech, its columns: as `query`.
+
+    Raises:
+        UsageError: another word.
+
+    Example:
+        >>> str(Roles(query="anonymised", reference="original"))
+        'anonymised queries against original references'
+    """
+
+    query: str
+    reference: str
+
+    def __post_init__(self) -> None:
+        for role, voice in (("query", self.query), ("reference", self.reference)):
+            if voice not in _VOICES:
+                raise UsageError(f"a {role} is {' or '.join(_VOICES)}, not {voice!r}")
+
+    def __str__(self) -> str:
+        return f"{self.query} queries against {self.reference} references"
+
+
+# -------------------------------------------------------------------------------------- score list
+
+
+@dataclass(frozen=True)
+class ScoreList:
+    """Labelled comparisons one by one: pairs of a trial and an enrolled speaker, complete or not.
+
+    Attributes:
+        scores: shape (n,), finite; higher is more alike.
+        mated: shape (n,), whether trial and enrolled speaker are one person.
+        trial: shape (n,), index into `spoken`.
+        speaker: shape (n,), index into `speakers`.
+        spoken: shape (T,), whose trial each is, index into `people`.
+        speakers: the N enrolled speakers.
+        people: whose trials there are; a trial whose speaker nobody names is its own.
+        trials: names of the T trials, all different; empty where they have none.
+
+    Raises:
+        UsageError: shapes that do not fit, or a score that is not finite.
+    """
+
+    scores: AnyArray
+    mated: BoolArray
+    trial: IntArray
+    speaker: IntArray
+    spoken: IntArray
+    speakers: tuple[str, ...]
+    people: tuple[str, ...]
+    trials: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.scores.shape == self.mated.shape == self.trial.shape == self.speaker.shape:
+            raise UsageError("give a score, a trial, a speaker and a label for each comparison")
+        if not all(np.isfinite(self.scores[part]).all() for part in parts(self.scores)):
+            raise UsageError("a score is not finite: drop that comparison")
+
+    def parts(self) -> Iterator[slice]:
+        """All comparisons, a million at a time: the columns may be mapped, and longer than memory.
+
+        What is mapped is given back after each.
+        """
+        return parts(self.scores, self.mated, self.trial, self.speaker)
+
+    def chosen(self, which: BoolArray) -> ScoreList:
+        """Some of the comparisons: shape (n,); trials that are left without any are gone."""
+        return self._chosen(which.__getitem__)
+
+    def of_trials(self, trials: BoolArray, speakers: BoolArray | None = None) -> ScoreList:
+        """Those of some trials, shape (T,), with some or all of the speakers, shape (N,)."""
+
+        def which(part: slice) -> BoolArray:
+            inside = trials[self.trial[part]]
+            return inside if speakers is None else inside & speakers[self.speaker[part]]
+
+        return self._chosen(which)
+
+    def _chosen(self, which: Callable[[slice], BoolArray]) -> ScoreList:
+        met = np.zeros(len(self.spoken), np.intp)
+        for part in self.parts():
+            met += np.bincount(self.trial[part][which(part)], minlength=met.size)
+        columns = self.scores, self.mated, self.trial, self.speaker
+        scores, mated, trial, speaker = taken(which, int(met.sum()), *columns)
+        heard, spoken = np.unique(self.spoken[met > 0], return_inverse=True)
+        return ScoreList(
+            scores,
+            mated,
+            renumbered(trial, np.cumsum(met > 0) - 1),
+            speaker,
+            spoken.ravel(),
+            self.speakers,
+            tuple(self.people[i] for i in heard.tolist()),
+            tuple(compress(self.trials, (met > 0).tolist())),
+        )
+
+    @cached_property
+    def met(self) -> IntArray:
+        """How many comparisons each trial has: shape (T,)."""
+        return tally(self.trial, len(self.spoken))
+
+    @cached_property
+    def hits(self) -> IntArray:
+        """How many mated comparisons each trial has: shape (T,)."""
+        return tally(self.trial, len(self.spoken), self.mated)
+
+    @cached_property
+    def complete(self) -> BoolArray:
+        """Which trials met every enrolled speaker, one of them their own: shape (T,)."""
+        return np.asarray((self.met == len(self.speakers)) & (self.hits == 1))
+
+
+# ------------------------------------------------------------------------------------------ matrix
+
+_BLOCK = 1 << 20
+"""Scores taken at a time: a matrix on disk never enters memory whole."""
+
+
+@dataclass(frozen=True)
+class ScoreMatrix:
+    """Scores of T trials against N speakers, and who really spoke.
+
+    The score of a trial with its own speaker is mated, all others of its row are non-mated. Trials
+    of one speaker belong together in their order: the stream order of longitudinal figures.
+
+    Attributes:
+        scores: shape (T, N), real numbers or a memory map of them; higher is more alike.
+        target: shape (T,), the column of each trial's speaker.
+        speakers: the N names of the columns.
+        name: of the system that gave the scores.
+        trial_names: of the T rows, all different; empty where they have none.
+
+    Raises:
+        UsageError: shapes that do not fit, fewer than two speakers, no trial, a repeated name, or a
+            target outside the columns. That scores are finite is checked as they are read.
+
+    Example:
+        >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]))
+        >>> matrix.mated.tolist(), matrix.better.tolist()
+        ([0.9, 0.6], [0, 0])
+    """
+
+    scores: AnyArray
+    target: IntArray
+    speakers: tuple[str, ...] = ()
+    name: str = "scores"
+    trial_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.scores.ndim != 2 or self.scores.dtype.kind not in "fiu":
+            raise UsageError(f"{self.name}: scores are a matrix of numbers, trials x speakers")
+        trials, count = self.scores.shape
+        if count < 2:
+            raise UsageError(
+                f"{self.name}: {plural(count, 'speaker')}; a comparison needs at least two"
+            )
+        if trials == 0:
+            raise UsageError(f"{self.name}: there is no trial in it")
+        target = np.asarray(self.target)
+        if target.shape != (trials,) or target.dtype.kind not in "iu":
+            raise UsageError(f"{self.name}: give one target column for each of {trials} trials")
+        if target.min() < 0 or target.max() >= count:
+            raise UsageError(f"{self.name}: a target lies outside the {plural(count, 'column')}")
+        names = self.speakers or tuple(str(column) for column in range(count))
+        if len(names) != count or len(set(names)) != count:
+            raise UsageError(f"{self.name}: give {count} different names, one for each column")
+        if self.trial_names and len(set(self.trial_names)) != trials:
+            raise UsageError(f"{self.name}: give {trials} different names, one for each trial")
+        object.__setattr__(self, "target", target.astype(np.intp))
+        object.__setattr__(self, "speakers", names)
+
+    @property
+    def trials(self) -> int:
+        """T: how many trials there are, each with one mated score."""
+        return len(self.target)
+
+    @property
+    def population(self) -> int:
+        """N: how many speakers each trial is compared with."""
+        return int(self.scores.shape[1])
+
+    @property
+    def ceiling_bits(self) -> float:
+        """``log2 N``: the most that any trial can disclose."""
+        return float(np.log2(self.population))
+
+    @cached_property
+    def tested(self) -> IntArray:
+        """Columns of the speakers that have at least one trial, ascending: shape (S,)."""
+        return np.unique(self.target)
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """Index of each trial's speaker into `tested`: shape (T,)."""
+        return np.searchsorted(self.tested, self.target)
+
+    @cached_property
+    def people(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self.speakers[column] for column in self.tested.tolist())
+
+    @cached_property
+    def by_name(self) -> IntArray:
+        """All columns in the order of their names, numbers by their size: shape (N,)."""
+        names = self.speakers
+        return np.array(sorted(range(len(names)), key=lambda i: natural(names[i])), dtype=np.intp)
+
+    @property
+    def named_trials(self) -> frozenset[tuple[str, str]]:
+        """Speaker and name of each trial; empty where trials have no names."""
+        spoken = (self.speakers[column] for column in self.target.tolist())
+        return frozenset(zip(spoken, self.trial_names, strict=False))
+
+    def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Rows in order, some megabytes at a time, as float64.
+
+        Raises:
+            UsageError: a score is not finite; its trial is named.
+        """
+        rows = max(1, _BLOCK // self.population)
+        for first in range(0, self.trials, rows):
+            part = slice(first, min(first + rows, self.trials))
+            scores = np.asarray(self.scores[part], dtype=np.float64)
+            if not np.isfinite(scores).all():
+                row, column = np.argwhere(~np.isfinite(scores))[0].tolist()
+                raise UsageError(
+                    f"{self.name}: the score of trial {first + row + 1} with speaker "
+                    f"{self.speakers[column]} is not a finite number: drop that trial"
+                )
+            yield part, scores
+            release(self.scores[part])
+
+    @cached_property
+    def non_mated_counts(self) -> IntArray:
+        """How many non-mated scores each tested speaker's trials have: shape (S,)."""
+        return np.bincount(self.owner) * (self.population - 1)
+
+    def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        """As `blocks`, without mated scores: (rows, N - 1), and each row's index into `tested`."""
+        for part, scores in self.blocks():
+            others = self.others(part)
+            yield self.owner[part], scores[others].reshape(len(scores), -1)
+
+    def others(self, part: slice) -> BoolArray:
+        """Where the non-mated scores of these rows stand: shape (rows, N)."""
+        target = self.target[part]
+        others = np.ones((len(target), self.population), dtype=bool)
+        others[np.arange(len(target)), target] = False
+        return others
+
+    @cached_property
+    def mated(self) -> FloatArray:
+        """Score of each trial with its own speaker: shape (T,), float64."""
+        return self._first_pass[0]
+
+    @cached_property
+    def better(self) -> IntArray:
+        """How many speakers score strictly higher than the trial's own: shape (T,)."""
+        return self._first_pass[1]
+
+    @cached_property
+    def tied(self) -> IntArray:
+        """How many share its score, itself included: shape (T,)."""
+        return self._first_pass[2]
+
+    @cached_property
+    def _first_pass(self) -> tuple[FloatArray, IntArray, IntArray]:
+        mated = np.empty(self.trials)
+        better, tied = np.empty((2, self.trials), dtype=np.intp)
+        for part, scores in self.blocks():
+            target = self.target[part]
+            mated[part] = scores[np.arange(len(scores)), target]
+            better[part], tied[part] = rank_bounds(scores, target)
+        return mated, better, tied
+
+
+# ----------------------------------------------------------------------------------------- settled
+# A reproducible random order of a score matrix's trials, whatever the order of its rows.
+
+
+def settled_order(matrix: ScoreMatrix) -> IntArray:
+    """Rows speaker by speaker, the trials of each in an order drawn at random.
+
+    What is drawn depends on the name of the speaker and on the names of its trials alone, so that
+    systems go through the same trials; where trials have no names, on their scores. Shape (T,):
+    rows, those of a speaker together, speakers in the order of their names.
+
+    Example:
+        >>> matrix = ScoreMatrix(np.eye(2)[[0, 1, 0, 1]], np.array([0, 1, 0, 1]))
+        >>> matrix.target[settled_order(matrix)].tolist()
+        [0, 0, 1, 1]
+    """
+    place = np.argsort(matrix.by_name)[matrix.target]
+    if matrix.trial_names:
+        names = np.unique(np.array(matrix.trial_names), return_inverse=True)[1]
+        order: IntArray = np.lexsort((names, place))
+    else:
+        order = _by_scores(matrix, place)
+    ends = np.flatnonzero(np.diff(place[order], append=-1)) + 1
+    for rows in np.split(order, ends[:-1]):
+        name = matrix.speakers[matrix.target[rows[0]]]
+        np.random.default_rng(zlib.crc32(name.encode())).shuffle(rows)
+    return order
+
+
+def _by_scores(matrix: ScoreMatrix, place: IntArray) -> IntArray:
+    """By what the order of columns does not change; equal ones by all of their scores."""
+    order = np.lexsort((matrix.tied, matrix.better, matrix.mated, place))
+    keys = np.stack([key[order] for key in (place, matrix.mated, matrix.better, matrix.tied)])
+    apart = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
+    edges = np.concatenate([[0], np.flatnonzero(apart) + 1, [apart.size + 1]])
+    for run in np.flatnonzero(np.diff(edges) > 1).tolist():
+        start, stop = int(edges[run]), int(edges[run + 1])
+        rows = order[start:stop]
+        scores = np.asarray(matrix.scores[np.sort(rows)])[:, matrix.by_name]
+        order[start:stop] = np.sort(rows)[np.lexsort(scores.T[::-1])]
+    return order
+
+
+# ------------------------------------------------------------------------------- speaker bootstrap
+# Bootstrap replicates of speakers: the trials of a speaker count as often as it is drawn.
+
+_GROUPS = 100
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What figures were resampled over: weights (B + J, S), of `resamples` and `leaving_out`.
+
+    Units are speakers with a mated score, trials theirs; nothing: scores are not told from no
+    evidence.
+    """
+
+    weights: FloatArray | None
+    units: int
+    trials: int
+    nothing: bool = False
+
+
+def resamples(matrix: ScoreMatrix, replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
+    """How often each tested speaker counts in each resample.
+
+    Trials of one speaker are alike, so speakers are drawn and not trials; the enrolled speakers,
+    the columns, stay as they are (docs/method.md section 5). They are drawn by name: systems with
+    their columns in another order draw the same people. The weight of a trial is
+    ``weights[:, matrix.owner]``, and a row's non-mated scores weigh as much as its mated one.
+    Shape (B, S), whole numbers as float64; each row sums to S. Equal seeds draw equal speakers, so
+    that systems tested on the same speakers compare pairwise.
+
+    Example:
+        >>> matrix = ScoreMatrix(np.eye(3), np.arange(3))
+        >>> resamples(matrix, replicates=2).sum(axis=1).tolist()
+        [3.0, 3.0]
+    """
+    return drawn_by_name(matrix.people, replicates, seed)
+
+
+def drawn_by_name(names: Sequence[str], replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
+    """`speaker_weights` of named people: the same for everybody in whatever order they are given.
+
+    Example:
+        >>> one, other = drawn_by_name(["ann", "bob"], 4), drawn_by_name(["bob", "ann"], 4)
+        >>> bool((one == other[:, ::-1]).all())
+        True
+    """
+    order = sorted(range(len(names)), key=lambda i: natural(names[i]))
+    weights = np.empty((replicates, len(names)))
+    weights[:, order] = speaker_weights(len(names), replicates, seed)
+    return weights
+
+
+def leaving_out(names: Sequence[str]) -> FloatArray:
+    """Weights that leave out each person in turn; of more than 100, a group of them, by name.
+
+    They tell how unequally people contribute to a figure, see `monitor.maths.statistics.freedom`.
+    Shape (J, S), 0 or 1; no row of zeros alone, so none for one person.
+
+    Example:
+        >>> leaving_out(["ann", "bob", "cid"]).tolist()
+        [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]
+    """
+    group = np.empty(len(names), dtype=np.intp)
+    group[sorted(range(len(names)), key=lambda i: natural(names[i]))] = np.arange(len(names))
+    groups = min(len(names), _GROUPS) if len(names) > 1 else 0
+    return np.asarray(group % _GROUPS != np.arange(groups)[:, None], dtype=np.float64)
+
+
+def resampled(weights: FloatArray) -> BoolArray:
+    """Which rows of weights (B, S) are resamples: those of `leaving_out` sum to less than S."""
+    return np.asarray(weights.sum(axis=1) == weights.shape[1])
+
+
+# ------------------------------------------------------------------------------------- comparisons
+# Comparisons of trials with enrolled speakers, whether every trial met every speaker or not.
+#
+# Two needs: ranks want trials that were compared with every enrolled speaker, their own among them
+# (a `ScoreMatrix`); figures of pooled scores (EER, Cllr, ZEBRA, D_sys, rates at few false
+# positives) want any `ScoredComparisons`, which say whether they are of one speaker: a
+# `ScoreMatrix`, or a `Comparisons` of a matrix, of a `ScoreList` or of both.
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Which comparisons there are, of equal speakers or not, and which of them ranks can stand on.
+
+    Impostor comparisons are among the non-target ones; they are of trials whose speaker is not
+    enrolled, or was not compared. Ranked trials met every enrolled speaker, one of them their own.
+    """
+
+    target: int
+    nontarget: int
+    impostor: int
+    trials: int
+    impostor_trials: int
+    ranked_trials: int
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Everything that was compared: what ranks stand on, and what is beside it.
+
+    Attributes:
+        speakers: the N enrolled speakers.
+        matrix: trials that met all of them, one of them their own; None where there is none.
+        rest: all other comparisons, or None.
+        name: of the system.
+
+    Raises:
+        UsageError: no comparison of equal speakers, or none of different ones.
+
+    Example:
+        >>> one = np.array([True, False, False])
+        >>> row = np.array([0, 0, 1])
+        >>> listed = ScoreList(np.array([0.9, 0.2, 0.4]), one, row, np.array([0, 1, 0]),
+        ...                    np.array([0, 1]), ("ann", "bob"), ("ann", "eve"))
+        >>> found = Comparisons.of(listed, "mine")
+        >>> found.matrix.scores.tolist(), found.rest.scores.tolist()
+        ([[0.9, 0.2]], [0.4])
+        >>> found.usage.impostor_trials, found.people
+        (1, ('ann', 'eve'))
+    """
+
+    speakers: tuple[str, ...]
+    matrix: ScoreMatrix | None
+    rest: ScoreList | None = None
+    name: str = "scores"
+
+    def __post_init__(self) -> None:
+        if not self.mated.size:
+            raise UsageError(f"{self.name}: no comparison is of one speaker: check the names")
+        if not self.non_mated_counts.sum():
+            raise UsageError(
+                f"{self.name}: no comparison is of two speakers: nothing to tell apart"
+            )
+
+    @classmethod
+    def of(cls, listed: ScoreList, name: str = "scores") -> Comparisons:
+        """Take the trials that ranks can stand on out of a list."""
+        whole = listed.complete & (len(listed.speakers) > 1)
+        if not whole.any():
+            return cls(listed.speakers, None, listed, name)
+        place = np.cumsum(whole) - 1
+        scores = scratch((int(whole.sum()), len(listed.speakers)), listed.scores.dtype)
+        target = np.empty(len(scores), dtype=np.intp)
+        for part in listed.parts():
+            inside = whole[listed.trial[part]]
+            row, column = place[listed.trial[part][inside]], listed.speaker[part][inside]
+            scores[row, column] = listed.scores[part][inside]
+            own = listed.mated[part][inside]
+            target[row[own]] = column[own]
+            release(scores)
+        called = tuple(compress(listed.trials, whole.tolist()))
+        matrix = ScoreMatrix(scores, target, listed.speakers, name, called)
+        return cls(listed.speakers, matrix, None if whole.all() else listed.of_trials(~whole), name)
+
+    @classmethod
+    def all_of(cls, matrix: ScoreMatrix) -> Comparisons:
+        """A matrix, with nothing beside it."""
+        return cls(matrix.speakers, matrix, None, matrix.name)
+
+    @cached_property
+    def people(self) -> tuple[str, ...]:
+        """Whose trials there are: S names, those of `ScoreMatrix.tested` first."""
+        ranked = () if self.matrix is None else self.matrix.people
+        return tuple(dict.fromkeys([*ranked, *(self.rest.people if self.rest else ())]))
+
+    @cached_property
+    def _whose(self) -> IntArray:
+        """Whose each trial beside the matrix is."""
+        if self.rest is None:
+            return np.zeros(0, dtype=np.intp)
+        place = {name: i for i, name in enumerate(self.people)}
+        owner = np.array([place[name] for name in self.rest.people], dtype=np.intp)
+        return owner[self.rest.spoken]
+
+    @cached_property
+    def _own(self) -> tuple[FloatArray, IntArray]:
+        """Mated scores, and whose they are."""
+        scores = [] if self.matrix is None else [self.matrix.mated]
+        owner = [] if self.matrix is None else [self.matrix.owner]
+        if self.rest is not None:
+            for part in self.rest.parts():
+                mated = self.rest.mated[part]
+                scores.append(np.asarray(self.rest.scores[part][mated], np.float64))
+                owner.append(self._whose[self.rest.trial[part][mated]])
+        return np.concatenate(scores), np.concatenate(owner)
+
+    @property
+    def mated(self) -> FloatArray:
+        """As `ScoredComparisons`."""
+        return self._own[0]
+
+    @property
+    def owner(self) -> IntArray:
+        """As `ScoredComparisons`."""
+        return self._own[1]
+
+    @cached_property
+    def non_mated_counts(self) -> IntArray:
+        """As `ScoredComparisons`."""
+        counts = np.zeros(len(self.people), dtype=np.intp)
+        if self.matrix is not None:
+            counts[: len(self.matrix.tested)] = self.matrix.non_mated_counts
+        if self.rest is not None:
+            np.add.at(counts, self._whose, self.rest.met - self.rest.hits)
+        return counts
+
+    def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        """As `ScoredComparisons`."""
+        if self.matrix is not None:
+            yield from self.matrix.non_mated_blocks()
+        if self.rest is None:
+            return
+        for part in self.rest.parts():
+            others = ~self.rest.mated[part]
+            if others.any():
+                scores = np.asarray(self.rest.scores[part][others], np.float64)
+                yield self._whose[self.rest.trial[part][others]], scores[:, None]
+
+    def listed(self) -> ScoreList:
+        """All comparisons one by one, in memory."""
+        if self.matrix is None:
+            assert self.rest is not None
+            return self.rest
+        ranked = as_list(self.matrix)
+        return ranked if self.rest is None else _joined(ranked, self.rest)
+
+    @cached_property
+    def usage(self) -> Usage:
+        """How many comparisons there are of each kind."""
+        ranked = 0 if self.matrix is None else self.matrix.trials
+        lost = strange = more = 0
+        if self.rest is not None:
+            lone = self.rest.hits == 0
+            lost, more = int(lone.sum()), len(self.rest.spoken)
+            strange = int(self.rest.met[lone].sum())
+        target, others = self.mated.size, int(self.non_mated_counts.sum())
+        return Usage(target, others, strange, ranked + more, lost, ranked)
+
+
+def pooled_resamples(
+    pool: Comparisons | ScoreMatrix, replicates: int = REPLICATES, seed: int = 0
+) -> FloatArray:
+    """How often each person counts in each resample of a pool: as `resamples`.
+
+    People with a mated comparison are drawn among themselves and impostors among themselves, so
+    that every resample has as many of both. A resample without any non-mated comparison, as a list
+    of few can have, is the whole list instead.
+    """
+    weights = np.zeros((replicates, len(pool.people)))
+    known = np.unique(pool.owner)
+    others = np.setdiff1d(np.arange(len(pool.people)), known)
+    for start, group in enumerate((known, others)):
+        if group.size:
+            names = [pool.people[i] for i in group.tolist()]
+            weights[:, group] = drawn_by_name(names, replicates, seed + start)
+    weights[weights @ pool.non_mated_counts == 0] = 1.0
+    return weights
+
+
+def pooled_leaving_out(pool: Comparisons | ScoreMatrix) -> FloatArray:
+    """`leaving_out` of the people of a pool, where both kinds of comparison are left without."""
+    weights = leaving_out(pool.people)
+    mated = np.bincount(pool.owner, minlength=len(pool.people))
+    return np.asarray(weights[(weights @ mated > 0) & (weights @ pool.non_mated_counts > 0)])
+
+
+# ------------------------------------------------------------------------------------ within group
+
+
+def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Comparisons:
+    """The comparisons of a group's trials with its own enrolled speakers.
+
+    Groups are by name of the speaker, enrolled or not. An impostor whom nobody names goes with the
+    enrolled speakers that it was compared with, where they are of one group.
+
+    Raises:
+        UsageError: fewer than two of its speakers are enrolled, or one kind of comparison is
+            missing.
+
+    Example:
+        >>> scores = np.arange(16.0).reshape(4, 4)
+        >>> matrix = ScoreMatrix(scores, np.arange(4), ("ann", "bob", "cid", "dot"))
+        >>> gender = {"ann": "f", "bob": "m", "cid": "m", "dot": "f"}
+        >>> within(Comparisons.all_of(matrix), gender, "f").matrix.scores.tolist()
+        [[0.0, 3.0], [12.0, 15.0]]
+    """
+    columns = np.flatnonzero([group_of.get(name) == group for name in every.speakers])
+    if columns.size < 2:
+        raise UsageError(f"{plural(columns.size, 'enrolled speaker')}; two are needed")
+    name = f"{every.name} {group}"
+    matrix = None
+    if every.matrix is not None:
+        rows = np.flatnonzero(np.isin(every.matrix.target, columns))
+        matrix = _part(every.matrix, rows, columns, name) if rows.size else None
+    rest = None if every.rest is None else _rest(every.rest, group_of, group, columns)
+    if rest is None:
+        if matrix is None:
+            raise UsageError("no trial is of its speakers")
+        return Comparisons.all_of(matrix)
+    listed = rest if matrix is None else _joined(as_list(matrix), rest)
+    return Comparisons.of(listed, name)
+
+
+def _part(matrix: ScoreMatrix, rows: IntArray, columns: IntArray, name: str) -> ScoreMatrix:
+    scores = scratch((len(rows), len(columns)), matrix.scores.dtype)
+    step = max(1, _BLOCK // matrix.population)
+    for first in range(0, len(rows), step):
+        scores[first : first + step] = matrix.scores[rows[first : first + step]][:, columns]
+    names = tuple(matrix.speakers[column] for column in columns.tolist())
+    trials = tuple(matrix.trial_names[row] for row in rows.tolist()) if matrix.trial_names else ()
+    return ScoreMatrix(scores, np.searchsorted(columns, matrix.target[rows]), names, name, trials)
+
+
+def _rest(
+    rest: ScoreList, group_of: Mapping[str, str], group: str, columns: IntArray
+) -> ScoreList | None:
+    """Those of a list, their enrolled speakers numbered within the group."""
+    met = np.zeros(len(rest.speakers), bool)
+    met[columns] = True
+    apart = np.zeros(len(rest.spoken), bool)
+    for part in rest.parts():  # trials that met somebody of another group, or of none
+        apart[rest.trial[part][~met[rest.speaker[part]]]] = True
+    said = np.array([group_of.get(name, "") for name in rest.people], dtype=object)[rest.spoken]
+    mine = (said == group) | ((said == "") & ~apart & (rest.hits == 0))
+    kept = rest.of_trials(mine, met)
+    if not kept.scores.size:
+        return None
+    names = tuple(rest.speakers[column] for column in columns.tolist())
+    return replace(kept, speaker=renumbered(kept.speaker, np.cumsum(met) - 1), speakers=names)
+
+
+def as_list(matrix: ScoreMatrix) -> ScoreList:
+    """Every score of a matrix as a labelled comparison."""
+    trials, count = matrix.scores.shape
+    size = (trials * count,)
+    scores, mated = scratch(size), scratch(size, np.bool_)
+    trial, speaker = scratch(size, np.int32), scratch(size, np.int32)
+    for part, block in matrix.blocks():
+        rows = slice(part.start * count, part.stop * count)
+        scores[rows] = block.ravel()
+        trial[rows] = np.repeat(np.arange(part.start, part.stop), count)
+        speaker[rows] = np.tile(np.arange(count), len(block))
+        mated[rows] = speaker[rows] == np.repeat(matrix.target[part], count)
+        release(scores, mated, trial, speaker)
+    return ScoreList(
+        scores,
+        mated,
+        trial,
+        speaker,
+        matrix.owner,
+        matrix.speakers,
+        matrix.people,
+        matrix.trial_names,
+    )
+
+
+def _end_to_end(*columns: AnyArray) -> AnyArray:
+    made = scratch((sum(map(len, columns)),), columns[0].dtype)
+    start = 0
+    for column in columns:
+        for part in parts(column):
+            made[start + part.start : start + part.stop] = column[part]
+            release(made)
+        start += len(column)
+    return made
+
+
+def _joined(one: ScoreList, other: ScoreList) -> ScoreList:
+    people = tuple(dict.fromkeys((*one.people, *other.people)))
+    place = {name: i for i, name in enumerate(people)}
+    moved = np.array([place[name] for name in other.people], dtype=np.intp)
+    later = renumbered(other.trial, np.arange(len(other.spoken)) + len(one.spoken))
+    return ScoreList(
+        _end_to_end(one.scores, other.scores),
+        _end_to_end(one.mated, other.mated),
+        _end_to_end(one.trial, later),
+        _end_to_end(one.speaker, other.speaker),
+        np.concatenate([one.spoken, moved[other.spoken]]),
+        one.speakers,
+        people,
+        (*one.trials, *other.trials) if one.trials and other.trials else (),
+    )

@@ -1,0 +1,778 @@
+"""Similarity rank disclosure (SRD): bits that the rank of the true speaker gives away.
+
+Measures: how far the ranks of the true speaker are from uniform. A trial of rank k discloses
+``log2(N p_k)`` bits of the ``log2 N`` that single a speaker out; MeanD is the mean over trials,
+from the histogram of ranks and from the beta-binomial rank_model fitted to it.
+
+Source: Bäckström et al., "Privacy Disclosure of Similarity Rank in Speech and Language Processing",
+sections III and IV, equation (3) as corrected in docs/method.md section 3; the five losses are
+those of its Table II, the speakers' own means its figure 6.
+
+Misleads: MeanD counted from a histogram is above zero where nothing is disclosed, about ``(N - 1) /
+(2 n ln 2)`` bits of n trials: compare it with the null band, or read the rank model's. A mean hides
+the few speakers who are always found. Ranks say nothing of how sure an attacker is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from math import perm
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.family import (
+    EvaluationContext,
+    Extremes,
+    Family,
+    FamilyResult,
+    Figure,
+    FigureEntry,
+    LimitRule,
+    finite_value,
+    share_aloud,
+)  # fmt: skip
+from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, settled_order
+from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
+from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, mean_bits_of
+from monitor.maths.ranks import (
+    RankStatistics,
+    kl_bits,
+    null_bias_bits,
+    placed,
+    rank1_match_bits,
+    rank_histogram,
+    rank_histograms,
+    rank_statistics,
+    some_rank_bounds,
+)  # fmt: skip
+from monitor.maths.statistics import limits, quantile_limits, weighted_quantile
+from monitor.plots.canvas import MUTED, legend_above, numbers, percents
+from monitor.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# -------------------------------------------------------------------------------------- replicates
+# MeanD of many rank histograms: of bootstrap replicates, and of single speakers (docs/method.md
+# section 3).
+
+_CHUNK = 1 << 22
+_SPEAKERS = 128
+"""Speakers whose rank models are fitted at a time."""
+
+
+def resampled_histograms(
+    matrix: ScoreMatrix, weights: FloatArray, ties: str = "spread"
+) -> FloatArray:
+    """The rank histogram of each resample of speakers: weights (B, S) to (B, N)."""
+    first, width = placed(matrix.better, matrix.tied, ties)
+    made = np.empty((len(weights), matrix.population))
+    step = max(_CHUNK // max(made.shape[1], matrix.trials), 1)
+    for k in range(0, len(weights), step):
+        some = weights[k : k + step].take(matrix.owner, 1)
+        made[k : k + step] = rank_histograms(first, width, matrix.population, some)
+    return made
+
+
+def _mean_bits(histograms: FloatArray) -> FloatArray:
+    """MeanD of the LL rank model of many histograms, (B, N) to (B,)."""
+    return mean_bits_of(*fit_many(histograms), histograms.shape[1])
+
+
+def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArray:
+    """MeanD of each speaker's own trials (SRD fig. 6), through the rank model.
+
+    A speaker has few trials: the plug-in MeanD of n trials among N speakers reads up to
+    ``log2(N / n)`` bits without any evidence, so each speaker's histogram is fitted by LL and the
+    rank model's MeanD is given (docs/method.md section 3). Shape (S,), bits, in the order of
+    `matrix.tested`.
+
+    Example:
+        >>> scores = np.eye(3)[[0, 0, 1, 1, 2, 2]]
+        >>> matrix = ScoreMatrix(scores, np.array([0, 0, 1, 1, 0, 0]))
+        >>> mean_bits_by_speaker(matrix).round(2)
+        array([0.08, 1.58])
+    """
+    first, width = placed(matrix.better, matrix.tied, ties)
+    order = np.argsort(matrix.owner, kind="stable")
+    owner = matrix.owner[order]
+    count = len(matrix.tested)
+    parts = []
+    for start in range(0, count, _SPEAKERS):
+        low, high = np.searchsorted(owner, [start, start + _SPEAKERS])
+        rows, some = order[low:high], np.arange(start, min(start + _SPEAKERS, count))
+        alone = (owner[low:high] == some[:, None]).astype(np.float64)
+        histograms = rank_histograms(first[rows], width[rows], matrix.population, alone)
+        parts.append(_mean_bits(histograms))
+    return np.concatenate(parts)
+
+
+# --------------------------------------------------------------------------------------- null band
+# The null band of MeanD: what it reads where trials are dealt to random speakers.
+
+PERMUTATIONS = 200
+_RANKS = 1 << 26
+"""Most permuted ranks held at once: 512 MB."""
+_FEWEST = 20
+_ENOUGH = 20
+"""Arrangements of which the truth is 5 % at most."""
+_WHOLE = "permutations of whole speakers against the templates"
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class NullBand:
+    """What no evidence would read, in each dealing: shape (P,), and in words what was dealt.
+
+    The chance is the one-sided p-value of the trials themselves: how often no evidence reads a
+    model MeanD as high while the right speaker comes first as often as by guessing, or early on
+    average.
+    """
+
+    mean_bits: FloatArray
+    model_bits: FloatArray
+    chance: float
+    dealt: str
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """2.5 and 97.5 percentiles of the plug-in MeanD."""
+        return limits(self.mean_bits)
+
+    @property
+    def model_limits(self) -> tuple[float, float]:
+        """2.5 and 97.5 percentiles of the rank model's MeanD."""
+        return limits(self.model_bits)
+
+
+@dataclass(frozen=True)
+class _Dealing:
+    """Which template each trial t is asked about: column ``places[p, who[t]]``.
+
+    Where it is complete, every arrangement stands in it once, the truth as well.
+    """
+
+    places: IntArray
+    who: IntArray
+    complete: bool
+    words: str
+
+
+def null_band(
+    matrix: ScoreMatrix, permutations: int = PERMUTATIONS, seed: int = 0, ties: str = "spread"
+) -> NullBand:
+    """Deal the speakers to other templates and read the disclosure that is left.
+
+    The trials of a speaker stay together: they are alike, and the usual formula ``(N - 1) / (2 n ln
+    2)`` holds for independent trials only. Whole speakers are permuted against the templates, in
+    all ways where those are 200 or less. Fewer than 20 ways are no null: the truth is one of them,
+    and could never be rare. Three speakers then draw a template each, whoever has
+    drawn it as well: 27 ways. Two speakers (of four or fewer) can do neither, so that their trials
+    are permuted: those of one speaker then count as independent, which scores of two speakers
+    cannot disprove. Of more than 335 000 trials fewer than 200 permutations are taken.
+
+    Example:
+        >>> perfect = ScoreMatrix(np.eye(3)[[0, 0, 1, 1, 2, 2]], np.array([0, 0, 1, 1, 2, 2]))
+        >>> band = null_band(perfect)
+        >>> round(band.chance, 3), band.dealt
+        (0.037, 'all 27 ways in which each speaker can draw a template')
+    """
+    if permutations < 1:
+        raise UsageError("a null band needs at least one permutation")
+    most = max(_FEWEST, _RANKS // matrix.trials)
+    dealing = _deal(matrix, min(permutations, most), most, np.random.default_rng(seed))
+    first, width = np.empty((2, len(dealing.places) + 1, matrix.trials), dtype=np.int32)
+    first[0], width[0] = placed(matrix.better, matrix.tied, ties)
+    for part, scores in matrix.blocks():
+        bounds = some_rank_bounds(scores, dealing.places[:, dealing.who[part]].T)
+        first[1:, part], width[1:, part] = (each.T for each in placed(*bounds, ties))
+    once = np.ones((1, matrix.trials))
+    bits, counted, ones, mean = np.empty((4, len(first)))
+    rank = np.arange(matrix.population)
+    for some in _few_rows(len(first), matrix.population):
+        pairs = zip(first[some], width[some], strict=True)
+        histograms = np.concatenate([rank_histograms(*p, matrix.population, once) for p in pairs])
+        bits[some], ones[some] = _mean_bits(histograms), histograms[:, 0]
+        p = histograms / histograms.sum(axis=1, keepdims=True)
+        mean[some] = p @ rank
+        counted[some] = (p * np.log2(matrix.population * np.where(p > 0, p, 1.0))).sum(axis=1)
+    guessed = ones * matrix.population >= matrix.trials * (1 - _ROUNDING)
+    early = 2 * mean <= (matrix.population - 1) * (1 + _ROUNDING)
+    signed = np.where(guessed | early, bits, -bits)
+    among = signed[1:] if dealing.complete else signed
+    chance = float((among >= signed[0] - _ROUNDING).mean())
+    return NullBand(np.maximum(counted[1:], 0.0), bits[1:], chance, dealing.words)
+
+
+def _deal(
+    matrix: ScoreMatrix, permutations: int, most: int, generator: np.random.Generator
+) -> _Dealing:
+    speakers, tested = matrix.population, len(matrix.tested)
+    ways = perm(speakers, tested)
+    if ways > min(PERMUTATIONS, most):
+        places = np.empty((permutations, speakers), dtype=np.int32)
+        for some in _few_rows(permutations, speakers):
+            drawn = np.tile(np.arange(speakers), (some.stop - some.start, 1))
+            places[some] = matrix.by_name[generator.permuted(drawn, axis=1)]
+        named = np.argsort(matrix.by_name)  # the order of the columns does not matter
+        return _Dealing(places, named[matrix.target], False, f"{permutations} {_WHOLE}")
+    if ways >= _ENOUGH:
+        every = np.array(list(itertools.permutations(range(speakers), tested)))
+        return _Dealing(every, matrix.owner, True, f"all {ways} {_WHOLE}")
+    ways = speakers**tested
+    if ways >= _ENOUGH:
+        drawn = np.array(list(itertools.product(range(speakers), repeat=tested)))
+        words = f"all {ways} ways in which each speaker can draw a template"
+        return _Dealing(drawn, matrix.owner, True, words)
+    order = settled_order(matrix)
+    trials = generator.permuted(np.tile(matrix.target[order], (permutations, 1)), axis=1)
+    words = (
+        f"{permutations} permutations of trials: too few speakers ({tested}) to be permuted "
+        "themselves, so that trials of one speaker are taken as independent"
+    )
+    return _Dealing(trials, np.argsort(order), False, words)
+
+
+def no_evidence(figures: Iterable[Figure]) -> bool:
+    """Whether permuted speakers read as much: the rank model's MeanD lies within its null band."""
+    found = {figure.key: figure for figure in figures}
+    own, band = found.get("srd.mean_bits_model"), found.get("srd.null_model_bits")
+    if own is None or own.value is None or band is None or band.high is None:
+        return False
+    return own.value <= band.high
+
+
+# --------------------------------------------------------------------------------------- models
+# The beta-binomial rank model fitted to the ranks of trials, by each of SRD's five losses.
+
+
+@dataclass(frozen=True)
+class FittedRankModel:
+    """Ranks of n trials, (N,), what they disclose (plug-in) and the rank model fitted by LL."""
+
+    histogram: FloatArray
+    trials: int
+    ties: str
+    statistics: RankStatistics
+    rank_model: RankFit
+
+    @property
+    def mean_bits(self) -> float:
+        """MeanD of the rank model."""
+        return self.rank_model.mean_disclosure_bits(self.histogram.size)
+
+    @property
+    def sparse(self) -> bool:
+        """Fewer trials than ranks: the plug-in figures mean little."""
+        return self.trials < self.histogram.size
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossFit(RankFit):
+    """The model by one of the paper's losses, as in SRD's Table II; ``loss`` is what was asked for.
+
+    Attributes:
+        kl_bits: Kullback-Leibler divergence of the rank model from the histogram.
+        rank1_match_bits: ``|log2(p_1 / gamma_1)|``; infinite where rank 1 was never seen.
+        mean_bits: MeanD of the rank model.
+    """
+
+    kl_bits: float
+    rank1_match_bits: float
+    mean_bits: float
+
+
+def fitted_rank_model(
+    better: IntArray, tied: IntArray, speakers: int, ties: str = "spread"
+) -> FittedRankModel:
+    """SRD of trials whose ranks are known: histogram, statistics and rank model.
+
+    Args:
+        better: shape (n,), how many speakers score strictly higher than the true one; see
+            `monitor.maths.ranks.rank_bounds` or `ScoreMatrix.better`.
+        tied: shape (n,), how many share its score, itself included.
+        speakers: N.
+        ties: of `monitor.maths.ranks.TIE_RULES`.
+
+    Raises:
+        CalibrationError: no trial.
+        UsageError: unknown rule, or ranks that do not fit into N speakers.
+
+    Example:
+        >>> found = fitted_rank_model(np.array([0, 0, 0, 1, 0, 2, 0, 1]), np.ones(8, dtype=int), 4)
+        >>> round(found.statistics.mean_bits, 2), found.statistics.identification_rate
+        (0.7, 0.625)
+    """
+    histogram = rank_histogram(better, tied, speakers, ties)
+    rank_model = fit(histogram)
+    trials = len(better)
+    return FittedRankModel(histogram, trials, ties, rank_statistics(histogram, trials), rank_model)
+
+
+def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
+    """The rank model of a histogram (N,) by each loss of `monitor.maths.rank_models.LOSSES`.
+
+    Raises:
+        CalibrationError: the histogram is empty.
+        UsageError: fewer than two ranks, or a negative count.
+
+    Example:
+        >>> for row in loss_fits(np.array([40.0, 25, 15, 10, 6, 4]))[:2]:
+        ...     print(row.loss, round(row.mean_bits, 2), round(row.kl_bits, 3))
+        LL 0.38 0.003
+        MS 0.4 0.005
+    """
+    fitted = []
+    for loss in LOSSES:
+        rank_model = fit(histogram, loss)
+        gamma = np.exp(rank_model.log_pmf(len(histogram)))
+        measures = {
+            "kl_bits": kl_bits(histogram, gamma),
+            "rank1_match_bits": rank1_match_bits(histogram, gamma),
+            "mean_bits": rank_model.mean_disclosure_bits(len(histogram)),
+        }
+        fitted.append(LossFit(**asdict(rank_model) | {"loss": loss} | measures))
+    return tuple(fitted)
+
+
+# ----------------------------------------------------------------------------------------- meaning
+# What ranks come to, in plain words: how far they narrow a crowd down, how often they hit.
+
+
+def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
+    """A paragraph on MeanD, and one on first ranks and on the most telling trial."""
+    means = (figures.get(f"srd.{key}") for key in ("mean_bits_model", "mean_bits"))
+    bits = next((each for each in means if each is not None and each.value is not None), None)
+    if bits is not None:
+        yield _crowd(figures, bits, speakers)
+    rank1 = finite_value(figures.get("srd.idr"))
+    if rank1 is None:
+        return
+    text = (
+        f"In {share_aloud(rank1)} of the trials the right person came first on the attacker's "
+        f"list; guessing does that in {share_aloud(1 / speakers)}."
+    )
+    worst = finite_value(figures.get("lid.max_bits"))
+    if worst is not None:
+        belief = min(1.0, float(2.0**worst) / speakers)
+        text += (
+            f" The most telling trial gave the attacker {worst:.2f} of at most "
+            f"{np.log2(speakers):.2f} bits: a belief of {share_aloud(belief)} in the right one."
+        )
+    yield text
+
+
+def _crowd(figures: Mapping[str, Figure], figure: Figure, people: int) -> str:
+    bits = max(figure.value or 0.0, 0.0)
+    left = people / 2.0**bits
+    most = f"{np.log2(people):.2f}"
+    chance = finite_value(figures.get("srd.null_chance"))
+    band = figures.get("srd.null_model_bits")
+    high = None if band is None else band.high
+    if chance is not None and high is not None and chance > 0.5 and bits > high:
+        return (
+            f"Of {people:,} people whom an attacker considers, the right one comes later than by "
+            f"chance: who takes low scores for alike learns {bits:.2f} bits of the {most} that "
+            "single somebody out."
+        )
+    if bits <= 0.002 * np.log2(people) if chance is None else chance > 0.05:
+        return (
+            f"Among {people:,} people, these scores tell an attacker nothing that can be measured "
+            f"about who spoke: {bits:.2f} bits on average, of {most} that single somebody out."
+        )
+    text = (
+        f"Of {people:,} people whom an attacker considers, it is on average as if only "
+        f"{_count(left)} were left: a trial discloses {bits:.2f} bits of the {most} that single "
+        "somebody out"
+    )
+    low, high = figure.limits
+    if low is not None and high is not None:
+        fewest, other = (_count(people / 2.0 ** max(each, 0.0)) for each in (high, low))
+        text += f" (limits: {low:.2f} to {high:.2f} bits, {fewest} to {other} people)"
+    return text + "."
+
+
+def _count(people: float) -> str:
+    return f"{people:,.0f}" if people >= 9.95 else f"{people:.1f}".removesuffix(".0")
+
+
+# ----------------------------------------------------------------------------------------- figures
+
+
+def figures(
+    matrix: ScoreMatrix,
+    weights: FloatArray | None = None,
+    ties: str = "spread",
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+    found: FittedRankModel | None = None,
+    by_speaker: FloatArray | None = None,
+) -> tuple[Figure, ...]:
+    """Every figure of SRD but those of the losses.
+
+    The limits of MeanD stand on the rank model's, refitted in each resample (weights (B, S), from
+    `resamples`); percentile limits of the plug-in figure would cover a quarter of the time
+    (docs/method.md section 3), so it carries none. Without permutations there is no null band.
+    `found` and `by_speaker` are `fitted_rank_model` and `mean_bits_by_speaker` of the trials, where
+    they were made already.
+
+    Raises:
+        UsageError: unknown rule, or a score that is not finite.
+    """
+    if found is None:
+        found = fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
+    replicates = {} if weights is None else _replicates(matrix, weights, ties)
+    values = _values(found)
+    extra: dict[str, dict[str, Any]] = {
+        "mean_bits": {"note": "biased up: read it beside its null band",
+                      "floor": null_bias_bits(matrix.population, found.trials)},
+        "mean_bits_miller_madow": {"note": _why_no_correction(found), "floor": 0.0},
+        "mean_bits_model": {"note": _said(found.rank_model), "floor": 0.0},
+        "idr": {"ceiling": 1.0, "floor": 1 / matrix.population},
+        "maxd_bits": {"note": "noise where trials are few: look at the rank at which it stands"},
+        "rank1_bits": {"note": "" if found.histogram[0] else "nobody came first"},
+    }  # fmt: skip
+    if found.rank_model.binomial:
+        note = "ranks vary less than a beta-binomial can: the rank model is a binomial"
+        extra |= {key: {"note": note} for key in ("alpha", "beta")}
+    if permutations:
+        band = null_band(matrix, permutations, seed, ties)
+        extra["mean_bits"]["floor"] = float(band.mean_bits.mean())
+        for key, read, (low, high) in (
+            ("null_mean_bits", band.mean_bits, band.limits),
+            ("null_model_bits", band.model_bits, band.model_limits),
+        ):
+            values[key] = float(read.mean())
+            extra[key] = {"low": low, "high": high, "note": band.dealt}
+        values["null_chance"], extra["null_chance"] = band.chance, {"note": band.dealt}
+    if by_speaker is None:
+        by_speaker = mean_bits_by_speaker(matrix, ties)
+    for key, share in (("speaker_bits_median", 0.5), ("speaker_bits_95", 0.95)):
+        if not repeated(matrix):
+            note = "no speaker has a second trial, and one has no mean"
+            values[key], extra[key] = None, {"note": note}
+            continue
+        values[key] = float(weighted_quantile(by_speaker, np.ones((1, by_speaker.size)), share)[0])
+        extra[key] = {"note": "of the rank model fitted to each speaker's own trials"}
+        if weights is not None:
+            replicates[key] = weighted_quantile(by_speaker, weights, share)
+            low, high = quantile_limits(by_speaker, share, 0.0, matrix.ceiling_bits)
+            extra[key] |= {"low": low, "high": high}
+    bits = {entry.key.removeprefix("srd.") for entry in FAMILY.figures if entry.unit == "bits"}
+    return tuple(
+        FAMILY.figure(
+            key, value, replicates.get(key), ties=ties,
+            **{"ceiling": matrix.ceiling_bits if key in bits else None} | extra.get(key, {}),
+        )
+        for key, value in values.items()
+    )  # fmt: skip
+
+
+def loss_figures(losses: Sequence[LossFit], ties: str = "spread") -> Iterator[Figure]:
+    """How far the rank model by each of `loss_fits` lies from the ranks seen: SRD's Table II."""
+    for each in losses:
+        given: dict[str, Any] = {"note": _said(each), "ties": ties}
+        yield FAMILY.figure(f"kl_{each.loss.lower()}_bits", each.kl_bits, **given)
+        yield FAMILY.figure(f"rank1_match_{each.loss.lower()}_bits", each.rank1_match_bits, **given)
+
+
+def repeated(matrix: ScoreMatrix) -> bool:
+    """Whether any speaker has a second trial: one trial alone has no mean."""
+    return bool(np.bincount(matrix.owner).max() > 1)
+
+
+def _values(found: FittedRankModel) -> dict[str, float | None]:
+    of, rank_model = found.statistics, found.rank_model
+    return {
+        "mean_bits": of.mean_bits,
+        "mean_bits_miller_madow": None if found.sparse else of.miller_madow_bits,
+        "mean_bits_model": found.mean_bits,
+        "idr": of.identification_rate,
+        "rank1_bits": of.rank1_bits,
+        "stdd_bits": of.std_bits,
+        "maxd_bits": of.max_bits,
+        "maxd_rank": float(of.max_rank),
+        "spread": of.spread,
+        "alpha": None if rank_model.binomial else rank_model.alpha,
+        "beta": None if rank_model.binomial else rank_model.beta,
+    }
+
+
+_NOTES = {
+    "perfect": "the right one always came first",
+    "under-dispersed": "ranks vary less than a beta-binomial can: a binomial stands in, and may "
+    "read too low; compare with the count",
+    "sparse": "fewer trials than ranks",
+    "reversed": "the right one comes late on average",
+    "at the bound": "no parameters are best: they were held at the end of their range",
+}
+
+
+def _said(rank_model: RankFit) -> str:
+    """What to know of a rank model, in words."""
+    return "; ".join(_NOTES.get(note, note) for note in rank_model.notes)
+
+
+def _why_no_correction(found: FittedRankModel) -> str:
+    if found.sparse:
+        return "fewer trials than speakers: no correction holds, compare with the null band"
+    if found.statistics.miller_madow_bits is None:
+        return "needs whole counts: ties are spread over ranks"
+    return ""
+
+
+def _replicates(matrix: ScoreMatrix, weights: FloatArray, ties: str) -> dict[str, FloatArray]:
+    """Of each resample: the rank model's figures, and the plug-in ones that limits suit."""
+    names = ("mean_bits_model", "idr", "rank1_bits", "maxd_bits", "spread", "alpha")
+    made: dict[str, FloatArray] = {name: np.empty(len(weights)) for name in names}
+    speakers = matrix.population
+    for some in _few_rows(len(weights), speakers):
+        histograms = resampled_histograms(matrix, weights[some], ties)
+        alpha, beta, binomial = fit_many(histograms)
+        p = histograms / histograms.sum(axis=1, keepdims=True)
+        bits = np.log2(speakers * np.where(p > 0, p, np.nan))
+        found = (
+            mean_bits_of(alpha, beta, binomial, speakers),
+            p[:, 0],
+            bits[:, 0],
+            np.nanmax(bits, axis=1),
+            (p * speakers > 1 + 1e-9).mean(axis=1),
+            np.where(binomial, np.nan, alpha),
+        )
+        for name, values in zip(names, found, strict=True):
+            made[name][some] = values
+    return made
+
+
+def _few_rows(rows: int, columns: int) -> Iterator[slice]:
+    """So many rows a few at a time, so that what is made of them stays small."""
+    step = max(_CHUNK // columns, 1)
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
+
+
+# ------------------------------------------------------------------------------------------ curves
+# The pictures of SRD: the histogram of ranks, and the rank models fitted to it.
+
+_DASHES = {"LL": "-", "MS": "--", "WMS": "-.", "RWMS": ":", "CLL": (0, (6, 1, 1, 1, 1, 1))}
+_SINGLE = 20
+"""Ranks up to here are drawn one by one, further ones in bins."""
+
+
+def binned_ranks(histogram: FloatArray) -> Line:
+    """Share of the trials by rank, from a histogram (N,); beyond rank 20 means of widening bins.
+
+    Example:
+        >>> line = binned_ranks(np.ones(1000))
+        >>> line.x[:3].tolist(), len(line.x) < 80, bool(np.allclose(line.y, 1e-3))
+        ([1.0, 2.0, 3.0], True, True)
+    """
+    count = len(histogram)
+    edges = np.arange(min(_SINGLE, count) + 1.0)
+    if count > _SINGLE:
+        wide = np.unique(np.rint(np.geomspace(_SINGLE, count, 60)))
+        edges = np.concatenate([edges, wide[1:]])
+    first, last = edges[:-1].astype(np.intp), edges[1:]
+    share = np.add.reduceat(histogram, first) / (last - first) / histogram.sum()
+    return Line(np.sqrt((first + 1) * last), share)
+
+
+def rank_model_line(rank_model: RankFit, speakers: int) -> Line:
+    """Probability by rank, at ranks spread evenly over their logarithm."""
+    ranks = np.unique(np.rint(np.geomspace(1, speakers, POINTS)))
+    return Line(ranks, np.exp(rank_model.log_pmf(speakers))[ranks.astype(np.intp) - 1])
+
+
+def _paint_ranks(axes: Axes, systems: Systems) -> None:
+    """Share of the trials at each rank, and the fitted rank models."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    alone = len(systems) == 1
+    lowest = 1.0
+    for colour, each in systems:
+        assert each.ranks is not None
+        seen = each.ranks.y > 0
+        axes.plot(
+            each.ranks.x[seen], each.ranks.y[seen], "o", color=colour, markersize=3, alpha=0.55,
+            markeredgewidth=0, label="seen" if alone else None,
+        )  # fmt: skip
+        lowest = min(lowest, float(each.ranks.y[seen].min()), 1 / each.speakers)
+        for loss, rank_model in list(each.rank_models.items())[: None if alone else 1]:
+            first, dashes = loss == "LL", _DASHES.get(loss, "-")
+            axes.plot(
+                rank_model.x, rank_model.y, color=colour if first else MUTED, linestyle=dashes,
+                linewidth=1.6 if first else 0.9, label=f"fit, {loss}" if alone else None,
+            )  # fmt: skip
+    count = systems[0][1].speakers
+    axes.axhline(1 / count, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)), label="chance")
+    axes.set_ylim(lowest / 3, 1.5)
+    numbers(axes.xaxis)
+    percents(axes.yaxis)
+    legend_above(axes)
+    axes.set_xlabel("rank of the speaker")
+    axes.set_ylabel("share of trials")
+
+
+def _paint_speakers(axes: Axes, systems: Systems) -> None:
+    """How many speakers disclose how much."""
+    found = np.concatenate([bits for _, each in systems if (bits := each.speaker_bits) is not None])
+    edges = np.linspace(min(0.0, found.min()), max(found.max(), 0.1), 25)
+    for colour, each in systems:
+        bits = each.speaker_bits
+        assert bits is not None
+        share = np.histogram(bits, edges)[0] / bits.size
+        axes.stairs(share, edges, fill=True, color=colour, alpha=0.22)
+        axes.stairs(share, edges, color=colour, linewidth=1.4)
+        axes.axvline(float(bits.mean()), color=colour, linewidth=1, linestyle="--")
+    percents(axes.yaxis)
+    axes.set_xlabel("bits that a speaker discloses on average (dashed: the mean)")
+    axes.set_ylabel("share of speakers")
+
+
+# --------------------------------------------------------------------------------------- attackers
+
+TRAINED_SHARE = 0.9
+"""Of what a network trained on clear speech tells of clear speech: less is undertrained."""
+
+
+def undertrained(own: float, clear: float) -> bool:
+    """Whether a network tells too little of clear speech for its figures to judge a protection.
+
+    Of the bits (MeanD) that it tells of clear speech, and those of a network trained on that.
+
+    Example:
+        >>> undertrained(2.0, 4.0), undertrained(3.9, 4.0)
+        (True, False)
+    """
+    return own < TRAINED_SHARE * clear
+
+
+# ------------------------------------------------------------------------------------------ family
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    matrix, ties = context.ranked, context.ties
+    ranked = fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
+    losses = loss_fits(ranked.histogram)
+    by_speaker = mean_bits_by_speaker(matrix, ties)
+    permutations = context.replicates if len(matrix.tested) > 1 else 0
+    made = figures(matrix, context.weights, ties, permutations, context.seed, ranked, by_speaker)
+    return FamilyResult(
+        (*made, *loss_figures(losses, ties)),
+        conclusions=() if repeated(matrix) else (_three_means({f.key: f for f in made}),),
+        curves={
+            "ranks": binned_ranks(ranked.histogram),
+            "rank_models": {each.loss: rank_model_line(each, matrix.population) for each in losses},
+            "speaker_bits": by_speaker if repeated(matrix) else None,
+        },
+    )
+
+
+def _three_means(found: Mapping[str, Figure]) -> str:
+    """Why figures that are all called a mean differ most where each speaker was heard once."""
+    means = (found[f"srd.{key}"] for key in ("mean_bits", "mean_bits_miller_madow",
+                                             "mean_bits_model"))  # fmt: skip
+    counted, corrected, model = (
+        "" if figure.value is None else f" ({figure.value:.2f})" for figure in means
+    )
+    return (
+        "One trial a speaker: three figures estimate one mean, MeanD. "
+        f"Counted{counted} it is too high on few trials; with its bias taken off{corrected} and by "
+        f"the fitted rank model{model} it is not. Quote the rank model's: its limits are the ones "
+        "that hold. ALID is another attacker's mean; single speakers have none, and are left out."
+    )
+
+
+_SHARE, _GIVEN = LimitRule("share"), LimitRule("given")
+_MODEL_HOLDS = LimitRule("none", why="those of the model's MeanD hold")
+_MOST_FIRST = LimitRule("none", why="they hold too seldom where most ranks are 1")
+_OF_IDR = LimitRule(
+    "derived",
+    source=lambda _: "srd.idr",
+    change=lambda figure, share: float(
+        np.log2(2.0 ** (figure.ceiling or 0.0) * max(share, np.finfo(float).tiny))
+    ),
+)
+
+
+def _entry(
+    name: str, key: str, label: str, unit: str, says: str, limits: LimitRule | None = None
+) -> FigureEntry:
+    return FigureEntry(name, f"srd.{key}", says, limits, label=label, unit=unit)
+
+
+FAMILY = Family(
+    key="srd",
+    place=10,
+    title="Similarity rank disclosure (SRD)",
+    caveat="MeanD counted from a histogram is above zero even where nothing is disclosed; trust "
+    "the figure of the model, and compare with the null band. A mean also hides the few speakers "
+    "who are always found: see the figure for rank 1 and the spread over speakers. MaxD of a "
+    "sparse histogram is noise: see the rank at which it stands.",
+    needs=("matrix",),
+    figures=(
+        _entry("meand", "mean_bits_model", "MeanD, fitted rank model", "bits",
+               "bits that a trial discloses on average, by the rank model of its ranks", _SHARE),
+        _entry("meand_counted", "mean_bits", "MeanD, counted", "bits",
+               "the same counted from the ranks: too high on few trials", _MODEL_HOLDS),
+        _entry("meand_corrected", "mean_bits_miller_madow", "MeanD, counted, bias taken off",
+               "bits", "that count, its bias taken off", _MODEL_HOLDS),
+        _entry("meand_nothing", "null_model_bits", "MeanD, fitted rank model, of no evidence",
+               "bits", "what meand reads where nothing is disclosed", _GIVEN),
+        _entry("meand_counted_nothing", "null_mean_bits", "MeanD, counted, of no evidence", "bits",
+               "what meand_counted reads there", _GIVEN),
+        _entry("nothing_chance", "null_chance", "chance that no evidence reads as much", "share",
+               "how often nothing disclosed reads as much as meand"),
+        _entry("idr", "idr", "IdR: the right person first", "share",
+               "share of trials in which the right person comes first", _SHARE),
+        _entry("rank1_bits", "rank1_bits", "disclosure of rank 1", "bits",
+               "bits that a first rank discloses", _OF_IDR),
+        _entry("stdd", "stdd_bits", "StDD", "bits", "how unequal the ranks are, bits", _MOST_FIRST),
+        _entry("maxd", "maxd_bits", "MaxD", "bits", "bits that the most telling rank discloses",
+               LimitRule("share", rest=0.0)),
+        _entry("maxd_rank", "maxd_rank", "rank of MaxD", "rank", "which rank that is",
+               LimitRule("none", why="it jumps from one resample to the next")),
+        _entry("spread", "spread", "Spread", "share",
+               "share of ranks that are likelier than by chance",
+               LimitRule("share", most=1.0,
+                         quiet="without evidence it is chance which ranks are likelier")),
+        _entry("alpha", "alpha", "alpha of the rank model", "",
+               "first parameter of the rank model", LimitRule("t", rest=1.0, least=0.0)),
+        _entry("beta", "beta", "beta of the rank model", "", "its second parameter", _MOST_FIRST),
+        _entry("speaker_median", "speaker_bits_median", "MeanD of the median speaker", "bits",
+               "bits that the median speaker discloses", _GIVEN),
+        _entry("speaker_95", "speaker_bits_95", "MeanD that 5 % of speakers exceed", "bits",
+               "bits that one speaker in twenty exceeds", _GIVEN),
+        *(_entry(f"kl_{loss.lower()}", f"kl_{loss.lower()}_bits",
+                 f"rank model by {loss}: misfit (KL)", "bits",
+                 f"misfit of the rank model fitted by {loss}, bits") for loss in LOSSES),
+        *(_entry(f"rank1_match_{loss.lower()}", f"rank1_match_{loss.lower()}_bits",
+                 f"rank model by {loss}: misfit at rank 1", "bits",
+                 f"its misfit at rank 1 ({loss})") for loss in LOSSES),
+    ),
+    compute=_compute,
+    main=("srd.mean_bits_model", "srd.idr"),
+    drawings=(
+        Drawing("ranks", "How far up the attacker's list the speaker stands",
+                "Share of trials at each rank, and the fitted rank model; wide ranks are averaged. "
+                "Flat at chance: nothing is disclosed.", _paint_ranks),
+        Drawing("speaker_bits", "Not everybody discloses the same",
+                "Mean disclosure of each tested speaker.", _paint_speakers),
+    ),
+    meaning=meaning,
+    no_evidence=no_evidence,
+    extremes=Extremes(
+        monotone=("",),
+        rowwise=("",),
+        at_ceiling=("idr", "mean_bits", "maxd_bits", "rank1_bits"),
+        at_floor=("mean_bits_model", "idr"),
+        flat_at_floor=("mean_bits_model", "idr"),
+        rounding=1e-6,
+        made=partial(figures, permutations=0),
+    ),
+)  # fmt: skip

@@ -1,0 +1,477 @@
+"""Forensic validation: how good likelihood ratios of a system are, by condition and by length.
+
+Measures: Cllr (accuracy) and its two parts, min Cllr (discrimination) and Cllr cal (calibration);
+EER; devPAV; empirical bounds (ELUB) and invariance bounds; how often evidence misleads.
+
+Source: Brummer and du Preez, 2006; Meuwly, Ramos and Haraksim, 2017, for the words; bounds and
+devPAV as in `monitor.maths.likelihood_ratios`. What examiners expect of it: the consensus on
+validation of forensic voice comparison (Morrison and others, 2021), ENFSI's guidelines for
+automatic speaker recognition (2015), ISO 21043-4 (2025).
+
+Misleads: it holds for the population and the conditions that were tested, and no others.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation import verification
+from monitor.lab.evaluation.family import EvaluationContext, Figure, limited
+from monitor.lab.evaluation.input.files import Attribute, natural
+from monitor.lab.evaluation.report.report import format_value
+from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreList, ScoreMatrix, within
+from monitor.lab.evaluation.scores.counts import ScoreCounts, list_warning, warning
+from monitor.maths.likelihood_ratios import (
+    Platt,
+    TemplateComparisons,
+    bounds_bits,
+    calibrated_by_pav,
+    deviation_from_pav,
+    invariance_bounds_bits,
+    pair_count,
+    platt,
+    upper_bound_bits,
+)
+from monitor.maths.statistics import REPLICATES
+from monitor.phrases import plural
+from monitor.types import BoolArray, FloatArray, IntArray
+
+BASES = {"e": 1.0, "2": float(np.log(2.0)), "10": float(np.log(10.0))}
+"""Nats of a unit of log-likelihood ratios, by the base of the logarithm."""
+MOST = 20_000_000
+"""Comparisons that are held in memory."""
+_TENS = float(np.log10(2.0))
+_FOLDS = 8
+
+MEASURES = {
+    "cllr": ("Cllr", "bits", "accuracy"),
+    "min_cllr": ("min Cllr", "bits", "discrimination"),
+    "cllr_cal": ("Cllr cal", "bits", "calibration"),
+    "eer": ("EER", "share", "discrimination"),
+    "devpav": ("devPAV", "log10", "calibration"),
+    "misleading_same": ("LR below 1, same speaker", "share", "misleading evidence"),
+    "misleading_different": ("LR above 1, two speakers", "share", "misleading evidence"),
+    "elub_low": ("ELUB, lower", "log10", "range"),
+    "elub_high": ("ELUB, upper", "log10", "range"),
+    "elub_people": ("ELUB, upper, by people", "log10", "range"),
+    "invariance_low": ("invariance bound, lower", "log10", "range"),
+    "invariance_high": ("invariance bound, upper", "log10", "range"),
+}
+"""Each measure's label, unit, and the performance characteristic that it measures."""
+_OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """What a measure has to be, decided before looking: ``cllr<=0.3``."""
+
+    name: str
+    sign: str
+    bound: float
+
+    @classmethod
+    def of(cls, text: str) -> Criterion:
+        """Read one.
+
+        Raises:
+            UsageError: it is none.
+
+        Example:
+            >>> criterion = Criterion.of("Cllr <= 0.3")
+            >>> str(criterion), criterion.met(0.2), criterion.met(None)
+            ('cllr <= 0.3', True, None)
+        """
+        found = re.fullmatch(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\S+)\s*", text)
+        try:
+            name, sign, bound = found.groups() if found else ("", "", "")
+            if name.lower() in MEASURES and np.isfinite(float(bound)):
+                return cls(name.lower(), sign, float(bound))
+        except ValueError:
+            pass
+        raise UsageError(
+            f"criterion {text!r}: give a measure, <, <=, > or >= and a number, such as cllr<=0.3; "
+            f"measures are {', '.join(MEASURES)}"
+        )
+
+    def met(self, value: float | None) -> bool | None:
+        """Whether a value meets it; None where there is no value."""
+        return None if value is None else bool(_OPERATORS[self.sign](value, self.bound))
+
+    def worst_end(self, figure: Figure) -> float | None:
+        """Return the end of a figure's interval that fails though its value meets; else None.
+
+        Example:
+            >>> cllr = Figure("cllr", "Cllr", 0.29, "bits", low=0.21, high=0.376)
+            >>> Criterion.of("cllr<=0.3").worst_end(cllr), Criterion.of("cllr<=0.4").worst_end(cllr)
+            (0.376, None)
+        """
+        end = figure.high if self.sign.startswith("<") else figure.low
+        return end if self.met(figure.value) and self.met(end) is False else None
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.sign} {self.bound:g}"
+
+
+@dataclass(frozen=True)
+class ValidationStatement:
+    """What only the examiner can state; empty where it was not.
+
+    Attributes:
+        h1, h2: the propositions.
+        population: the relevant population.
+        case: the conditions of the case: recordings, channels, lengths.
+        criteria: what the measures have to be.
+    """
+
+    h1: str = ""
+    h2: str = ""
+    population: str = ""
+    case: str = ""
+    criteria: tuple[Criterion, ...] = ()
+
+
+@dataclass(frozen=True)
+class ValidationPart:
+    """The measures of some comparisons.
+
+    Attributes:
+        name: of the group or condition; empty for all.
+        speakers: people with same-speaker comparisons.
+        same, different: how many comparisons of one speaker, and of two.
+        pairs: pairs of people behind the latter.
+        figures: by name of `MEASURES`.
+    """
+
+    name: str
+    speakers: int
+    same: int
+    different: int
+    pairs: int
+    figures: Mapping[str, Figure]
+
+    def __getitem__(self, name: str) -> float | None:
+        return self.figures[name].value
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The validation of one system.
+
+    Attributes:
+        name: of the system.
+        trials: how many there are.
+        calibration: where its likelihood ratios come from, a sentence.
+        whole: all comparisons.
+        parts: groups and conditions, by what they are of.
+        mated, others: log10 likelihood ratios, shape (n,) and (m,).
+        notes: what was left out and what misleads, a sentence each.
+        facts: what is known of the system, such as ``{"T": "10"}``.
+        replicates, seed: of the resamples of speakers.
+    """
+
+    name: str
+    trials: int
+    calibration: str
+    whole: ValidationPart
+    parts: Mapping[str, tuple[ValidationPart, ...]]
+    mated: FloatArray
+    others: FloatArray
+    notes: tuple[str, ...] = ()
+    facts: Mapping[str, str] | None = None
+    replicates: int = 0
+    seed: int = 0
+
+
+def validate(
+    scores: ScoreMatrix | Comparisons,
+    dev: ScoreMatrix | Comparisons | None = None,
+    *,
+    llr: str | None = None,
+    conditions: Sequence[Attribute] = (),
+    groups: Attribute | None = None,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+    notes: Sequence[str] = (),
+    facts: Mapping[str, str] | None = None,
+) -> Validation:
+    """Measure how good the likelihood ratios of a system are.
+
+    Args:
+        scores: the comparisons.
+        dev: scores of other speakers, to calibrate on by logistic regression; without them each
+            comparison is calibrated on those of other people than its two.
+        llr: the base of the logarithm, ``"e"``, ``"2"`` or ``"10"``, where scores are
+            log-likelihood ratios already; they are taken as they are.
+        conditions: what is known of the trials, by their names.
+        groups: of the speakers; each by itself, its trials against its own speakers.
+        replicates: resamples of speakers behind the limits; 0 for none.
+        seed: of the resamples.
+        notes: to keep beside the measures.
+        facts: likewise.
+
+    Raises:
+        UsageError: too many comparisons, too few speakers to calibrate on, or nothing that a
+            condition could be told of.
+
+    Example:
+        >>> target = np.arange(60) % 20
+        >>> nats = np.random.default_rng(0).normal(size=(60, 20)) + 3 * np.eye(20)[target]
+        >>> found = validate(ScoreMatrix(nats, target), replicates=0)
+        >>> found.whole.pairs, found.whole["min_cllr"] <= found.whole["cllr"] < 1
+        (190, True)
+    """
+    every = Comparisons.all_of(scores) if isinstance(scores, ScoreMatrix) else scores
+    listed = _in_memory(every)
+    nats, calibration = _ratios(listed, every.name, dev, llr)
+    listed = replace(listed, scores=nats)
+    if every.matrix is None:
+        away = list_warning(every, ScoreCounts.of(every).exact)
+    else:
+        away = warning(every.matrix)
+    said = [*filter(None, [away]), *notes]
+    if llr is None and dev is None:
+        said.append(_of_scores(every, seed))
+    parts: dict[str, tuple[ValidationPart, ...]] = {}
+    found = _measured(listed, "", replicates, seed)
+    if groups is not None:
+        name = groups.name or "group"
+        parts[name] = tuple(_by_group(listed, groups, said, replicates, seed))
+    for each in conditions:
+        parts[each.name or each.label] = tuple(
+            _by_condition(listed, every.name, each, said, replicates, seed)
+        )
+    tens = nats / np.log(10.0)
+    return Validation(
+        every.name, len(listed.spoken), calibration, found, parts,
+        np.sort(tens[listed.mated]), np.sort(tens[~listed.mated]), tuple(said), facts,
+        replicates, seed,
+    )  # fmt: skip
+
+
+def _in_memory(every: Comparisons) -> ScoreList:
+    usage = every.usage
+    if usage.target + usage.nontarget > MOST:
+        raise UsageError(
+            f"{every.name}: {usage.target + usage.nontarget:,} comparisons, more than {MOST:,}: "
+            "validate some of the trials"
+        )
+    return every.listed()
+
+
+# ------------------------------------------------------------------------------------- calibration
+
+
+def _ratios(
+    listed: ScoreList, name: str, dev: ScoreMatrix | Comparisons | None, llr: str | None
+) -> tuple[FloatArray, str]:
+    """Log-likelihood ratios in nats, (n,), and where they come from."""
+    scores = np.asarray(listed.scores, np.float64)
+    if llr is not None:
+        if llr not in BASES:
+            raise UsageError(f"llr={llr!r}: the base is one of {', '.join(BASES)}")
+        if dev is not None:
+            raise UsageError("log-likelihood ratios need no dev scores: they are taken as they are")
+        return scores * BASES[llr], (
+            f"{name} gives log-likelihood ratios (base {llr}), which are taken as they are."
+        )
+    if dev is not None:
+        others = _in_memory(Comparisons.all_of(dev) if isinstance(dev, ScoreMatrix) else dev)
+        fit = _fitted(others, np.ones(others.mated.size, bool))
+        shared = {*others.people, *others.speakers} & {*listed.people, *listed.speakers}
+        nameless = listed.speakers == tuple(map(str, range(len(listed.speakers))))
+        many = f"{len(others.mated):,} comparisons of {plural(len(others.people), 'speaker')}"
+        both = f" {plural(len(shared), 'speaker')} of them were tested as well."
+        return scores * fit.weight + fit.bias, (
+            f"Scores were calibrated by logistic regression on {many} in development scores."
+            + (both if shared and not nameless else "")
+            + _held(fit)
+        )
+    return _crosswise(listed, name, scores)
+
+
+def _fitted(listed: ScoreList, kept: BoolArray) -> Platt:
+    """Of standardised scores: where a penalty holds the slope, their scale does not matter."""
+    scores = np.asarray(listed.scores, np.float64)
+    largest = float(np.abs(scores[kept]).max()) or 1.0  # whose square may be no number
+    scores = scores / largest
+    mean, spread = float(scores[kept].mean()), float(scores[kept].std()) or 1.0
+    scores = (scores - mean) / spread
+    fit = platt(scores[kept & listed.mated], scores[kept & ~listed.mated], balanced=True)
+    weight = fit.weight / spread
+    return replace(fit, weight=weight / largest, bias=fit.bias - weight * mean)
+
+
+def _held(fit: Platt) -> str:
+    return " The scores separate perfectly, so that a penalty holds the slope." * fit.bounded
+
+
+def people_of(listed: ScoreList) -> tuple[IntArray, IntArray, tuple[str, ...]]:
+    """Who tests and whose template each comparison has, (n,), as indices of names.
+
+    Example:
+        >>> matrix = ScoreMatrix(np.eye(2), np.arange(2), ("ann", "bob"))
+        >>> [each.tolist() for each in people_of(Comparisons.all_of(matrix).listed())[:2]]
+        [[0, 0, 1, 1], [0, 1, 0, 1]]
+    """
+    names = tuple(sorted({*listed.people, *listed.speakers}, key=natural))
+    place = {name: i for i, name in enumerate(names)}
+    tester = np.array([place[name] for name in listed.people])[listed.spoken][listed.trial]
+    return tester, np.array([place[name] for name in listed.speakers])[listed.speaker], names
+
+
+def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatArray, str]:
+    """Each comparison by a fit on comparisons of people who are not in its people's folds."""
+    tester, owner, names = people_of(listed)
+    tested = np.zeros(len(names), bool)
+    tested[tester[listed.mated]] = True
+    folds = min(_FOLDS, int(tested.sum()))
+    fold = np.empty(len(names), dtype=np.intp)
+    fold[np.argsort(~tested, kind="stable")] = np.arange(len(names)) % max(folds, 1)
+    one, two = fold[tester], fold[owner]
+    made = np.empty(scores.size)
+    bounded = False
+    for k in range(folds):
+        for j in range(k, folds):
+            mine = ((one == k) & (two == j)) | ((one == j) & (two == k))
+            if not mine.any():
+                continue
+            kept = ~np.isin(one, (k, j)) & ~np.isin(two, (k, j))
+            if not (kept & listed.mated).any() or not (kept & ~listed.mated).any():
+                raise UsageError(
+                    f"{name}: {plural(int(tested.sum()), 'speaker')}, too few to calibrate on some "
+                    "and test on others: give --dev, or scores that are likelihood ratios (--llr)"
+                )
+            fit = _fitted(listed, kept)
+            bounded |= fit.bounded
+            made[mine] = scores[mine] * fit.weight + fit.bias
+    return made, (
+        f"Scores were calibrated by logistic regression, cross-validated over speakers in "
+        f"{plural(folds, 'fold')}: each comparison by a fit without either of its two people."
+        + _held(Platt(0.0, 0.0, bounded))
+    )
+
+
+def _of_scores(every: Comparisons, seed: int) -> str:
+    """Say why EER and min Cllr are not those of `monitor evaluate`, which has the scores'."""
+    context = EvaluationContext.of(every, 0, seed)
+    figures = {
+        figure.key: figure
+        for figure in verification.figures(every, context.pool_weights, context.counts)
+    }
+    eer, least = (
+        format_value(figures[f"verification.{key}"].value, unit)
+        for key, unit in (("eer_rocch", "share"), ("min_cllr_bits", "bits"))
+    )
+    return (
+        "EER and min Cllr are of the calibrated ratios: folds are calibrated apart, so that the "
+        f"same score may give two ratios. Of the scores, as monitor evaluate has them: EER {eer}, "
+        f"min Cllr {least}."
+    )
+
+
+# ---------------------------------------------------------------------------------------- measures
+
+
+def _measured(listed: ScoreList, name: str, replicates: int, seed: int) -> ValidationPart:
+    """All measures of log-likelihood ratios in nats."""
+    pool = Comparisons(listed.speakers, None, listed, name or "all")
+    context = EvaluationContext.of(pool, replicates, seed)
+    of_pool = verification.figures(pool, context.pool_weights, context.counts)
+    pooled = {figure.key: figure for figure in limited(of_pool, context.sample(True))}
+    bits = np.asarray(listed.scores, np.float64) / np.log(2.0)
+    mated, others = bits[listed.mated], bits[~listed.mated]
+    tester, owner, _ = people_of(listed)
+    whose = TemplateComparisons(np.zeros((bits.size, 1)), tester, owner)
+    weight = whose.weights()
+    pairs = pair_count(whose)
+    speakers = int(np.unique(tester[listed.mated]).size)
+    # a name that stands for two people here and there would be mated with itself
+    apart = bool((whose.mated == listed.mated).all())
+    by_people = (
+        upper_bound_bits(
+            mated, others, weight[listed.mated], weight[~listed.mated], speakers, pairs,
+            whose.some(~listed.mated),
+        )
+        if apart
+        else None
+    )  # fmt: skip
+    deviation = deviation_from_pav(*calibrated_by_pav(mated, others)) * _TENS
+    cllr, least = (pooled[f"verification.{key}_bits"] for key in ("cllr", "min_cllr"))
+    assert cllr.value is not None
+    assert least.value is not None
+    low, high = bounds_bits(mated, others)
+    invariant = invariance_bounds_bits(mated, others)
+    values: dict[str, float | None] = {
+        "cllr_cal": max(cllr.value - least.value, 0.0),
+        "devpav": None if np.isnan(deviation) else deviation,
+        "misleading_same": float((mated < 0).mean()),
+        "misleading_different": float((others > 0).mean()),
+        "elub_low": low * _TENS,
+        "elub_high": high * _TENS,
+        "elub_people": None if by_people is None else by_people * _TENS,
+        "invariance_low": invariant[0] * _TENS,
+        "invariance_high": invariant[1] * _TENS,
+    }
+    given = {
+        "cllr": replace(cllr, note=""),
+        "min_cllr": least,
+        "eer": pooled["verification.eer_rocch"],
+    }
+    figures = {}
+    for key, (label, unit, _) in MEASURES.items():
+        figure = given.get(key) or Figure(key, label, values[key], unit)
+        figures[key] = replace(figure, key=key, label=label)
+    if deviation != deviation:
+        figures["devpav"] = replace(
+            figures["devpav"], note="perfect separation: there is no calibrated ratio to compare"
+        )
+    return ValidationPart(name, speakers, mated.size, others.size, pairs, figures)
+
+
+def _by_group(
+    listed: ScoreList, groups: Attribute, said: list[str], replicates: int, seed: int
+) -> Iterator[ValidationPart]:
+    every = Comparisons(listed.speakers, None, listed)
+    for group in groups.values:
+        try:
+            part = within(every, groups.of, group).listed()
+        except UsageError as error:
+            said.append(f"{group} is left out: {error}.")
+            continue
+        yield _measured(part, group, replicates, seed)
+
+
+def _by_condition(
+    listed: ScoreList, name: str, condition: Attribute, said: list[str], replicates: int, seed: int
+) -> Iterator[ValidationPart]:
+    known = [condition.of.get(trial, "") for trial in listed.trials]
+    if not any(known):
+        why = "its trials have no names" if not listed.trials else "it names none of its trials"
+        raise UsageError(f"{condition.label} tells nothing of {name}: {why}")
+    if missing := known.count(""):
+        said.append(
+            f"{condition.label} does not say {condition.name or 'the condition'} of {missing} of "
+            f"{plural(len(known), 'trial')}."
+        )
+    of_trial = np.array(known, dtype=object)
+    for value in sorted(set(known) - {""}, key=_lowest_first):
+        mine = of_trial == value
+        same, every = int(listed.hits[mine].sum()), int(listed.met[mine].sum())
+        if same in (0, every):
+            kind = "different speakers" if same else "the same speaker"
+            said.append(f"{value} is left out: no comparison of {kind}.")
+            continue
+        yield _measured(listed.of_trials(mine), value, replicates, seed)
+
+
+def _lowest_first(value: str) -> tuple[float, str]:
+    """Ranges of numbers by their size, all others by name."""
+    found = re.match(r"-?\d+(\.\d+)?", value.removeprefix("below "))
+    below = value.startswith("below ")
+    return (float(found[0]) - 0.5 * below if found else np.inf, value)

@@ -1,0 +1,357 @@
+"""Speaker verification: how well pooled scores tell equal speakers from different ones.
+
+Measures: the equal error rate by two rules, Cllr of the scores as log-likelihood ratios, and Cllr
+after ideal calibration (min Cllr).
+
+Source: Brummer and du Preez, 2006, for Cllr and the ROC's convex hull; the nearest threshold is
+VoicePrivacy's rule (docs/method.md section 8).
+
+Misleads: a pool forgets which trial a score came from, so an EER near chance can hide a few people
+who are always recognised. The two rules differ on few or tied scores. Low is bad for privacy. Cllr
+of scores that are no log-likelihood ratios means nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.family import (
+    EvaluationContext,
+    Extremes,
+    Family,
+    FamilyResult,
+    Figure,
+    FigureEntry,
+    LimitRule,
+)  # fmt: skip
+from monitor.lab.evaluation.scores.counts import ScoreCounts, cost_bits
+from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
+from monitor.maths.roc import Blocks, Counts, count_scores, pool, scores_of
+from monitor.plots.canvas import MUTED, percents
+from monitor.protocols import ScoredComparisons
+from monitor.types import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# ------------------------------------------------------------------------------------- error rates
+# Equal error rates by two rules, and the curve of misses against false alarms.
+#
+# False rejects are mated scores below a threshold, false accepts non-mated ones at or above it.
+
+EER_RULES = ("rocch", "nearest")
+"""Where the two error rates are called equal."""
+
+_Doubles: TypeAlias = NDArray[np.float64]
+
+
+def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "rocch") -> float:
+    """Equal error rate.
+
+    Args:
+        mated: any shape, scores of the same speaker; higher is more alike.
+        non_mated: any shape, scores of different speakers.
+        rule: ``"rocch"``: where the convex hull of the ROC has equal rates (Brummer and du Preez,
+            2013); never above one half. ``"nearest"``: the mean of both rates at the threshold, of
+            all that the scores offer, at which they differ least. Four scores against twelve can
+            read 37.5 % by one rule and 50 % by the other: always say which.
+
+    Raises:
+        UsageError: another rule, one of the two is empty, or a score is not finite.
+
+    Example:
+        >>> eer([0.3, 0.5, 0.7, 0.9], [0.2, 0.4, 0.6, 0.8]), eer([1.0], [1.0], "nearest")
+        (0.375, 0.5)
+    """
+    if rule not in EER_RULES:
+        raise UsageError(f"no EER rule {rule!r}: take one of {', '.join(EER_RULES)}")
+    counts = count_scores(mated, non_mated)
+    if rule == "rocch":
+        return float(rocch_of_blocks(pool(counts.mated, counts.non_mated))[0])
+    return nearest_of_counts(counts, scores_of(mated, non_mated)[1])
+
+
+def det_curve(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Doubles]:
+    """Corners of the detection error trade-off: false accepts and rejects, (1, 0) to (0, 1).
+
+    Raises:
+        UsageError: one of the two is empty, or a score is not finite.
+
+    Example:
+        >>> accepts, rejects = det_curve([0.5, 0.9], [0.1, 0.6])
+        >>> accepts.tolist(), rejects.tolist()
+        ([1.0, 0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5, 1.0])
+    """
+    return det_points(count_scores(mated, non_mated))
+
+
+def det_points(counts: Counts, most: int = 2000) -> tuple[_Doubles, _Doubles]:
+    """`det_curve` of counts, about `most` points spread evenly over the rates."""
+    full = (counts.mated > 0) | (counts.non_mated > 0)
+    false_rejects = np.cumsum(counts.mated[full]) / counts.mated_total
+    false_accepts = 1 - np.cumsum(counts.non_mated[full]) / counts.non_mated_total
+    rejects = np.concatenate([[0.0], false_rejects])
+    accepts = np.concatenate([[1.0], np.clip(false_accepts, 0.0, 1.0)])
+    if len(rejects) > most:
+        steps = np.linspace(0.0, 2.0, most)
+        keep = np.unique(np.searchsorted(rejects + 1 - accepts, steps))
+        keep = np.concatenate([keep[keep < len(rejects) - 1], [len(rejects) - 1]])
+        rejects, accepts = rejects[keep], accepts[keep]
+    return accepts, rejects
+
+
+def rocch_of_blocks(blocks: Blocks) -> _Doubles:
+    """Equal rates on the hull of each draw: blocks are its edges."""
+    mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
+    first = np.searchsorted(blocks.replicate, np.arange(blocks.replicates))
+    below, under = (_before(x, first, blocks) for x in (blocks.mated, blocks.non_mated))
+    total, others = mated[blocks.replicate], non_mated[blocks.replicate]
+    # whole numbers: false rejects less false accepts, where a block ends, times both totals
+    end = (below + blocks.mated) * others + (under + blocks.non_mated) * total - total * others
+    at = first + blocks.sums((end < 0).astype(np.float64)).astype(np.intp)
+    step = blocks.mated * others + blocks.non_mated * total
+    rate = below[at] + blocks.mated[at] * (1 - end[at] / step[at])
+    return np.asarray(rate / mated)
+
+
+def _before(values: FloatArray, first: NDArray[np.intp], blocks: Blocks) -> _Doubles:
+    """Sum of the blocks of the same draw that come before."""
+    sums = np.cumsum(values) - values
+    return np.asarray(sums - sums[first][blocks.replicate])
+
+
+def _crossing(counts: Counts) -> tuple[NDArray[np.intp], _Doubles, _Doubles]:
+    """The first cell at whose end the share of false rejects reaches that of false accepts.
+
+    The cell, shape (...), and how many are rejected and accepted falsely at its two ends, shape
+    (..., 2): counts, so that rates can be compared without rounding.
+    """
+    total, others = counts.mated_total[..., None], counts.non_mated_total[..., None]
+    rejected = np.cumsum(counts.mated, axis=-1)
+    accepted = others - np.cumsum(counts.non_mated, axis=-1)
+    at = np.argmax(rejected * others >= accepted * total, axis=-1)[..., None]
+    ends = np.concatenate([at, at + 1], axis=-1)
+    rejected = np.concatenate([np.zeros_like(total), rejected], axis=-1)
+    accepted = np.concatenate([others, accepted], axis=-1)
+    return at[..., 0], *(np.take_along_axis(x, ends, -1) for x in (rejected, accepted))
+
+
+def nearest_of_replicates(counts: Counts) -> _Doubles:
+    """Shape (B,). In a gap the rates are taken to meet: its scores count as all different."""
+    at, rejected, accepted = _crossing(counts)
+    rejects = rejected / counts.mated_total[..., None]
+    accepts = accepted / counts.non_mated_total[..., None]
+    gaps = np.abs(rejects - accepts)
+    best = np.where(gaps[..., 0] < gaps[..., 1], 0, 1)[..., None]
+    middle = (np.take_along_axis(rejects, best, -1) + np.take_along_axis(accepts, best, -1)) / 2
+    in_gap = np.take_along_axis(counts.mated, at[..., None], -1) == 0
+    return np.asarray(np.where(in_gap, rejects[..., :1], middle)[..., 0])
+
+
+def nearest_of_counts(counts: Counts, non_mated: FloatArray | ScoredComparisons) -> float:
+    """The nearest of all thresholds; in a gap every non-mated score is one."""
+    at, rejected, accepted = _crossing(counts)
+    total, others = float(counts.mated_total), float(counts.non_mated_total)
+    cell = int(at)
+    if counts.mated[cell] == 0 and rejected[1] * others != accepted[1] * total:
+        low = counts.cuts[cell - 1] if cell else -np.inf
+        high = counts.cuts[cell] if cell < len(counts.cuts) else np.inf
+        below = np.unique(_between(non_mated, low, high), return_counts=True)[1]
+        accepted = accepted[0] - np.concatenate([[0.0], np.cumsum(below)])
+        rejected = np.full(len(accepted), rejected[0])
+    gaps = np.abs(rejected * others - accepted * total)[::-1]  # of two as near, the higher
+    best = len(gaps) - 1 - int(np.argmin(gaps))
+    return float(rejected[best] / total + accepted[best] / others) / 2
+
+
+def _between(scores: FloatArray | ScoredComparisons, low: float, high: float) -> _Doubles:
+    """Scores from low to below high."""
+    if isinstance(scores, np.ndarray):
+        return np.asarray(scores[(scores >= low) & (scores < high)])
+    blocks = (block for _, block in scores.non_mated_blocks())
+    return np.concatenate([block[(block >= low) & (block < high)] for block in blocks])
+
+
+# ------------------------------------------------------------------------------------ cost of LLRs
+
+
+def cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
+    """Cost of log-likelihood ratios (Brummer and du Preez, 2006).
+
+    Of LLRs in nats, any shape; scores that are no LLRs, such as cosines, give a number without
+    meaning. Bits: 1 for LLRs that say nothing, more for misleading ones.
+
+    Raises:
+        UsageError: one of the two is empty, or a score is not finite.
+
+    Example:
+        >>> cllr([0.0, 0.0], [0.0])
+        1.0
+    """
+    own, others = scores_of(mated, non_mated)
+    return float(cost_bits(-own) / own.size + cost_bits(others) / others.size) / 2
+
+
+def min_cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
+    """Cllr after the best monotone calibration on these very scores, ties pooled: bits, 0 to 1.
+
+    Raises:
+        UsageError: one of the two is empty, or a score is not finite.
+
+    Example:
+        >>> min_cllr([0.5, 0.5], [0.5, 0.5]), min_cllr([0.9], [0.1])
+        (1.0, 0.0)
+    """
+    counts = count_scores(mated, non_mated)
+    return float(min_cllr_of_blocks(pool(counts.mated, counts.non_mated))[0])
+
+
+def min_cllr_of_blocks(blocks: Blocks) -> _Doubles:
+    """`min_cllr` of each replicate: shape (replicates,), in bits."""
+    mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
+    ratio = blocks.odds * (non_mated / mated)[blocks.replicate]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        misses = np.where(blocks.mated > 0, blocks.mated * np.log1p(1 / ratio), 0.0)
+        alarms = np.where(blocks.non_mated > 0, blocks.non_mated * np.log1p(ratio), 0.0)
+        mean = (blocks.sums(misses) / mated + blocks.sums(alarms) / non_mated) / 2
+    return np.asarray(mean / np.log(2.0))
+
+
+def figures(
+    scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
+) -> tuple[Figure, ...]:
+    """EER by both rules, Cllr of the raw scores and min Cllr.
+
+    Resampled by weights (B, S), from `pooled_resamples`; counts are of these scores and weights,
+    where it was counted already.
+    """
+    counts = counts or ScoreCounts.of(scores, weights)
+    drawn, blocks, costs = counts.replicates, counts.replicate_blocks, counts.replicate_costs
+    hull = float(rocch_of_blocks(counts.blocks)[0])
+    nearest = nearest_of_counts(counts.exact, scores)
+    calibrated = float(min_cllr_of_blocks(counts.blocks)[0])
+    coarse = "limits are counted in coarser cells than the value" if counts.coarse else ""
+    made = FAMILY.figure
+    return (
+        made("eer_rocch", hull, rocch_of_blocks(blocks) if blocks else None, coarse),
+        made("eer_nearest", nearest, nearest_of_replicates(drawn) if drawn else None, coarse),
+        made("cllr_bits", float(counts.costs.mean()), None if costs is None else costs.mean(axis=1),
+             "has a meaning only where scores are log-likelihood ratios in nats"),
+        made("min_cllr_bits", calibrated, min_cllr_of_blocks(blocks) if blocks else None, coarse),
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------ curves
+# The pictures of verification: the ROC and the DET curve.
+
+
+def curves(counts: ScoreCounts) -> dict[str, Any]:
+    """What is drawn of all scores; the ROC is even over the logarithm of false positives."""
+    own, others = counts.exact.mated, counts.exact.non_mated
+    hits = np.concatenate([[0.0], np.cumsum(own[::-1])]) / counts.exact.mated_total
+    alarms = np.concatenate([[0.0], np.cumsum(others[::-1])])
+    wanted = np.geomspace(1.0, float(alarms[-1]), POINTS)
+    at = np.unique(np.searchsorted(alarms, np.concatenate([[0.0], wanted]), side="right") - 1)
+    accepts, rejects = det_points(counts.exact, most=POINTS)
+    return {"roc": Line(alarms[at] / alarms[-1], hits[at]), "det": Line(accepts, rejects)}
+
+
+def _paint_roc(axes: Axes, systems: Systems) -> None:
+    """True against false positive rate, the latter as its logarithm."""
+    resolved = min(1 / each.non_mated for _, each in systems)
+    left = max(min(0.3 * resolved, 3e-4), 1e-6)
+    axes.set_xscale("log")
+    for colour, each in systems:
+        assert each.roc is not None
+        axes.step(np.maximum(each.roc.x, left), each.roc.y, where="post", color=colour)
+    x = np.geomspace(left, 1, 100)
+    axes.plot(x, x, color=MUTED, linestyle=":", linewidth=1)
+    axes.axvspan(left, max(left, resolved), color=MUTED, alpha=0.15, linewidth=0)
+    axes.set_xlim(left, 1)
+    axes.set_ylim(0, 1.02)
+    percents(axes.xaxis)
+    percents(axes.yaxis)
+    shaded = " (shaded: fewer than one score)" if resolved > left else ""
+    axes.set_xlabel(f"false positive rate{shaded}")
+    axes.set_ylabel("true positive rate")
+
+
+def _paint_det(axes: Axes, systems: Systems) -> None:
+    paint_det(axes, [(colour, each.det) for colour, each in systems if each.det is not None])
+
+
+def paint_det(axes: Axes, lines: Iterable[tuple[str, Line]]) -> None:
+    """Miss rate against false alarm rate, on normal deviates; each line with its colour."""
+    from scipy.special import ndtri
+
+    ticks = np.array([0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])
+    edge = 5e-4
+    for colour, line in lines:
+        x, y = (np.clip(v, edge / 10, 1 - edge / 10) for v in (line.x, line.y))
+        axes.plot(ndtri(x), ndtri(y), color=colour)
+    axes.plot(ndtri([edge, 1 - edge]), ndtri([1 - edge, edge]), color=MUTED, linestyle=":")
+    axes.plot(ndtri([edge, 1 - edge]), ndtri([edge, 1 - edge]), color=MUTED, linewidth=0.6)
+    for axis, limits in ((axes.xaxis, axes.set_xlim), (axes.yaxis, axes.set_ylim)):
+        axis.set_ticks(ndtri(ticks).tolist(), [f"{100 * tick:g} %" for tick in ticks])
+        limits(ndtri(edge), ndtri(1 - edge))
+    axes.set_xlabel("false alarms")
+    axes.set_ylabel("misses")
+
+
+# ------------------------------------------------------------------------------------------ family
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    made = figures(context.pool, context.pool_weights, context.counts)
+    return FamilyResult(made, curves=curves(context.counts))
+
+
+FAMILY = Family(
+    key="verification",
+    place=50,
+    title="Verification",
+    caveat="The equal error rate is the error at one point in the middle, where no "
+    "attacker needs to work: two systems of one EER can differ a hundredfold in their sure hits. "
+    "Its two rules differ on few or tied scores.",
+    needs=("pool",),
+    figures=(
+        FigureEntry("eer", "verification.eer_rocch",
+                    "equal error rate on the convex hull; 50 % is no evidence",
+                    LimitRule("fitted", most=0.5), label="EER (convex hull)", unit="share",
+                    floor=0.5, ties="pooled"),
+        FigureEntry("eer_nearest", "verification.eer_nearest",
+                    "the same at the nearest threshold (VoicePrivacy)",
+                    LimitRule("share", most=1.0), label="EER (nearest threshold)", unit="share",
+                    floor=0.5, ties="pooled"),
+        FigureEntry("cllr", "verification.cllr_bits",
+                    "cost of the scores as log-likelihood ratios, bits",
+                    LimitRule("t", rest=np.nan), label="Cllr", unit="bits", floor=1.0),
+        FigureEntry("min_cllr", "verification.min_cllr_bits",
+                    "that cost calibrated ideally; 1 is no evidence",
+                    LimitRule("fitted", most=1.0), label="min Cllr", unit="bits", floor=1.0,
+                    ties="pooled"),
+    ),
+    compute=_compute,
+    main=("verification.eer_rocch", "verification.min_cllr_bits"),
+    drawings=(
+        Drawing("roc", "Sure hits: the true positives at few false ones",
+                "Dotted curve: guessing. An attacker who must not be wrong works on the far left.",
+                _paint_roc),
+        Drawing("det", "Misses against false alarms",
+                "Detection error trade-off; the equal error rate is where a curve meets the "
+                "diagonal. On the dotted line nothing is known.", _paint_det),
+    ),
+    extremes=Extremes(
+        monotone=("eer", "min_cllr"),
+        at_floor=("eer", "min_cllr"),
+        flat_at_floor=("eer", "min_cllr"),
+        scaled=("cllr",),
+        near=("eer_nearest",),
+        made=figures,
+    ),
+)  # fmt: skip

@@ -1,0 +1,316 @@
+"""ZEBRA: what pooled scores disclose on average and at worst, to any prior belief.
+
+Measures: D_ECE, the empirical cross-entropy that ideally calibrated scores take off the prior's
+entropy, averaged over all priors; ``log10 l``, the strongest likelihood ratio of any score; the
+tag, its category from 0 to F.
+
+Source: Nautsch et al., "The Privacy ZEBRA", Interspeech 2020, equations (5), (6) and (8), Table 1;
+scores are calibrated by pool-adjacent-violators with ties pooled (docs/method.md section 8).
+
+Misleads: the counts of scores cap ``log10 l``: perfect separation of few scores still reads B or C.
+It is an estimate of the worst case, not a bound. The unit of D_ECE is small, 0.72 bits at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.family import (
+    EvaluationContext,
+    Extremes,
+    Family,
+    FamilyResult,
+    Figure,
+    FigureEntry,
+    LimitRule,
+)  # fmt: skip
+from monitor.lab.evaluation.scores.counts import ScoreCounts
+from monitor.lab.plots.evaluation import Drawing, Line, Systems
+from monitor.maths.roc import Blocks, Counts, count_scores, pool
+from monitor.plots.canvas import MUTED, legend_above
+from monitor.protocols import ScoredComparisons
+from monitor.types import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# --------------------------------------------------------------------------------------------- ece
+# Empirical cross-entropy: the uncertainty left after the scores, for every prior belief.
+
+_Doubles: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class EceProfile:
+    """Empirical cross-entropy over prior beliefs: ZEBRA's figure 3.
+
+    Attributes:
+        prior_log_odds: shape (P,), nats.
+        default: shape (P,), bits: entropy of the prior itself, what perfect privacy leaves.
+        calibrated: shape (P,), bits left to someone who calibrated the scores ideally. D_ECE is
+            the mean over all priors of the space between the two.
+    """
+
+    prior_log_odds: FloatArray
+    default: FloatArray
+    calibrated: FloatArray
+
+
+def ece_profile(
+    mated: ArrayLike, non_mated: ArrayLike, prior_log_odds: ArrayLike | None = None
+) -> EceProfile:
+    """Cross-entropy left after the scores, at each prior belief.
+
+    Args:
+        mated: any shape, scores of the same speaker; higher is more alike.
+        non_mated: any shape, scores of different speakers.
+        prior_log_odds: shape (P,), nats; from -7 to 7 by default.
+
+    Raises:
+        UsageError: one of the two is empty, or a score is not finite.
+
+    Example:
+        >>> profile = ece_profile([0.9], [0.1], [0.0])
+        >>> profile.default.tolist(), profile.calibrated.tolist()
+        ([1.0], [0.0])
+    """
+    counts = count_scores(mated, non_mated)
+    return profile_of_blocks(pool(counts.mated, counts.non_mated), prior_log_odds)
+
+
+def profile_of_blocks(blocks: Blocks, prior_log_odds: ArrayLike | None = None) -> EceProfile:
+    """`ece_profile` of blocks of one draw, such as `ScoreCounts.blocks`."""
+    given = np.linspace(-7.0, 7.0, 141) if prior_log_odds is None else prior_log_odds
+    odds = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    own, others = (each / each.sum() for each in (blocks.mated, blocks.non_mated))
+    with np.errstate(divide="ignore"):
+        llr = np.log(own) - np.log(others)
+    prior = expit(odds), expit(-odds)
+    posterior = llr[:, None] + odds
+    calibrated = prior[0] * _weighed(own, -posterior) + prior[1] * _weighed(others, posterior)
+    default = prior[0] * np.logaddexp(0.0, -odds) + prior[1] * np.logaddexp(0.0, odds)
+    return EceProfile(odds, default / np.log(2.0), calibrated / np.log(2.0))
+
+
+def _weighed(shares: _Doubles, nats: _Doubles) -> _Doubles:
+    """Mean of ``ln(1 + exp(nats))`` over blocks; none where a block is empty, even of infinity."""
+    full = shares > 0
+    return np.asarray(shares[full] @ np.logaddexp(0.0, nats[full]))
+
+
+# ----------------------------------------------------------------------------------------- figures
+# The figures of ZEBRA: D_ECE, log10 l and the tag.
+#
+# The first public code puts the mated scores of a tie last, so that scores that are all equal get
+# tag C; here they get 0, or next to nothing where dummies are counted.
+
+CEILING_BITS = float(0.5 / np.log(2.0))
+"""D_ECE of perfect separation, 0.72 bits: the mean over all priors of a prior's entropy."""
+
+_TAGS = ((1.0, "A"), (2.0, "B"), (4.0, "C"), (5.0, "D"), (6.0, "E"), (np.inf, "F"))
+_SERIES = 1e-2
+
+
+def d_ece(mated: ArrayLike, non_mated: ArrayLike) -> float:
+    """Expected disclosure of ZEBRA: mean over all priors of what the scores add to it.
+
+    Equations 5 and 6, without dummies; scores of any shape. Bits, 0 to `CEILING_BITS`.
+
+    Raises:
+        UsageError: one of the two is empty, or a score is not finite.
+
+    Example:
+        >>> d_ece([0.5], [0.5, 0.5]), round(d_ece([0.9], [0.1, 0.2]), 4)
+        (0.0, 0.7213)
+    """
+    counts = count_scores(mated, non_mated)
+    return float(_d_ece(pool(counts.mated, counts.non_mated))[0])
+
+
+def log10_l(mated: ArrayLike, non_mated: ArrayLike) -> float:
+    """Worst-case disclosure of ZEBRA, equation 8: the strongest log-likelihood ratio of a score.
+
+    A decimal logarithm, with one mated and one non-mated dummy at both ends, so that it stays
+    finite. It is an estimate and no bound, and few scores cannot reach a high one: see
+    `log10_l_limits`.
+
+    Raises:
+        UsageError: one of the two is empty, or a score is not finite.
+
+    Example:
+        >>> round(log10_l(np.ones(100), np.zeros(100)), 4)
+        2.0043
+    """
+    return float(_log10_l(count_scores(mated, non_mated))[0])
+
+
+def log10_l_limits(mated: int, non_mated: int) -> tuple[float, float]:
+    """What log10 l reads where so many scores say nothing, and where they separate perfectly.
+
+    Raises:
+        UsageError: a number below 1.
+
+    Example:
+        >>> floor, ceiling = log10_l_limits(10, 90)
+        >>> round(floor, 3), round(ceiling, 3), tag(ceiling)
+        (0.037, 1.996, 'B')
+    """
+    if mated < 1 or non_mated < 1:
+        raise UsageError("give at least one mated and one non-mated score")
+    own, others = np.log10([(mated + 1) / mated, (non_mated + 1) / non_mated])
+    ceiling = max(np.log10(non_mated) + own, np.log10(mated) + others)
+    return float(abs(own - others)), float(ceiling)
+
+
+def tag(worst: float) -> str:
+    """ZEBRA's category of `log10_l`: ``"0"``, no disclosure, then A to F (the paper's table 1).
+
+    Raises:
+        UsageError: a negative number, or none.
+
+    Example:
+        >>> [tag(x) for x in (0.0, 0.5, 1.0, 2.0, 4.0, 5.0, 6.0)]
+        ['0', 'A', 'B', 'C', 'D', 'E', 'F']
+    """
+    if not worst >= 0:
+        raise UsageError("log10 l is 0 or more: there is no tag for anything else")
+    return "0" if worst == 0 else next(name for end, name in _TAGS if worst < end or end == np.inf)
+
+
+def figures(
+    scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
+) -> tuple[Figure, ...]:
+    """D_ECE, log10 l and the tag; resampled by weights (B, S), from `pooled_resamples`.
+
+    Counts are of these scores and weights, where it was counted already.
+    """
+    counts = counts or ScoreCounts.of(scores, weights)
+    mean, worst = float(_d_ece(counts.blocks)[0]), float(_log10_l(counts.exact)[0])
+    floor, ceiling = log10_l_limits(scores.mated.size, int(scores.non_mated_counts.sum()))
+    blocks = counts.replicate_blocks
+    coarse = "limits are counted in coarser cells than the value" if counts.coarse else ""
+    made = FAMILY.figure
+    return (
+        made("d_ece_bits", mean, _d_ece(blocks) if blocks else None, coarse),
+        made("log10_l", worst, ceiling=ceiling, floor=floor,
+             note="one extreme score decides it: an estimate of the worst case, not a bound"),
+        made("tag", None, text=tag(worst), note=f"so many scores can read {tag(ceiling)} at most"),
+    )  # fmt: skip
+
+
+def _z(llr: _Doubles) -> _Doubles:
+    """Z of equation 6 at ``exp(llr)``: 0 at 0, 1/4 at infinity, minus infinity at the other end."""
+    a = np.asarray(llr, dtype=np.float64)
+    near = np.abs(a) < _SERIES
+    safe = np.where(near, 1.0, a)
+    with np.errstate(over="ignore", invalid="ignore"):
+        less = np.expm1(safe)  # x - 1
+        closed = 0.25 - np.where(np.isinf(less), 0.0, (1.0 - safe / less) / (2.0 * less))
+    return np.where(near, a * (1 / 6 - a * (1 / 24 - a * (1 / 360 + a / 1440))), closed)
+
+
+def _d_ece(blocks: Blocks) -> _Doubles:
+    """Shape (replicates,)."""
+    mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
+    own, others = blocks.mated > 0, blocks.non_mated > 0
+    both = own & others
+    llr = np.zeros(len(own))
+    ratio = (mated / non_mated)[blocks.replicate]
+    llr[both] = np.log(blocks.mated[both] / blocks.non_mated[both] / ratio[both])
+    # a block of one kind only is certain: Z at infinity
+    gain = blocks.mated * np.where(others, _z(llr), 0.25)
+    loss = blocks.non_mated * np.where(own, _z(-llr), 0.25)
+    mean = blocks.sums(gain) / mated + blocks.sums(loss) / non_mated
+    return np.asarray(np.maximum(mean / np.log(2.0), 0.0))
+
+
+def _log10_l(counts: Counts) -> _Doubles:
+    """Shape (replicates,): blocks made of dummies alone do not count."""
+    mated, non_mated = np.atleast_2d(counts.mated), np.atleast_2d(counts.non_mated)
+    ends = ((0, 0), (1, 1))
+    blocks = pool(*(np.pad(each, ends, constant_values=1.0) for each in (mated, non_mated)))
+    change = blocks.replicate[1:] != blocks.replicate[:-1]
+    at_an_end = np.append(True, change) | np.append(change, True)
+    real = ~((blocks.mated == 1.0) & (blocks.non_mated == 1.0) & at_an_end)
+    ratio = (mated.sum(axis=-1) / non_mated.sum(axis=-1))[blocks.replicate]
+    strength = np.abs(np.log10(blocks.mated / blocks.non_mated / ratio))
+    first = np.searchsorted(blocks.replicate, np.arange(blocks.replicates))
+    return np.asarray(np.maximum.reduceat(np.where(real, strength, 0.0), first))
+
+
+# ------------------------------------------------------------------------------------------ curves
+# The picture of ZEBRA: empirical cross-entropy for every prior belief.
+
+
+def curves(counts: ScoreCounts) -> dict[str, Any]:
+    """What is drawn of all scores."""
+    profile = profile_of_blocks(counts.blocks, np.linspace(-3.0, 3.0, 61) * np.log(10.0))
+    priors = profile.prior_log_odds / np.log(10.0)
+    return {"ece": Line(priors, profile.calibrated), "ece_nothing": Line(priors, profile.default)}
+
+
+def _paint_ece(axes: Axes, systems: Systems) -> None:
+    """Empirical cross-entropy against the prior."""
+    alone, nothing = len(systems) == 1, systems[0][1].ece_nothing
+    if nothing is not None:
+        axes.plot(nothing.x, nothing.y, color=MUTED, linestyle=":", label="no evidence")
+    for colour, each in systems:
+        line = each.ece
+        assert line is not None
+        if alone and nothing is not None:
+            axes.fill_between(line.x, line.y, nothing.y, color=colour, alpha=0.13, linewidth=0)
+        axes.plot(line.x, line.y, color=colour, label="after these scores" if alone else None)
+    axes.set_ylim(0, 1.3)
+    legend_above(axes)
+    axes.set_xlabel("what the attacker believed before: log10 of the odds")
+    axes.set_ylabel("remaining uncertainty, bits")
+
+
+# ------------------------------------------------------------------------------------------ family
+
+
+def _compute(context: EvaluationContext) -> FamilyResult:
+    made = figures(context.pool, context.pool_weights, context.counts)
+    return FamilyResult(made, curves=curves(context.counts))
+
+
+FAMILY = Family(
+    key="zebra",
+    place=40,
+    title="Expected and worst case (ZEBRA)",
+    caveat="The tag depends on how many trials there are: perfect separation of a few scores "
+    "still reads B or C. Read it against the ceiling that the counts allow. It is an estimate of "
+    "the worst case, not a bound.",
+    needs=("pool",),
+    figures=(
+        FigureEntry("d_ece", "zebra.d_ece_bits",
+                    "bits disclosed on average over all beliefs held before", LimitRule("fitted"),
+                    label="D_ECE", unit="bits", ceiling=CEILING_BITS, floor=0.0, ties="pooled"),
+        FigureEntry("log10_l", "zebra.log10_l",
+                    "the strongest evidence in any score, decimal logarithm",
+                    LimitRule("none", why="one trial decides it"), label="log10 l", unit="log10",
+                    ties="pooled"),
+        FigureEntry("tag", "zebra.tag", "its category, 0 and A to F", label="ZEBRA tag",
+                    ties="pooled"),
+    ),
+    compute=_compute,
+    main=("zebra.d_ece_bits", "zebra.tag"),
+    drawings=(
+        Drawing("ece", "What is left to learn, whatever the attacker believed before",
+                "Empirical cross-entropy after ideal calibration of the scores. The space below no "
+                "evidence, averaged over all beliefs, is ZEBRA's expected disclosure.", _paint_ece),
+    ),
+    extremes=Extremes(
+        monotone=("",),
+        at_ceiling=("d_ece", "log10_l"),
+        at_floor=("d_ece",),
+        flat_at_floor=("d_ece", "log10_l"),
+        made=figures,
+    ),
+)  # fmt: skip

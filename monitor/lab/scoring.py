@@ -1,0 +1,618 @@
+"""Scores of a corpus against itself or enrolled speakers, at every length (SRD eq. (6))."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from monitor.corpus.finding import table_of
+from monitor.corpus.recordings import Corpus
+from monitor.errors import CorpusError, StoreError, UsageError
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded
+from monitor.kinds import FeatureSpec
+from monitor.lab.evaluation.input.files import Attribute, fields, read_attribute, separator_of
+from monitor.lab.evaluation.input.score_file import ScoreCell
+from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+from monitor.maths.posterior import weighted_evidence
+from monitor.maths.scores import Similarity
+from monitor.population.interpolation import LengthModel, at_template
+from monitor.population.population import Population
+from monitor.population.rank_model import RankModel, RankModels
+from monitor.sources.provenance import provenance_of
+from monitor.stream.attacker import Attacker, choose_rank_model, rows_by_features
+from monitor.stream.notices import session_of
+from monitor.training.cells import Plan, plans
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, units_of
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+
+_USUAL = ("gender", "sex")
+_KALDI = "spk2gender"
+
+
+def groups_of(
+    corpus: Path, speakers: Collection[str], file: Path | None = None, column: str | None = None
+) -> Attribute | None:
+    """An attribute of the speakers of a corpus.
+
+    Returns:
+        what is said of these speakers; None where nothing is, and nobody has asked.
+
+    Raises:
+        UsageError: no such column, or a speaker with two values.
+        StoreError: the file cannot be read.
+    """
+    table = file or table_of(corpus)
+    if file is None and table is not None and table.name == "wav.scp":
+        beside = table.parent / _KALDI
+        table = beside if beside.is_file() else None
+    if file is None and table is not None and table.name != _KALDI and column is None:
+        with table.open(encoding="utf-8-sig") as lines:
+            first = lines.readline()
+        head = fields(first, separator_of(first))
+        column = next((name for name in head if name.lower() in _USUAL), None)
+        table = table if column else None
+    if table is None and column is not None:
+        raise UsageError(f"no table of {corpus.name} says who is of which {column}: give --groups")
+    if table is None:
+        return None
+    found = read_attribute(table, column)
+    said = {unicodedata.normalize("NFC", name): value for name, value in found.of.items()}
+    named = found.name or ("gender" if table.name == _KALDI else "group")
+    return Attribute(found.label, named, {name: said[name] for name in speakers if name in said})
+
+
+class JointScores:
+    """Adds scores of features up as `Monitor` does, so that both rank alike.
+
+    Args:
+        similarities: by which each is scored.
+        session: ``"cross"`` or ``"same"``.
+
+    Raises:
+        StoreError: there is no model of them, or it was learnt with other similarities or networks.
+    """
+
+    def __init__(
+        self,
+        rank_models: RankModels,
+        specs: Mapping[str, FeatureSpec],
+        similarities: Mapping[str, Similarity],
+        session: str,
+        template_seconds: float,
+    ) -> None:
+        rank_model, session, _ = choose_rank_model(rank_models, tuple(specs), session)
+
+        def fits(other: RankModel) -> bool:
+            pairs = zip(other.features, other.similarities, strict=True)
+            return set(other.features) <= specs.keys() and all(
+                similarities[name].name == scorer and specs[name].network == other.network(name)
+                for name, scorer in pairs
+            )
+
+        def at_length(other: RankModel) -> tuple[tuple[str, ...], LengthModel]:
+            additive = np.array([similarities[name].additive for name in other.features])
+            return other.features, at_template(other, template_seconds, additive)
+
+        if not fits(rank_model):
+            raise StoreError(
+                f"the rank model of {'+'.join(rank_model.features)} was learnt with other "
+                f"similarities or "
+                "networks; learn one with: monitor calibrate CORPUS -o rank_model.npz"
+            )
+        self.features = rank_model.features
+        self._whole = at_length(rank_model)
+        self._of = {
+            frozenset(other.features): at_length(other)
+            for other in rank_models
+            if other.session == session and fits(other)
+        }
+
+    def add(
+        self, scores: Mapping[str, FloatArray], heard: Mapping[str, BoolArray], seconds: float
+    ) -> FloatArray:
+        """The joint scores, shape (n, N).
+
+        A feature without a frame leaves the others to a model of their own, where there is one.
+
+        Args:
+            scores: of each of these features and perhaps others, shape (n, N).
+            heard: whether each trial has a frame of it, shape (n,).
+            seconds: T.
+        """
+        names = self.features
+        joint = np.zeros_like(scores[names[0]])
+        patterns = np.stack([heard[name] for name in names], axis=1)
+        for there, some in rows_by_features(names, patterns):
+            features, rank_model = self._of.get(there, self._whole)
+            weights, _ = rank_model.weighing(np.full(some.size, seconds))
+            each = np.stack([scores[name][some] for name in features], axis=1)
+            joint[some] = weighted_evidence(each, weights[:, 0])
+        return joint
+
+
+# ----------------------------------------------------------------------------------------- scoring
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusScores:
+    """Scores of a corpus: trials x speakers, and whose each trial is.
+
+    Attributes:
+        matrices: one a feature and, of several features, ``"joint"``: their sum as the attacker
+            weighs them. All have the same trials and speakers.
+        session: ``"same"`` where a recording of the corpus had been enrolled, else ``"cross"``:
+            which rank model weighed the features.
+        problems: a line for everything that was left out.
+    """
+
+    matrices: Mapping[str, ScoreMatrix]
+    session: str
+    problems: tuple[str, ...]
+
+
+def score(
+    corpus: Corpus,
+    population: Population,
+    features: Sequence[str] | None = None,
+    *,
+    seconds: float = 10.0,
+    rank_models: RankModels | None = None,
+    allow_overlap: bool = False,
+    jobs: int = 1,
+    setup: FeatureSetup = AS_ENVIRONMENT,
+) -> CorpusScores:
+    """Score every stretch of speech of a corpus against every enrolled speaker, as `Monitor` does.
+
+    To evaluate an anonymiser, enrol the speakers from recordings of theirs, and score the
+    anonymised ones. Each session is cut into consecutive trials of ``seconds`` speech seconds; a
+    rest is left out, and so are speakers who are not enrolled.
+
+    Args:
+        corpus: recordings, or ready-made frames, by speaker and session.
+        population: the templates, with rank models unless ``rank_models`` are given.
+        features: names; None takes all of which the population has rank models and templates and
+            the corpus frames.
+        seconds: T, a multiple of 0.1.
+        rank_models: to use instead of the population's own.
+        allow_overlap: score recordings that were enrolled, too.
+        jobs: processes that listen; the result does not depend on it.
+        setup: from where features are made.
+
+    Raises:
+        UsageError: a length or a feature that makes no sense.
+        CorpusError: nobody enrolled says as much in the corpus.
+        OverlapError: a recording was enrolled, and that is not allowed.
+        StoreError: there is no rank model for these features.
+
+    Example::
+
+        from monitor.corpus import find
+        found = score(find("anonymised/"), population, ["f0", "voice"], seconds=10)
+        report = evaluate(found.matrices["voice"])
+    """
+    units_of(seconds)
+    parts = (provenance_of(recording.path) for recording in corpus)
+    session = session_of(population, parts, allow_overlap=allow_overlap)
+    voices, specs, missing = collect(corpus, features=features, jobs=jobs, setup=setup)
+    chosen = tuple(
+        features or largest(population.rank_models if rank_models is None else rank_models, specs)
+    )
+    attacker = Attacker(population, chosen, session=session, rank_models=rank_models)
+    heard = stretches(voices, attacker.names, attacker.features, seconds)
+    scores = attacker.scores(heard.totals, heard.seconds)
+    matrices = {
+        name: ScoreMatrix(each, heard.target, attacker.names, name, heard.names)
+        for name, each in scores.items()
+    }
+    return CorpusScores(matrices, session, (*missing, *heard.problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Consecutive stretches of speech of enrolled speakers: the trials of n of them.
+
+    Attributes:
+        totals: of each feature, shape (n, M).
+        target: position of each one's speaker among those enrolled, shape (n,).
+        names: of each.
+        sessions: of each, the recording session that it is of.
+        start_seconds: where it begins there, on the clock of speech: shape (n,).
+        seconds: T of each, speech seconds, shape (n,).
+    """
+
+    totals: Mapping[str, AnyArray]
+    target: IntArray
+    names: tuple[str, ...]
+    sessions: tuple[str, ...]
+    start_seconds: FloatArray
+    problems: tuple[str, ...]
+    seconds: FloatArray
+
+
+def stretches(
+    voices: Sequence[SpeakerSpeech],
+    enrolled: Sequence[str],
+    features: Sequence[str],
+    seconds: float | None,
+) -> Stretches:
+    """Cut each session into stretches of ``seconds`` speech seconds; a rest is left out.
+
+    Raises:
+        UsageError: a length that makes no sense.
+        CorpusError: nobody enrolled says as much.
+    """
+    fixed = None if seconds is None else units_of(seconds)
+    index = {name: i for i, name in enumerate(enrolled)}
+    problems: list[str] = []
+    totals: dict[str, list[AnyArray]] = {name: [] for name in features}
+    trials: list[tuple[int, str, str, int, int]] = []
+    for voice in voices:
+        if voice.name not in index:
+            problems.append(f"{voice.name}: not among the speakers compared with, left out")
+            continue
+        before = len(trials)
+        for place, heard in enumerate(voice.sessions):
+            units = fixed or max(voice.length(place), 1)
+            count = voice.length(place) // units
+            for name, found in totals.items():
+                found += [heard[name].total(i * units, units) for i in range(count)]
+            for i in range(count):
+                called = f"{voice.name} {place + 1} {i + 1}", voice.session_name(place)
+                trials.append((index[voice.name], *called, i * units, units))
+        if len(trials) == before:
+            problems.append(
+                f"{voice.name}: {_longest_seconds(voice):g} s of speech in the longest session, "
+                f"less than T={seconds or 1 / UNITS_PER_SECOND:g}: no trial"
+            )
+    if not trials:
+        if problems and not any(voice.name in index for voice in voices):
+            raise CorpusError(f"nobody who speaks there is enrolled: {problems[0]}")
+        said = "anything" if seconds is None else f"as much as {seconds:g} s"
+        raise CorpusError(f"nobody enrolled says {said} in one session")
+    target, names, sessions, starts, lengths = zip(*trials, strict=True)
+    return Stretches(
+        {name: np.stack(each) for name, each in totals.items()},
+        np.array(target),
+        names,
+        sessions,
+        np.array(starts) / UNITS_PER_SECOND,
+        tuple(problems),
+        np.array(lengths) / UNITS_PER_SECOND,
+    )
+
+
+def _longest_seconds(voice: SpeakerSpeech) -> float:
+    """Speech seconds of the longest session."""
+    return max(map(voice.length, range(len(voice.sessions)))) / UNITS_PER_SECOND
+
+
+def largest(rank_models: RankModels, there: Iterable[str]) -> tuple[str, ...]:
+    """The largest set of features that there is a rank model for and that was heard.
+
+    Of two as large the one without what another feature does better; all where no model is.
+    """
+    have = set(there)
+    sets = [features for features, _ in rank_models.kinds if have >= set(features)]
+
+    def worth(names: Sequence[str]) -> tuple[int, int]:
+        return len(names), -sum(superseded(name, have) for name in names)
+
+    return max(sets, key=worth, default=tuple(there))
+
+
+# -------------------------------------------------------------------------------------- score grid
+# Source: docs/method.md section 4.
+
+_MOST_NAMED = 5
+MOST_BYTES = 2 << 30  # of scores in one file
+
+
+def scored_by(specs: Mapping[str, FeatureSpec], scoring: str) -> dict[str, Similarity]:
+    """How each feature is compared by average or by max scoring, if that is something else.
+
+    Returns:
+        by feature: for ``"average"`` each kind's usual similarity; for ``"max"``, by the nearest
+            slice of a template, those that have it.
+    """
+    if scoring == "average":
+        return {n: spec.kind.similarity() for n, spec in specs.items() if spec.kind.similarities}
+    return {
+        name: way
+        for name, spec in specs.items()
+        for way in spec.kind.similarities.values()
+        if way.by_slice
+    }
+
+
+def systems_by(specs: Mapping[str, FeatureSpec], scorings: Sequence[str]) -> dict[str, str]:
+    """What the matrices of these features are called, and the feature that each is of."""
+    return {
+        name if scoring == "average" else f"{name}-{scoring}": name
+        for scoring in scorings
+        for name in scored_by(specs, scoring)
+    }
+
+
+def check_size(scores: int) -> None:
+    """Raise a UsageError where so many scores do not go into one file."""
+    if 8 * scores > MOST_BYTES:
+        raise UsageError(
+            f"{8 * scores / 2**30:.1f} GB of scores, more than {MOST_BYTES / 2**30:g} GB: give "
+            "fewer --lengths, --template-lengths, --trials or --features"
+        )
+
+
+@dataclass(frozen=True)
+class ScoreGrid:
+    """Scores of a corpus against itself at every T and D: SRD eq. (6), docs/method.md section 4.
+
+    Attributes:
+        voices: the speech, as `collect` gives it.
+        lengths: T, speech seconds.
+        template_lengths: D, likewise.
+        sessions: of ``"same"`` and ``"cross"``.
+        scorings: of ``"average"`` and ``"max"``.
+        trials: of each speaker, in each cell.
+        problems: who is left out and why, and what cells lack of a joint score, once `cells` was
+            called.
+    """
+
+    voices: Sequence[SpeakerSpeech]
+    specs: Mapping[str, FeatureSpec]
+    rank_models: RankModels
+    lengths: Sequence[float]
+    template_lengths: Sequence[float]
+    sessions: Sequence[str]
+    scorings: Sequence[str]
+    trials: int
+    problems: list[str] = field(default_factory=list)
+
+    def cells(self) -> list[tuple[str, float, float, Plan]]:
+        """The cells that can be filled: session, T, D, and where the windows lie."""
+        for seconds in (*self.lengths, *self.template_lengths):
+            units_of(seconds)
+        systems = systems_by(self.specs, self.scorings)
+        if not systems:
+            raise UsageError(f"{', '.join(self.specs)}: no feature has max scoring")
+        found = [
+            (session, self.lengths[t], self.template_lengths[d], plan)
+            for session, t, d, plan in plans(
+                self.voices, self.lengths, self.template_lengths, self.trials
+            )
+            if session in self.sessions and plan.mated.size and plan.candidates.size > 1
+        ]
+        if not found:
+            raise CorpusError(
+                f"nobody says enough for tests of {min(self.lengths):g} s and templates of "
+                f"{min(self.template_lengths):g} s ({'/'.join(self.sessions)} session): give "
+                "shorter --lengths and --template-lengths"
+            )
+        for cell in found:
+            self.problems.extend(self._left_out(*cell))
+        scores = sum(p.mated.size * p.shifts * p.candidates.size for _, _, _, p in found)
+        check_size(scores * (len(systems) + len(self.scorings)))
+        for session, _, template, _ in found:
+            for scoring in self.scorings:
+                _, why = self.joint(scoring, session, template)
+                if why and why not in self.problems:
+                    self.problems.append(why)
+        return found
+
+    def _left_out(self, session: str, test: float, template: float, plan: Plan) -> list[str]:
+        """Who has no trial in a cell, or is not even compared with, and why: a line each sort."""
+        where = f"T={test:g} D={template:g} {session}"
+        out = [
+            f"{v.name} ({_longest_seconds(v):g} s)"
+            for i, v in enumerate(self.voices)
+            if i not in plan.candidates
+        ]
+        tested = set(plan.candidates[plan.mated].tolist())
+        mute = [self.voices[i].name for i in plan.candidates.tolist() if i not in tested]
+        needed = template if session == "cross" else test + template
+        lines = []
+        for names, why in (
+            (out, f"left out, with less than {needed:g} s of speech in the longest session"),
+            (
+                mute,
+                f"compared with, but without a trial, for want of a second session with {test:g} s",
+            ),
+        ):
+            if names:
+                more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+                lines.append(f"{where}: {why}: {', '.join(names[:_MOST_NAMED])}{more}")
+        return lines
+
+    def score(self, session: str, test: float, template: float, plan: Plan) -> ScoreCell:
+        """Score every trial of one of the `cells`; trials of a speaker stand together."""
+        units = units_of(test), units_of(template)
+        mated = plan.candidates[plan.mated]
+        order = np.argsort(np.tile(plan.mated, plan.shifts), kind="stable")
+        target = np.tile(plan.mated, plan.shifts)[order]
+        speakers = tuple(self.voices[i].name for i in plan.candidates)
+        found: dict[str, FloatArray] = {}
+        weighed: tuple[str, ...] = ()
+        for scoring in self.scorings:
+            ways = scored_by(self.specs, scoring)
+            if not ways:
+                continue
+            scores, heard = self._scores(ways, plan, *units)
+            called = dict(zip(ways, systems_by(self.specs, (scoring,)), strict=True))
+            found |= {called[name]: each[order] for name, each in scores.items()}
+            joint, _ = self.joint(scoring, session, template)
+            if joint is not None:
+                weighed = joint.features
+                name = "joint" if scoring == "average" else f"joint-{scoring}"
+                found[name] = joint.add(scores, heard, test)[order]
+        placed = [plan.heard(int(voice), shift) for shift in range(plan.shifts) for voice in mated]
+        who = np.tile(mated, plan.shifts)
+        names = tuple(f"{self.voices[who[i]].name} {i // mated.size + 1}" for i in order.tolist())
+        return ScoreCell(
+            session,
+            test,
+            template,
+            {
+                name: ScoreMatrix(each, target, speakers, name, names)
+                for name, each in found.items()
+            },
+            [self.voices[who[i]].session_name(placed[i][0]) for i in order.tolist()],
+            np.array([placed[i][1] for i in order.tolist()]) / UNITS_PER_SECOND,
+            weighed,
+        )
+
+    def joint(self, scoring: str, session: str, template: float) -> tuple[JointScores | None, str]:
+        """What weighs a cell's features, as many as a model knows together; else None.
+
+        Returns:
+            that, and what a person should know of it; mostly nothing.
+        """
+        ways = scored_by(self.specs, scoring)
+        if len(ways) < 2 or ways.keys() != scored_by(self.specs, "average").keys():
+            return None, ""
+        names = largest(self.rank_models, ways)
+        specs = {name: self.specs[name] for name in names if name in ways}
+        if len(specs) < 2:
+            return None, f"no joint score: there is no rank model for any two of {', '.join(ways)}"
+        try:
+            found = JointScores(self.rank_models, specs, ways, session, template)
+        except StoreError as error:
+            return None, f"no joint score: {error}"
+        fewer = (
+            f"the joint score is of {', '.join(specs)}: no rank model knows more of them together"
+        )
+        return found, fewer if len(specs) < len(ways) else ""
+
+    def _scores(
+        self, ways: Mapping[str, Similarity], plan: Plan, test: int, template: int
+    ) -> tuple[dict[str, FloatArray], dict[str, BoolArray]]:
+        """Scores by feature and whether each trial has a frame of it, in the order of shifts."""
+        mated = plan.candidates[plan.mated]
+        sliced = {name: way.by_slice for name, way in ways.items()}
+        whole = dict.fromkeys(ways, False)
+        scores: dict[str, list[FloatArray]] = {name: [] for name in ways}
+        heard: dict[str, list[BoolArray]] = {name: [] for name in ways}
+        for shift in range(plan.shifts):
+            templates = plan.windows(plan.template, plan.candidates, shift, template, sliced)
+            tests = plan.windows(plan.test, mated, shift, test, whole)
+            for name, way in ways.items():
+                scores[name].append(way.score_each(way.prepare(templates[name]), tests[name]))
+                heard[name].append(np.any(tests[name], axis=1))
+        return (
+            {name: np.concatenate(each) for name, each in scores.items()},
+            {name: np.concatenate(each) for name, each in heard.items()},
+        )
+
+
+@dataclass(frozen=True)
+class EnrolledGrid:
+    """Every cell of a corpus compared with templates that were enrolled from other speech.
+
+    Attributes:
+        voices: the speech, as `collect` gives it.
+        lengths: T, speech seconds; None makes one trial of each session.
+        template_lengths: D, likewise; None is what the templates have in common.
+        session: ``"cross"`` or ``"same"``.
+        scorings: of ``"average"`` and ``"max"``; the joint score is as the rank model has it.
+        problems: a line for everybody who was left out, once `cells` was called.
+    """
+
+    voices: Sequence[SpeakerSpeech]
+    population: Population
+    features: Sequence[str]
+    rank_models: RankModels
+    lengths: Sequence[float | None]
+    template_lengths: Sequence[float | None]
+    session: str
+    scorings: Sequence[str]
+    problems: list[str] = field(default_factory=list)
+
+    def cells(self) -> list[tuple[str, float, float, tuple[Attacker, Stretches]]]:
+        """The cells that can be filled: session, T, D, and who compares what.
+
+        Raises:
+            UsageError: a length or a feature that makes no sense, no feature has such scoring, or
+                it would be too much for one file.
+            CorpusError: nobody enrolled says as much.
+            StoreError: there is no rank model for these features.
+        """
+        found = []
+        for template in self.template_lengths:
+            attacker = Attacker(
+                self.population,
+                self.features,
+                session=self.session,
+                rank_models=self.rank_models,
+                template_seconds=template,
+            )
+            compared = [voice for voice in self.voices if voice.name in attacker.names]
+            for voice in self.voices:
+                if voice.name not in attacker.names:
+                    self._note(self._why_out(voice.name, attacker))
+            if not compared:
+                raise CorpusError(f"nobody who speaks there is compared with: {self.problems[0]}")
+            for seconds in self.lengths:
+                try:
+                    heard = stretches(compared, attacker.names, attacker.features, seconds)
+                except CorpusError as error:
+                    self.problems.append(str(error))
+                    continue
+                for problem in heard.problems:
+                    self._note(problem)
+                test = float(np.median(heard.seconds)) if seconds is None else seconds
+                lengths = test, attacker.scoring.seconds
+                found.append((self.session, *lengths, (attacker, heard)))
+        if not found:
+            raise CorpusError(self.problems[-1])
+        systems = systems_by(self.population.specs, self.scorings)
+        systems = {system: name for system, name in systems.items() if name in self.features}
+        if not systems:
+            raise UsageError(f"{', '.join(self.features)}: no feature has max scoring")
+        scores = sum(len(heard.target) * attacker.speakers for *_, (attacker, heard) in found)
+        check_size(scores * (len(systems) + 1))
+        return found
+
+    def _note(self, problem: str) -> None:
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def _why_out(self, name: str, attacker: Attacker) -> str:
+        """Why somebody who speaks is not among those compared with."""
+        if name not in self.population.names:
+            return f"{name}: not enrolled, left out"
+        have = self.population.template_seconds[self.population.index(name)]
+        return (
+            f"{name}: {have:g} s are enrolled, and all are compared by "
+            f"{attacker.scoring.seconds:g} s: left out (enrol more, or --template-lengths {have:g})"
+        )
+
+    def score(
+        self, session: str, test: float, template: float, how: tuple[Attacker, Stretches]
+    ) -> ScoreCell:
+        """Score every trial of one of the `cells`."""
+        attacker, heard = how
+        specs = {name: self.population.specs[name] for name in attacker.features}
+        made = attacker.scores(heard.totals, heard.seconds)
+        own = self.population.scorers(attacker.rank_model)
+        found: dict[str, FloatArray] = {}
+        for scoring in self.scorings:
+            ways = scored_by(specs, scoring)
+            for system, name in systems_by(specs, (scoring,)).items():
+                way = ways[name]
+                if way.by_slice == own[name].by_slice:
+                    found[system] = made[name]
+                    continue
+                templates = self.population.prepared(name, attacker.scoring, way)
+                found[system] = way.score_each(templates, heard.totals[name])
+        if len(specs) > 1:
+            found["joint"] = made["joint"]
+        matrices = {
+            name: ScoreMatrix(each, heard.target, attacker.names, name, heard.names)
+            for name, each in found.items()
+        }
+        weighed = attacker.features if "joint" in found else ()
+        return ScoreCell(
+            session, test, template, matrices, heard.sessions, heard.start_seconds, weighed
+        )

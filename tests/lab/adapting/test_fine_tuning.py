@@ -1,0 +1,186 @@
+"""A network learns from protected voices to tell others apart, and goes on where it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra training")
+
+import torch
+
+from monitor.errors import CorpusError
+from monitor.lab.adapting.adapted import (
+    FineTuning,
+    KeptTraining,
+    Length,
+    ProtectedSpeech,
+    SpeechDraws,
+    adapted,
+    draw_speech,
+)
+from monitor.lab.adapting.fine_tuning import Batches, fine_tune, said_of_clear
+from monitor.lab.result_cache import ResultCache
+from monitor.maths.scores import unit_vectors
+from monitor.networks.voice import BANDS, VoiceNetwork, shipped
+from monitor.types import FloatArray
+from tests.lab.adapting.conftest import TRAINING, played
+
+SMALL = FineTuning(batch=16)
+
+
+class Kept(KeptTraining):
+    def __init__(self) -> None:
+        self.state: bytes | None = None
+
+    def read(self) -> bytes | None:
+        return self.state
+
+    def write(self, state: bytes) -> None:
+        self.state = state
+
+
+@pytest.fixture(scope="module")
+def training(voices) -> ProtectedSpeech:
+    return draw_speech([voices[:TRAINING]], played, SpeechDraws(6, 3.0, (1.0,)))
+
+
+@pytest.fixture(scope="module")
+def few(voices) -> ProtectedSpeech:
+    return draw_speech([voices[:4]], played, SpeechDraws(2, 2.0, (1.0,)))
+
+
+def embedded(network: VoiceNetwork, crops: list[FloatArray]) -> FloatArray:
+    """What a network says of crops, of length 1."""
+    bands = [each.astype(np.float32) for each in crops]
+    return unit_vectors(network.embed_bands([each - each.mean(axis=0) for each in bands]))
+
+
+def first_ranks(network: VoiceNetwork, speech: ProtectedSpeech, enrolled: int = 3) -> float:
+    """How often a draw is nearest to the template, of three other draws, of its own voice."""
+    said = embedded(network, [each[:300] for each in speech.bands])
+    by_voice = said.reshape(len(speech.names), -1, network.size)
+    templates = by_voice[:, :enrolled].sum(axis=1)
+    templates /= np.linalg.norm(templates, axis=1, keepdims=True)
+    found = (by_voice[:, enrolled:] @ templates.T).argmax(axis=2)
+    return float((found == np.arange(len(found))[:, None]).mean())
+
+
+@pytest.mark.slow
+def test_voices_it_never_met_are_told_apart_better_under_draws_it_never_met(voices, training):
+    unseen = draw_speech([voices[TRAINING:]], played, SpeechDraws(9, 3.0, (1.0,), seed=9))
+    before = first_ranks(shipped(), unseen)
+    learnt = VoiceNetwork(fine_tune(training, shipped().weights, Length(steps=60), SMALL))
+    assert len(unseen.bands) == 16 * 9
+    assert first_ranks(learnt, unseen) > before + 0.02
+    assert before < 0.7  # there is something to learn
+
+
+@pytest.mark.slow
+def test_a_stopped_training_goes_on_as_if_it_had_not_been(few):
+    small = FineTuning(batch=4)
+    losses: list[float] = []
+    whole = fine_tune(
+        few, shipped().weights, Length(steps=4), small, progress=lambda _, x: losses.append(x)
+    )
+    kept, rest = Kept(), []
+
+    def stop(done: float, _: float) -> None:
+        if done == 0.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fine_tune(
+            few,
+            shipped().weights,
+            Length(steps=4),
+            small,
+            checkpoint=kept,
+            every_seconds=0,
+            progress=stop,
+        )
+    again = fine_tune(
+        few,
+        shipped().weights,
+        Length(steps=4),
+        small,
+        checkpoint=kept,
+        progress=lambda _, x: rest.append(x),
+    )
+    assert rest == losses[2:]
+    assert all(np.array_equal(again[name], whole[name]) for name in whole)
+    other = fine_tune(
+        few, shipped().weights, Length(steps=4), FineTuning(batch=4, seed=2), checkpoint=kept
+    )
+    assert not np.array_equal(
+        other["embed.mean"], whole["embed.mean"]
+    )  # that state was another training's
+
+
+def test_without_a_step_the_last_layer_alone_is_turned(few):
+    made = fine_tune(few, shipped().weights, Length(steps=0), SMALL)
+    for name, each in made.items():
+        same = np.allclose(each, shipped().weights[name], rtol=1e-5, atol=1e-7)
+        assert same == (not name.startswith("embed")), name
+
+
+def test_in_bfloat16_it_learns_about_the_same(few):
+    how = FineTuning(batch=4)
+    both = [
+        fine_tune(few, shipped().weights, Length(steps=3), replace(how, bfloat16=rounded))
+        for rounded in (False, True)
+    ]
+    assert not np.array_equal(both[0]["widen.in"], both[1]["widen.in"])
+    assert all(each.dtype == np.float32 for each in both[1].values())
+    crops = [each[:150] for each in few.bands]
+    one, other, before = (
+        embedded(VoiceNetwork(each), crops) for each in (*both, shipped().weights)
+    )
+    apart = 1 - (one * other).sum(axis=1).mean()  # cosines of the two trainings
+    assert 0 < apart < 0.5 * (1 - (one * before).sum(axis=1).mean())
+
+
+def test_what_the_teacher_says_may_be_given(few):
+    how = FineTuning(batch=4)
+    teacher = said_of_clear(few, shipped().weights)
+    assert teacher.shape == (len(few.names), shipped().size)
+    np.testing.assert_allclose(np.linalg.norm(teacher, axis=1), 1.0, rtol=1e-5)
+    given, alone = (
+        fine_tune(few, shipped().weights, Length(steps=1), how, teacher=each)
+        for each in (teacher, None)
+    )
+    other = fine_tune(few, shipped().weights, Length(steps=1), how, teacher=-teacher)
+    assert all(np.array_equal(given[name], alone[name]) for name in alone)
+    assert not np.array_equal(other["embed.mean"], alone["embed.mean"])
+
+
+def test_what_the_teacher_says_is_kept_for_the_next_method(voices, tmp_path):
+    cache, draws = ResultCache(tmp_path), SpeechDraws(2, 2.0, (1.0,))
+    kept = []
+    for method in ("one", "another"):
+        adapted([voices[:4]], played, method, cache, Length(steps=0), draws)
+        kept.append(len(list(tmp_path.iterdir())))
+    assert kept == [2, 3]  # it and a network, and another network
+
+
+def test_threads_are_given_back(few):
+    before = torch.get_num_threads()
+    fine_tune(few, shipped().weights, Length(steps=0), SMALL)
+    assert torch.get_num_threads() == before
+
+
+def test_a_step_draws_the_same_batch_whatever_came_before(few):
+    first = Batches(few, 1)
+    first.at(0, 4)
+    (one, voices), (other, _) = first.at(7, 4), Batches(few, 1).at(7, 4)
+    assert np.array_equal(one, other)
+    assert one.shape[::2] == (4, BANDS)
+    assert not np.array_equal(voices, Batches(few, 2).at(7, 4)[1])
+
+
+def test_a_training_that_comes_to_nothing_is_told(few):
+    broken = {**shipped().weights, "embed.bias": np.full(192, np.nan, np.float32)}
+    with pytest.raises(CorpusError, match="no number"):
+        fine_tune(few, broken, Length(steps=2), SMALL)

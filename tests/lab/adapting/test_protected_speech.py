@@ -1,0 +1,100 @@
+"""Stretches of protected speech: whose, how many, drawn alike however they are drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import soundfile
+
+from monitor.corpus.recordings import Recording
+from monitor.errors import SourceError
+from monitor.lab.adapting.adapted import SpeechDraws, bands, decoded, draw_speech, speech
+from monitor.networks.layers import RATE
+from monitor.networks.voice import BANDS
+from monitor.types import FloatArray
+from tests.lab.adapting.conftest import played
+
+HOW = SpeechDraws(draws=4, seconds=3.0, speeds=(1.0, 0.9))
+
+
+def faded(samples: FloatArray, rate: int, name: str, speaker: str) -> FloatArray:
+    return np.asarray(samples * np.geomspace(1, 0.5, samples.size), np.float32)
+
+
+def alike(one: tuple[FloatArray, ...], other: tuple[FloatArray, ...]) -> bool:
+    return len(one) == len(other) and all(map(np.array_equal, one, other))
+
+
+def test_every_speaker_is_one_voice_at_each_speed(voices):
+    found = draw_speech([voices[:3]], played, HOW)
+    assert found.names == ("00", "00 x0.9", "01", "01 x0.9", "02", "02 x0.9")
+    assert np.bincount(found.voices).tolist() == [2] * 6
+    assert {each.shape[1] for each in found.bands} == {BANDS}
+    assert {each.dtype for each in found.bands} == {np.dtype(np.float16)}
+    assert found.problems == ()
+
+
+def test_what_is_drawn_depends_on_the_seed_and_not_on_who_is_beside(voices):
+    alone = draw_speech([voices[1:2]], played, HOW)
+    among = draw_speech([voices[:3]], played, HOW)
+    assert alike(alone.bands, among.bands[4:8])
+    assert alike(draw_speech([voices[1:2]], played, HOW, jobs=2).bands, alone.bands)
+    other = SpeechDraws(HOW.draws, HOW.seconds, HOW.speeds, seed=1)
+    assert not alike(draw_speech([voices[1:2]], played, other).bands, alone.bands)
+
+
+def test_each_stretch_has_a_draw_of_its_own(voices):
+    names = []
+
+    def noting(samples: FloatArray, rate: int, name: str, speaker: str) -> FloatArray:
+        names.append((name, speaker))
+        return samples
+
+    draw_speech([voices[:2]], noting, HOW)
+    assert len({name for name, _ in names}) == len(names) == 8
+    assert len({speaker for _, speaker in names}) == 8  # what is drawn by speaker, too
+
+
+def test_the_anonymiser_is_heard_and_pauses_are_not(voices, tmp_path):
+    sound, _ = decoded(voices[0].path)
+    path = tmp_path / "paused.wav"
+    soundfile.write(path, np.concatenate([sound[: 2 * RATE], np.zeros(2 * RATE)]), RATE)
+    paused = Recording("a", "1", path)
+    found = draw_speech([[paused]], faded, SpeechDraws(1, 4.0, (1.0,)))
+    assert 150 < len(found.bands[0]) < 240
+    whole = draw_speech([[voices[0]]], faded, SpeechDraws(1, sound.size / RATE, (1.0,)))
+    assert np.array_equal(whole.bands[0], bands(speech(faded(sound, RATE, "", ""), RATE)))
+    assert np.array_equal(whole.clear[0], bands(speech(sound, RATE)))
+    assert not alike(whole.bands, whole.clear)
+
+
+def test_any_rate_and_two_channels(voices, tmp_path):
+    sound, _ = decoded(voices[0].path)
+    path = tmp_path / "wide.wav"
+    wide = np.repeat(sound[: 2 * RATE], 3)
+    soundfile.write(path, np.stack([wide, wide], axis=1), 48_000)
+    samples, rate = decoded(path)
+    assert (rate, samples.shape) == (48_000, (6 * RATE,))
+    assert 0.6 * 2 * RATE < speech(samples, rate).size <= 2 * RATE
+
+
+def test_a_broken_file_is_named_and_the_rest_is_used(voices, tmp_path):
+    broken = tmp_path / "broken.wav"
+    broken.write_bytes(b"RIFF")
+    found = draw_speech([[*voices[:1], Recording("ann", "1", broken)]], played, HOW)
+    assert found.names == ("00", "00 x0.9")
+    assert len(found.problems) == 1
+    assert "broken.wav" in found.problems[0]
+
+
+def test_a_anonymiser_that_fails_is_told(voices):
+    def fails(samples: FloatArray, rate: int, name: str, speaker: str) -> FloatArray:
+        raise SourceError("my-anonymiser failed with exit status 1")
+
+    found = draw_speech([voices[:1]], fails, HOW)
+    assert (found.names, set(found.problems)) == ((), {"my-anonymiser failed with exit status 1"})
+
+
+def test_speakers_of_two_corpora_are_two(voices):
+    found = draw_speech([voices[:2], voices[1:2]], played, HOW)
+    assert found.names == ("00", "00 x0.9", "01", "01 x0.9", "01", "01 x0.9")
+    assert found.corpora.tolist() == [0, 0, 0, 0, 1, 1]

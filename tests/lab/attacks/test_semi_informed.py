@@ -1,0 +1,263 @@
+"""The attacker who trains: on whom, what it picks, and that nothing is made twice."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from monitor.anonymisers import register
+from monitor.anonymisers.registry import ANONYMISERS
+from monitor.corpus.finding import find
+from monitor.errors import UsageError
+from monitor.features.embeddings import Voice
+from monitor.lab.adapting import adapted as adapting
+from monitor.lab.adapting.adapted import FineTuning, Length, SpeechDraws
+from monitor.lab.attacks import semi_informed as module
+from monitor.lab.attacks.attackers import (
+    ATTACKERS,
+    CLEAR,
+    Amounts,
+    Background,
+    Bench,
+    Hearing,
+    apart,
+    readers_of,
+)
+from monitor.lab.attacks.attacking import worth_trying
+from monitor.lab.attacks.semi_informed import BothNetworks, check_background, semi_informed
+from monitor.lab.result_cache import ResultCache
+from monitor.networks.layers import RATE
+from monitor.networks.voice import VoiceNetwork, shipped
+from monitor.protocols import Feature
+from tests.lab.adapting.conftest import played, voice
+
+AMOUNTS = Amounts(seconds=4.0, trials=2, least_segments=1, most_segments=2)
+ATTACKER = ATTACKERS["semi-informed"]
+LONG, SHORT, JUDGED = 10, 10, 4
+
+
+class Played:
+    """Any speed, drawn by the recording."""
+
+    latency_samples = None
+
+    def __init__(self, utterance) -> None:
+        self.rate, self._utterance = utterance.rate, utterance
+        self.reset()
+
+    def process(self, samples):
+        self._heard.append(samples)
+        return np.empty(0, np.float32)
+
+    def flush(self):
+        name = f"{self._utterance.seed} {self._utterance.name}"
+        return played(np.concatenate(self._heard), self.rate, name, "")
+
+    def reset(self):
+        self._heard = []
+
+
+@pytest.fixture(autouse=True)
+def _played() -> Iterator[None]:
+    register("played", lambda _, utterance: Played(utterance))
+    yield
+    del ANONYMISERS["played"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Who is judged, and background speakers: some say enough for templates, others little."""
+    judged, others = tmp_path_factory.mktemp("judged"), tmp_path_factory.mktemp("others")
+    for number in range(JUDGED + LONG + SHORT):
+        folder = (judged if number < JUDGED else others) / f"r{number:02}"
+        folder.mkdir()
+        seconds = 24.0 if number < JUDGED + LONG else 5.0
+        soundfile.write(folder / "a.wav", voice(number, seconds), RATE)
+    return judged, others
+
+
+@pytest.fixture
+def bench(folders: tuple[Path, Path], tmp_path: Path) -> Bench:
+    judged, others = folders
+    corpus = find(others)
+    background = Background(((corpus, others),), readers_of(corpus, others, AMOUNTS))
+    return Bench(
+        readers_of(find(judged), judged, AMOUNTS),
+        background,
+        ("f0", "voice"),
+        (),
+        AMOUNTS,
+        Hearing(),
+        0,
+        tmp_path,
+        training=Length(steps=2),
+    )
+
+
+def background(bench: Bench) -> Background:
+    assert bench.background is not None
+    return bench.background
+
+
+def test_nobody_who_chooses_or_is_judged_trains(bench):
+    held, training = apart(background(bench))
+    assert held is not None
+    choosing = {reader.name for reader in held.everybody}
+    trained = {recording.speaker for corpus in training for recording in corpus}
+    judged = {reader.name for reader in bench.judged.everybody}
+    assert (len(choosing), len(trained), len(judged)) == (LONG, SHORT, JUDGED)
+    assert not choosing & trained
+    assert not (choosing | trained) & judged
+    assert bench.learns_from(ATTACKER) == held
+    assert bench.learns_from(ATTACKERS["lazy-informed"]) == background(bench).readers
+
+
+def test_of_many_who_say_enough_a_third_chooses(bench):
+    assert background(bench).readers is not None
+    corpus, root = background(bench).corpora[0]
+    readers = readers_of(corpus, root, Amounts(1.0, 1, 0, 0), session="same")
+    assert len(readers) == LONG + SHORT
+    held, training = apart(replace(background(bench), readers=readers))
+    assert held is not None
+    assert len(held) == 10  # a rank model needs ten
+    assert len({recording.speaker for recording in training[0]}) == 10
+
+
+def test_too_few_readers_are_refused(bench):
+    pytest.importorskip("torch", reason="needs the extra training")
+    whole = background(bench)
+    with pytest.raises(UsageError, match="ten readers"):
+        check_background(replace(whole, readers=None))
+    (corpus, root), readers = whole.corpora[0], whole.readers
+    assert readers is not None
+    long = {reader.name for reader in readers.everybody}
+    few = replace(corpus, recordings=tuple(r for r in corpus if r.speaker in long))
+    with pytest.raises(UsageError, match="trains a network"):
+        check_background(Background(((few, root),), readers))
+    with pytest.raises(UsageError, match="--background"):
+        semi_informed(replace(bench, background=None), "played")
+
+
+def test_without_torch_it_says_which_extra_is_missing(bench, monkeypatch):
+    monkeypatch.setattr(adapting, "find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"speaker-disclosure-monitor\[training\]"):
+        check_background(background(bench))
+
+
+def test_unprotected_speech_is_not_trained_on():
+    assert worth_trying([ATTACKER], CLEAR) == [ATTACKERS["ignorant"]]
+    assert worth_trying(list(ATTACKERS.values()), "played") == list(ATTACKERS.values())
+
+
+@pytest.mark.slow
+def test_it_trains_once_and_keeps_the_network_private(bench, monkeypatch):
+    pytest.importorskip("torch", reason="needs the extra training")
+    bench = replace(bench, hearing=Hearing(ResultCache(bench.folder / "heard")))
+    one = semi_informed(bench, "played")
+    (note,) = bench.notes
+    assert note.startswith("played: semi-informed uses the ")
+    kept = [*bench.folder.joinpath("networks").iterdir()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o600}
+    if not note.startswith("played: semi-informed uses the shipped"):
+        own, shipped_bits = bench.clear_bits["played"]
+        assert 0 <= own <= np.log2(len(bench.judged) + 99)
+        assert shipped_bits > 0
+
+    from monitor.lab.adapting import fine_tuning
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(fine_tuning, "fine_tune", never)
+    again = semi_informed(bench, "played")
+    assert isinstance(one["voice"], Voice)
+    assert isinstance(again["voice"], Voice)
+    assert again["voice"].spec == one["voice"].spec
+    others = (
+        replace(bench, seed=5),
+        replace(bench, draws=SpeechDraws(draws=2)),
+        replace(bench, fine_tuning=FineTuning(bfloat16=True)),
+    )
+    for other in others:  # another network
+        with pytest.raises(AssertionError, match="trained again"):
+            semi_informed(other, "played")
+
+
+@pytest.mark.slow
+def test_a_network_that_learnt_nothing_good_is_not_used_alone(bench, monkeypatch):
+    weights = shipped().weights  # every voice is one to it
+    spoilt = weights | {
+        name: np.zeros_like(weights[name]) for name in ("embed.mean", "embed.deviation")
+    }
+    monkeypatch.setattr(module, "check_torch", lambda: None)
+    monkeypatch.setattr(module, "adapted", lambda *_, **__: (VoiceNetwork(spoilt, "ab" * 32), ()))
+    heard_with = semi_informed(bench, "played")
+    assert isinstance(heard_with["voice"], Voice)
+    assert heard_with["voice"].spec.network != "ab" * 32
+    assert "uses the adapted voice network" not in bench.notes[0]
+    bits = {name: float(each) for name, each in re.findall(r"(\w+) (\d\.\d\d)", bench.notes[0])}
+    assert bits["adapted"] < bits["shipped"]
+    assert bits["both"] == pytest.approx(bits["shipped"], abs=0.1)  # it changes few ranks
+
+
+class Silence(Played):
+    """Leaves nothing."""
+
+    def flush(self):
+        return np.zeros_like(np.concatenate(self._heard))
+
+
+def test_where_nothing_can_be_learnt_it_is_no_weaker_than_one_who_did_not_try(bench):
+    pytest.importorskip("torch", reason="needs the extra training")
+    register("silence", lambda _, utterance: Silence(utterance))
+    try:
+        assert semi_informed(bench, "silence") == {"f0": "f0", "voice": "voice"}
+    finally:
+        del ANONYMISERS["silence"]
+    (note,) = bench.notes
+    assert note.startswith("silence: semi-informed uses the shipped voice network: fewer than two")
+
+
+@pytest.mark.slow
+def test_where_all_networks_tell_everybody_the_one_that_parts_voices_furthest_is_used(
+    bench, monkeypatch
+):
+    network = VoiceNetwork(shipped().weights, "ab" * 32)
+    monkeypatch.setattr(module, "check_torch", lambda: None)
+    monkeypatch.setattr(module, "adapted", lambda *_, **__: (network, ()))
+    assert used(semi_informed(bench, "played")) == "voice"  # all are one network
+    told = (
+        {"shipped": 3.321, "adapted": 3.322, "both": 3.32},
+        {"shipped": 1, "adapted": 2, "both": 1.5},
+    )
+    monkeypatch.setattr(module, "_told", lambda *_: told)
+    assert used(semi_informed(bench, "played")) == "voice_adapted"
+
+
+@pytest.mark.slow
+def test_networks_heard_side_by_side_tell_what_each_tells_alone(bench):
+    weights = shipped().weights
+    shorter = {name: each[:96] for name, each in weights.items() if name.startswith("embed")}
+    network = VoiceNetwork(weights | shorter, "ab" * 32)
+    both = Voice(BothNetworks(shipped(), network), "voice_both")
+    each = {"shipped": Voice(), "adapted": Voice(network, "voice_adapted"), "both": both}
+    held, _ = apart(background(bench))
+    assert held is not None
+    together = module._told(bench, "played", held, each)
+    for name, feature in each.items():
+        alone = module._told(bench, "played", held, {name: feature})
+        for which in (0, 1):  # bits, and how far the voices lie apart
+            assert together[which][name] == pytest.approx(alone[which][name], rel=1e-4)
+
+
+def used(heard_with: Mapping[str, str | Feature]) -> str:
+    feature = heard_with["voice"]
+    assert isinstance(feature, Voice)
+    return feature.spec.name

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import stat
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from monitor.errors import UsageError
+from monitor.lab.attacks.results import (
+    FILES,
+    MAIN_HEAD,
+    check_folder,
+    enrolment_table,
+    main_table,
+    measured_table,
+    page,
+    results_csv,
+    results_json,
+    write_results,
+)
+from monitor.lab.attributes import judged
+from monitor.lab.evaluation.family import Figure
+from tests.lab.attacks.made import METHODS, results, row
+
+
+def test_every_row_is_a_line_and_says_what_is_infinite():
+    lines = list(csv.DictReader(io.StringIO(results_csv(results()))))
+    assert len(lines) == 6
+    first = lines[0]
+    assert (first["method"], first["attacker"], first["speakers"], first["trials"]) == (
+        "none", "ignorant", "16", "64",
+    )  # fmt: skip
+    assert first["srd.mean_bits_model"] == "3.5"
+    assert first["srd.mean_bits_model.low"] == "3.0"
+    assert first["membership.epsilon_nats_at_1e-2"] == "inf"
+    assert first["lid.alid_bits"] == ""  # was not made
+
+
+def test_json_holds_all_that_is_shown():
+    made = json.loads(results_json(results()))
+    assert made["headline"][0].startswith("mcadams:0.8: 3.10 bits")
+    assert made["settings"]["methods"] == list(METHODS)
+    assert made["rows"][0]["figures"]["srd.mean_bits_model"]["high"] == 4.0
+    assert made["notes"]
+
+
+def test_the_enrolments_are_laid_out_as_voxguard_does():
+    head, lines = enrolment_table(results())
+    assert head == ["method", "attacker", "feature", "scoring", "L = 1", "L = 3"]
+    assert lines == [
+        ["mcadams:0.8", "lazy-informed", "voice", "average", "25.0 | inf | 40.0 | -", "-"],
+        # one segment is its own mean, and the nearest
+        ["mcadams:0.8", "lazy-informed", "voice", "max", "25.0 | inf | 40.0 | -",
+         "25.0 | inf | 40.0 | -"],
+    ]  # fmt: skip
+
+
+def test_the_main_table_has_the_template_that_everybody_has():
+    lines = main_table(results())
+    assert [(line[0], line[1]) for line in lines] == [
+        ("none", "ignorant"), ("mcadams:0.8", "ignorant"), ("mcadams:0.8", "lazy-informed"),
+        ("`mine --strong`", "lazy-informed"),
+    ]  # fmt: skip
+    assert lines[0][3] == "3.500\n3.000 to 4.000"
+
+
+def test_use_stands_beside_the_strongest_attackers_bits():
+    found = results()
+    error = Figure("utility.phone_error", "phone error", 0.5, "share", low=0.4, high=0.6)
+    head, lines = measured_table(type(found)(found.settings, found.rows, {"mcadams:0.8": [error]}))
+    assert head == ["method", "bits, strongest attacker", "phone error"]
+    assert lines[1] == ["mcadams:0.8", "3.100\n2.600 to 3.600", "50.0 %\n40.0 to 60.0 %"]
+    assert lines[0][-1] == "-"
+    assert measured_table(found)[1] == []
+
+
+def test_no_column_of_the_page_is_cut_off_on_a_narrow_screen_or_paper():
+    found = results()
+    error = Figure("utility.phone_error", "phone error", 0.5, "share", low=0.4, high=0.6)
+    text = page(type(found)(found.settings, found.rows, {"mcadams:0.8": [error]}))
+    assert text.count("<table class=wide>") == text.count("<table") == 3
+    for name in ("phone error", *MAIN_HEAD[3:], "L = 3"):
+        assert f'data-name="{name}"' in text  # each number says in its block what it is
+    beside = text.index("What is left of use")
+    assert text.rindex("</div>", 0, beside) > text.index('class="pictures"')  # not half a page
+
+
+def test_the_page_begins_with_the_worst_and_escapes_what_it_is_given():
+    strange = "command:<script>alert(1)</script>"
+    text = page(results([row("none", "ignorant", 1.0), row(strange, "ignorant", 2.0)],
+                        methods=("none", strange)))  # fmt: skip
+    assert "<script" not in text
+    assert text.index("2.00 bits") < text.index("Unprotected")
+    assert "knows of no protection" in text
+
+
+def test_attributes_are_a_table_of_the_page():
+    has = {f"r{i}": i < 8 for i in range(17)}
+    row = asdict(judged(np.arange(17.0), list(has), has, replicates=20))
+    told = {"method": "none", "attacker": "ignorant", "feature": "voice", "value": "F",
+            "version": "relaxed", "learnt_with": 5, "learnt_without": 6, **row}  # fmt: skip
+    found = results()
+    text = page(type(found)(found.settings, found.rows, attributes={"gender": [told]}))
+    assert "Told of a reader: gender" in text
+    assert "TPR at FPR 1e-2" in text
+    assert "8 / 9" in text
+
+
+@pytest.mark.slow
+def test_files_are_private_and_the_same_for_the_same_results(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write_results(results(), tmp_path / name)
+    for name in FILES:
+        one, other = (tmp_path / folder / name for folder in "ab")
+        assert one.read_bytes() == other.read_bytes()
+        assert stat.S_IMODE(one.stat().st_mode) == 0o600
+    check_folder(tmp_path / "a")  # goes on from there
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "a").write_text("")
+    with pytest.raises(UsageError, match="name a folder"):
+        check_folder(tmp_path / "a")

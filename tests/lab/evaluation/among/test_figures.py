@@ -1,0 +1,326 @@
+from __future__ import annotations
+
+import itertools
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.special import log_ndtr
+
+from monitor.crowds import MOST
+from monitor.errors import UsageError
+from monitor.lab.evaluation.among import FAR, FEWEST, NARROW, Extrapolation, figures, keys
+from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import rule_of
+from monitor.lab.evaluation.report.report import main_keys, meaning, optional_entries
+from monitor.lab.evaluation.scores.comparisons import Sample, ScoreMatrix, leaving_out, resamples
+from monitor.maths.identification import FORMS
+from tests.lab.evaluation.matrices import (
+    SEEDS,
+    chance,
+    constant,
+    ends,
+    matrices,
+    other_columns,
+    other_rows,
+    separated,
+)
+
+FAR_OUT = np.array([1e2, 1e3, 1e4, 1e6, 1e10])
+
+
+def bare(matrix, ties="spread"):
+    """Without resamples."""
+    return Extrapolation.of(matrix, Sample(None, len(matrix.tested), matrix.trials), ties)
+
+
+def drawn(matrix, replicates=60):
+    names = [matrix.speakers[column] for column in matrix.tested.tolist()]
+    weights = np.concatenate([resamples(matrix, replicates), leaving_out(names)])
+    return Extrapolation.of(matrix, Sample(weights, len(names), matrix.trials))
+
+
+def normal(speakers, trials, strength, seed=0, spread=0.0):
+    """Own scores are higher by so many deviations."""
+    generator = np.random.default_rng(seed)
+    target = np.repeat(np.arange(speakers), trials)
+    own = target[:, None] == np.arange(speakers)
+    lead = strength * (1 + spread * generator.normal(size=speakers))[target, None]
+    return ScoreMatrix(generator.normal(size=own.shape) + lead * own, target)
+
+
+def true_rate(strength, people, spread=0.0):
+    generator = np.random.default_rng(99)
+    own = strength * (1 + spread * generator.normal(size=200_000)) + generator.normal(size=200_000)
+    return float(np.exp((people - 1) * log_ndtr(own)).mean())
+
+
+@settings(deadline=None, max_examples=30)
+@given(matrices(6))
+def test_rates_among_parts_are_means_over_all_parts(matrix):
+    """Exact: every set of candidates that holds the right one, ties broken by chance."""
+    sizes = np.arange(2.0, matrix.population + 1)
+    found, _ = bare(matrix).measured(sizes)
+    for size, rate in zip(sizes.astype(int), found, strict=True):
+        hits = []
+        for row, target in zip(matrix.scores, matrix.target, strict=True):
+            others = [j for j in range(matrix.population) if j != target]
+            for some in itertools.combinations(others, size - 1):
+                above = sum(row[j] > row[target] for j in some)
+                level = sum(row[j] == row[target] for j in some)
+                hits.append(0.0 if above else 1 / (1 + level))
+        assert rate == pytest.approx(np.mean(hits), abs=1e-9)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=8)
+@given(matrices(8), SEEDS)
+def test_the_order_of_rows_and_columns_does_not_matter(matrix, seed):
+    generator = np.random.default_rng(seed)
+    found = bare(matrix)
+    if not found.falls:
+        return
+    for other in (
+        other_rows(matrix, generator.permutation(matrix.trials)),
+        other_columns(matrix, generator.permutation(matrix.population)),
+    ):
+        for name, rates in bare(other).rates(FAR_OUT).items():
+            np.testing.assert_allclose(rates, found.rates(FAR_OUT)[name], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=10)
+@given(matrices(8))
+def test_forms_and_brackets_fall_and_stay_shares(matrix):
+    found = bare(matrix)
+    if not found.falls:
+        return
+    for rates in (*found.rates(FAR_OUT).values(), *found.bracket(FAR_OUT)):
+        assert ((rates >= 0) & (rates <= 1 + 1e-9)).all()
+        assert (np.diff(rates) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.7, 2.0, 6.0])
+def test_at_n_they_say_what_was_measured(strength):
+    found = bare(normal(60, 8, strength))
+    (rate,), _ = found.measured(np.array([60.0]))
+    for name, rates in found.rates(np.array([60.0])).items():
+        assert rates[0] == pytest.approx(rate, abs=0.025), name
+    for name in ("beta_binomial", "probit"):
+        bits, _ = found.mean_bits(name, 60)
+        assert bits == found.at_n(60)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("strength", "spread"), [(0.7, 0.25), (2.0, 0.0), (2.0, 0.4), (4.0, 0.2)])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_bracket_holds_the_truth_of_normal_scores(strength, spread, seed):
+    found = drawn(normal(60, 8, strength, seed, spread))
+    sizes = np.array([600.0, 6e3, 1e6])
+    low, high = found.bracket(sizes)
+    for size, least, most in zip(sizes, low, high, strict=True):
+        assert least <= true_rate(strength, size, spread) <= most
+    assert (np.diff(low) <= 0).all()
+
+
+@pytest.mark.slow
+def test_meand_among_more_is_that_of_more_candidates():
+    """Of 400 speakers, told from 60 of them as candidates."""
+    large = normal(400, 4, 2.0, spread=0.3)
+    some = large.target < 60
+    few = ScoreMatrix(large.scores[some][:, :60], large.target[some])
+    every, found = bare(large), drawn(few, 40)
+    made = {figure.key: figure for figure in figures(found, [400])}
+    low, high = made["among.meand_400"].limits
+    assert low < every.at_n(400)[0] < high
+    low, high = made["among.idr_400"].limits
+    assert low < every.measured(np.array([400.0]))[0][0] < high
+    grown = made["among.meand_probit_400"].value - found.at_n(60)[0]
+    assert 0 <= grown <= np.log2(400 / 60)
+
+
+@pytest.mark.slow
+def test_the_published_curves_are_bracketed():
+    """Fitted up to 220 and up to 1 020 of Common Voice's speakers, asked for 21 920."""
+    pytest.importorskip("legal_eval", reason="needs the extra peers")
+    from benchmarks.crowd import LARGEST, extrapolated, held, published
+
+    curves = published()
+    assert len(curves) == 13
+    said = {upto: {name: extrapolated(curve, upto) for name, curve in curves.items()}
+            for upto in (220, 1020)}  # fmt: skip
+    holds = {upto: [held(each, curves[name][LARGEST]) for name, each in every.items()]
+             for upto, every in said.items()}  # fmt: skip
+    assert {upto: sum(each) for upto, each in holds.items()} == {220: 12, 1020: 11}
+    for each, true in ((said[upto][name], curve[LARGEST])
+                       for upto in said for name, curve in curves.items()):  # fmt: skip
+        error = np.sqrt(true * (1 - true) / 4949)  # of the measurement itself: 4 949 trials
+        assert min(each.values()) - error < true < max(each.values()) + error
+    for form, most in {"beta_binomial": 0.08, "probit": 0.065, "logit": 0.022,
+                       "pitman_yor": 0.07}.items():  # fmt: skip
+        errors = [each[form] - curves[name][LARGEST] for name, each in said[220].items()]
+        assert np.sqrt(np.mean(np.square(errors))) < most
+
+
+def by_key(report):
+    return {key: figure for key, figure in report.figures.items() if key.startswith("among.")}
+
+
+@pytest.fixture(scope="module")
+def middling():
+    return evaluate(normal(50, 6, 2.5, spread=0.3), replicates=60, among=(20, 400, 1e4, 1e6))
+
+
+def test_every_figure_has_a_rule_limits_and_a_place(middling):
+    found = by_key(middling)
+    assert set(found) <= set(keys([20, 400, 10_000, 1_000_000]))
+    assert len(found) == 1 + 2 + 3 * 8
+    for key, figure in found.items():
+        assert rule_of(key) is not None, key
+        if key != "among.supported":
+            low, high = figure.limits
+            assert low is not None, key
+            assert high is not None, key
+            assert low <= high
+    stems = {re.sub(r"_(beta_binomial|probit|logit|pitman_yor)", "_FORM", key) for key in found}
+    assert {re.sub(r"\d+$", "M", stem) for stem in stems} == {
+        entry.name for _, entry in optional_entries()
+    }
+
+
+def test_never_one_number_alone(middling):
+    for people in (400, 10_000, 1_000_000):
+        for kind, forms in {"idr": list(FORMS), "meand": ["beta_binomial", "probit"]}.items():
+            bracket = middling[f"among.{kind}_{people}"]
+            assert bracket.value is None
+            assert bracket.text in ("supported", "unsupported")
+            each = [middling[f"among.{kind}_{form}_{people}"] for form in forms]
+            assert bracket.low == min(figure.low for figure in each)
+            assert bracket.high == max(figure.high for figure in each)
+    assert [key for key in main_keys(middling.figures) if key.startswith("among")] == [
+        "among.supported", "among.idr_20", "among.meand_20",
+        *(f"among.{kind}_{m}" for m in (400, 10_000, 1_000_000) for kind in ("idr", "meand")),
+    ]  # fmt: skip
+
+
+def test_up_to_n_it_is_measured(middling):
+    assert middling["among.idr_20"].note.endswith("no form")
+    assert "among.idr_probit_20" not in middling.figures
+    at_n = evaluate(normal(50, 6, 2.5, spread=0.3), replicates=60, among=(50,))
+    for key, same in (("idr_50", "idr"), ("meand_50", "mean_bits_model")):
+        one, other = at_n[f"among.{key}"], at_n[f"srd.{same}"]
+        assert one.value == pytest.approx(other.value, abs=1e-9)
+        assert one.limits == pytest.approx(other.limits, abs=1e-9)
+    assert at_n.curves.crowd is None
+    assert "among.supported" not in at_n.figures
+
+
+def test_beyond_ten_times_n_a_wide_bracket_is_not_supported(middling):
+    assert (FAR, FEWEST, dict(NARROW)) == (10, 10, {"share": 0.1, "bits": 1.0})
+    assert middling["among.supported"].value == 500
+    assert middling["among.idr_400"].text == "supported"
+    far = middling["among.idr_1000000"]
+    assert far.text == "unsupported"
+    assert "not supported by 50 enrolled: more than 10 times as many" in far.note
+    assert "wider than 10 points" in far.note
+    assert "wider than 1 bit" in middling["among.meand_1000000"].note
+    assert any("quote the bracket, never a form" in note for note in middling.notes)
+    (said,) = [each for each in meaning(middling) if each.startswith("Among 1,000,000 people")]
+    assert "nobody knows" in said
+
+
+@pytest.mark.slow
+def test_a_narrow_bracket_is_supported_farther():
+    report = evaluate(chance(40, 25), replicates=60, among=(1e6,))
+    assert report["among.supported"].value == MOST
+    assert report["among.idr_1000000"].text == "supported"
+    assert ends(report["among.idr_1000000"])[1] < 1e-3
+    assert report["among.idr_logit_1000000"].value == pytest.approx(1e-6, rel=0.6)
+
+
+@pytest.mark.slow
+def test_who_was_never_missed_supports_nothing_and_bounds_nothing():
+    report = evaluate(separated(50, 6), replicates=20, among=(400, 1e6))
+    assert report["among.supported"].value == 500
+    far = report["among.idr_1000000"]
+    assert far.text == "unsupported"
+    assert "0 speakers ever missed, where 10 are needed" in far.note
+    low, high = ends(far)
+    assert low < 0.05
+    assert high > 0.999
+    assert ends(report["among.idr_400"])[0] < 0.6
+    low, high = ends(report["among.meand_1000000"])
+    assert low < 13
+    assert high == pytest.approx(np.log2(1e6), abs=0.01)
+    json.dumps(report.to_json(), allow_nan=False)
+
+
+def test_two_speakers_show_no_fall():
+    target = np.arange(20) % 2
+    matrix = ScoreMatrix(np.random.default_rng(0).normal(size=(20, 2)) + np.eye(2)[target], target)
+    report = evaluate(matrix, replicates=20, among=(2, 1e6))
+    assert set(by_key(report)) == {"among.idr_2", "among.meand_2"}
+    assert any("no rate is seen to fall" in note for note in report.notes)
+    assert report.curves.crowd is None
+
+
+@pytest.mark.parametrize("replicates", [0, 20])
+def test_one_speaker_or_no_resamples_leave_no_limits(replicates):
+    matrix = normal(12, 5, 2.0)
+    if replicates:
+        matrix = ScoreMatrix(matrix.scores[:5], np.zeros(5, int))
+    report = evaluate(matrix, replicates=replicates, among=(100, 1e5))
+    forms = [report[f"among.idr_{form}_100000"] for form in FORMS]
+    assert all(each.limits == (None, None) for each in forms)
+    bracket = report["among.idr_100000"]
+    values = [form.value for form in forms if form.value is not None]
+    assert bracket.limits == (min(values), max(values))
+    assert bracket.text == "unsupported"
+    assert bracket.note.endswith("nothing was resampled")
+    json.dumps(report.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize("ties", ["spread", "optimistic", "pessimistic", "mid"])
+def test_equal_scores_are_ranked_as_asked(ties):
+    report = evaluate(constant(10, 5), replicates=20, ties=ties, among=(5, 10, 100))
+    rate = {"spread": 0.1, "optimistic": 1.0, "pessimistic": 0.0, "mid": 0.0}[ties]
+    assert report["among.idr_10"].value == pytest.approx(rate, abs=1e-9)
+    assert report["among.idr_100"].ties == ties
+    low, high = ends(report["among.idr_100"])
+    assert 0 <= low <= high <= 1
+    json.dumps(report.to_json(), allow_nan=False)
+
+
+def test_the_curve_is_what_the_figures_say(middling):
+    crowd = middling.curves.crowd
+    assert crowd.supported == 500
+    assert crowd.measured.y[-1] == pytest.approx(middling["srd.idr"].value)
+    for form in FORMS.values():
+        line = crowd.forms[form.label]
+        assert line.y[-1] == pytest.approx(middling[f"among.idr_{form.name}_1000000"].value)
+    assert crowd.bracket.x[0] == 50
+    assert crowd.bracket.low[-1] == middling["among.idr_1000000"].low
+    assert crowd.bracket.high[-1] == middling["among.idr_1000000"].high
+    stored = middling.to_json()["curves"]["crowd"]
+    assert set(stored) == {"measured", "forms", "bracket", "speakers", "supported"}
+
+
+@pytest.mark.slow
+def test_the_same_seed_says_the_same():
+    matrix = normal(20, 4, 2.0)
+    one, other = (evaluate(matrix, replicates=20, among=(1e4,)).to_json() for _ in range(2))
+    assert one == other
+
+
+def test_without_being_asked_nothing_is_said():
+    report = evaluate(normal(20, 4, 2.0), replicates=0)
+    assert by_key(report) == {}
+    assert "crowd" not in report.to_json()["curves"]
+
+
+@pytest.mark.parametrize("asked", [1, 0, -5, 2.5, np.nan, np.inf, 1e11])
+def test_what_is_no_number_of_people_is_refused(asked):
+    with pytest.raises(UsageError, match="give whole numbers of people from 2 to"):
+        evaluate(normal(4, 3, 2.0), replicates=0, among=[1e4, asked])

@@ -1,0 +1,268 @@
+"""What is wrong with a file is said in one line."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.errors import MonitorError, StoreError, UsageError
+from monitor.lab.evaluation.input.scores import read_scores
+from tests.lab.evaluation.input.test_scores import (
+    FORMS,
+    KEY,
+    LABELS,
+    SCORES,
+    SPEAKERS,
+    TARGET,
+    UTT2SPK,
+    table,
+)
+
+
+def saved(array):
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+def zipped(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+NAN = SCORES.copy()
+NAN[2, 1] = np.nan
+LISTED = FORMS["kaldi"]
+NPY = saved(SCORES)
+COLUMNS = saved(np.array(TARGET))
+
+SIGNED = [("trial", int), ("speaker", int), ("score", float), ("target", int)]
+
+STORES = {
+    "missing": ("s.npy", None, "cannot open s.npy: no such file"),
+    "text named npy": ("s.npy", table(), "s.npy holds no NumPy array"),
+    "text named npz": ("s.npz", table(), "s.npz holds no NumPy array"),
+    "pickle": ("s.npy", pickle.dumps(SCORES), "is a pickle, which is never loaded"),
+    "pickled": ("s.npy", saved(SCORES.astype(object)), "holds Python objects"),
+    "pickled npz": ("s.npz", zipped(scores=SCORES.astype(object)), "holds Python objects"),
+    "short npy": ("s.npy", NPY[:-8], "s.npy is damaged or cut short"),
+    "short header": ("s.npy", NPY[:40], "s.npy is damaged or cut short"),
+    "wrong header": ("s.npy", NPY.replace(b"(4, 3)", b"(4, 3 "), "s.npy is damaged or cut short"),
+    "short npz": ("s.npz", zipped(scores=SCORES)[:200], "s.npz is damaged or cut short"),
+    "packed": ("s.gz", b"\x1f\x8b\x08\x00", "is compressed; unpack it"),
+    "utf-16": ("s.csv", table().encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+    "latin-1": ("s.csv", table().replace("ann", "änn").encode("latin-1"), "is not UTF-8 text"),
+    "sound": ("s.wav", b"RIFF\0\0\0\0", "is neither text nor a NumPy file"),
+}
+
+
+@pytest.mark.parametrize("case", STORES)
+def test_files_that_cannot_be_used(tmp_path, case):
+    name, content, message = STORES[case]
+    if content is not None:
+        (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    (tmp_path / "l").write_text(UTT2SPK)
+    refused(StoreError, message, tmp_path / name, tmp_path / "l")
+
+
+def test_a_folder(tmp_path):
+    refused(StoreError, "is a folder", tmp_path, None)
+
+
+def test_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    refused(StoreError, "pipe is a pipe or a device; save it to a file", tmp_path / "pipe", None)
+
+
+def refused(kind, message, *arguments):
+    with pytest.raises(kind) as caught:
+        read_scores(*arguments)
+    text = str(caught.value)
+    assert message in text
+    assert "\n" not in text
+    assert len(text) < 250
+    assert isinstance(caught.value, MonitorError)
+
+
+def without(text, *lines):
+    return "".join(x for i, x in enumerate(text.splitlines(keepends=True)) if i not in lines)
+
+
+CONTENT = {
+    "empty": (b"", UTT2SPK, "s is empty"),
+    "blank": ("\n \n", UTT2SPK, "s is empty"),
+    "no labels": (NPY, None, "s does not say who spoke: give labels"),
+    "no key": (LISTED, None, "s does not say who spoke: give labels"),
+    "vector": (saved(SCORES[0]), COLUMNS, "holds float64 of shape (3,)"),
+    "cube": (saved(SCORES[None]), COLUMNS, "holds float64 of shape (1, 4, 3)"),
+    "words": (saved(np.array([["a", "b"]])), COLUMNS, "holds <U1 of shape (1, 2)"),
+    "complex": (saved(SCORES + 0j), COLUMNS, "holds complex128"),
+    "no trial": (saved(SCORES[:0]), saved(np.array([], int)), "has no trial in it"),
+    "one speaker": (saved(SCORES[:, :1]), saved(np.zeros(4, int)), "1 speaker; a comparison"),
+    "one column": (
+        UTT2SPK.replace(" ", "_"),
+        KEY,
+        "s has 0 columns of scores; a table has",
+    ),
+    "nan": (saved(NAN), COLUMNS, "the score of trial 3 with speaker 1 is not a finite number"),
+    "nan in a table": (table().replace("0.8", "nan"), UTT2SPK, "trial 3 with speaker bob is not"),
+    "nan in a list": (LISTED.replace("0.8", "nan"), KEY, "score of trial b-1 with speaker bob is"),
+    "inf in a list": (LISTED.replace("0.8", "-inf"), KEY, "score of trial b-1 with speaker bob is"),
+    "short row": (
+        without(table(), 3) + "d-1,0.5,0.5\n",
+        UTT2SPK,
+        "line 5: has 3 columns and",
+    ),
+    "bad score": (table().replace("0.8", "x"), UTT2SPK, "s line 4: a score is no number"),
+    "bad listed score": (LISTED.replace("0.8", "x"), KEY, "s line 8: a score is no number"),
+    "endless field": ('"' + "x" * 200_000 + '",b\n', UTT2SPK, "is no line of a table"),
+    "short line": (
+        LISTED + "ann d-1\n",
+        KEY,
+        "s line 13: has 2 columns and not 3",
+    ),
+    "shifted lines": (
+        without(LISTED, 11) + "ann a-1\n0.5 cid c-1 0.4\n",
+        KEY,
+        "s line 12: has 2 columns and not 3",
+    ),
+    "hardly a pair": (
+        "".join(f"s{i} u{i} 0.5\n" for i in range(2000)),
+        "".join(f"u{i} s{i}\n" for i in range(2000)),
+        "no comparison is of two speakers: nothing to tell apart",
+    ),
+    "repeated pair": (LISTED + LISTED[:40], KEY, "trial a-1 with speaker ann is listed twice"),
+    "repeated column": (table().replace("bob", "ann"), UTT2SPK, "speaker ann has two columns"),
+    "repeated row": (
+        table().replace("a-2", "a-1"),
+        without(UTT2SPK, 1),
+        "trial a-1 has two rows of scores",
+    ),
+    "key first": (KEY, LISTED, "s is a trial list: give the scores first"),
+    "scores as labels": (LISTED, LISTED, "is neither target nor nontarget: give a trial list"),
+    "a key of 1 and -1": (
+        LISTED,
+        KEY.replace("nontarget", "-1").replace("target", "1"),
+        "l: '-1' is neither target nor nontarget: give a trial list with these words, or 1 and 0",
+    ),
+    "a table of 1 and -1": (
+        LISTED,
+        "speaker trial key\n" + KEY.replace("nontarget", "-1").replace("target", "1"),
+        "'-1' is neither target nor nontarget: write these words, or 1 and 0",
+    ),
+    "table as labels": (LISTED, table(), "l: labels are one speaker a line, trial and speaker, or"),
+    "key for rows without names": (NPY, KEY, "s names no trial, so l cannot be matched with its"),
+    "empty labels": (NPY, "", "l is empty"),
+    "few labels": (NPY, saved(np.array([0, 1])), "l has 2 labels for the 4 trials of s"),
+    "turned": (saved(SCORES.T.copy()), COLUMNS, "s may be turned, trials are its rows"),
+    "label outside": (NPY, saved(np.array([0, 1, 2, 3])), "label 3 of trial 4 is no column"),
+    "label below": (NPY, saved(np.array([0, -1, 2, 1])), "label -1 of trial 2 is no column"),
+    "label fraction": (NPY, saved(np.array([0.0, 1, 2, 1])), "not float64 of shape (4,)"),
+    "label matrix": (NPY, saved(np.eye(4, dtype=int)), "not int64 of shape (4, 4)"),
+    "too few names": (NPY, "ann\nann\nbob\nbob\n", "l has 2 speakers for its 3 columns"),
+    "names in doubt": (NPY, "84\n174\n1272\n84\n", "sort differently as numbers and as words"),
+    "coded names in doubt": (NPY, "s9\ns10\nm2\ns9\n", "sort differently as numbers and as words"),
+    "unknown trial": (LISTED, without(UTT2SPK, 1, 2), "in 2 of 4 trials (first: a-2); add them"),
+    "no score of the key": (
+        LISTED,
+        KEY.replace("ann", "dot").replace("bob", "eve").replace("cid", "fay"),
+        "l has none of the pairs of s; check the names",
+    ),
+    "nobody known": (
+        LISTED,
+        "".join(f"{t} x{t}\n" for t in ("a-1", "a-2", "b-1", "c-1")),
+        "4 of 4 trials have no mated score",
+    ),
+    "trial twice": (LISTED, UTT2SPK + "a-1 bob\n", "l: trial a-1 is listed twice"),
+    "two targets": (
+        LISTED,
+        KEY.replace("bob a-1 nontarget", "bob a-1 target").replace("c-1", "a-1"),
+        "l: a pair is a target on one line and not on another",
+    ),
+    "no target": (LISTED, KEY.replace("nontarget", "target").replace("target", "imp"), "no target"),
+    "bad word": (
+        LISTED,
+        KEY.replace("nontarget", "maybe"),
+        "l line 2: 'maybe' is neither",
+    ),
+    "ragged labels": (LISTED, "a-1 ann\na-2\n", "'a-2' is not two names"),
+    "all numbers": ("12 7 0.5\n12 8 0.4\n", UTT2SPK, "cannot tell three speakers from speaker"),
+    "records of other fields": (
+        saved(np.zeros(3, [("a", int), ("b", float)])),
+        COLUMNS,
+        "those of a list are trial and speaker, numbers from 0, score",
+    ),
+    "records of names": (
+        saved(np.zeros(3, [("trial", "U3"), ("speaker", int), ("score", float)])),
+        COLUMNS,
+        "those of a list are trial and speaker, numbers from 0, score",
+    ),
+    "records of 1 and -1": (
+        saved(np.array([(0, 0, 0.5, 1), (0, 1, 0.2, -1)], SIGNED)),
+        None,
+        "s: a target is neither 1 nor 0: write 0 of nontarget",
+    ),
+    "records that do not count": (
+        saved(np.array([(0, -1, 0.5)], [("trial", int), ("speaker", int), ("score", float)])),
+        COLUMNS,
+        "s numbers trials or speakers from -1 to -1: number them from 0",
+    ),
+    "a score far down": (
+        LISTED.replace("\n", "\n\n") + "ann d-1 zero\n",
+        KEY,
+        "s line 25: a score is no number",
+    ),
+    "no scores in npz": (zipped(data=SCORES), COLUMNS, "has no array called scores, but data"),
+    "names in npz": (
+        zipped(scores=SCORES, speakers=SPEAKERS[:2]),
+        COLUMNS,
+        "2 names for 3 columns",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONTENT)
+def test_content_that_makes_no_sense(tmp_path, case):
+    scores, labels, message = CONTENT[case]
+    paths = [tmp_path / "s", tmp_path / "l"]
+    for path, content in zip(paths, (scores, labels), strict=True):
+        if content is not None:
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+    refused(UsageError, message, paths[0], None if labels is None else paths[1])
+
+
+def test_options_are_checked(tmp_path):
+    (tmp_path / "s").write_text(LISTED)
+    (tmp_path / "k").write_text(KEY)
+    with pytest.raises(UsageError, match="unmated='x' is not one of count, drop, refuse"):
+        read_scores(tmp_path / "s", tmp_path / "k", unmated="x")
+
+
+@given(
+    st.sampled_from([NPY, zipped(scores=SCORES, target=TARGET), *map(str.encode, FORMS.values())]),
+    st.sampled_from([COLUMNS, *map(str.encode, LABELS.values())]),
+    st.data(),
+)
+def test_any_damage_is_said_in_one_line(tmp_path_factory, scores, labels, data):
+    folder = tmp_path_factory.mktemp("damaged")
+    for name, content in (("s", scores), ("l", labels)):
+        at = data.draw(st.integers(0, len(content) - 1))
+        until = data.draw(st.integers(at, min(at + 9, len(content))))
+        put = data.draw(
+            st.binary(max_size=3) | st.sampled_from([b"\n", b",", b'"', b"1e999", b" "])
+        )
+        (folder / name).write_bytes(content[:at] + put + content[until:])
+    said = ""
+    try:
+        read = read_scores(folder / "s", folder / "l", unmated="drop")
+        assert np.isfinite(read.matrix.scores).all()
+    except MonitorError as error:
+        said = str(error)
+    assert "\n" not in said

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.membership import (
+    figures,
+    half_trials,
+    operating_point,
+    operating_points,
+)
+from monitor.lab.evaluation.scores import comparisons as module
+from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resamples
+from monitor.maths.composition import epsilon_lower_nats, epsilon_nats
+from tests.lab.evaluation.matrices import ends, with_limits
+
+
+def by_key(matrix, *arguments, **options):
+    found = figures(matrix, *arguments, **options)
+    return {figure.key.split(".", 1)[1]: figure for figure in found}
+
+
+def non_mated(matrix):
+    return np.concatenate([scores for _, scores in matrix.non_mated_blocks()])
+
+
+@pytest.mark.parametrize("regime", ["plain", "mid", "weak", "random"])
+def test_golden_points(golden, regime):
+    expected = golden.json("reference")[regime]["voxguard_strict_gt"]
+    matrix = golden.matrix(f"{regime}_eval")
+    assert set(expected) == {"0.01", "0.001", "0.0001", "1e-05"}
+    others = non_mated(matrix)
+    for rate, row in expected.items():
+        point = operating_point(matrix.mated, others, float(rate))
+        assert point.threshold == row["thr"]
+        assert point.fpr == pytest.approx(row["FPR"], abs=1e-15)
+        assert point.tpr == pytest.approx(row["TPR"], abs=1e-15)
+        loss = float(epsilon_nats(point.tpr, point.fpr))
+        assert loss == pytest.approx(float(row["eps_hat_nats"]), abs=1e-12)
+        ((same, _, _),) = operating_points(matrix, (float(rate),))
+        assert same == point
+
+
+def test_figures_of_a_golden_matrix(golden):
+    found = by_key(golden.matrix("mid_eval"))
+    assert len(found) == 21
+    assert found["tpr_at_1e-2"].value == pytest.approx(0.312)
+    assert found["realised_fpr_at_1e-4"].value == pytest.approx(9 / 99000)
+    assert found["epsilon_nats_at_1e-3"].value == pytest.approx(4.672828834461906)
+    lower = found["epsilon_lower_nats_at_1e-4"]
+    assert lower.value == pytest.approx(epsilon_lower_nats(30, 1000, 9, 99000))
+    assert 0 < lower.value < found["epsilon_nats_at_1e-4"].value
+    assert lower.ceiling == pytest.approx(10.19388213934584, abs=3e-2)  # golden, delta 0
+    assert found["epsilon_lower_mirrored_nats_at_1e-2"].value == 0
+
+
+def test_a_rate_that_too_few_scores_cannot_show(golden):
+    found = by_key(golden.matrix("mid_eval"), rates=(1e-5,))
+    assert found["tpr_at_1e-5"].value == pytest.approx(0.013)
+    assert found["realised_fpr_at_1e-5"].value == 0
+    endless = found["epsilon_nats_at_1e-5"]
+    assert (endless.value, endless.text) == (None, "infinite")
+    assert found["epsilon_lower_nats_at_1e-5"].value > 4
+    for figure in found.values():
+        assert figure.note.startswith("99000 non-mated scores cannot show a rate of 1e-5")
+
+
+def test_edges():
+    target = np.arange(30) % 10
+    right = np.eye(10)[target]
+    perfect = by_key(ScoreMatrix(right, target), rates=(1e-1,))
+    assert perfect["tpr_at_1e-1"].value == 1
+    assert perfect["realised_fpr_at_1e-1"].value == 0
+    assert "Equal scores" in perfect["realised_fpr_at_1e-1"].note
+    assert perfect["epsilon_nats_at_1e-1"].value is None
+    lower = perfect["epsilon_lower_nats_at_1e-1"]
+    assert lower.value == lower.ceiling > 4
+    constant = by_key(ScoreMatrix(np.zeros((30, 10)), target), rates=(1e-1,))
+    assert constant["tpr_at_1e-1"].value == constant["epsilon_nats_at_1e-1"].value == 0
+    assert constant["epsilon_lower_nats_at_1e-1"].value == 0
+    spread = np.linspace(1, 2, 300).reshape(30, 10) * (1 - right)
+    reverse = by_key(ScoreMatrix(spread, target), rates=(1e-1, 0.99))
+    assert reverse["tpr_at_1e-1"].value == 0
+    assert reverse["epsilon_nats_at_1e-1"].value == 0
+    assert reverse["epsilon_lower_nats_at_9.9e-1"].value == 0
+    assert reverse["epsilon_lower_mirrored_nats_at_1e-1"].value > 1.5
+    single = by_key(ScoreMatrix(np.array([[0.5, 0.1]]), np.array([0])))
+    assert single["half_trials_tpr_at_1e-2"].value is None
+    assert "Half of the trials is none" in single["half_trials_tpr_at_1e-2"].note
+
+
+def test_the_4x4_of_lid(golden):
+    given = golden.json("math")["lid_4x4"]
+    matrix = ScoreMatrix(np.array(given["S"]), np.array(given["target"]))
+    ((point, _, half),) = operating_points(matrix, (0.25,))
+    assert (point.threshold, point.false_alarms, point.hits) == (0.6, 3, 2)
+    assert half
+    assert half.tpr.shape == (200,)
+    assert epsilon_nats(point.tpr, point.fpr) == pytest.approx(np.log(2))
+
+
+def test_ties_at_the_threshold_are_rejected(golden):
+    matrix = golden.matrix("tied_eval")
+    others = np.sort(non_mated(matrix), axis=None)[::-1]
+    for rate in (1e-2, 1e-3, 1e-4):
+        point = operating_point(matrix.mated, others, rate)
+        assert point.threshold == others[int(rate * 99000)]
+        assert point.false_alarms == np.count_nonzero(others > point.threshold)
+        assert point.fpr < rate
+        ((same, _, _),) = operating_points(matrix, (rate,))
+        assert same == point
+
+
+def loop(matrix, row, rate):
+    """One resample, written out."""
+    trials = np.concatenate(
+        [np.flatnonzero(matrix.owner == s) for s in np.repeat(range(row.size), row)]
+    )
+    return operating_point(matrix.mated[trials], non_mated(matrix)[trials], rate)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    levels=st.sampled_from([2, 5, 1000]),
+    rate=st.sampled_from([0.003, 0.02, 0.1, 0.5]),
+    spare=st.sampled_from([0, 3, 200]),
+)
+@pytest.mark.slow
+def test_replicates_equal_resamples_written_out(seed, levels, rate, spare):
+    generator = np.random.default_rng(seed)
+    target = np.sort(generator.integers(0, 8, 40))
+    scores = generator.integers(0, levels, (40, 8)) + (target % 3 == 0)[:, None] * 1.0
+    matrix = ScoreMatrix(scores, target)
+    weights = resamples(matrix, replicates=5, seed=seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("monitor.lab.evaluation.membership._SPARE", spare)
+        patch.setattr(module, "_BLOCK", 50)
+        ((_, found, _),) = operating_points(matrix, (rate,), weights)
+    assert found
+    for draw, row in enumerate(weights.astype(int)):
+        point = loop(matrix, row, rate)
+        assert found.tpr[draw] == pytest.approx(point.tpr, abs=1e-12)
+        assert found.fpr[draw] == pytest.approx(point.fpr, abs=1e-12)
+
+
+def test_a_tail_that_is_too_short_for_a_resample_is_read_again(monkeypatch):
+    """All of the highest scores are one speaker's, whom most resamples leave out or repeat."""
+    scores = np.random.default_rng(0).normal(size=(400, 20))
+    scores[:20] += 100
+    matrix = ScoreMatrix(scores, np.repeat(np.arange(20), 20))
+    weights = resamples(matrix, replicates=20)
+    reads = []
+    whole = ScoreMatrix.non_mated_blocks
+
+    def counted(self):
+        reads.append(self)
+        return whole(self)
+
+    monkeypatch.setattr("monitor.lab.evaluation.membership._SPARE", 0)
+    monkeypatch.setattr(ScoreMatrix, "non_mated_blocks", counted)
+    ((_, found, _),) = operating_points(matrix, (0.01,), weights)
+    assert found
+    assert len(reads) > 1
+    for draw in range(20):
+        point = loop(matrix, weights[draw].astype(int), 0.01)
+        assert (found.tpr[draw], found.fpr[draw]) == pytest.approx((point.tpr, point.fpr))
+
+
+@pytest.mark.parametrize("levels", [None, 40])
+def test_half_trials_equals_resamples_written_out(levels):
+    generator = np.random.default_rng(3)
+    mated, others = generator.normal(2, 1, 400), generator.normal(0, 1, 3000)
+    if levels:
+        mated, others = np.round(mated * 5), np.round(others * 5)
+    found = half_trials(mated, others, 0.01, replicates=4000)
+    slow = []
+    for _ in range(1500):
+        point = operating_point(generator.choice(mated, 200), generator.choice(others, 1500), 0.01)
+        slow.append((point.tpr, point.fpr))
+    for fast, written in zip((found.tpr, found.fpr), np.transpose(slow), strict=True):
+        assert fast.mean() == pytest.approx(written.mean(), abs=5 * written.std() / np.sqrt(1500))
+        assert fast.std() == pytest.approx(written.std(), rel=0.12, abs=1e-9)
+    again = half_trials(mated, others, 0.01, replicates=4000)
+    assert np.array_equal(found.epsilon_nats, again.epsilon_nats, equal_nan=True)
+
+
+def test_the_mirrored_bound_is_that_of_the_negated_scores(golden):
+    matrix = golden.matrix("mid_eval")
+    distances = ScoreMatrix(-matrix.scores, matrix.target)
+    plain, other = by_key(matrix), by_key(distances)
+    for rate in ("1e-2", "1e-3", "1e-4"):
+        bound = plain[f"epsilon_lower_nats_at_{rate}"].value
+        assert bound > 1
+        assert other[f"epsilon_lower_mirrored_nats_at_{rate}"].value == bound
+        assert other[f"epsilon_lower_nats_at_{rate}"].value == 0
+
+
+def test_half_of_the_trials_centres_on_the_point(golden):
+    found = by_key(golden.matrix("mid_eval"))
+    for rate in ("1e-2", "1e-3", "1e-4"):
+        half, point = found[f"half_trials_tpr_at_{rate}"], found[f"tpr_at_{rate}"]
+        assert half.limits == (None, None)
+        assert "95 % of the resamples lie between" in half.note
+        assert half.value == pytest.approx(point.value, abs=0.02)
+
+
+def test_chance_reads_nothing(golden):
+    matrix = golden.matrix("random_eval")
+    found = with_limits(figures, matrix)
+    for rate in ("1e-2", "1e-3", "1e-4"):
+        assert found[f"membership.epsilon_lower_nats_at_{rate}"].value == 0
+        assert found[f"membership.epsilon_lower_mirrored_nats_at_{rate}"].value == 0
+        tpr, loss = (found[f"membership.{key}_at_{rate}"] for key in ("tpr", "epsilon_nats"))
+        assert tpr.floor is not None
+        assert ends(tpr)[0] <= tpr.floor <= ends(tpr)[1]
+        assert loss.value is None or loss.low == 0
+
+
+def test_refusals():
+    with pytest.raises(UsageError, match="between 0 and 1, not at 1"):
+        operating_point(np.ones(2), np.ones(2), 1.0)
+    with pytest.raises(UsageError, match="equal speakers"):
+        operating_point(np.ones(0), np.ones(2), 0.1)
+    with pytest.raises(UsageError, match="different speakers"):
+        operating_point(np.ones(1), np.array([0.1, np.nan]), 0.1)
+    with pytest.raises(UsageError, match="half of the trials"):
+        half_trials(np.ones(1), np.ones(5), 0.1)
+    matrix = ScoreMatrix(np.eye(3), np.arange(3))
+    with pytest.raises(UsageError, match="holds no trial"):
+        figures(matrix, np.zeros((1, 3)))

@@ -1,0 +1,297 @@
+"""Forensic validation: the measures of a system, how it is calibrated, and its document."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.input.files import Attribute, read_conditions
+from monitor.lab.evaluation.report.report import format_value
+from monitor.lab.evaluation.report.validating import (
+    curves,
+    save_validation,
+    validation_csv,
+    validation_json,
+    validation_page,
+)
+from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreMatrix
+from monitor.lab.evaluation.validation import (
+    MEASURES,
+    Criterion,
+    ValidationStatement,
+    validate,
+)
+from monitor.lab.evaluation.verification import cllr, min_cllr
+from tests.lab.evaluation.made import EVIL
+from tests.lab.evaluation.report.test_page import Reader
+
+
+def matrix(seed=0, speakers=24, trials=6, lead=4.0, name="made"):
+    """Calibrated log-likelihood ratios in nats: half the distance of the means is the variance."""
+    rng = np.random.default_rng(seed)
+    target = np.repeat(np.arange(speakers), trials)
+    own = target[:, None] == np.arange(speakers)
+    nats = np.where(own, lead, -lead) + np.sqrt(2 * lead) * rng.standard_normal(own.shape)
+    names = tuple(f"s{seed}-{i}" for i in range(speakers))
+    heard = tuple(f"t{i}" for i in range(target.size))
+    return ScoreMatrix(nats, target, names, name, heard)
+
+
+def parts_of(scores):
+    own = np.zeros(scores.scores.shape, bool)
+    own[np.arange(scores.trials), scores.target] = True
+    return scores.scores[own], scores.scores[~own]
+
+
+@pytest.mark.parametrize(("base", "nats"), [("e", 1.0), ("2", np.log(2)), ("10", np.log(10))])
+def test_ratios_are_taken_as_they_are_whatever_their_base(base, nats):
+    scores = matrix()
+    found: Any = validate(
+        ScoreMatrix(scores.scores / nats, scores.target, scores.speakers), llr=base, replicates=0
+    ).whole
+    own, others = parts_of(scores)
+    assert found["cllr"] == pytest.approx(cllr(own, others))
+    assert found["min_cllr"] == pytest.approx(min_cllr(own, others))
+    assert found["cllr_cal"] == pytest.approx(cllr(own, others) - min_cllr(own, others))
+    assert found["misleading_same"] == pytest.approx((own < 0).mean())
+    assert found["misleading_different"] == pytest.approx((others > 0).mean())
+    assert found["devpav"] < 0.6
+    assert found["elub_low"] < 0 < found["elub_people"] <= found["elub_high"] + 0.01
+    assert (found.same, found.different, found.speakers) == (144, 144 * 23, 24)
+    assert found.pairs == 24 * 23 / 2
+
+
+def test_limits_hold_their_values_and_need_resamples():
+    found: Any = validate(matrix(), llr="e", replicates=50).whole.figures
+    for key in ("cllr", "min_cllr", "eer"):
+        figure = found[key]
+        assert figure.low <= figure.value <= figure.high
+    assert validate(matrix(), llr="e", replicates=0).whole.figures["cllr"].limits == (None, None)
+
+
+@pytest.mark.parametrize("dev", [None, matrix(5)])
+def test_any_rising_line_through_the_ratios_is_calibrated_away(dev):
+    scores = matrix()
+    bent = ScoreMatrix(0.1 * scores.scores + 3.0, scores.target, scores.speakers)
+    if dev is not None:
+        dev = ScoreMatrix(0.1 * dev.scores + 3.0, dev.target, dev.speakers)
+    found: Any = validate(bent, dev, replicates=0)
+    raw: Any = validate(scores, llr="e", replicates=0)
+    assert found.whole["cllr"] == pytest.approx(raw.whole["cllr"], abs=0.02)
+    assert found.whole["cllr_cal"] < 0.06
+    raw = validate(bent, llr="e", replicates=0)
+    assert raw.whole["cllr_cal"] > 0.3
+    again = validate(ScoreMatrix(bent.scores * 7 - 2, bent.target, bent.speakers), dev
+                     if dev is None else ScoreMatrix(dev.scores * 7 - 2, dev.target, dev.speakers),
+                     replicates=0)  # fmt: skip
+    for key in MEASURES:
+        assert again.whole[key] == pytest.approx(found.whole[key], abs=1e-6), key
+
+
+def test_nobody_calibrates_a_comparison_of_theirs():
+    """Whatever somebody's comparisons are, those among the others' folds keep their ratios."""
+    scores = matrix(speakers=16)
+    changed = scores.scores.copy()
+    mine = np.flatnonzero(scores.target == 3)
+    changed[mine] += 9.0
+    changed[:, 3] -= 5.0
+    one = _ratios_of(scores)
+    two = _ratios_of(ScoreMatrix(changed, scores.target, scores.speakers))
+    # columns and rows of the speaker: a fit that has not seen them
+    slope = np.polyfit(scores.scores[mine, 5], one[mine, 5], 1)
+    assert two[mine, 5] == pytest.approx(np.polyval(slope, changed[mine, 5]), abs=1e-9)
+    others = np.flatnonzero(scores.target == 7)
+    assert not np.allclose(one[others, 8], two[others, 8])
+
+
+def _ratios_of(scores):
+    from monitor.lab.evaluation.validation import _crosswise
+
+    listed = Comparisons.all_of(scores).listed()
+    return _crosswise(listed, "a", np.asarray(listed.scores))[0].reshape(scores.scores.shape)
+
+
+def test_too_few_people_to_calibrate_on_are_refused():
+    with pytest.raises(UsageError, match="too few to calibrate on some and test on others"):
+        validate(matrix(speakers=3), replicates=0)
+    assert validate(matrix(speakers=3), llr="e", replicates=0).whole.speakers == 3
+
+
+def test_conditions_and_groups_are_measured_by_themselves():
+    scores = matrix()
+    noisy = {f"t{i}": "noisy" for i in range(0, 144, 2)}
+    condition = Attribute("conditions.csv", "line", noisy | {"t1": "alone", "t3": "clean"})
+    halves = Attribute("g", "half", {name: "ab"[i % 2] for i, name in enumerate(scores.speakers)})
+    found: Any = validate(scores, llr="e", conditions=[condition], groups=halves, replicates=0)
+    assert [(p.name, p.same, p.different) for p in found.parts["half"]] == [
+        ("a", 72, 72 * 11), ("b", 72, 72 * 11)
+    ]  # fmt: skip
+    (alone, clean, noisy_part) = found.parts["line"]
+    assert (noisy_part.same, alone.same, clean.same) == (72, 1, 1)
+    own, others = parts_of(scores)
+    even = np.repeat(np.arange(144) % 2 == 0, 23)
+    assert noisy_part["cllr"] == pytest.approx(cllr(own[::2], others[even]))
+    assert any("of 70 of 144 trials" in note for note in found.notes)
+    strange = Attribute("conditions.csv", "line", {"else": "x"})
+    with pytest.raises(UsageError, match="names none of its trials"):
+        validate(scores, llr="e", conditions=[strange], replicates=0)
+
+
+def test_lengths_fall_into_ranges_in_their_order(tmp_path):
+    path = tmp_path / "trials.csv"
+    seconds = (0.5, 3, 12, 60)
+    rows = [f"t{i},{seconds[i % 4]},{'ab'[i % 2]}" for i in range(144)]
+    path.write_text("\n".join(["trial,seconds,line", *rows]))
+    found: Any = validate(matrix(), llr="e", conditions=read_conditions(path), replicates=0)
+    assert [part.name for part in found.parts["seconds"]] == [
+        "below 1 s", "2 to 5 s", "10 to 20 s", "40 s and more"
+    ]  # fmt: skip
+    assert [part.name for part in found.parts["line"]] == ["a", "b"]
+    for text, what in [("trial,seconds\nt1,long\n", "line 2"), ("t1\n", "a trial and its"),
+                       ("trial,a,a\nt,1,2\n", "two columns have one name"), ("", "empty"),
+                       ("trial,seconds\nt1,nan\n", "no length in seconds")]:  # fmt: skip
+        path.write_text(text)
+        with pytest.raises(UsageError, match=what):
+            read_conditions(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["cllr", "cllr=1", "nonsense<1", "cllr<x", "cllr<inf", "<1", "cllr<1<2", ""]
+)
+def test_what_is_no_criterion_is_refused(text):
+    with pytest.raises(UsageError, match="give a measure"):
+        Criterion.of(text)
+
+
+def statement(**given):
+    criteria = tuple(map(Criterion.of, ("cllr<=0.3", "devpav < 0.001", "eer<0.5")))
+    return ValidationStatement("same", "other", "readers", "telephone", criteria, **given)
+
+
+@pytest.fixture(scope="module")
+def made():
+    scores = matrix(name=EVIL)
+    line = Attribute("c.csv", "line <b>", {f"t{i}": ("x", "<i>")[i % 2] for i in range(144)})
+    return validate(scores, llr="e", conditions=[line], replicates=20, notes=("A <note>.",))
+
+
+def test_the_document_stands_by_itself(made):
+    page = validation_page([made], statement(), {"a.npy": "0" * 64})
+    reader = Reader(page)
+    assert {"script", "link", "img", "iframe", "object", "form"}.isdisjoint(
+        tag for tag, _ in reader.tags
+    )
+    assert "://" not in page
+    assert "url(" not in page.replace("url(#", "")
+    assert "<script>alert" not in page
+    assert "<i>" not in page
+    assert page.count("<svg") == 5
+    ids = [attributes["id"] for _, attributes in reader.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    text = "".join(reader.texts)
+    for words in ("Tippett plot", "PAV plot", "ECE plot", "DET curve", "Histograms of LRs",
+                  "not met", "Consensus on validation of forensic voice comparison", "ISO 21043",
+                  "ENFSI 2015", "readers", "A <note>."):  # fmt: skip
+        assert words in text, words
+    assert "not stated" not in text
+
+
+def test_what_was_not_stated_is_said(made):
+    text = "".join(Reader(validation_page([made], ValidationStatement())).texts)
+    assert text.count("not stated") == 9
+    assert "Nothing is decided" in text
+
+
+def test_csv_and_json_have_every_measure(made, tmp_path):
+    rows = list(csv.DictReader(io.StringIO(validation_csv([made], statement()))))
+    assert len(rows) == 3 * len(MEASURES)
+    met = {row["measure"]: row["met"] for row in rows if row["met"]}
+    assert met == {"cllr": "yes", "devpav": "no", "eer": "yes"}
+    found = validation_json([made], statement())
+    (system,) = found["systems"]
+    assert found["statement"]["h1"] == "same"
+    for row in rows:
+        part = system if not row["by"] else system["parts"][row["by"]][row["part"]]
+        value = part["figures"][row["measure"]]["value"]
+        assert value == pytest.approx(float(row["value"]))
+    path = tmp_path / "v.html"
+    beside = save_validation([made], path)
+    assert [each.name for each in beside] == ["v.csv", "v.json"]
+    assert json.loads(beside[1].read_text())["statement"]["h1"] is None
+    assert all(each.stat().st_mode & 0o777 == 0o600 for each in (path, *beside))
+
+
+def test_a_criterion_that_the_interval_does_not_meet_is_met_with_a_reservation(made):
+    cllr = made.whole.figures["cllr"]
+    between = f"{(cllr.value + cllr.high) / 2:.4f}"
+    told = ValidationStatement(criteria=(Criterion.of(f"cllr<={between}"), Criterion.of("cllr<9")))
+    end = format_value(cllr.high, "bits")
+    expected = f"cllr <= {float(between):g} is met, but the interval reaches {end}"
+    assert expected in "".join(Reader(validation_page([made], told)).texts)
+    (system,) = validation_json([made], told)["systems"]
+    assert list(system["figures"]["cllr"]["criteria"].values()) == [True, True]
+    assert system["figures"]["cllr"]["reservations"] == [expected]
+    rows = csv.DictReader(io.StringIO(validation_csv([made], told)))
+    assert next(row["note"] for row in rows if row["measure"] == "cllr") == expected
+    above = Criterion.of("elub_high>=1")
+    assert above.worst_end(replace(cllr, value=2.0, low=0.5, high=3.0)) == 0.5
+    assert above.worst_end(replace(cllr, value=0.9, low=0.5, high=3.0)) is None  # not met
+
+
+def test_why_the_error_rate_is_not_that_of_the_scores_is_said():
+    scores = matrix()
+    report = evaluate(scores, replicates=0, only=("verification",))
+    found = validate(scores, replicates=0)
+    eer, least = (
+        format_value(report[f"verification.{key}"].value, unit)
+        for key, unit in (("eer_rocch", "share"), ("min_cllr_bits", "bits"))
+    )
+    (note,) = [each for each in found.notes if each.startswith("EER and min Cllr")]
+    assert note.endswith(f"EER {eer}, min Cllr {least}.")
+    assert found.whole["min_cllr"] != report["verification.min_cllr_bits"].value
+    taken = validate(scores, llr="e", replicates=0)  # scores as they are
+    assert taken.whole["min_cllr"] == pytest.approx(report["verification.min_cllr_bits"].value)
+    assert not any(each.startswith("EER and min Cllr") for each in taken.notes)
+
+
+def test_curves_are_what_they_are_called(made):
+    lines = curves(made)
+    middle = lines["ece"].x.size // 2
+    assert lines["ece"].x[middle] == pytest.approx(0.0, abs=1e-12)
+    assert lines["ece"].y[middle] == pytest.approx(made.whole["cllr"])
+    assert lines["ece_calibrated"].y[middle] == pytest.approx(made.whole["min_cllr"])
+    assert lines["ece_nothing"].y[middle] == pytest.approx(1.0)
+    assert (lines["ece_calibrated"].y <= lines["ece"].y + 1e-12).all()
+    for name, sign in (("tippett_same", 1), ("tippett_different", -1), ("pav", 1)):
+        assert (np.diff(lines[name].y[np.isfinite(lines[name].y)]) * sign >= 0).all()
+    at_zero = np.interp(0.0, lines["tippett_same"].x, lines["tippett_same"].y)
+    assert at_zero == pytest.approx(made.whole["misleading_same"], abs=0.03)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e5])
+def test_perfect_separation_is_drawn_and_said(perfect, scale):
+    scores = ScoreMatrix(perfect.scores * scale, perfect.target)
+    found: Any = validate(scores, replicates=10)
+    assert "separate perfectly" in found.calibration
+    assert found.whole["devpav"] is None
+    assert found.whole["min_cllr"] == 0
+    page = validation_page([found], statement())
+    assert "perfect separation" in page
+    assert "not decided" in page
+
+
+def test_lists_with_impostors_count_them():
+    scores = matrix()
+    listed = Comparisons.all_of(scores).listed()
+    kept = ~(listed.mated & (listed.trial >= 138))
+    every = Comparisons(listed.speakers, None, listed.chosen(kept), "list")
+    found: Any = validate(every, llr="e", replicates=10).whole
+    assert (found.same, found.different) == (138, 144 * 23)
