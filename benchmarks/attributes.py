@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from monitor.corpus.finding import find
-from monitor.lab.attacks.attackers import ATTACKERS, CLEAR, Amounts, Bench, Hearing
+from monitor.lab.attacks.attackers import ATTACKERS, CLEAR, Amounts, AttackContext, Hearing
 from monitor.lab.attacks.attributes import attribute_rows, attributed
 from monitor.lab.result_cache import ResultCache
 
@@ -46,7 +46,9 @@ def main() -> None:
             asked.groups,
         )
         hearing = Hearing(ResultCache(asked.keep or Path(folder)), asked.jobs)
-        bench = Bench(which.judged, None, (asked.feature,), (), Amounts(), hearing, 0, Path(folder))
+        bench = AttackContext(
+            which.judged, None, (asked.feature,), (), Amounts(), hearing, 0, Path(folder)
+        )
         apart = len(which.learnt or ())
         print(f"{len(which.judged)} readers judged; learnt from {apart or 'them, in folds'}")
         for method in asked.methods.split(","):

@@ -50,8 +50,8 @@ from monitor.sources.frames import write_frames
 from monitor.sources.provenance import recording_hashes
 from monitor.training.calibrating import LENGTHS, calibrate, with_maxima
 from monitor.training.enrolling import enrol, landmarks_of
+from monitor.training.feature_extraction import Listener
 from monitor.training.frames_folder import HearingOptions, hear
-from monitor.training.listening import Listener
 from monitor.training.voices import cohort_of, collect
 from monitor.types import Block, Track
 

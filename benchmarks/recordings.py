@@ -28,7 +28,7 @@ from monitor.features.framing import join_frames
 from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.sources.file import File
-from monitor.stream.accumulator import HeardTotals
+from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.speaker_changes import LEAST, alike, cohort
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames
 
@@ -89,7 +89,7 @@ def hear(path: Path, names: Sequence[str], seconds: float) -> Frames:
     return reduce(join_frames, [*heard, extractor.flush()])
 
 
-def voice(frames: Frames, names: Sequence[str], seconds: float) -> HeardTotals:
+def voice(frames: Frames, names: Sequence[str], seconds: float) -> FeatureTotals:
     """What the first seconds brought."""
     ticks = round(seconds * TICKS_PER_SECOND)
     totals, counts = {}, {}
@@ -98,18 +98,18 @@ def voice(frames: Frames, names: Sequence[str], seconds: float) -> HeardTotals:
         sketch = templates.spec.sketch()
         sketch.learn_many(track.values[track.ticks <= ticks])
         totals[name], counts[name] = sketch.total, sketch.frames
-    return HeardTotals(int(frames.speech[:ticks].sum()), totals, counts, counts)
+    return FeatureTotals(int(frames.speech[:ticks].sum()), totals, counts, counts)
 
 
 def pairs(
-    voices: Mapping[str, Sequence[HeardTotals]],
+    voices: Mapping[str, Sequence[FeatureTotals]],
     names: Sequence[str],
     features: Sequence[str],
     sex: Mapping[str, str],
 ) -> tuple[AnyArray, AnyArray, AnyArray]:
     """The figures of same pairs, and of different ones of two sexes and of one."""
 
-    def figure(one: HeardTotals, other: HeardTotals, *who: str) -> float:
+    def figure(one: FeatureTotals, other: FeatureTotals, *who: str) -> float:
         kept = np.array([name not in who for name in READERS.names])
         parts = []
         for feature in features:

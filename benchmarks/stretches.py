@@ -3,8 +3,8 @@
     python -m benchmarks.stretches ../shared/speech ../shared/nonnative
 
 Two people speak for 30 s each, and every further one, whose template joins the shipped reference,
-is watched for: with the choice that `monitor.stream.making` makes and without. The ratio of
-somebody who does not speak should be 1 on average, and reach 8 (3 bits) in at most an eighth of
+is watched for: with the choice that `monitor.stream.reading_builder` makes and without. The ratio
+of somebody who does not speak should be 1 on average, and reach 8 (3 bits) in at most an eighth of
 the comparisons; the largest of several may do so more often. Non-native speakers whom the shipped
 networks have not heard, by the rank models that ship; limits over resampled people who are watched.
 """

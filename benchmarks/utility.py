@@ -6,8 +6,9 @@
 Of each reader the beginning of a recording that has a transcript beside it (start, end and words of
 each utterance, CHAPTER.tsv). Prints, for each method: the figures of `monitor.lab.utility` with
 95 % limits over readers; the phone error rate against the transcript, of the clear and the
-protected recording, over the utterances all of whose words the CMU dictionary has (pocketsphinx carries it,
-extra `peers`); and the CPU time of the measures, in that of hearing f0, phones and voice once.
+protected recording, over the utterances all of whose words the CMU dictionary has (pocketsphinx
+carries it, extra `peers`); and the CPU time of the measures, in that of hearing f0, phones and
+voice once.
 """
 
 from __future__ import annotations

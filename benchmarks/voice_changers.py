@@ -34,7 +34,7 @@ from monitor.lab.adapting.adapted import FineTuning, Length, SpeechDraws
 from monitor.lab.attacks.attackers import (
     CLEAR,
     Amounts,
-    Bench,
+    AttackContext,
     ThreatModel,
     apart,
     attacker_named,
@@ -263,7 +263,7 @@ class EvidenceOverTime:
 
 
 def evidence_over_time(
-    bench: Bench, method: str, attacker: ThreatModel, seconds: int = LONGEST_SECONDS
+    bench: AttackContext, method: str, attacker: ThreatModel, seconds: int = LONGEST_SECONDS
 ) -> EvidenceOverTime:
     """Follow every judged reader's trials as one stream.
 

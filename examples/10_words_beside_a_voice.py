@@ -23,7 +23,7 @@ import numpy as np
 import soundfile
 
 from monitor import Monitor, calibrate, collect, corpus, enrol
-from monitor.sources import Beside, File
+from monitor.sources import File, SideInputSource
 from monitor.transcripts import read_transcript
 
 RATE, SECONDS = 16_000, 40
@@ -81,7 +81,7 @@ def main() -> None:
         cems = transcript.of("Cem").words()
         sound = Monitor(population, ["f0"], "Cem", step_seconds=8)
         both = Monitor(population, features, "Cem", step_seconds=8)
-        with File(talk) as alone, Beside(File(talk), words=cems) as beside:
+        with File(talk) as alone, SideInputSource(File(talk), words=cems) as beside:
             for one, other in zip(sound.stream(alone), both.stream(beside), strict=True):
                 print(
                     f"{one.seconds:4.0f} s  pitch alone {one.bits:5.2f} bits, with the words "

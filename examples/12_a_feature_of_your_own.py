@@ -21,7 +21,7 @@ import soundfile
 from monitor import Monitor, calibrate, collect, corpus, enrol
 from monitor.features import register
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.sources import Beside, File
+from monitor.sources import File, SideInputSource
 from monitor.transcripts import read_transcript
 from monitor.types import Track, Words
 
@@ -101,7 +101,7 @@ def main() -> None:
         talk = record(Path(folder), person=7, session=3)
         monitor = Monitor(people.calibrated(made), features, "person07", step_seconds=4.0)
         words = read_transcript(talk.with_suffix(".words")).words()
-        with Beside(File(talk), words=words) as source:
+        with SideInputSource(File(talk), words=words) as source:
             for reading in monitor.stream(source):
                 ranks = ", ".join(
                     f"{name} {each.usable:4.1f} s rank {each.rank:g}"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from monitor.errors import UsageError
-from monitor.phrases import of_evidence
+from monitor.phrases import is_evidence
 
 __all__ = [
     "SCALE",
@@ -19,7 +19,7 @@ __all__ = [
     "axis_top",
     "best_match",
     "crowd_of",
-    "found_among",
+    "format_probability",
     "left_of",
     "narrowed_sentence",
     "people",
@@ -261,7 +261,7 @@ def narrowed_sentence(
         this voice points away from ann: another voice, or a changed one; who knows the change \
 may recognise it
     """
-    entry, evidence = widest(reading), reading.get("bits") if of_evidence(reading) else None
+    entry, evidence = widest(reading), reading.get("bits") if is_evidence(reading) else None
     if entry is None or evidence is None:
         return ""
     you = watch.lower() in YOU
@@ -286,7 +286,7 @@ def speaks_against(reading: Mapping[str, Any]) -> bool:
         (True, False)
     """
     bits = reading.get("bits")
-    return of_evidence(reading) and bits is not None and bits <= AGAINST_BITS
+    return is_evidence(reading) and bits is not None and bits <= AGAINST_BITS
 
 
 def best_match(reading: Mapping[str, Any], enrolled: int) -> str:
@@ -311,14 +311,14 @@ def best_match(reading: Mapping[str, Any], enrolled: int) -> str:
     one_in = entry.get("favourite_one_in")
     share = 1 / one_in if one_in else share
     found = f"that it is {name}, the best match of the {people(enrolled)} enrolled"
-    return f"in {crowd_of(entry['people'])}: {found_among(share)} {found}"
+    return f"in {crowd_of(entry['people'])}: {format_probability(share)} {found}"
 
 
-def found_among(share: float) -> str:
+def format_probability(share: float) -> str:
     """A probability as people say it.
 
     Examples:
-        >>> [found_among(p) for p in (0.0, 1e-12, 0.0024, 0.31, 0.97, 0.999)]
+        >>> [format_probability(p) for p in (0.0, 1e-12, 0.0024, 0.31, 0.97, 0.999)]
         ['next to no chance', 'next to no chance', '1 in 400', '1 in 3', '97 %', 'over 99 %']
     """
     if share < 1e-9:

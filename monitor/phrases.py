@@ -30,13 +30,15 @@ __all__ = [
     "delay_in_words",
     "enrolment",
     "fewer_in_words",
+    "format_attribution",
+    "format_best_feature",
+    "is_evidence",
     "is_headline",
     "is_impostor",
     "length_in_words",
     "level_in_words",
     "mismatch_in_words",
     "odds",
-    "of_evidence",
     "one_in",
     "others_in_words",
     "percent",
@@ -49,8 +51,6 @@ __all__ = [
     "usable_in_words",
     "verdict",
     "voice_since",
-    "weaker_together",
-    "whose_bits",
 ]
 
 
@@ -216,11 +216,11 @@ def verdict(bits: float, ceiling: float, watch: str | None) -> str:
     return f"an attacker gives {watch} a chance of {said}"
 
 
-def of_evidence(reading: Mapping[str, Any]) -> bool:
+def is_evidence(reading: Mapping[str, Any]) -> bool:
     """Whether the headline of a reading is evidence; else it is the closed-set figure.
 
     Examples:
-        >>> of_evidence({"bits": 8.3, "headline": "evidence"}), of_evidence({"bits": 2.1})
+        >>> is_evidence({"bits": 8.3, "headline": "evidence"}), is_evidence({"bits": 2.1})
         (True, False)
     """
     return reading.get("headline") == "evidence"
@@ -235,7 +235,7 @@ def is_headline(field: str, reading: Mapping[str, Any]) -> bool:
         >>> is_headline("closed_set_bits", {"headline": "evidence"})
         False
     """
-    return field in ("bits", "evidence_bits" if of_evidence(reading) else "closed_set_bits")
+    return field in ("bits", "evidence_bits" if is_evidence(reading) else "closed_set_bits")
 
 
 def closed_set(reading: Mapping[str, Any], end: str = "") -> float | None:
@@ -247,7 +247,7 @@ def closed_set(reading: Mapping[str, Any], end: str = "") -> float | None:
         >>> closed_set({"bits": 2.1})
         2.1
     """
-    return reading.get(f"{'closed_set_' if of_evidence(reading) else ''}bits{end}")
+    return reading.get(f"{'closed_set_' if is_evidence(reading) else ''}bits{end}")
 
 
 def voice_since(change: Mapping[str, Any]) -> str:
@@ -312,10 +312,10 @@ def another_voice(reading: Mapping[str, Any], watch: str | None) -> str:
         ('another voice since 1:47: these bits may be of more than one', '')
     """
     change = reading.get("change")
-    return "" if change is None else f"{voice_since(change)}: {whose_bits(reading, watch)}"
+    return "" if change is None else f"{voice_since(change)}: {format_attribution(reading, watch)}"
 
 
-def whose_bits(reading: Mapping[str, Any], watch: str | None) -> str:
+def format_attribution(reading: Mapping[str, Any], watch: str | None) -> str:
     """Whose the bits of a reading are while a change is open."""
     if watch is not None and (left_out := reading.get("excluded_seconds")):
         return f"{left_out:.0f} s of speech are left out of {watch}'s bits"
@@ -420,7 +420,7 @@ def spread_in_words(reading: Mapping[str, Any]) -> str:
     return f"9 of 10 voices of this length read between {low:.1f} and {high:.1f} bits"
 
 
-def weaker_together(together: float, alone: Mapping[str, float], name: str = "joint") -> str:
+def format_best_feature(together: float, alone: Mapping[str, float], name: str = "joint") -> str:
     """That one feature gives more than all of them weighed together; empty where none does.
 
     Args:
@@ -429,9 +429,9 @@ def weaker_together(together: float, alone: Mapping[str, float], name: str = "jo
         name: what all of them together are called.
 
     Examples:
-        >>> weaker_together(2.94, {"f0": 1.2, "voice": 3.24})
+        >>> format_best_feature(2.94, {"f0": 1.2, "voice": 3.24})
         'joint gives 2.94 bits, voice alone 3.24: go by voice, as an attacker would'
-        >>> weaker_together(3.3, {"f0": 1.2, "voice": 3.24}), weaker_together(3.0, {})
+        >>> format_best_feature(3.3, {"f0": 1.2, "voice": 3.24}), format_best_feature(3.0, {})
         ('', '')
     """
     best = max(alone, key=alone.__getitem__, default=None)
@@ -760,7 +760,7 @@ def fewer_in_words(reading: Mapping[str, Any]) -> str:
         return ""
     if reading["protected"].get("at_least"):
         return ""
-    cut = of_evidence(reading) and reading.get("at_least")
+    cut = is_evidence(reading) and reading.get("at_least")
     least = "at least " if cut and clear >= found[0] else ""
     apart = clear - found[0]
     return f"{least}{abs(apart):.1f} {'fewer' if apart >= 0 else 'more'}"

@@ -41,7 +41,6 @@ from monitor.sinks.live import LiveView
 from monitor.sinks.terminal import LiveCurve, ReplayProgress
 from monitor.sources import (
     AudioQueue,
-    Beside,
     Chain,
     Diarised,
     File,
@@ -52,6 +51,7 @@ from monitor.sources import (
     PerChannel,
     Pipe,
     Samples,
+    SideInputSource,
 )
 from monitor.sources.frames import write_frames
 from monitor.transcripts.live import TurnPipe
@@ -378,7 +378,7 @@ def _beside(folder: Path, block_seconds: float) -> Source:
     begins = np.arange(0, 390, 30)
     known = begins + np.array([20, 40] * 6 + [99])
     said = Words(("a", "the") * 6 + ("so",), begins, begins + 20, known)
-    return Beside(file, words=said, frames=_npz(folder))
+    return SideInputSource(file, words=said, frames=_npz(folder))
 
 
 def _audio_queue(block_seconds: float) -> Source:
@@ -415,7 +415,7 @@ SOURCES = {
     "AudioQueue": SourceCase(
         lambda _: [partial(_audio_queue, seconds) for seconds in (1.5, 0.02, 0.003)], again=False
     ),
-    "Beside": SourceCase(
+    "SideInputSource": SourceCase(
         lambda folder: [partial(_beside, folder, seconds) for seconds in (10.0, 1.0, 0.037)],
     ),
     "File wav": _file("wav"),

@@ -51,7 +51,7 @@ def listed(values, last: str = ", ") -> str:
         f"together {twoclass.OTHERS:g} times as much as the mated; a ridge of {twoclass.RIDGE:g}",
         f"delta {DELTA:.0e}".replace("e-0", "e-"),
         f"({HOLD['hold_seconds'].default:g} unless said)",
-        f"theta - {HOLD['clear_margin_bits'].default} for h",
+        f"theta - {HOLD['hysteresis_bits'].default} for h",
         f"the figure's last {WINDOW_SECONDS:g} s",
     ],
 )  # fmt: skip

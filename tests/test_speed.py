@@ -23,7 +23,7 @@ TRICKS = [
     "maths/spectra.py",
     "sinks/jsonl.py",
     "stream/attacker.py",
-    "stream/making.py",
+    "stream/reading_builder.py",
 ]
 
 

@@ -93,7 +93,7 @@ class Conformal(Threshold):
     Args:
         alarms: from ``Monitor.false_alarms``.
         hold_seconds: as of a ``Threshold``; the longer, the fewer false alarms.
-        clear_margin_bits: as of a ``Threshold``.
+        hysteresis_bits: as of a ``Threshold``.
         least_speech_seconds: as of a ``Threshold``; the more, the fewer false alarms.
 
     Example:
@@ -114,11 +114,11 @@ class Conformal(Threshold):
         self,
         alarms: FalseAlarms,
         hold_seconds: float = 0.0,
-        clear_margin_bits: float = 0.25,
+        hysteresis_bits: float = 0.25,
         least_speech_seconds: float | None = None,
     ) -> None:
         super().__init__(
-            alarms.field, alarms.bits, hold_seconds, clear_margin_bits, least_speech_seconds
+            alarms.field, alarms.bits, hold_seconds, hysteresis_bits, least_speech_seconds
         )
         self.alarms = alarms
         self._seconds = 0.0

@@ -122,7 +122,7 @@ def most_bits(field: str, start: Mapping[str, Any]) -> tuple[float | None, str]:
     """
     if field == "sum_bits":
         return None, ""
-    of_evidence = start.get("headline") == "evidence"
+    is_evidence = start.get("headline") == "evidence"
     people = among(field)
     supported = start.get("support_bits")
     if field.startswith(f"{PROTECTED}."):  # that of the attacker who can be told most of
@@ -133,12 +133,12 @@ def most_bits(field: str, start: Mapping[str, Any]) -> tuple[float | None, str]:
         crowd = math.log2(people)
         if supported is None or crowd <= supported:
             return crowd, f"among {people:,.0f} people there are"
-        of_evidence = True
+        is_evidence = True
     elif field.startswith("evidence_bits"):
-        of_evidence = True
+        is_evidence = True
     elif not field.startswith("bits"):
-        of_evidence = False
-    if of_evidence:
+        is_evidence = False
+    if is_evidence:
         return (None, "") if supported is None else (supported, "calibration can support")
     ceiling = start.get("ceiling")
     if _unlimited(field) in ("bits", "closed_set_bits"):
@@ -459,7 +459,7 @@ class Threshold(Holding):
     Raised at the first reading that ends ``hold_seconds`` of readings that are all at or above
     ``bits`` and of ``least_speech_seconds`` of speech or more: an early figure rests on little of a
     voice, and somebody else's may reach it. Cleared at the first reading that ends
-    ``hold_seconds`` of readings below ``bits - clear_margin_bits``, or with a change of speaker or
+    ``hold_seconds`` of readings below ``bits - hysteresis_bits``, or with a change of speaker or
     channel.
 
     Args:
@@ -469,7 +469,7 @@ class Threshold(Holding):
             (``bits_low``, ``f0.rank_bits_low``).
         bits: the threshold.
         hold_seconds: stream seconds; 0 raises and clears at once.
-        clear_margin_bits: how far below the threshold counts as over.
+        hysteresis_bits: how far below the threshold counts as over.
         least_speech_seconds: T of the first reading that counts, speech seconds. A stream that ends
             with less is `undecided`. None: every reading counts, but a stream of less than 10 s in
             which nothing was raised is undecided.
@@ -494,7 +494,7 @@ class Threshold(Holding):
         field: str,
         bits: float,
         hold_seconds: float = 5.0,
-        clear_margin_bits: float = 0.25,
+        hysteresis_bits: float = 0.25,
         least_speech_seconds: float | None = None,
     ) -> None:
         check_field(field)
@@ -502,14 +502,14 @@ class Threshold(Holding):
             raise UsageError(f"bits={bits} must be a finite number of bits")
         for name, value in (
             ("hold_seconds", hold_seconds),
-            ("clear_margin_bits", clear_margin_bits),
+            ("hysteresis_bits", hysteresis_bits),
             ("least_speech_seconds", least_speech_seconds or 0.0),
         ):
             if not (math.isfinite(value) and value >= 0):
                 raise UsageError(f"{name}={value} must be finite and not negative")
         super().__init__(field, bits, least_speech_seconds)
         self.hold_seconds = float(hold_seconds)
-        self.clear_margin_bits = float(clear_margin_bits)
+        self.hysteresis_bits = float(hysteresis_bits)
 
     @classmethod
     def parse(cls, text: str) -> Threshold:
@@ -558,7 +558,7 @@ class Threshold(Holding):
 
     def is_over(self, value: float) -> bool:
         """Whether a figure is low enough to clear an alert."""
-        return value < self.bits - self.clear_margin_bits
+        return value < self.bits - self.hysteresis_bits
 
     def note(self, start: Mapping[str, Any]) -> str | None:
         """What a person should know before the stream of this ``start`` begins; mostly nothing."""

@@ -153,7 +153,7 @@ def calibration_minutes(
     """
     from monitor.errors import MonitorError
     from monitor.jobs import cores
-    from monitor.training.listening import Listener
+    from monitor.training.feature_extraction import Listener
 
     sessions: dict[str, list[float]] = {}
     for name in corpus.speakers:

@@ -9,11 +9,11 @@ import click
 from monitor.cli.inputs import device_option, quiet_libraries
 from monitor.cli.monitor_options import (
     Alerting,
+    DisplayOptions,
     JsonLog,
     LedgerOptions,
     MonitorOptions,
     Protecting,
-    Shown,
     alert_options,
     refuse_beside,
 )
@@ -44,7 +44,7 @@ class ListenOptions:
         type=Seconds(),
         default="60",
     )
-    shown: Shown = group(Shown)
+    shown: DisplayOptions = group(DisplayOptions)
 
 
 @click.command("listen", short_help="Hear a microphone: bits of identity, as it is spoken.")

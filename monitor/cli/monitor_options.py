@@ -601,7 +601,7 @@ token_option = click.option(
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DisplayOptions:
     """What was asked for; a command gets it as ``shown``."""
 
     top: int | None = option(

@@ -16,11 +16,11 @@ import click
 
 from monitor.cli.monitor_options import (
     Alerting,
+    DisplayOptions,
     JsonLog,
     LedgerOptions,
     MonitorOptions,
     Protecting,
-    Shown,
     alert_options,
     refuse_beside,
 )
@@ -378,7 +378,7 @@ def _enrolled_too(every: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class TellingApart:
+class SpeakerTurnOptions:
     """What was asked for; a command gets it as ``apart``."""
 
     turns: str | None = option(
@@ -437,7 +437,7 @@ class ReplayOptions:
         show_default=False,
     )
     end: float | None = option("--end", "Stop here in the (one) recording.", type=Seconds())
-    apart: TellingApart = group(TellingApart)
+    apart: SpeakerTurnOptions = group(SpeakerTurnOptions)
     raw: tuple[int, int, str] | None = option(
         "--raw", "Headerless PCM on standard input, such as 16000:1:s16le.", type=Raw()
     )
@@ -455,7 +455,7 @@ class ReplayOptions:
     )
     each: Each = group(Each)
     workers: JobOptions = group(JobOptions)
-    shown: Shown = group(Shown)
+    shown: DisplayOptions = group(DisplayOptions)
 
 
 @click.command("replay", short_help="Measure a recording: bits of identity against length heard.")

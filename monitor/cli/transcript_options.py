@@ -282,7 +282,7 @@ class LiveTurns:
 def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> Source:
     """A recording with the words of standard input, all of which are read first."""
     from monitor.errors import SourceError
-    from monitor.sources.beside import Beside
+    from monitor.sources.beside import SideInputSource
     from monitor.transcripts.formats import read_word_lines
 
     try:
@@ -293,4 +293,4 @@ def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> So
     read = read_word_lines("standard input", text)
     if not read.said:
         raise SourceError("standard input holds no words")
-    return Beside(source, words=choice.of(read), start_seconds=start_seconds)
+    return SideInputSource(source, words=choice.of(read), start_seconds=start_seconds)

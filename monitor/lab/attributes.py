@@ -328,10 +328,10 @@ def judged(
     A threshold is strict, and stands where the non-mated scores allow it (as in
     `monitor.lab.evaluation.membership`). Excerpts of one reader are alike, so limits come of
     readers drawn anew, of either group by itself; those of the rates are at that very threshold,
-    since few readers cannot say where another one would stand. The bound on epsilon is Clopper and Pearson's,
-    one-sided at 0.025 for each rate, of as many independent trials as the readers' agreement leaves
-    (Korn and Graubard, see `monitor.maths.statistics.share_limits`): with one excerpt a reader it
-    is the plain one.
+    since few readers cannot say where another one would stand. The bound on epsilon is Clopper
+    and Pearson's, one-sided at 0.025 for each rate, of as many independent trials as the readers'
+    agreement leaves (Korn and Graubard, see `monitor.maths.statistics.share_limits`): with one
+    excerpt a reader it is the plain one.
 
     Args:
         scores: shape (n,), higher where the attribute is more probable.

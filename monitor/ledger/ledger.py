@@ -28,7 +28,7 @@ from monitor.ledger.database import (
 from monitor.managed import Managed
 from monitor.protocols import Provenance
 from monitor.records.keys import limits
-from monitor.stream.accumulator import HeardTotals
+from monitor.stream.accumulator import FeatureTotals
 from monitor.types import TICKS_PER_SECOND
 
 HISTORY_POINTS = 300
@@ -46,7 +46,7 @@ class Carried:
         peak_bits: the largest headline in any of them whose headline was of the same kind.
     """
 
-    heard: HeardTotals | None
+    heard: FeatureTotals | None
     sessions: int
     left_out: int
     peak_bits: float
@@ -315,7 +315,7 @@ class Ledger(Managed):
         session: Mapping[str, Any],
         rows: Mapping[str, sqlite3.Row],
         features: Mapping[str, FeatureSpec],
-    ) -> HeardTotals:
+    ) -> FeatureTotals:
         for name, row in rows.items():
             own = features[name]
             if (row["kind"], row["size"]) != (own.kind.name, own.size) or not np.isclose(
@@ -330,7 +330,7 @@ class Ledger(Managed):
                 where = f"session {session['id']} in {self.path.name}"
                 what = unlike_networks(name, where, row["network"], "the population", own.network)
                 raise StoreError(f"{what}, and do not add up; use another ledger")
-        return HeardTotals(
+        return FeatureTotals(
             session["speech"],
             {name: total_of(self.path.name, row) for name, row in rows.items()},
             {name: row["frames"] for name, row in rows.items()},

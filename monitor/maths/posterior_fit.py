@@ -434,13 +434,13 @@ def prior_of(trials: Trials, alone: Sequence[LogitFit] | None = None) -> FloatAr
     return np.asarray(prior)
 
 
-class Starts:
+class FitStarts:
     """Losses of some trials far and wide: where fits begin, whatever prior and anchor they have.
 
     ``alone`` are those of each feature by itself, where they are known.
     """
 
-    def __init__(self, trials: Trials, alone: Sequence[Starts] | None = None) -> None:
+    def __init__(self, trials: Trials, alone: Sequence[FitStarts] | None = None) -> None:
         self.lines = _start_lines(trials)
         self.points = self.lines.reshape(-1, self.lines.shape[2])
         if alone is None:
@@ -454,25 +454,25 @@ class Starts:
         self.floors, self.loss = table.floors, table.loss.sum(axis=0)
 
 
-class Singles:
+class SingleFeatureFits:
     """What each feature of some trials says alone: behind the fits of every set of them."""
 
     def __init__(self, trials: Trials) -> None:
         self._trials = trials
-        self._known: dict[int, tuple[Starts, LogitFit]] = {}
+        self._known: dict[int, tuple[FitStarts, LogitFit]] = {}
 
-    def of(self, axis: Sequence[int]) -> tuple[Starts, FloatArray]:
+    def of(self, axis: Sequence[int]) -> tuple[FitStarts, FloatArray]:
         """Where fits of these features begin, and their `prior_of`."""
         for f in axis:
             if f not in self._known:
                 single = self._trials.of([f])
-                there = Starts(single)
+                there = FitStarts(single)
                 self._known[f] = there, fit(single, starts=there)
         each = [self._known[f] for f in axis]
         if len(axis) == 1:
             return each[0][0], np.zeros(1)
         trials = self._trials.of(axis)
-        starts = Starts(trials, [starts for starts, _ in each])
+        starts = FitStarts(trials, [starts for starts, _ in each])
         return starts, prior_of(trials, [found for _, found in each])
 
 
@@ -480,7 +480,7 @@ def fit(
     trials: Trials,
     prior: FloatArray | None = None,
     anchor: Anchor | None = None,
-    starts: Starts | None = None,
+    starts: FitStarts | None = None,
 ) -> LogitFit:
     """Fit lambda and e on all trials.
 
@@ -488,7 +488,7 @@ def fit(
     `starts` are of the same trials, where they are fitted several times. Where the scores say
     nothing (or mislead) the floor goes to 1, or lambda to almost nothing: no bits claimed.
     """
-    table = Starts(trials) if starts is None else starts
+    table = FitStarts(trials) if starts is None else starts
     lines, points = table.lines, table.points
     prior = np.zeros(lines.shape[2]) if prior is None else prior
     total = table.loss + np.asarray(points @ prior * trials.per_speaker)[:, None]
@@ -575,7 +575,7 @@ def _offsets(total: _Sums, index: IntArray) -> FloatArray:
     return np.asarray(np.clip(offset, -1.0, 1.0).T)
 
 
-class Around:
+class NearbyLosses:
     """What trials say around lambda of a fit, shape (F,): behind all its refits."""
 
     def __init__(self, trials: Trials, centre: FloatArray) -> None:
@@ -593,7 +593,7 @@ def fit_replicates(
     prior: FloatArray | None = None,
     lowest_floor: float | None = None,
     anchor: Anchor | None = None,
-    around: Around | None = None,
+    around: NearbyLosses | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Lambda (B, F) and e (B,), refitted under resampled speakers, weights (B, S).
 
@@ -605,7 +605,7 @@ def fit_replicates(
     """
     if lowest_floor is None:
         lowest_floor = smallest_floor(trials.speakers)
-    around = Around(trials, centre) if around is None else around
+    around = NearbyLosses(trials, centre) if around is None else around
     grid, multipliers = around.grid, around.multipliers
     speakers = weights.shape[1]
     table = around.shares.table(speakers, lowest_floor)
@@ -641,7 +641,7 @@ def held_out(
     speakers: int,
     prior: FloatArray | None = None,
     anchor: Anchor | None = None,
-    around: Around | None = None,
+    around: NearbyLosses | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Lambda (S, F) and e (S,) for every speaker, fitted without that speaker: cross-fitting.
 

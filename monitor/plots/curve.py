@@ -34,9 +34,9 @@ from monitor.phrases import (
     closed_set,
     enrolment,
     fewer_in_words,
+    is_evidence,
     is_impostor,
     odds,
-    of_evidence,
     plural,
     verdict,
     voice_since,
@@ -122,14 +122,14 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
     ended = next((record for record in records if record.get("type") == "end"), {})
     last: Mapping[str, Any] = readings[-1] if readings else {}
     columns = {name: _column([r.get(name) for r in readings]) for name in COLUMNS}
-    evidence = any(map(of_evidence, readings))
+    evidence = any(map(is_evidence, readings))
     for end in ("", "_low", "_high"):
         columns[f"closed_set_bits{end}"] = _column([closed_set(r, end) for r in readings])
         # a reading without evidence has the other figure: one curve is of one kind
-        own = [of_evidence(r) == evidence for r in readings]
+        own = [is_evidence(r) == evidence for r in readings]
         columns[f"bits{end}"] = np.where(own, columns[f"bits{end}"], np.nan)
     for name in ("spread_low", "spread_high"):
-        columns[name] = _column([r.get(name) if of_evidence(r) else None for r in readings])
+        columns[name] = _column([r.get(name) if is_evidence(r) else None for r in readings])
     changes = [r for r in records if r.get("type") == "change"]
     fresh = _fresh(columns, changes)
     columns["speech"] = _one_after_the_other(columns["speech"], fresh)
@@ -296,7 +296,7 @@ def summary(run: RunColumns) -> str:
         whose = " of an earlier voice" if run.fresh and peak < run.fresh[-1] else ""
         if not run.evidence:
             parts += [f"{in_bits(now)}{_at_most(run)}", f"peak {in_bits(highest)}{whose}"]
-        elif of_evidence(run.last):
+        elif is_evidence(run.last):
             told = bits_or_more(run.last, f"{in_bits(round(now, 1))} of evidence")
             parts += [told, f"peak {in_bits(round(highest, 1))}{whose}", *among]
         else:  # the evidence has ended

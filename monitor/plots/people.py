@@ -11,7 +11,7 @@ import numpy as np
 
 from monitor.phrases import (
     clock_time,
-    of_evidence,
+    is_evidence,
     overlap_in_words,
     people_in_words,
     plural,
@@ -99,7 +99,7 @@ def curves_of(records: Sequence[Mapping[str, Any]]) -> list[PersonCurve]:
                 np.array([r["seconds"] for r in shown], float),
                 np.array([math.nan if b is None else b for b in bits], float),
                 alerts,
-                any(map(of_evidence, shown)),
+                any(map(is_evidence, shown)),
             )
         )
     return made

@@ -296,7 +296,7 @@ def _mixed(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
 # spread says, of calibration's speakers whom the fit had not seen (docs/method.md section 10).
 
 
-class Spread(NamedTuple):
+class SpeakerRange(NamedTuple):
     """At one length, bits.
 
     Attributes:
@@ -338,7 +338,7 @@ class EvidenceSpread:
         bits[:, 1] = np.maximum.accumulate(bits[:, 1])
         return cls(np.array([t for t, _ in cells]), bits)
 
-    def at(self, seconds: float) -> Spread | None:
+    def at(self, seconds: float) -> SpeakerRange | None:
         """The spread at T speech seconds; None below the shortest that was calibrated.
 
         Voices of a second read nothing like those of three, and after none nobody reads anything.
@@ -349,7 +349,7 @@ class EvidenceSpread:
         low, high, others = (
             float(np.interp(at, np.log(self.lengths), column)) for column in self.bits.T
         )
-        return Spread(low, high, None if np.isnan(others) else others)
+        return SpeakerRange(low, high, None if np.isnan(others) else others)
 
 
 def _found(row: Mapping[str, Any]) -> tuple[float, float, float] | None:

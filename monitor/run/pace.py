@@ -324,20 +324,20 @@ def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhea
         jobs = worthwhile((one.seconds or 0.0 for one in each), WORTHWHILE_SECONDS)
     if jobs < 2 or not monitor.front_end.by_name:
         return None
-    from monitor.sources.beside import Beside
+    from monitor.sources.beside import SideInputSource
 
-    recordings = [one.source if isinstance(one, Beside) else one for one in each]
+    recordings = [one.source if isinstance(one, SideInputSource) else one for one in each]
     files = [one for one in recordings if isinstance(one, File)]
     if len(files) != len(each):
         return None
 
     def placed(number: int, frames: Source) -> Source:
         beside = each[number]
-        return beside.around(frames) if isinstance(beside, Beside) else frames
+        return beside.around(frames) if isinstance(beside, SideInputSource) else frames
 
     return HeardAhead(
         files,
-        monitor.front_end.by_ear,
+        monitor.front_end.audio_features,
         jobs=jobs,
         setup=monitor.front_end.setup,
         channel=monitor.settings.channel,

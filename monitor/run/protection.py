@@ -142,7 +142,7 @@ class ProtectedSide:
                 "nobody is watched: both sides are an attacker's confidence, right or wrong, which "
                 "an anonymiser may well raise; what it buys is told of a watched speaker alone"
             )
-        if self.pair.clear.front_end.by_ear != self.pair.clear.features:
+        if self.pair.clear.front_end.audio_features != self.pair.clear.features:
             told.append(
                 "what is said is the same on both sides: no anonymiser of sound changes words"
             )

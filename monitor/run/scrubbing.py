@@ -261,7 +261,7 @@ class TriedAttackers:
                 f"another part of {source.label} is enrolled: in what is written nobody could know "
                 "that, and figures would be wrong; enrol another recording"
             )
-        if not first.front_end.by_ear == first.features:
+        if not first.front_end.audio_features == first.features:
             raise UsageError("scrub changes sound alone: leave features of words out (--features)")
         self.budget, self.first = budget, first
         self.monitors: dict[TriedAttacker, Monitor] = {}

@@ -28,7 +28,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from monitor.errors import MonitorError, UsageError
 from monitor.serve.downloads import DOWNLOADS
 from monitor.serve.protecting import choices
-from monitor.serve.recording import MOST_TURNS_BYTES, Announced
+from monitor.serve.recording import MOST_TURNS_BYTES, UploadHeader
 from monitor.serve.session import RefusedError, ServeSettings, Session
 from monitor.serve.templates import checked_name
 from monitor.web.guard import Access, Guard, is_loopback, not_ours
@@ -136,7 +136,7 @@ async def index(request: Request) -> Response:
     return HTMLResponse(page, headers={"cache-control": "no-cache"})
 
 
-class Allowance:
+class RateLimiter:
     """So many a second, and those of `BURST_SECONDS` at once."""
 
     def __init__(self, rate: float) -> None:
@@ -297,7 +297,7 @@ class Sessions:
                 await held.wakeup.wait(HEARTBEAT_SECONDS)
 
     async def _receive(self, websocket: WebSocket, held: _Held) -> None:
-        texts, messages = Allowance(TEXTS_SECOND), Allowance(MESSAGES_SECOND)
+        texts, messages = RateLimiter(TEXTS_SECOND), RateLimiter(MESSAGES_SECOND)
         cookies = websocket.headers.get("cookie", "")
         by_cookie = self._access.knows(cookies)
         while (message := await websocket.receive())["type"] == "websocket.receive":
@@ -331,8 +331,8 @@ class Sessions:
             rate, bits = int(_number(wish, "rate")), _number(wish, "threshold")
             session.listen(wish.get("name"), rate, bits, wish.get("protect"))
         elif doing == "measure":
-            recording = Announced.of(wish, "recording")
-            turns = Announced.of(wish, "turns", MOST_TURNS_BYTES)
+            recording = UploadHeader.of(wish, "recording")
+            turns = UploadHeader.of(wish, "turns", MOST_TURNS_BYTES)
             if recording is None:
                 raise UsageError("a recording has a name and a size")
             session.measure(wish.get("name"), recording, turns, _number(wish, "threshold"))

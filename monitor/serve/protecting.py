@@ -43,12 +43,12 @@ def choices() -> tuple[str, ...]:
     return tuple(found)
 
 
-class SoundBack:
+class ProtectedAudioSender:
     """Packs protected sound as the page takes it: as its own messages, mono, 16 bits.
 
     Example:
         >>> sent = []
-        >>> back = SoundBack(sent.append)
+        >>> back = ProtectedAudioSender(sent.append)
         >>> _ = back(Block(np.zeros((2, 1), np.float32), 16_000))
         >>> back(Block(np.ones((1, 1), np.float32), 16_000)).samples * 32768
         array([[32767.]], dtype=float32)
@@ -84,4 +84,4 @@ def protection(method: object, send: Callable[[bytes], object]) -> Protection | 
         return None
     if not isinstance(method, str) or method not in choices():
         raise UsageError("no such anonymiser can be chosen here")
-    return Protection(method, heard=SoundBack(send))
+    return Protection(method, heard=ProtectedAudioSender(send))

@@ -31,7 +31,7 @@ BLOCK_SAMPLES = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
-class Announced:
+class UploadHeader:
     """A file that a browser is about to send.
 
     Raises:
@@ -51,7 +51,7 @@ class Announced:
             )
 
     @classmethod
-    def of(cls, wish: Mapping[str, Any], key: str, most: int = MOST_BYTES) -> Announced | None:
+    def of(cls, wish: Mapping[str, Any], key: str, most: int = MOST_BYTES) -> UploadHeader | None:
         """The file of a message's ``key``, by name and ``size``; None where there is none."""
         told = wish.get(key)
         if told is None:
@@ -66,14 +66,14 @@ class Upload:
     """A recording as it comes, and turns after it where there are any: in memory alone.
 
     Example:
-        >>> upload = Upload(Announced("a.wav", 4), Announced("a.rttm", 2))
+        >>> upload = Upload(UploadHeader("a.wav", 4), UploadHeader("a.rttm", 2))
         >>> upload.add(b"abc"), upload.add(b"def")
         (False, True)
         >>> [bytes(file.data) for file in upload.take()]
         [b'abcd', b'ef']
     """
 
-    def __init__(self, recording: Announced, turns: Announced | None = None) -> None:
+    def __init__(self, recording: UploadHeader, turns: UploadHeader | None = None) -> None:
         self._announced = [each for each in (recording, turns) if each is not None]
         # takes memory as it is written
         self._bytes = np.empty(sum(each.size for each in self._announced), np.uint8).data

@@ -24,7 +24,7 @@ from monitor.run.protection import Protection
 from monitor.run.run import Run
 from monitor.serve.downloads import KeptRun
 from monitor.serve.protecting import protection
-from monitor.serve.recording import MOST_AT_ONCE, Announced, Upload, opened
+from monitor.serve.recording import MOST_AT_ONCE, Upload, UploadHeader, opened
 from monitor.serve.templates import TemplateFolder, checked_name
 from monitor.sources.microphone import AudioQueue
 from monitor.sources.pipe import pcm_to_float
@@ -240,7 +240,7 @@ class Session:
         self._begin(called, source, work, rule, hub, kept)
 
     def measure(
-        self, name: object, recording: Announced, turns: Announced | None, bits: float
+        self, name: object, recording: UploadHeader, turns: UploadHeader | None, bits: float
     ) -> None:
         """Take a recording, which `hear` brings, and measure it as ``monitor replay`` does.
 

@@ -94,7 +94,7 @@ class LiveView(TerminalSink):
         if (figure := phrases.protected_figure(record)) is not None:
             self._other.add(seconds, figure[0], fresh=fresh)
             self._lowest = min(self._lowest, figure[0])
-        of = "evidence_guides" if phrases.of_evidence(record) else "guides"
+        of = "evidence_guides" if phrases.is_evidence(record) else "guides"
         guides = {} if self.protected else record.get(of) or {}  # two sides are enough to draw
         for curve, name in ((self._linear, "linear"), (self._root, "sqrt")):
             if guides.get(name):
@@ -198,7 +198,7 @@ class LiveView(TerminalSink):
         text = Text(" ")
         text.append(bits_now(reading), style="bold reverse" if self.raised else "bold")
         low, high = reading.get("bits_low"), reading.get("bits_high")
-        cut = phrases.of_evidence(reading) and bool(reading.get("at_least"))
+        cut = phrases.is_evidence(reading) and bool(reading.get("at_least"))
         beside: list[tuple[str, str]] = []
         if low is not None and high is not None and not (cut and low == reading.get("bits")):
             beside.append((limits_in_words(low, high, cut=cut), ""))

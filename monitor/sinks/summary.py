@@ -139,7 +139,7 @@ def bits_now(reading: Mapping[str, Any]) -> str:
     """
     bits, care = reading.get("bits"), phrases.caveat_of(reading)
     beside = f" ({care})" if care and bits is not None else ""
-    if not phrases.of_evidence(reading) or bits is None or not math.isfinite(bits):
+    if not phrases.is_evidence(reading) or bits is None or not math.isfinite(bits):
         return f"{among_enrolled(reading)}{beside}"
     words = bits_or_more(reading, f"{number(bits)} bits")
     if change := reading.get("change"):
@@ -286,7 +286,7 @@ def summary_notes(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """What has to be known to read `summary_rows`."""
     last = next(r for r in reversed(records) if r["type"] == "reading")
     notes = ["In brackets: 95 % interval, by how far it depends on the people it was learnt from."]
-    if phrases.of_evidence(last):
+    if phrases.is_evidence(last):
         notes.append(
             "It is no certainty: everybody whom the voice fits as well is counted. It assumes "
             "recordings like those that it was learnt from."
@@ -357,7 +357,7 @@ def _bits(
     """The figure shown first, what to compare it with, and each feature's part."""
     who = start.get("watch")
     label = "attacker's confidence" if who is None else f"{clean(who, 20)} disclosed"
-    name = f"evidence for {clean(who, 20)}" if who and phrases.of_evidence(last) else label
+    name = f"evidence for {clean(who, 20)}" if who and phrases.is_evidence(last) else label
     doubt = phrases.another_voice(last, None if who is None else clean(who, 20))
     if begun is not None or doubt:
         label = name = "bits in the end"  # nobody knows of whom
@@ -377,13 +377,13 @@ def _bits(
             ("largest so far", f"{number(last['peak_bits'])} bits"),
             *(
                 [(among, f"{among_enrolled(last)} {_limits(last, 'closed_set_bits')}")]
-                if phrases.of_evidence(last)
+                if phrases.is_evidence(last)
                 else []
             ),
         ]
     average = f"{number(last['expected_bits'])} bits {_limits(last, 'expected_bits')}"
     rows.append(
-        ("closed-set average" if phrases.of_evidence(last) else "average at this length", average)
+        ("closed-set average" if phrases.is_evidence(last) else "average at this length", average)
     )
     for name, feature in last["features"].items():
         rank = "" if feature["rank"] is None else f", {clean(who, 20)} at rank {feature['rank']:g}"
@@ -447,5 +447,5 @@ def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list
 
 
 def _limits(record: Mapping[str, Any], field: str) -> str:
-    cut = field == "bits" and phrases.of_evidence(record) and record.get("at_least")
+    cut = field == "bits" and phrases.is_evidence(record) and record.get("at_least")
     return limits_in_words(record[f"{field}_low"], record[f"{field}_high"], cut=cut)

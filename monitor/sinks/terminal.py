@@ -284,11 +284,11 @@ class TerminalSink:
             self.watch = None if record.get("watch") is None else str(record["watch"])
             self.enrolled = int(record.get("speakers") or 0)
             self.support_bits = record.get("support_bits")
-            self.evidence = phrases.of_evidence(record)
+            self.evidence = phrases.is_evidence(record)
             self.protected = clean((record.get("protected") or {}).get("method", ""), 24)
         elif kind == "reading":
             self.reading = record
-            self.evidence |= phrases.of_evidence(record)
+            self.evidence |= phrases.is_evidence(record)
             self._show(record)
         elif kind == "alert":
             self._alert(record)
@@ -398,7 +398,7 @@ class TerminalSink:
 
     def _own(self, reading: Mapping[str, Any]) -> float | None:
         """The headline, where it is of the run's kind: a curve is of one figure."""
-        return reading.get("bits") if phrases.of_evidence(reading) == self.evidence else None
+        return reading.get("bits") if phrases.is_evidence(reading) == self.evidence else None
 
     def _follow(self, record: Mapping[str, Any]) -> tuple[float, bool] | None:
         """Add a reading to the curve: where it lies, and whether the evidence began afresh."""

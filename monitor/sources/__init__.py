@@ -8,7 +8,7 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.sources.base import BaseSource, Samples, SplitSource
-    from monitor.sources.beside import Beside
+    from monitor.sources.beside import SideInputSource
     from monitor.sources.chain import Chain, Paced
     from monitor.sources.file import File
     from monitor.sources.frames import FramesFile, read_frames, write_frames
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AudioQueue",
     "BaseSource",
-    "Beside",
     "Chain",
     "Diarised",
     "File",
@@ -31,6 +30,7 @@ __all__ = [
     "PerChannel",
     "Pipe",
     "Samples",
+    "SideInputSource",
     "SplitSource",
     "open_live_source",
     "open_source",
@@ -41,7 +41,7 @@ __all__ = [
 
 _HOMES = {
     "base": "BaseSource Samples SplitSource",
-    "beside": "Beside",
+    "beside": "SideInputSource",
     "chain": "Chain Paced",
     "file": "File",
     "frames": "FramesFile read_frames write_frames",

@@ -37,7 +37,7 @@ def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptN
     )
 
 
-class Beside(WrappedSource):
+class SideInputSource(WrappedSource):
     """Gives words and ready-made frames in time: each before the audio in which it counts.
 
     So it does not matter how the recording is cut into blocks. What was timed after the end of the
@@ -65,7 +65,7 @@ class Beside(WrappedSource):
         >>> from monitor.sources import Pipe
         >>> said = Words(("yes",), np.array([5]), np.array([9]), np.array([15]))
         >>> pipe = Pipe(io.BytesIO(bytes(6400)), raw=(16000, 1, "s16le"))
-        >>> [type(item).__name__ for item in Beside(pipe, words=said)]
+        >>> [type(item).__name__ for item in SideInputSource(pipe, words=said)]
         ['Words', 'Block']
     """
 
@@ -125,7 +125,7 @@ class Beside(WrappedSource):
             yield late
         yield from held
 
-    def around(self, source: Source) -> Beside:
+    def around(self, source: Source) -> SideInputSource:
         """The same words and frames beside another form of the recording, such as its frames."""
         made = copy(self)
         made.source = source
@@ -182,7 +182,7 @@ def with_words(
     *,
     own: str | None = None,
     start_seconds: float = 0.0,
-) -> Beside:
+) -> SideInputSource:
     """A recording with its words: of ``talk.vtt`` beside ``talk.flac``, or as was chosen.
 
     ``own`` is what the speaker is called elsewhere, as of `TranscriptChoice.read`; the source
@@ -190,7 +190,7 @@ def with_words(
     used.
     """
     transcript = choice.read(Path(path), own=own)
-    return Beside(source, words=transcript, start_seconds=start_seconds)
+    return SideInputSource(source, words=transcript, start_seconds=start_seconds)
 
 
 def _moved_words(words: Words, first: int) -> Words:

@@ -48,7 +48,7 @@ def _check_track(track: Track, spec: FeatureSpec) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class HeardTotals:
+class FeatureTotals:
     """All that the bits of a voice are worked out from: sums, never audio; a commutative monoid.
 
     Attributes:
@@ -76,19 +76,19 @@ class HeardTotals:
     @classmethod
     def restored(
         cls, prefix: str, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]
-    ) -> HeardTotals:
+    ) -> FeatureTotals:
         """Of a ``state``."""
         return cls(totals={name: arrays[f"{prefix}/{name}"] for name in plain["frames"]}, **plain)
 
-    def __add__(self, other: HeardTotals) -> HeardTotals:
+    def __add__(self, other: FeatureTotals) -> FeatureTotals:
         return self._with(other, 1)
 
-    def __sub__(self, other: HeardTotals) -> HeardTotals:
+    def __sub__(self, other: FeatureTotals) -> FeatureTotals:
         """What was heard beyond ``other``, which is part of this."""
         return self._with(other, -1)
 
-    def _with(self, other: HeardTotals, sign: int) -> HeardTotals:
-        return HeardTotals(
+    def _with(self, other: FeatureTotals, sign: int) -> FeatureTotals:
+        return FeatureTotals(
             self.speech + sign * other.speech,
             {name: total + sign * other.totals[name] for name, total in self.totals.items()},
             {name: count + sign * other.frames[name] for name, count in self.frames.items()},
@@ -158,12 +158,12 @@ class FrameAccumulator:
         self._begins = True  # whether the sketches hold the stream from its first tick
         self._speech = 0
         self._usable: dict[str, int] = {}
-        self.carried: HeardTotals | None = None
+        self.carried: FeatureTotals | None = None
 
     @property
-    def heard(self) -> HeardTotals:
+    def heard(self) -> FeatureTotals:
         """A copy of what was learnt, that of earlier streams included."""
-        return HeardTotals(
+        return FeatureTotals(
             self._speech,
             {name: sketch.total.copy() for name, sketch in self.sketches.items()},
             {name: sketch.frames for name, sketch in self.sketches.items()},
@@ -173,7 +173,7 @@ class FrameAccumulator:
             },
         )
 
-    def begin_with(self, heard: HeardTotals) -> None:
+    def begin_with(self, heard: FeatureTotals) -> None:
         """Start from what earlier streams brought; StoreError where it is of other features."""
         for name, sketch in self.sketches.items():
             total = heard.totals.get(name)
@@ -365,4 +365,4 @@ class FrameAccumulator:
                     raise StoreError(f"the checkpoint does not fit: another early frame of {name}")
                 self._early[name] = EarlyFrames(np.array([tick]), value[None], np.array([seconds]))
         if (carried := plain.get("carried")) is not None:
-            self.carried = HeardTotals.restored("carried", carried, arrays)
+            self.carried = FeatureTotals.restored("carried", carried, arrays)

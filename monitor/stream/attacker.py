@@ -229,7 +229,7 @@ class RatioBits:
     area: FloatArray
 
 
-def ratios_lack(population: Population, rank_model: RankModel) -> str:
+def explain_missing_ratios(population: Population, rank_model: RankModel) -> str:
     """Why a population and a model give no likelihood ratios, and what helps; or empty."""
     about, cohort = "+".join(rank_model.features), population.cohort
     if rank_model.evidence is None:
@@ -258,11 +258,15 @@ def evidence_model_of(
     Mostly the same one. Where it has none, that of its features that are not made of words: the
     ratios of a voice are not given up for a transcript of it.
     """
-    if not ratios_lack(population, rank_model):
+    if not explain_missing_ratios(population, rank_model):
         return rank_model
     heard = tuple(name for name in rank_model.features if takes(name) != "words")
     other = rank_models.find(heard, rank_model.session)
-    if other is None or other.features == rank_model.features or ratios_lack(population, other):
+    if (
+        other is None
+        or other.features == rank_model.features
+        or explain_missing_ratios(population, other)
+    ):
         return None
     scored = dict(zip(rank_model.features, rank_model.similarities, strict=True))
     alike = all(
@@ -323,9 +327,10 @@ def _told_by_a(point: EvidencePoint) -> FloatArray:
 class Ratios:
     """Turns scores into likelihood ratios, by one more product with the population's cohort.
 
-    Ask ``ratios_lack`` first; ``watched`` is a place among the scoring's members, or None. Where it
-    is known what stream and template sound like, a ratio counts as these conditions have it.
-    ``against`` keeps the cohort's scoring by feature, for several rank models of one population.
+    Ask ``explain_missing_ratios`` first; ``watched`` is a place among the scoring's members, or
+    None. Where it is known what stream and template sound like, a ratio counts as these conditions
+    have it. ``against`` keeps the cohort's scoring by feature, for several rank models of one
+    population.
     """
 
     def __init__(
@@ -338,7 +343,7 @@ class Ratios:
     ) -> None:
         cohort = population.cohort
         if cohort is None or rank_model.evidence is None:
-            raise UsageError(ratios_lack(population, rank_model))
+            raise UsageError(explain_missing_ratios(population, rank_model))
         self.features = rank_model.features
         self.rank_model = rank_model.evidence.at_template(scoring.seconds)
         self._watched = watched
@@ -843,7 +848,7 @@ class Attacker:
         evidence_model: the rank model whose likelihood ratios are told, of fewer features where
             what is said has none; None where nothing tells any.
         spread: how far the evidence of different voices lies apart, by length, or None.
-        evidence_lacks: why the rank model of all features has none; empty where it does.
+        no_evidence_reason: why the rank model of all features has none; empty where it does.
 
     Raises:
         UsageError: an unknown feature or speaker, or a crowd or prior that makes no sense.
@@ -904,7 +909,7 @@ class Attacker:
         self.rank_model = rank_model
         self.features = rank_model.features
         self.evidence_model = evidence_model_of(population, rank_models, rank_model)
-        self.evidence_lacks = ratios_lack(population, rank_model)
+        self.no_evidence_reason = explain_missing_ratios(population, rank_model)
         self.spread: EvidenceSpread | None = None
         if self.evidence_model is not None:
             self.spread = EvidenceSpread.of(self.evidence_model.rows, self.scoring.seconds)

@@ -76,7 +76,7 @@ class FrontEnd:
                 self._given.add(name)
             elif self._takes(name) == "words" and name not in self._given:
                 if not stream_info.words:
-                    cure = Argument("words", python="put them beside it (sources.Beside)")
+                    cure = Argument("words", python="put them beside it (sources.SideInputSource)")
                     text = f"{name} is made of timed words, and {source.label} brings none: "
                     raise UsageError(Message(text, cure))
             elif not stream_info.audio or name in self._given:
@@ -89,7 +89,7 @@ class FrontEnd:
         return self._those_that_take("audio")
 
     @property
-    def by_ear(self) -> tuple[str, ...]:
+    def audio_features(self) -> tuple[str, ...]:
         """Names of those that hear audio."""
         return tuple(n for n in self._names if n not in self._given and self._takes(n) == "audio")
 

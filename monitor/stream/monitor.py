@@ -24,11 +24,10 @@ from monitor.protocols import Feature, Source
 from monitor.records.keys import HEADLINES
 from monitor.sources.base import Samples
 from monitor.sources.registry import missing_members, open_source
-from monitor.stream.accumulator import FrameAccumulator, HeardTotals, Moments
+from monitor.stream.accumulator import FeatureTotals, FrameAccumulator, Moments
 from monitor.stream.attacker import Attacker, choose_features
 from monitor.stream.copies import CopyFinder, RepeatFinder
 from monitor.stream.front_end import BesideClock, BlocksToTicks, FrontEnd, WordCoverage
-from monitor.stream.making import ReadingMaker, StreamConditions, VoiceStretches
 from monitor.stream.notices import (
     EventOrder,
     GapEvent,
@@ -39,6 +38,7 @@ from monitor.stream.notices import (
     setup_notices,
 )
 from monitor.stream.reading import Change, Reading, bystanders_of
+from monitor.stream.reading_builder import ReadingBuilder, SpeakerSegments, StreamConditions
 from monitor.stream.speaker_changes import (
     ON_CHANGE,
     CopiedTurns,
@@ -123,21 +123,21 @@ class Recordings:
         strange: those before it that sound like another person than all before them.
     """
 
-    def __init__(self, unlike: Callable[[HeardTotals, HeardTotals], bool] | None) -> None:
+    def __init__(self, unlike: Callable[[FeatureTotals, FeatureTotals], bool] | None) -> None:
         self._unlike = unlike
         self.number = 0
         self.silent: list[int] = []
         self.strange: list[int] = []
         self._speech = 0  # ticks of this one
         self._begun = self._judged = 0
-        self._start: HeardTotals | None = None  # of this one: all that was heard before it
-        self._voice: HeardTotals | None = None  # what the earlier ones brought, but the strange
+        self._start: FeatureTotals | None = None  # of this one: all that was heard before it
+        self._voice: FeatureTotals | None = None  # what the earlier ones brought, but the strange
 
     def add_speech(self, speech: int) -> None:
         """Take note of so many further ticks of speech."""
         self._speech += speech
 
-    def turn(self, number: int, heard: Callable[[], HeardTotals]) -> None:
+    def turn(self, number: int, heard: Callable[[], FeatureTotals]) -> None:
         """The next recording begins, on top of what was heard so far; nothing where it goes on."""
         if self._begun and number == self.number:
             return
@@ -154,7 +154,7 @@ class Recordings:
         """The recording that is being heard, if nobody has spoken in it."""
         return [] if self._speech else [self.number]
 
-    def strange_now(self, heard: HeardTotals) -> list[int]:
+    def strange_now(self, heard: FeatureTotals) -> list[int]:
         """It again, if it sounds like somebody else, by all that was heard by now."""
         if self._unlike is None or self._voice is None:
             return []
@@ -176,11 +176,11 @@ class Recordings:
         """Take up a ``state``, fresh."""
         self._judged, self.strange = int(plain["judged"]), list(plain["strange"])
         self._start, self._voice = (
-            HeardTotals.restored(part, plain[part], arrays) if part in plain else None
+            FeatureTotals.restored(part, plain[part], arrays) if part in plain else None
             for part in ("start", "voice")
         )
 
-    def _add(self, now: HeardTotals) -> None:
+    def _add(self, now: FeatureTotals) -> None:
         """The recording is over: it is strange, or more of the voice."""
         if self._unlike is None:
             return
@@ -190,14 +190,14 @@ class Recordings:
             self._voice = mine if self._voice is None else self._voice + mine
         self._start = now
 
-    def _mine(self, now: HeardTotals) -> HeardTotals:
+    def _mine(self, now: FeatureTotals) -> FeatureTotals:
         return now if self._start is None else now - self._start
 
 
 _FIRST_SECONDS = 2.0
 _TWO_CLOCKS = (
     "a stream is of audio or of ready-made frames, not of both, as each keeps the clock: give "
-    "frames beside audio as Tracks (sources.Beside)"
+    "frames beside audio as Tracks (sources.SideInputSource)"
 )
 _RUNNING = "this Monitor is in the middle of a stream: make another one, or end it by reset()"
 _ENDED = "this Monitor has heard its stream to the end: make another one, or reset() it"
@@ -428,7 +428,7 @@ class Monitor:
         follow = self.on_change != "ignore"
         self._accumulator = FrameAccumulator(specs, ("channel",) if follow else ())
         self._read = 0  # tick of the last reading
-        self._maker = ReadingMaker(
+        self._maker = ReadingBuilder(
             self.attacker, self.watch is not None, self.headline, self.bystanders
         )
         detector = None
@@ -446,9 +446,9 @@ class Monitor:
         self._repeats = RepeatFinder(self._leaves_out)
         self._beside = BesideClock(self.front_end)
         self.coverage = WordCoverage() if self._words_come else None
-        self._stretches: VoiceStretches | None = None
+        self._stretches: SpeakerSegments | None = None
         if self.on_change == "note" and self.attacker.watched:
-            self._stretches = VoiceStretches(self._accumulator.heard)
+            self._stretches = SpeakerSegments(self._accumulator.heard)
         # where the evidence begins afresh nothing adds up over recordings
         self.recordings = Recordings(None if self._turns.afresh else partial(unlike, specs))
         self.conditions = StreamConditions(
@@ -502,7 +502,7 @@ class Monitor:
         made._copies = self._copies.another()
         return made
 
-    def begin_with(self, heard: HeardTotals, peak_bits: float = 0.0) -> None:
+    def begin_with(self, heard: FeatureTotals, peak_bits: float = 0.0) -> None:
         """Start from the sums of earlier streams of the same voice: T and the bits go on there.
 
         Raises:
@@ -575,7 +575,7 @@ class Monitor:
         return self._accumulator.tick
 
     @property
-    def heard(self) -> HeardTotals:
+    def heard(self) -> FeatureTotals:
         """What was heard of this voice, with what the stream began with.
 
         Of a watched speaker, what the last reading is of: stretches that are another voice's are
@@ -585,16 +585,16 @@ class Monitor:
         return heard if self._stretches is None else self._stretches.weighed(heard)
 
     @property
-    def own_heard(self) -> HeardTotals:
+    def own_heard(self) -> FeatureTotals:
         """What this stream alone brought; with ``on_change`` reset or split, since the change."""
         return self._beyond_carried(self.heard)
 
     @property
-    def all_heard(self) -> HeardTotals:
+    def all_heard(self) -> FeatureTotals:
         """As ``own_heard``, of whomever: nothing is left out."""
         return self._beyond_carried(self._accumulator.heard)
 
-    def _beyond_carried(self, heard: HeardTotals) -> HeardTotals:
+    def _beyond_carried(self, heard: FeatureTotals) -> FeatureTotals:
         before = self._accumulator.carried
         return heard if before is None else heard - before
 
@@ -906,7 +906,7 @@ class Monitor:
         }
         turns, more = self._turns.state()
         arrays |= {f"change/{name}": array for name, array in more.items()}
-        parts: dict[str, StreamConditions | Recordings | VoiceStretches] = {
+        parts: dict[str, StreamConditions | Recordings | SpeakerSegments] = {
             "conditions": self.conditions,
             "recordings": self.recordings,
         }

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from monitor.crowds import YOU
 from monitor.errors import Argument, Message, OverlapError
 from monitor.features.registry import caveats, takes
-from monitor.phrases import plural, weaker_together
+from monitor.phrases import format_best_feature, plural
 from monitor.population.interpolation import same_session_bias
 from monitor.population.population import Population, SourceNote, Speaker
 from monitor.protocols import Provenance, Source
 from monitor.safe_text import printable
-from monitor.stream.speaker_changes import comparable, judged_by
+from monitor.stream.speaker_changes import describe_criterion, find_shared_features
 from monitor.types import TICKS_PER_SECOND, Gap, Notice
 
 if TYPE_CHECKING:
@@ -384,20 +384,20 @@ def rank_model_notices(monitor: Monitor) -> Iterator[Notice]:
             "average with them: calibrate again (monitor calibrate) without those recordings",
             fields={"speakers": rank_model.forgotten},
         )
-    if attacker.evidence_model is not None and attacker.evidence_lacks:
+    if attacker.evidence_model is not None and attacker.no_evidence_reason:
         yield Notice(
             "evidence partial",
             f"evidence, and what is said of other crowds, is of "
-            f"{'+'.join(attacker.evidence_model.features)} alone: {attacker.evidence_lacks} "
+            f"{'+'.join(attacker.evidence_model.features)} alone: {attacker.no_evidence_reason} "
             "(monitor calibrate --cohort, of people with words); an attacker who "
             "weighs what is said too may learn more",
             fields={"features": list(attacker.evidence_model.features)},
         )
-    elif attacker.evidence_lacks:
+    elif attacker.no_evidence_reason:
         yield Notice(
             "no evidence",
             f"nothing can be said beyond the {attacker.speakers} enrolled: "
-            f"{attacker.evidence_lacks} (monitor calibrate)",
+            f"{attacker.no_evidence_reason} (monitor calibrate)",
         )
     if attacker.speakers > 10 * rank_model.candidates:
         yield Notice(
@@ -420,7 +420,7 @@ def _weaker_joint(monitor: Monitor) -> str:
     alone = {name: attacker.expected_alone(name, _EXAMPLE_SECONDS) for name in attacker.features}
     if max(alone.values()) - together < _WORTH_BITS:
         return ""
-    told = weaker_together(together, alone, "all features together")
+    told = format_best_feature(together, alone, "all features together")
     return f"on average, after {_EXAMPLE_SECONDS:g} s of speech, {told}"
 
 
@@ -429,7 +429,7 @@ def recording_notices(monitor: Monitor, labels: Sequence[str]) -> list[Notice]:
     heard, known = monitor.recordings, dict(enumerate(labels))
     strange = heard.strange + heard.strange_now(monitor.all_heard)
     made = {name: monitor.population.specs[name] for name in monitor.features}
-    how = judged_by(comparable(made)) if strange else ""
+    how = describe_criterion(find_shared_features(made)) if strange else ""
     return [
         *(
             Notice("no speech", f"{known[k]}: no speech in it", k)

@@ -69,7 +69,9 @@ class MonitorPair:
                 raise UsageError(f"the protected population does not fit: {error}") from None
         self.attackers: Mapping[str, Monitor] = {name: each for name, (each, _) in made.items()}
         self._turns = [turns for _, turns in made.values()]
-        self._features: Sequence[Feature] = make(clear.front_end.by_ear, clear.front_end.setup)
+        self._features: Sequence[Feature] = make(
+            clear.front_end.audio_features, clear.front_end.setup
+        )
         self._agree()
 
     @property

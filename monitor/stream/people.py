@@ -13,7 +13,7 @@ from monitor.errors import UsageError
 from monitor.phrases import overlap_in_words, plural
 from monitor.safe_text import printable
 from monitor.sources.base import SplitSource, Stretch
-from monitor.stream.accumulator import HeardTotals
+from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.notices import GapEvent, NoticeEvent
 from monitor.stream.reading import Change, Open, Reading
@@ -442,9 +442,9 @@ def _bits(reading: Reading | None) -> float:
 class _Stretches:
     """The sums of a voice in stretches of speech; when there are many, two become one."""
 
-    def __init__(self, nothing: HeardTotals) -> None:
+    def __init__(self, nothing: FeatureTotals) -> None:
         self.heard = nothing
-        self._kept: list[HeardTotals] = []
+        self._kept: list[FeatureTotals] = []
         self._seconds, self._most = STRETCH_SECONDS, _MOST_STRETCHES
 
     def __len__(self) -> int:
@@ -476,7 +476,7 @@ class _Stretches:
         """What each stretch holds of a feature, shape (k, M)."""
         return np.array([each.totals[name] for each in self._kept if each.frames[name]])
 
-    def halves(self) -> tuple[HeardTotals, HeardTotals]:
+    def halves(self) -> tuple[FeatureTotals, FeatureTotals]:
         """All that was heard, in two."""
         half = len(self._kept) // 2
         nothing = self.heard - self.heard

@@ -97,7 +97,7 @@ class Bystanders:
 def bystanders_of(attacker: Attacker, watch: str | None, level: float) -> Bystanders:
     """What names bystanders in an attacker's largest crowd; UsageError where nothing tells them."""
     if attacker.support_bits is None:
-        why = attacker.withheld or attacker.evidence_lacks
+        why = attacker.withheld or attacker.no_evidence_reason
         raise UsageError(f"bystanders cannot be told: {why}")
     watched = watch if attacker.watched else None
     return Bystanders(attacker.names, watched, attacker.among[-1], level)

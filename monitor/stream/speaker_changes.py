@@ -18,7 +18,7 @@ from monitor.kinds import (
     comparable_features,
 )
 from monitor.population.population import SLICE_SECONDS, Population, Scoring
-from monitor.stream.accumulator import HeardTotals, Moments
+from monitor.stream.accumulator import FeatureTotals, Moments
 from monitor.stream.attacker import Attacker
 from monitor.stream.reading import Change, Open
 from monitor.types import TICKS_PER_SECOND, AnyArray
@@ -98,9 +98,9 @@ def alike(
     return (side(one, other, like_other) + side(other, one, like_one)) / 2
 
 
-def unlike(features: Mapping[str, FeatureSpec], one: HeardTotals, other: HeardTotals) -> bool:
+def unlike(features: Mapping[str, FeatureSpec], one: FeatureTotals, other: FeatureTotals) -> bool:
     """Whether two voices sound like two people, as far as these features tell."""
-    names = _judges(comparable(features))
+    names = _judges(find_shared_features(features))
     if not names or not all(each.frames[name] for each in (one, other) for name in names):
         return False
     readers = shipped_readers()
@@ -112,12 +112,12 @@ def unlike(features: Mapping[str, FeatureSpec], one: HeardTotals, other: HeardTo
     return float(np.mean(figures)) < LEAST[names]
 
 
-def comparable(features: Mapping[str, FeatureSpec]) -> set[str]:
+def find_shared_features(features: Mapping[str, FeatureSpec]) -> set[str]:
     """Those that the shipped readers have too: of the same kind, by the same network."""
     return comparable_features(features, shipped_readers().specs)
 
 
-def judged_by(features: Iterable[str]) -> str:
+def describe_criterion(features: Iterable[str]) -> str:
     """What ``unlike`` goes by, and what it is worth, in words."""
     names = _judges(features)
     return " and ".join(names) + _MISSES.get(names, "")

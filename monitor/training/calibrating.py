@@ -18,11 +18,11 @@ from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import cores, each_in_order, one_thread
 from monitor.kinds import FeatureSpec, comparable_features
 from monitor.maths.likelihood_ratios import PriorCoefficients
-from monitor.maths.posterior_fit import Singles
+from monitor.maths.posterior_fit import SingleFeatureFits
 from monitor.maths.rank_models import mean_bits_of
 from monitor.maths.scores import Similarity
 from monitor.maths.statistics import REPLICATES, limits, speaker_weights
-from monitor.phrases import plural, weaker_together
+from monitor.phrases import format_best_feature, plural
 from monitor.population.cohort import Cohort, CohortScoring
 from monitor.population.interpolation import LengthModel, at_template, same_session_bias
 from monitor.population.population import Calibration, Population
@@ -607,9 +607,9 @@ class _Tested:
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
-        self._made: dict[bytes, tuple[Cell, Singles]] = {}
+        self._made: dict[bytes, tuple[Cell, SingleFeatureFits]] = {}
 
-    def on(self, voices: BoolArray) -> tuple[Cell, Singles]:
+    def on(self, voices: BoolArray) -> tuple[Cell, SingleFeatureFits]:
         """With the tests of these, shape (voices,); of the same voices the same."""
         if (key := voices.tobytes()) not in self._made:
             cell = self._cell.tested_on(voices)
@@ -845,7 +845,7 @@ def weaker_joints(made: Calibration) -> list[str]:
         for name, together in bits.items():
             parts = name.split("+")
             alone = {part: bits[part] for part in parts if part in bits and len(parts) > 1}
-            if told := weaker_together(together, alone, name):
+            if told := format_best_feature(together, alone, name):
                 loss = max(alone.values()) - together
                 where = f"{told} ({session} session, T={test:g} D={template:g}"
                 before = found.get(session, (0.0, ""))

@@ -29,7 +29,7 @@ from monitor.protocols import Feature
 from monitor.safe_text import LONGEST_NAME, file_name
 from monitor.stream.attacker import Attacker
 from monitor.stream.reading import RunningTotals
-from monitor.training.listening import (
+from monitor.training.feature_extraction import (
     SLICE_TICKS,
     HearingOutcome,
     Listener,

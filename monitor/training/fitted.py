@@ -123,10 +123,10 @@ def ranks_of(
     return cell.behind_speaker, (evidence > 0).sum(axis=1), (evidence == 0).sum(axis=1)
 
 
-def singles_of(cell: Cell) -> logit.Singles:
+def singles_of(cell: Cell) -> logit.SingleFeatureFits:
     """What each feature of a cell says alone, for the fits of sets of them."""
     _, place = np.unique(cell.behind_speaker, return_inverse=True)
-    return logit.Singles(logit.Trials(cell.behind, place))
+    return logit.SingleFeatureFits(logit.Trials(cell.behind, place))
 
 
 def held_out_nats(
@@ -134,7 +134,7 @@ def held_out_nats(
     axis: Sequence[int],
     known: KnownModel,
     worths: Sequence[float] = WORTHS,
-    singles: logit.Singles | None = None,
+    singles: logit.SingleFeatureFits | None = None,
 ) -> dict[int, FloatArray]:
     """What each speaker of a cell loses under a fit on the others, by the worth of the other model.
 
@@ -516,7 +516,7 @@ def fit_cell(
     additive: BoolArray,
     seed: int = 0,
     known: KnownModel | None = None,
-    singles: logit.Singles | None = None,
+    singles: logit.SingleFeatureFits | None = None,
 ) -> FittedCell | None:
     """Fit one cell for one set of features.
 
@@ -542,7 +542,7 @@ def fit_cell(
     anchor = known.anchor(trials, heard) if known is not None else None
     posterior = logit.fit(trials, prior, anchor, starts)
     drawn = _never_empty(speaker_weights[:, voices])
-    around = logit.Around(trials, posterior.weights)
+    around = logit.NearbyLosses(trials, posterior.weights)
     replicate_weights, replicate_floor = logit.fit_replicates(
         trials, posterior.weights, drawn, prior, anchor=anchor, around=around
     )

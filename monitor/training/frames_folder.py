@@ -26,7 +26,12 @@ from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.provenance import file_hash, recording_hashes
 from monitor.sources.registry import is_frames
-from monitor.training.listening import heard_runs, of_words, told_of_words, with_their_words
+from monitor.training.feature_extraction import (
+    heard_runs,
+    of_words,
+    told_of_words,
+    with_their_words,
+)
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
 from monitor.types import TICKS_PER_SECOND, Frames
 from monitor.version import __version__

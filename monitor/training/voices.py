@@ -20,7 +20,7 @@ from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.population import Population
 from monitor.population.store import store_kind
 from monitor.protocols import Feature
-from monitor.training.listening import (
+from monitor.training.feature_extraction import (
     HearingOutcome,
     Listener,
     SpeechFrames,

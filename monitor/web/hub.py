@@ -69,7 +69,7 @@ def words_of(record: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, A
 
 def level_meaning(bits: float, start: Mapping[str, Any]) -> str:
     """What so many bits of the headline mean: of evidence one in 2^bits, whatever the crowd."""
-    if phrases.of_evidence(start):
+    if phrases.is_evidence(start):
         return f"one person in {people(float(f'{2.0**bits:.2g}'))}"
     ceiling = start.get("ceiling")
     return (
@@ -95,7 +95,7 @@ def _words_of_people(start: Mapping[str, Any]) -> dict[str, str]:
     """Of a run of several people, what their bits are."""
     if "people" not in start:
         return {}
-    return {"caption": phrases.people_in_words(start, evidence=phrases.of_evidence(start))}
+    return {"caption": phrases.people_in_words(start, evidence=phrases.is_evidence(start))}
 
 
 def _words_of_reading(reading: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _words_of_reading(reading: Mapping[str, Any], start: Mapping[str, Any]) -> d
     withheld = phrases.reasons(reading)
     said = {
         "now": bits_now(reading),
-        "left": left_of(reading) if phrases.of_evidence(reading) else "",
+        "left": left_of(reading) if phrases.is_evidence(reading) else "",
         "crowd": in_a_crowd(reading, watch, start.get("speakers") or 0),
         "care": phrases.caveat_of(reading),
         "enrolled": phrases.enrolment(reading),
@@ -126,7 +126,7 @@ def _words_of_reading(reading: Mapping[str, Any], start: Mapping[str, Any]) -> d
     if change is not None:
         said["voice"], said["whose"] = (
             phrases.voice_since(change),
-            phrases.whose_bits(reading, watch),
+            phrases.format_attribution(reading, watch),
         )
         said["doubt"] = phrases.another_voice(reading, watch)
     elif others:

@@ -83,7 +83,7 @@ def runs(draw: st.DrawFn) -> list[dict[str, Any]]:
 def test_equals_the_slow_reference(
     records: list[dict[str, Any]], hold: float, margin: float
 ) -> None:
-    rule = Threshold("bits", 3.0, hold_seconds=hold, clear_margin_bits=margin)
+    rule = Threshold("bits", 3.0, hold_seconds=hold, hysteresis_bits=margin)
     assert states(rule, records) == slow(records, 3.0, hold, margin)
 
 

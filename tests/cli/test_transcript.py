@@ -22,7 +22,7 @@ from monitor.population.population import Population, Speaker
 from monitor.population.rank_model import RankModels
 from monitor.records.schema import read_run
 from monitor.run import LogFile, Run
-from monitor.sources import Beside, File
+from monitor.sources import File, SideInputSource
 from monitor.transcripts import read_transcript
 from tests.population.rank_models import some_rank_model
 from tests.sounds import RATE, synthetic
@@ -206,7 +206,7 @@ def test_a_run_goes_on_with_the_same_words_and_with_no_others(us, talk, tmp_path
     def opened(log: LogFile, suffix: str = ".vtt") -> Run:
         words = read_transcript(talk.with_suffix(suffix))
         monitor = Monitor(Population.load(us), ["f0", "style"], "ann")
-        return Run(Beside(File(talk, block_seconds=0.7), words=words), monitor, log=log)
+        return Run(SideInputSource(File(talk, block_seconds=0.7), words=words), monitor, log=log)
 
     whole, part = tmp_path / "whole.jsonl", tmp_path / "part.jsonl"
     with opened(LogFile(whole)) as run:

@@ -115,13 +115,13 @@ def test_tables_of_losses_whatever_the_trials_of_each_speaker():
 
 def test_what_features_say_alone_is_shared_by_their_sets():
     trials = simulated(5, 12, 4, 15, [0.8, 1.5, 1.0], [1.0, 0.1, 2.0], 0.3)
-    singles = logit.Singles(trials)
+    singles = logit.SingleFeatureFits(trials)
     for axis in ([1], [0, 2], [0, 1, 2]):
         starts, prior = singles.of(axis)
         some_features = trials.of(axis)
         assert_allclose(prior, prior_of(some_features))
-        assert_allclose(starts.loss, logit.Starts(some_features).loss)
-        assert_allclose(starts.points, logit.Starts(some_features).points)
+        assert_allclose(starts.loss, logit.FitStarts(some_features).loss)
+        assert_allclose(starts.points, logit.FitStarts(some_features).points)
 
 
 def test_loss_is_what_the_monitor_shows():

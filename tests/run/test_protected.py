@@ -28,7 +28,7 @@ from monitor.population.rank_model import RankModels
 from monitor.records.schema import read_run
 from monitor.run import LogFile, Protection, Run
 from monitor.sinks.console import RunBuffer
-from monitor.sources import AudioQueue, Beside, Chain, File
+from monitor.sources import AudioQueue, Chain, File, SideInputSource
 from monitor.stream.checkpoint import state_path
 from monitor.stream.reading import ProtectedReading
 from monitor.types import Block
@@ -354,7 +354,7 @@ def test_readings_wait_for_the_latency_and_no_longer(method, seconds):
 def with_words(path: Path, block: float = 0.7) -> Chain:
     """A recording twice, each with words of its own, some of which are known late."""
     file = (File(path, block_seconds=block) for _ in range(2))
-    return Chain([Beside(each, words=said(n, late)) for each, (n, late) in
+    return Chain([SideInputSource(each, words=said(n, late)) for each, (n, late) in
                   zip(file, ((12, 30), (8, 500)), strict=True)])  # fmt: skip
 
 

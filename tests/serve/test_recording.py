@@ -18,7 +18,7 @@ from monitor.cli import main
 from monitor.errors import SourceError, UsageError
 from monitor.files import MemoryFile
 from monitor.records.schema import read_run
-from monitor.serve.recording import MOST_BYTES, Announced, opened
+from monitor.serve.recording import MOST_BYTES, UploadHeader, opened
 from monitor.serve.session import ServeSettings, Session
 from monitor.serve.templates import TemplateFolder
 from monitor.sources import File
@@ -51,8 +51,8 @@ def measure(
 ) -> None:
     """Send files as the page does, and wait for the end."""
     data = recording.read_bytes()
-    of_turns = None if turns is None else Announced(turns.name, turns.stat().st_size)
-    session.measure(name, Announced(recording.name, len(data)), of_turns, 6.0)
+    of_turns = None if turns is None else UploadHeader(turns.name, turns.stat().st_size)
+    session.measure(name, UploadHeader(recording.name, len(data)), of_turns, 6.0)
     if turns is not None:
         data += turns.read_bytes()
     for low in range(0, len(data), 65_000):
@@ -130,7 +130,7 @@ def test_nothing_of_a_recording_comes_to_a_disk(settings, chapters, tmp_path, mo
     watching = True
     sys.addaudithook(watch)
     session = Session(settings, lambda _: None)
-    session.measure("Ann", Announced("talk.wav", len(data)), None, 6.0)
+    session.measure("Ann", UploadHeader("talk.wav", len(data)), None, 6.0)
     session.hear(data)
     until(lambda: not session.busy)
     watching = False
@@ -183,14 +183,14 @@ def test_what_cannot_be_measured_is_one_clear_line(tmp_path, chapters):
     assert "talk.rttm" in refused(short, turns=b"\xff\xfe\xfd")
     assert "talk.rttm" in refused(short, turns=b"SPEAKER a 1 x y\n")
     with pytest.raises(UsageError, match="MB at most"):
-        Announced("long.wav", MOST_BYTES + 1)
+        UploadHeader("long.wav", MOST_BYTES + 1)
     with pytest.raises(UsageError, match="empty"):
-        Announced("none.wav", 0)
+        UploadHeader("none.wav", 0)
 
 
 def test_there_is_room_for_one_recording_and_it_is_given_back(settings):
     first, second = (Session(settings, lambda _: None) for _ in range(2))
-    announced = Announced("talk.wav", 1000)
+    announced = UploadHeader("talk.wav", 1000)
     first.measure("", announced, None, 6.0)
     with pytest.raises(UsageError, match="try again"):
         second.measure("", announced, None, 6.0)

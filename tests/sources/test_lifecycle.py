@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
-from monitor.sources import AudioQueue, Beside, Chain, File, FramesFile, Paced, Pipe, Samples
+from monitor.sources import (
+    AudioQueue,
+    Chain,
+    File,
+    FramesFile,
+    Paced,
+    Pipe,
+    Samples,
+    SideInputSource,
+)
 from monitor.types import Track, Words
 from tests.sources.conftest import voice
 
@@ -33,7 +42,7 @@ def source(request, recordings, tmp_path):
         return Paced(file, 1000.0)
     if request.param == "beside":
         said = Words(("yes",), np.array([5]), np.array([9]), np.array([15]))
-        return Beside(file, words=said)
+        return SideInputSource(file, words=said)
     return file
 
 

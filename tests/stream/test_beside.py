@@ -22,7 +22,7 @@ from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
 from monitor.population.rank_model import RankModels
 from monitor.protocols import StreamInfo
-from monitor.sources import Beside, Chain, File, FramesFile, write_frames
+from monitor.sources import Chain, File, FramesFile, SideInputSource, write_frames
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.front_end import check_words
 from monitor.stream.records import RunTotals, start_record
@@ -120,7 +120,7 @@ def test_the_readings_are_the_same_for_any_block_size(wav, kept, rate, block, la
         if not path.exists():
             soundfile.write(path, voice(SECONDS, rate), rate)
         file = File(path, block_seconds=seconds)
-        source = Beside(file, words=said(late=late), frames=kept)
+        source = SideInputSource(file, words=said(late=late), frames=kept)
         return hear(source, ("f0", "style", "codes"), on_change=on_change)
 
     whole = run(SECONDS)
@@ -130,13 +130,13 @@ def test_the_readings_are_the_same_for_any_block_size(wav, kept, rate, block, la
 
 
 def test_a_word_counts_from_when_it_is_known(wav):
-    prompt = usable(hear(Beside(File(wav), words=said())), "style")
-    late = usable(hear(Beside(File(wav), words=said(late=100))), "style")
+    prompt = usable(hear(SideInputSource(File(wav), words=said())), "style")
+    late = usable(hear(SideInputSource(File(wav), words=said(late=100))), "style")
     assert prompt[:4] == [0.25, 0.5, 0.75, 1.0]  # of the four words by 1.5 s one does not count
     assert late[:4] == [0.0, 0.0, 0.25, 0.5]
     assert prompt[-1] == late[-1]  # known after the end counts there
     alone = hear(File(wav), ("f0",))
-    together = hear(Beside(File(wav), words=said()))
+    together = hear(SideInputSource(File(wav), words=said()))
     assert usable(alone, "f0") == usable(together, "f0")
     assert together[-1]["features"]["f0"] == alone[-1]["features"]["f0"]
 
@@ -160,20 +160,22 @@ def test_a_word_that_comes_after_its_time_counts_from_then_on():
 
 
 def test_recordings_of_a_chain_have_words_of_their_own(wav):
-    both = Chain([Beside(File(wav), words=said(8)), Beside(File(wav), words=said(4))])
+    both = Chain(
+        [SideInputSource(File(wav), words=said(8)), SideInputSource(File(wav), words=said(4))]
+    )
     assert both.stream_info.words
     made = hear(both)
     assert usable(made, "style")[11::12] == [1.5, 2.25]
     assert usable(made, "style")[12:14] == [1.75, 2.0]  # from the second one's beginning
     with pytest.raises(UsageError, match="chain recordings of one kind"):
-        Chain([Beside(File(wav), words=said()), File(wav)])
+        Chain([SideInputSource(File(wav), words=said()), File(wav)])
     with pytest.raises(UsageError, match="and then chain them"):
-        list(Beside(Chain([File(wav), File(wav)]), words=said()))
+        list(SideInputSource(Chain([File(wav), File(wav)]), words=said()))
 
 
 def test_a_run_goes_on_from_a_checkpoint(wav, kept, tmp_path):
-    def source() -> Beside:
-        return Beside(File(wav, block_seconds=0.3), words=said(late=60), frames=kept)
+    def source() -> SideInputSource:
+        return SideInputSource(File(wav, block_seconds=0.3), words=said(late=60), frames=kept)
 
     def monitor() -> Monitor:
         return Monitor(
@@ -193,12 +195,14 @@ def test_a_run_goes_on_from_a_checkpoint(wav, kept, tmp_path):
 
 
 def test_words_lie_beside_ready_made_frames_too(kept):
-    readings = hear(Beside(FramesFile(kept), words=said()), ["style"])
+    readings = hear(SideInputSource(FramesFile(kept), words=said()), ["style"])
     assert usable(readings, "style")[:3] == [0.25, 0.5, 0.75]
 
 
 def test_only_what_lies_within_the_recording_is_heard(wav):
-    cut = Beside(File(wav, start_seconds=1.0, end_seconds=3.0), words=said(), start_seconds=1.0)
+    cut = SideInputSource(
+        File(wav, start_seconds=1.0, end_seconds=3.0), words=said(), start_seconds=1.0
+    )
     items = [item for item in cut if isinstance(item, Words)]
     begins = np.concatenate([item.begins for item in items])
     assert begins.tolist() == [20, 60, 100, 140]

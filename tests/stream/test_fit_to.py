@@ -10,7 +10,7 @@ import pytest
 from monitor import Monitor, Population
 from monitor.errors import OverlapError, UsageError
 from monitor.population.population import SourceNote
-from monitor.sources import Beside, Chain, File
+from monitor.sources import Chain, File, SideInputSource
 from monitor.sources.provenance import recording_hashes
 from monitor.types import Block, Words
 from tests.stream.streams import Listed, reference, simulated, voice_file, with_speakers
@@ -43,7 +43,7 @@ def test_what_lies_beside_a_recording_hides_nothing(enrolled):
     path, population = enrolled
     words = Words(("yes",), np.array([5]), np.array([9]), np.array([15]))
     with pytest.raises(OverlapError):
-        list(Monitor(population).stream(Beside(File(path), words=words)))
+        list(Monitor(population).stream(SideInputSource(File(path), words=words)))
 
 
 def test_another_part_of_it_is_weighed_by_the_same_session_rank_model(enrolled, tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from monitor import Monitor
 from monitor.errors import StoreError, UsageError
-from monitor.stream.accumulator import HeardTotals
+from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.reading import Reading
 from monitor.types import Frames, Track
 from tests.stream.streams import Listed, audio, frames, reference, simulated, sounds, two_features
@@ -80,7 +80,7 @@ def test_two_streams_disclose_what_one_would(a, b, seed):
 
 
 def test_evidence_adds_up_in_any_order():
-    parts: list[HeardTotals] = []
+    parts: list[FeatureTotals] = []
     for seed in range(3):
         monitor = fresh()
         heard(monitor, both(5.0, seed))
@@ -157,7 +157,7 @@ def test_real_audio_goes_on_too():
 
 def test_what_began_afresh_is_this_streams_alone():
     monitor = fresh()
-    monitor.begin_with(HeardTotals(100, *_zeros()))
+    monitor.begin_with(FeatureTotals(100, *_zeros()))
     monitor._begin_afresh()
     heard(monitor, both(2.0, 1))
     alone = fresh()
@@ -173,18 +173,18 @@ def _zeros():
 def test_what_does_not_fit_is_refused():
     totals, counts, usable = _zeros()
     with pytest.raises(StoreError, match="no such sketch of f0"):
-        fresh().begin_with(HeardTotals(1, {**totals, "f0": np.ones(9, np.int64)}, counts, usable))
+        fresh().begin_with(FeatureTotals(1, {**totals, "f0": np.ones(9, np.int64)}, counts, usable))
     with pytest.raises(StoreError, match="no such sketch of timbre"):
-        fresh().begin_with(HeardTotals(1, {"f0": totals["f0"]}, counts, usable))
+        fresh().begin_with(FeatureTotals(1, {"f0": totals["f0"]}, counts, usable))
     late = fresh()
     late.push(both(1.0, 0))
     with pytest.raises(UsageError, match="before the first block"):
-        late.begin_with(HeardTotals(1, totals, counts, usable))
+        late.begin_with(FeatureTotals(1, totals, counts, usable))
 
 
 def test_a_reset_forgets_it():
     monitor = fresh()
-    monitor.begin_with(HeardTotals(100, *_zeros()), 2.0)
+    monitor.begin_with(FeatureTotals(100, *_zeros()), 2.0)
     monitor.reset()
     assert monitor.heard.speech == 0
     (reading,) = monitor.push(both(1.0, 0))

@@ -21,7 +21,7 @@ from monitor.run import LogFile, Run
 from monitor.run.status import status_of
 from monitor.sources import Diarised, PerChannel, Samples
 from monitor.sources.base import Stretch
-from monitor.stream.accumulator import HeardTotals
+from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.people import _ALL_STRETCHES, _MOST_PIECES, SideBySide, _Voice
 from monitor.transcripts import Turn
 from monitor.types import Block
@@ -261,7 +261,7 @@ def test_memory_does_not_grow_with_the_hours_of_many_labels():
     turns = [Turn(2.0 * k, 2.0 * k + 2.0, f"s{k}") for k in range(50)]
     people = SideBySide(Diarised(Samples(np.zeros(800_000), 8000), turns), [Monitor(reference())])
     voices = [people._voice(place) for place in range(50)]
-    more = HeardTotals(500, {"f0": np.ones(104, np.int64)}, {"f0": 500}, {"f0": 500})
+    more = FeatureTotals(500, {"f0": np.ones(104, np.int64)}, {"f0": 500}, {"f0": 500})
     heard, sizes = more - more, []
     tracemalloc.start()
     for minutes in (10, 30):  # further ones

@@ -14,7 +14,7 @@ from monitor.maths.evidence import MISSES, ConditionEffect, ConditionEffects
 from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates
 from monitor.population.population import Population, Speaker, sound_of
 from monitor.population.rank_model import RankModel, RankModels
-from monitor.stream.attacker import Attacker, Ratios, ratios_lack
+from monitor.stream.attacker import Attacker, Ratios, explain_missing_ratios
 from monitor.stream.monitor import Monitor
 from monitor.stream.notices import rank_model_notices
 from monitor.stream.reading import RunningTotals
@@ -219,7 +219,7 @@ def test_the_amount_heard_does_not_matter_to_the_scores_but_to_the_rank_model():
 )
 def test_what_is_lacking_is_said(change, reason):
     whole, rank_model, *_ = made()
-    said = ratios_lack(*change(whole, rank_model))
+    said = explain_missing_ratios(*change(whole, rank_model))
     assert reason in said
     assert bool(said) == bool(reason)
 
@@ -283,7 +283,7 @@ def test_where_words_have_evidence_it_counts():
     people = of_voice_and_words(words_too=True)
     attacker = Attacker(people, ("f0", "style"), "s2")
     assert attacker.evidence_model is attacker.rank_model
-    assert not attacker.evidence_lacks
+    assert not attacker.no_evidence_reason
     assert not any(
         "evidence" in line
         for line in map(str, rank_model_notices(Monitor(people, ["f0", "style"])))

@@ -17,9 +17,9 @@ from monitor.run import LogFile, Run
 from monitor.sinks.console import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
-from monitor.stream.accumulator import HeardTotals
+from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.reading import Reading
-from monitor.stream.speaker_changes import alike, cohort, judged_by, unlike
+from monitor.stream.speaker_changes import alike, cohort, describe_criterion, unlike
 from monitor.types import Block, Frames, Track
 from tests.stream.streams import (
     RATE,
@@ -106,9 +106,11 @@ def test_a_few_seconds_are_not_judged():
 
 
 def test_features_that_the_shipped_readers_do_not_have_judge_nobody():
-    assert judged_by(["timbre", "phones", "f0"]).endswith("which misses many of the same sex")
-    assert judged_by(["f0", "phones", "voice"]).startswith("voice, which misses many")
-    ones = HeardTotals(100, {"f0": np.ones(10, int)}, {"f0": 10}, {"f0": 10})
+    assert describe_criterion(["timbre", "phones", "f0"]).endswith(
+        "which misses many of the same sex"
+    )
+    assert describe_criterion(["f0", "phones", "voice"]).startswith("voice, which misses many")
+    ones = FeatureTotals(100, {"f0": np.ones(10, int)}, {"f0": 10}, {"f0": 10})
     for name in ("f0", "timbre"):
         assert not unlike({name: two_features().specs["f0"]}, ones, ones)
 

@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from monitor.stream.accumulator import HeardTotals, Moments
-from monitor.stream.making import VoiceStretches, as_moments
+from monitor.stream.accumulator import FeatureTotals, Moments
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Change, Reading
+from monitor.stream.reading_builder import SpeakerSegments, as_moments
 from monitor.types import TICKS_PER_SECOND
 from tests.stream.streams import reference
 from tests.stream.test_following import FIRST, SECOND, TURN, cut
@@ -110,13 +110,13 @@ def test_a_twin_is_cut_at_the_same_place():
     assert len(found) == 2 * TURN
 
 
-def sums(speech: int) -> HeardTotals:
+def sums(speech: int) -> FeatureTotals:
     counts = np.array([speech, 2 * speech])
-    return HeardTotals(speech, {"f0": counts}, {"f0": 3 * speech}, {"f0": speech})
+    return FeatureTotals(speech, {"f0": counts}, {"f0": 3 * speech}, {"f0": speech})
 
 
 def test_marks_are_bounded_and_the_newest_are_fine():
-    stretches = VoiceStretches(sums(0))
+    stretches = SpeakerSegments(sums(0))
     for second in range(1, 5000):
         stretches.mark(100 * second, partial(sums, second))
         stretches.mark(100 * second + 10, lambda: sums(-1))  # too near
@@ -126,17 +126,17 @@ def test_marks_are_bounded_and_the_newest_are_fine():
     assert (np.diff(ticks[-20:]) == 100).all()
     assert ticks[0] == 100
     assert (np.diff(ticks) > 0).all()
-    again = VoiceStretches(sums(0))
+    again = SpeakerSegments(sums(0))
     again.restore(*stretches.state())
     for one, other in zip(again.state()[1].values(), arrays.values(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_of_the_stretches_that_are_over_the_best_sum_is_kept():
-    stretches = VoiceStretches(sums(0))
+    stretches = SpeakerSegments(sums(0))
     asked = []
 
-    def best(choices: Sequence[HeardTotals]) -> int:
+    def best(choices: Sequence[FeatureTotals]) -> int:
         asked.append([each.speech for each in choices])
         return answers.pop(0)
 
@@ -154,7 +154,7 @@ def test_of_the_stretches_that_are_over_the_best_sum_is_kept():
 
 def test_what_nobody_said_is_no_choice():
     """A stretch of no speech reads 0 bits, which is more than much speech of somebody else."""
-    stretches, counts = VoiceStretches(sums(0)), [0, 100, 2000]
+    stretches, counts = SpeakerSegments(sums(0)), [0, 100, 2000]
     for second in range(1, 31):
         stretches.mark(100 * second, partial(sums, 100 * second))
     stretches.change(300, lambda _: 0)  # of three seconds
@@ -173,7 +173,7 @@ def test_what_nobody_said_is_no_choice():
     ],
 )  # fmt: skip
 def test_what_no_stream_was_is_refused(change):
-    stretches = VoiceStretches(sums(0))
+    stretches = SpeakerSegments(sums(0))
     for second in (1, 2):
         stretches.mark(100 * second, partial(sums, second))
     stretches.change(100, lambda _: 0)
@@ -181,4 +181,4 @@ def test_what_no_stream_was_is_refused(change):
     plain |= {key: value for key, value in change.items() if key in plain}
     arrays |= {key: value for key, value in change.items() if key in arrays}
     with pytest.raises((ValueError, KeyError)):
-        VoiceStretches(sums(0)).restore(plain, arrays)
+        SpeakerSegments(sums(0)).restore(plain, arrays)

@@ -16,7 +16,7 @@ from monitor.features.style import Style
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
 from monitor.population.rank_model import RankModels
-from monitor.sources import Beside, Chain
+from monitor.sources import Chain, SideInputSource
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.records import RunTotals
 from monitor.types import AnyArray, Block, Words
@@ -71,16 +71,16 @@ def last(readings: Any) -> Any:
 @given(block_seconds=st.sampled_from([0.01, 0.13, 1.0, 7.0, SECONDS]))
 def test_blocks_of_audio_make_no_difference(block_seconds):
     made = monitor()
-    last(made.stream(Beside(recording(block_seconds), words=said())))
+    last(made.stream(SideInputSource(recording(block_seconds), words=said())))
     assert made.heard.totals["style"].tolist() == expected(said()).tolist()
 
 
 def test_words_that_come_when_their_time_has_gone_by_are_all_counted():
     made, words = monitor(), said()
     late = replace(words, known=np.maximum.accumulate(words.known + 500))
-    heard = [*made.stream(Beside(recording(), words=late))]
+    heard = [*made.stream(SideInputSource(recording(), words=late))]
     assert made.heard.totals["style"].tolist() == expected(words).tolist()
-    prompt = [*monitor().stream(Beside(recording(), words=words))]
+    prompt = [*monitor().stream(SideInputSource(recording(), words=words))]
     behind = [each.features["style"].usable for each in heard]
     ahead = [each.features["style"].usable for each in prompt]
     assert all(b <= a for b, a in zip(behind[:-1], ahead[:-1], strict=True))
@@ -92,7 +92,9 @@ def test_another_recording_begins_anew():
     made = monitor()
     first = Words(("no",), np.array([1900]), np.array([1950]), np.array([1950]))
     second = Words(("no",), np.array([10]), np.array([40]), np.array([40]))
-    both = Chain([Beside(recording(), words=first), Beside(recording(), words=second)])
+    both = Chain(
+        [SideInputSource(recording(), words=first), SideInputSource(recording(), words=second)]
+    )
     last(made.stream(both))
     names = Style().bins
     counted = {names[i]: int(n) for i, n in enumerate(made.heard.totals["style"]) if n}
@@ -102,11 +104,11 @@ def test_another_recording_begins_anew():
 @pytest.mark.parametrize("stops_after", [1, 11, 37])
 def test_a_run_that_was_stopped_counts_as_if_it_had_not_been(stops_after, tmp_path):
     first, checkpoint = monitor(), Checkpoint(tmp_path / "run.state", {})
-    for count, _ in enumerate(first.stream(Beside(recording(), words=said())), 1):
+    for count, _ in enumerate(first.stream(SideInputSource(recording(), words=said())), 1):
         if count == stops_after:
             checkpoint.save(first, RunTotals(), [], 0)
             break
     second = monitor()
     checkpoint.load(second, RunTotals(), [])
-    last(second.stream(Beside(recording(), words=said())))
+    last(second.stream(SideInputSource(recording(), words=said())))
     assert second.heard.totals["style"].tolist() == expected(said()).tolist()

@@ -16,7 +16,7 @@ from monitor.maths.likelihood_ratios import PriorCoefficients, exceeding, mean_r
 from monitor.maths.statistics import speaker_weights
 from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.population import Calibration, Population
-from monitor.stream.attacker import ratios_lack
+from monitor.stream.attacker import explain_missing_ratios
 from monitor.training.calibrating import calibrate
 from monitor.training.cells import CellComparisons
 from monitor.training.fitted import chosen, fit_evidence
@@ -298,7 +298,9 @@ def test_a_prior_of_another_cohort_is_none(calibrated_voices):
     for mine, theirs, same in ((held, alone, False), (other, away, True)):
         one, two = (across(each).evidence.intercept[0] for each in (mine, theirs))
         assert np.allclose(one, two) == same
-    said = ratios_lack(reference.with_rank_models(held.rank_models, shifted), across(held))
+    said = explain_missing_ratios(
+        reference.with_rank_models(held.rank_models, shifted), across(held)
+    )
     assert "another cohort" in said
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from monitor.corpus.finding import find
 from monitor.population.population import Population
-from monitor.training import listening as hearing
+from monitor.training import feature_extraction as hearing
 from monitor.training.enrolling import enrol
 from monitor.training.voices import collect
 

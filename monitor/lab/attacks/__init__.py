@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.lab.attacks.attackers import ATTACKERS, Background, Bench, ThreatModel
+    from monitor.lab.attacks.attackers import ATTACKERS, AttackContext, Background, ThreatModel
     from monitor.lab.attacks.attacking import attack
     from monitor.lab.attacks.results import AttackResults, AttackRow
     from monitor.lab.attacks.trying import AttackConfig, prepare, try_methods
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTACKERS",
     "AttackConfig",
+    "AttackContext",
     "AttackResults",
     "AttackRow",
     "Background",
-    "Bench",
     "ThreatModel",
     "attack",
     "prepare",
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "attackers": "ATTACKERS Background Bench ThreatModel",
+    "attackers": "ATTACKERS Background AttackContext ThreatModel",
     "attacking": "attack",
     "results": "AttackResults AttackRow",
     "trying": "AttackConfig prepare try_methods",

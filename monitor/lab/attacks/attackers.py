@@ -39,7 +39,7 @@ from monitor.sources.file import File
 from monitor.sources.provenance import file_hash
 from monitor.sources.registry import is_frames
 from monitor.training.calibrating import FEWEST_SPEAKERS
-from monitor.training.listening import (
+from monitor.training.feature_extraction import (
     SpeechFrames,
     SpeechTrack,
     frames_of_recording,
@@ -83,10 +83,10 @@ class ThreatModel:
     protects: bool
     needs_background: bool = False
     trains: bool = False
-    features: Callable[[Bench, str], Mapping[str, str | Feature]] | None = None
+    features: Callable[[AttackContext, str], Mapping[str, str | Feature]] | None = None
 
 
-def _semi_informed(bench: Bench, method: str) -> Mapping[str, str | Feature]:
+def _semi_informed(bench: AttackContext, method: str) -> Mapping[str, str | Feature]:
     from monitor.lab.attacks.semi_informed import semi_informed  # it needs what is defined here
 
     return semi_informed(bench, method)
@@ -504,7 +504,7 @@ _BLOCK_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExtractionRequest:
     """A piece to be heard under a method, drawn by a seed, with what is measured meanwhile."""
 
     piece: Piece
@@ -513,7 +513,7 @@ class Wanted:
     measures: tuple[str, ...] = ()
 
     @property
-    def drawn(self) -> Wanted:
+    def drawn(self) -> ExtractionRequest:
         """The same by what it depends on: clear speech draws nothing."""
         return self if self.method != CLEAR else replace(self, seed=0)
 
@@ -561,12 +561,12 @@ class Hearing:
             MonitorError: a process was ended from outside.
         """
         found: dict[Piece, HeardPiece] = {}
-        wanted = [Wanted(piece, method, seed, tuple(measures)) for piece in pieces]
+        wanted = [ExtractionRequest(piece, method, seed, tuple(measures)) for piece in pieces]
         for each, heard in self._hear(wanted, features).items():
             found[each.piece] = unpack(heard)
         return {piece: found[piece] for piece in pieces if piece in found}
 
-    def ahead(self, wanted: Sequence[Wanted], features: Sequence[str | Feature]) -> None:
+    def ahead(self, wanted: Sequence[ExtractionRequest], features: Sequence[str | Feature]) -> None:
         """Hear what will be asked for, all methods of a piece one after the other, and keep it.
 
         Nothing is heard where nothing is kept. Errors as of `extract`.
@@ -575,14 +575,18 @@ class Hearing:
             self._hear(wanted, features, give=False)
 
     def _hear(
-        self, wanted: Sequence[Wanted], features: Sequence[str | Feature], *, give: bool = True
-    ) -> dict[Wanted, bytes]:
+        self,
+        wanted: Sequence[ExtractionRequest],
+        features: Sequence[str | Feature],
+        *,
+        give: bool = True,
+    ) -> dict[ExtractionRequest, bytes]:
         setup = self.setup.elsewhere()
         made_here = make_features(features, setup)
         noted = [[each.spec.name, each.spec.plain()] for each in made_here]
         words = bool(of_words(made_here))
-        found: dict[Wanted, bytes] = {}
-        todo: dict[Piece, dict[str, Wanted]] = {}
+        found: dict[ExtractionRequest, bytes] = {}
+        todo: dict[Piece, dict[str, ExtractionRequest]] = {}
         for each in wanted:
             versions = {name: MEASURES[name]().version for name in each.measures}
             try:
@@ -694,7 +698,7 @@ def hear_protected(
 
 
 _Extracted: TypeAlias = tuple[str, Piece, bytes | str]
-_Task: TypeAlias = tuple[tuple[str, Wanted], ...]
+_Task: TypeAlias = tuple[tuple[str, ExtractionRequest], ...]
 
 
 def _extract(
@@ -801,7 +805,7 @@ def apart(background: Background) -> tuple[Readers | None, tuple[tuple[Recording
 
 
 @dataclass(frozen=True)
-class Bench:
+class AttackContext:
     """What attackers work with.
 
     Attributes:
@@ -868,13 +872,13 @@ class Bench:
         """The judged readers' enrolled speech, as the attacker has it."""
         return self.own(self.judged.pieces("enrolment"), attacker, method, features)
 
-    def wanted(self, methods: Mapping[str, Sequence[ThreatModel]]) -> list[Wanted]:
+    def wanted(self, methods: Mapping[str, Sequence[ThreatModel]]) -> list[ExtractionRequest]:
         """All that these attackers of methods hear with the features of the bench, each once."""
-        found: dict[Wanted, None] = {}
+        found: dict[ExtractionRequest, None] = {}
         tried, enrolled = self.judged.pieces("trials"), self.judged.pieces("enrolment")
         for method, attackers in methods.items():
             for piece in tried:
-                found[Wanted(piece, method, self.seed, self.measures).drawn] = None
+                found[ExtractionRequest(piece, method, self.seed, self.measures).drawn] = None
             for attacker in attackers:
                 if attacker.features is not None:
                     continue
@@ -882,7 +886,7 @@ class Bench:
                 apart = [] if readers is None else [p for x in PARTS for p in readers.pieces(x)]
                 used = method if attacker.protects else CLEAR
                 for piece in (*enrolled, *apart):
-                    found[Wanted(piece, used, self.attacker_seed).drawn] = None
+                    found[ExtractionRequest(piece, used, self.attacker_seed).drawn] = None
         return list(found)
 
     def own(

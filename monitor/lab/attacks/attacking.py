@@ -15,7 +15,7 @@ from monitor.kinds import FeatureSpec
 from monitor.lab.attacks.attackers import (
     ATTACKERS,
     CLEAR,
-    Bench,
+    AttackContext,
     HeardPiece,
     Measure,
     Piece,
@@ -46,7 +46,7 @@ from monitor.types import FloatArray
 
 
 def weighing(
-    bench: Bench,
+    bench: AttackContext,
     attacker: ThreatModel,
     method: str,
     heard_with: Mapping[str, str | Feature],
@@ -83,7 +83,7 @@ def weighing(
 
 
 def _found(
-    bench: Bench, rank_models: RankModels, specs: Mapping[str, FeatureSpec], said: str
+    bench: AttackContext, rank_models: RankModels, specs: Mapping[str, FeatureSpec], said: str
 ) -> tuple[JointScores | None, str]:
     known = {name: specs[name] for name in largest(rank_models, specs)}
     if len(known) < 2:
@@ -99,7 +99,7 @@ def _found(
 
 
 def _background(
-    bench: Bench,
+    bench: AttackContext,
     attacker: ThreatModel,
     method: str,
     heard_with: Mapping[str, str | Feature],
@@ -174,7 +174,7 @@ def worth_trying(attackers: Sequence[ThreatModel], method: str) -> list[ThreatMo
 
 
 def attack(
-    bench: Bench,
+    bench: AttackContext,
     method: str,
     attacker: ThreatModel,
     counts: Sequence[int],
@@ -248,7 +248,7 @@ def attack(
 
 
 def heard_speech(
-    bench: Bench,
+    bench: AttackContext,
     specs: Mapping[str, FeatureSpec],
     enrolment: Mapping[Piece, HeardPiece],
     published: Mapping[Piece, HeardPiece],

@@ -23,7 +23,7 @@ from monitor.kinds import FeatureSpec
 from monitor.lab.attacks.attackers import (
     CLEAR,
     Amounts,
-    Bench,
+    AttackContext,
     HeardPiece,
     Piece,
     Reader,
@@ -121,7 +121,7 @@ def _said(root: Path, background: Sequence[Path], table: Path | None) -> dict[st
 
 
 def attribute_rows(
-    bench: Bench,
+    bench: AttackContext,
     method: str,
     attacker: ThreatModel,
     which: Attributed,

@@ -28,7 +28,7 @@ from monitor.lab.evaluation.report.report import figure_json, format_limits, for
 from monitor.lab.evaluation.srd import undertrained
 from monitor.lab.plots.attacks import MethodBits, attacks_svg, plot_attacks
 from monitor.maths.ranks import first_rank_bits
-from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, plural, weaker_together
+from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, format_best_feature, plural
 from monitor.plots.curve import short_name
 from monitor.records.keys import (
     COUNT,
@@ -258,7 +258,7 @@ def _weaker_joints(results: AttackResults) -> list[str]:
         for attacker in dict.fromkeys(row.attacker for row in rows):
             bits = {row.feature: row.bits for row in rows if row.attacker == attacker}
             joint = bits.pop("joint", None)
-            if joint is not None and (told := weaker_together(joint, bits)):
+            if joint is not None and (told := format_best_feature(joint, bits)):
                 lines.append(f"{method_name(method)}, {attacker}: {told}.")
     return lines
 

@@ -22,8 +22,8 @@ from monitor.features.embeddings import Voice
 from monitor.lab.adapting.adapted import adapted, check_torch
 from monitor.lab.attacks.attackers import (
     CLEAR,
+    AttackContext,
     Background,
-    Bench,
     Readers,
     apart,
     attacker_named,
@@ -83,7 +83,7 @@ def check_background(background: Background) -> None:
         )
 
 
-def semi_informed(bench: Bench, method: str) -> Mapping[str, str | Feature]:
+def semi_informed(bench: AttackContext, method: str) -> Mapping[str, str | Feature]:
     """What this attacker hears with: what was asked for, and ``voice`` by the network it picked.
 
     Where no network can be made or chosen, such as of an anonymiser that leaves no speech, it is
@@ -100,7 +100,7 @@ def semi_informed(bench: Bench, method: str) -> Mapping[str, str | Feature]:
         return {**features, "voice": "voice"}
 
 
-def _picked(bench: Bench, background: Background, method: str) -> Feature:
+def _picked(bench: AttackContext, background: Background, method: str) -> Feature:
     """Of the networks that it has the one that tells most of background speakers."""
     held, training = apart(background)
     assert held is not None
@@ -139,7 +139,7 @@ def _picked(bench: Bench, background: Background, method: str) -> Feature:
 
 
 def _told(
-    bench: Bench, method: str, held: Readers, candidates: Mapping[str, Feature]
+    bench: AttackContext, method: str, held: Readers, candidates: Mapping[str, Feature]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """What each candidate discloses of background speakers, who trained none.
 
@@ -212,7 +212,7 @@ class BothNetworks:
 class _RunReporter:
     """Says how far an adaptation is, with the time left, now and then."""
 
-    def __init__(self, bench: Bench, method: str) -> None:
+    def __init__(self, bench: AttackContext, method: str) -> None:
         self._bench, self._method = bench, method
         self._what, self._began, self._last, self._from = "", 0.0, 0.0, 0.0
 

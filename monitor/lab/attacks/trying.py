@@ -30,8 +30,8 @@ from monitor.lab.attacks.attackers import (
     MEASURES,
     PARTS,
     Amounts,
+    AttackContext,
     Background,
-    Bench,
     Hearing,
     Reader,
     Readers,
@@ -105,7 +105,7 @@ class Preparation:
 
     corpus: str
     config: AttackConfig
-    bench: Bench
+    bench: AttackContext
     attackers: tuple[ThreatModel, ...]
     attributed: Attributed | None
     problems: tuple[str, ...]
@@ -205,7 +205,7 @@ def prepare(
         ResultCache(folder / NETWORKS, fresh=True)
     hearing = Hearing(ResultCache(folder / "heard", fresh=fresh), config.jobs, config.setup)
     amounts, measures = config.amounts, tuple(MEASURES)
-    bench = Bench(
+    bench = AttackContext(
         judged,
         behind,
         features,
@@ -320,7 +320,7 @@ def _able(
     return tuple(able), unable
 
 
-def _measured(bench: Bench, method: str) -> list[Figure]:
+def _measured(bench: AttackContext, method: str) -> list[Figure]:
     """What is measured beside privacy, on the trials as they are published."""
     if not bench.measures:
         return []

@@ -460,7 +460,7 @@ def corpus_exposures(
             population, features, voice.name, session=part.session,
             template_seconds=part.template_seconds,
         )  # fmt: skip
-        why, speakers = attacker.withheld or attacker.evidence_lacks, attacker.speakers
+        why, speakers = attacker.withheld or attacker.no_evidence_reason, attacker.speakers
         sounds = _sounds(voice)
         for seconds in lengths:
             try:

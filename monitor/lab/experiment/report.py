@@ -15,7 +15,7 @@ from monitor.lab.experiment.cells import MEAN, MeasuredCell
 from monitor.lab.experiment.figures import Drawn
 from monitor.lab.experiment.findings import QUESTIONS, CorpusAnswer, summary
 from monitor.lab.experiment.settings import ExperimentSettings, Panel
-from monitor.phrases import plural, weaker_together
+from monitor.phrases import format_best_feature, plural
 from monitor.plots.canvas import format_seconds
 from monitor.version import __version__
 
@@ -82,7 +82,7 @@ class Experiment:
                 if (value := found["figures"][MEAN]["value"]) is not None
             }
             joint = bits.pop("joint", None)
-            told = "" if joint is None else weaker_together(joint, bits)
+            told = "" if joint is None else format_best_feature(joint, bits)
             if told:
                 yield (
                     f"{told} (T = {cell.test_seconds:g} s, D = {cell.template_seconds:g} s, "

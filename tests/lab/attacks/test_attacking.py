@@ -17,7 +17,7 @@ from monitor.features.registry import make
 from monitor.lab.attacks.attackers import (
     ATTACKERS,
     CLEAR,
-    Bench,
+    AttackContext,
     Hearing,
     attacker_named,
     readers_of,
@@ -59,10 +59,10 @@ def one_voice() -> Iterator[None]:
 
 
 @pytest.fixture
-def bench(corpora, tmp_path: Path) -> Bench:
+def bench(corpora, tmp_path: Path) -> AttackContext:
     root = corpora()
     judged = readers_of(find(root), root, AMOUNTS)
-    return Bench(judged, None, ("f0",), (), AMOUNTS, Hearing(), 0, tmp_path)
+    return AttackContext(judged, None, ("f0",), (), AMOUNTS, Hearing(), 0, tmp_path)
 
 
 def test_buzzes_of_their_own_pitch_are_told_apart(bench):

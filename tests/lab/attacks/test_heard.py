@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.lab.attacks.attackers import HeardPiece, on_clock, pack, unpack
-from monitor.training.listening import SpeechFrames, SpeechTrack
+from monitor.training.feature_extraction import SpeechFrames, SpeechTrack
 from monitor.types import Frames, Track
 
 CLEAR = np.array([True, True, False, True])

@@ -24,8 +24,8 @@ from monitor.lab.attacks.attackers import (
     ATTACKERS,
     CLEAR,
     Amounts,
+    AttackContext,
     Background,
-    Bench,
     Hearing,
     apart,
     readers_of,
@@ -84,11 +84,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def bench(folders: tuple[Path, Path], tmp_path: Path) -> Bench:
+def bench(folders: tuple[Path, Path], tmp_path: Path) -> AttackContext:
     judged, others = folders
     corpus = find(others)
     background = Background(((corpus, others),), readers_of(corpus, others, AMOUNTS))
-    return Bench(
+    return AttackContext(
         readers_of(find(judged), judged, AMOUNTS),
         background,
         ("f0", "voice"),
@@ -101,7 +101,7 @@ def bench(folders: tuple[Path, Path], tmp_path: Path) -> Bench:
     )
 
 
-def background(bench: Bench) -> Background:
+def background(bench: AttackContext) -> Background:
     assert bench.background is not None
     return bench.background
 

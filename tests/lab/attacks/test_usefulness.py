@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from monitor.corpus.finding import find
-from monitor.lab.attacks.attackers import CLEAR, MEASURES, Bench, Hearing, readers_of
+from monitor.lab.attacks.attackers import CLEAR, MEASURES, AttackContext, Hearing, readers_of
 from tests.lab.attacks.conftest import AMOUNTS
 
 pytestmark = pytest.mark.slow
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 def found(corpora, method, tmp_path):
     root = corpora()
     judged = readers_of(find(root), root, AMOUNTS)
-    bench = Bench(judged, None, ("f0",), ("utility",), AMOUNTS, Hearing(), 0, tmp_path)
+    bench = AttackContext(judged, None, ("f0",), ("utility",), AMOUNTS, Hearing(), 0, tmp_path)
     heard = bench.trials(method, bench.features)
     noted = {r.name: [heard[p].measured["utility"] for p in r.trials] for r in judged.everybody}
     return {figure.key: figure for figure in MEASURES["utility"]().figures(noted)}

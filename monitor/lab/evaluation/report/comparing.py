@@ -15,7 +15,7 @@ from monitor.lab.evaluation.family import Figure, rule_of
 from monitor.lab.evaluation.report.report import Report, figure_json
 from monitor.lab.evaluation.scores.comparisons import Comparisons, within
 from monitor.maths.statistics import Estimate, difference_reach
-from monitor.phrases import plural, weaker_together
+from monitor.phrases import format_best_feature, plural
 
 ERROR = 0.05
 """Chance with which the limits of a row of differences may fail."""
@@ -270,7 +270,7 @@ def _weaker_joints(reports: Sequence[Report]) -> list[str]:
             for other, value in bits.items()
             if other != words and (*other[:at], "joint", *other[at + 1 :]) == words
         }
-        if weaker := weaker_together(together, alone, " ".join(words)):
+        if weaker := format_best_feature(together, alone, " ".join(words)):
             notes.append(f"{weaker}.")
     return notes
 

@@ -21,7 +21,7 @@ from monitor.maths.condition import (
 )
 from monitor.phrases import mismatch_in_words, poor_in_words, unknown_in_words
 from monitor.records.keys import with_limits
-from monitor.stream.accumulator import HeardTotals, Moments
+from monitor.stream.accumulator import FeatureTotals, Moments
 from monitor.stream.attacker import Attacker
 from monitor.stream.reading import (
     Assessment,
@@ -185,11 +185,11 @@ class Mark:
     """All that was heard up to a tick of the stream, that of earlier streams included."""
 
     tick: int
-    heard: HeardTotals
+    heard: FeatureTotals
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SegmentSelection:
     """A choice of stretches at each of R moments, with ticks of speech in them, shape (R,).
 
     ``enough``, shape (R,): whether that is enough for it to be chosen.
@@ -200,12 +200,12 @@ class Part:
     enough: BoolArray
 
     @classmethod
-    def whole(cls, moments: Moments) -> Part:
+    def whole(cls, moments: Moments) -> SegmentSelection:
         """All that was heard."""
         return cls(moments.heard, moments.speech, np.ones(len(moments.ticks), np.bool_))
 
 
-class VoiceStretches:
+class SpeakerSegments:
     """What is weighed for a watched speaker where somebody else may have spoken as well.
 
     An attacker who hears that the speaker changes knows where to cut. So the sums of what was heard
@@ -224,7 +224,7 @@ class VoiceStretches:
         chosen: which of `parts` the last reading was of, 0 for all that was heard.
     """
 
-    def __init__(self, nothing: HeardTotals) -> None:
+    def __init__(self, nothing: FeatureTotals) -> None:
         self._nothing = self.before = nothing
         self._marks: list[Mark] = []
         self._kept: Mark | None = None  # the best sum of those that are over
@@ -237,7 +237,7 @@ class VoiceStretches:
         """Whether there has been a change at all."""
         return self._begun is not None
 
-    def mark(self, tick: int, heard: Callable[[], HeardTotals]) -> None:
+    def mark(self, tick: int, heard: Callable[[], FeatureTotals]) -> None:
         """Remember what was heard up to a reading."""
         if self._marks and tick - self._marks[-1].tick < _SPACING:
             return
@@ -245,9 +245,9 @@ class VoiceStretches:
         if len(self._marks) > _MOST_MARKS:
             self._marks = self._marks[:-_NEWEST:2] + self._marks[-_NEWEST:]
 
-    def parts(self, moments: Moments) -> list[Part]:
+    def parts(self, moments: Moments) -> list[SegmentSelection]:
         """What may be weighed at these moments: all, then the kept and the open stretches."""
-        made = [Part.whole(moments)]
+        made = [SegmentSelection.whole(moments)]
         kept, begun = self._kept, self._begun
         if kept is None or begun is None:
             return made
@@ -255,10 +255,12 @@ class VoiceStretches:
             made.append(self._since(moments, begun.heard, kept.heard))
         made.append(self._since(moments, begun.heard, self.before))
         heard, speech = as_moments([kept.heard] * len(moments.ticks))
-        made.append(Part(heard, speech, self._enough(speech)))
+        made.append(SegmentSelection(heard, speech, self._enough(speech)))
         return made
 
-    def _since(self, moments: Moments, begun: HeardTotals, beside: HeardTotals) -> Part:
+    def _since(
+        self, moments: Moments, begun: FeatureTotals, beside: FeatureTotals
+    ) -> SegmentSelection:
         """What was heard since then, and another sum beside it."""
         heard = {}
         for name, running in moments.heard.items():
@@ -271,12 +273,12 @@ class VoiceStretches:
                 np.maximum(usable, 0.0),  # whose halves of a tick were rounded
             )
         speech = moments.speech + (beside.speech - begun.speech)
-        return Part(heard, speech, self._enough(speech))
+        return SegmentSelection(heard, speech, self._enough(speech))
 
     def _enough(self, speech: IntArray) -> BoolArray:
         return np.asarray(speech - self.before.speech >= LEAST_SPEECH)
 
-    def weighed(self, heard: HeardTotals) -> HeardTotals:
+    def weighed(self, heard: FeatureTotals) -> FeatureTotals:
         """The sums behind the last reading, of all that was heard up to it."""
         kept, begun = self._kept, self._begun
         if kept is None or begun is None or not self.chosen:
@@ -285,7 +287,7 @@ class VoiceStretches:
         choices = [] if self._whole else [kept.heard + open_now]
         return [*choices, self.before + open_now, kept.heard][self.chosen - 1]
 
-    def change(self, since_ticks: int, best: Callable[[Sequence[HeardTotals]], int]) -> None:
+    def change(self, since_ticks: int, best: Callable[[Sequence[FeatureTotals]], int]) -> None:
         """Another voice began at about that tick: the open stretch is over, and a new one open.
 
         ``best`` says which of several sums says most of the watched speaker.
@@ -361,7 +363,7 @@ class VoiceStretches:
         return [
             Mark(
                 tick,
-                HeardTotals(
+                FeatureTotals(
                     speech,
                     {name: totals[name][r].copy() for name in names},
                     dict(zip(names, rest[: len(names)], strict=True)),
@@ -372,7 +374,7 @@ class VoiceStretches:
         ]
 
 
-def as_moments(sums: Sequence[HeardTotals]) -> tuple[dict[str, RunningTotals], IntArray]:
+def as_moments(sums: Sequence[FeatureTotals]) -> tuple[dict[str, RunningTotals], IntArray]:
     """Several sums as the attacker takes moments, and ticks of speech in each."""
     made = {
         name: RunningTotals(
@@ -393,7 +395,7 @@ _CLOSED_SET = ("features", "local", "gain", "expected", "posterior", "top", "bey
 """What an assessment says among the enrolled alone."""
 
 
-class Assessed(NamedTuple):
+class MomentAssessment(NamedTuple):
     """What can be said of one moment without knowing what came before it.
 
     Attributes:
@@ -401,7 +403,7 @@ class Assessed(NamedTuple):
         speech: seconds of speech heard.
         left_out: of these, seconds of stretches that were not chosen; None of one voice, or
             nobody's.
-        chosen: which of the choices, as of `VoiceStretches.parts`.
+        chosen: which of the choices, as of `SpeakerSegments.parts`.
         guides: linear and root, bits.
         evidence_guides: the same of the evidence; None where there is none.
         bystanders: who else is named; None where nobody asked or can tell.
@@ -423,7 +425,7 @@ def _guides(
     return list(zip(linear.tolist(), root.tolist(), strict=True))
 
 
-class ReadingMaker:
+class ReadingBuilder:
     """Makes readings of what was heard: headline, peak, guides (docs/method.md sections 5 and 6).
 
     The closed-set figure is the local bits where somebody is watched (``watching``), else the
@@ -450,13 +452,13 @@ class ReadingMaker:
     def assess(
         self,
         moments: Moments,
-        stretches: VoiceStretches | None = None,
+        stretches: SpeakerSegments | None = None,
         conditions: Sequence[Condition | None] | None = None,
-    ) -> list[Assessed]:
+    ) -> list[MomentAssessment]:
         """Work out these moments together, by the stretches that say most of the watched."""
         attacker = self._attacker
         speech = moments.speech / TICKS_PER_SECOND
-        parts = [Part.whole(moments)] if stretches is None else stretches.parts(moments)
+        parts = [SegmentSelection.whole(moments)] if stretches is None else stretches.parts(moments)
         with one_thread():
             each = [
                 attacker.assess_each(part.heard, part.speech / TICKS_PER_SECOND, conditions)
@@ -487,7 +489,7 @@ class ReadingMaker:
         if self._bystanders is not None:
             others = self._bystanders.each([each.told.ratios for each in made])
         told = zip(made, speech.tolist(), left_out, chosen, closed, evident, others, strict=True)
-        return [Assessed(*row) for row in told]
+        return [MomentAssessment(*row) for row in told]
 
     def _strongest(self, choices: Sequence[Assessment]) -> tuple[Assessment, int]:
         """What says most of the watched speaker, and which the headline is of; of equals the first.
@@ -506,7 +508,7 @@ class ReadingMaker:
         among = {name: getattr(choices[closed], name) for name in _CLOSED_SET}
         return (told if evident == closed else replace(told, **among)), first
 
-    def best(self, sums: Sequence[HeardTotals], condition: Condition | None = None) -> int:
+    def best(self, sums: Sequence[FeatureTotals], condition: Condition | None = None) -> int:
         """Which of these sums the headline is the largest of; of equal ones the first."""
         heard, speech = as_moments(sums)
         sounds = [condition] * len(sums)
@@ -517,7 +519,7 @@ class ReadingMaker:
     def reading(
         self,
         tick: int,
-        assessed: Assessed,
+        assessed: MomentAssessment,
         opened: Open | None,
         number: int,
         conditions: StreamConditions,
@@ -527,10 +529,10 @@ class ReadingMaker:
         told = made.told._asdict()
         evidence = told.pop("evidence")
         closed = made.local if self._watching else made.gain
-        of_evidence = self._headline == "evidence" and evidence is not None
-        bits = evidence if of_evidence else closed
+        is_evidence = self._headline == "evidence" and evidence is not None
+        bits = evidence if is_evidence else closed
         spread = None
-        if of_evidence and attacker.spread is not None:
+        if is_evidence and attacker.spread is not None:
             spread = attacker.spread.at(assessed.speech - (assessed.left_out or 0.0))
         if bits is not None:
             self.peak = max(self.peak, bits.value)
@@ -542,7 +544,7 @@ class ReadingMaker:
             spread_high=None if spread is None else spread.high,
             spread_others=None if spread is None else spread.others,
             **with_limits("bits", bits),
-            headline="evidence" if of_evidence else "closed-set",
+            headline="evidence" if is_evidence else "closed-set",
             **with_limits("closed_set_bits", closed),
             **with_limits("gain_bits", made.gain),
             **with_limits("expected_bits", made.expected),
@@ -552,7 +554,7 @@ class ReadingMaker:
             ceiling=attacker.ceiling,
             plateau=attacker.joint.expected.plateau_bits,
             guides=assessed.guides,
-            evidence_guides=assessed.evidence_guides if of_evidence else None,
+            evidence_guides=assessed.evidence_guides if is_evidence else None,
             session=attacker.session,
             assumes_enrolled=not self._watching,
             beyond_grid=made.beyond_grid,

@@ -32,7 +32,7 @@ from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.landmarks import NAME, frames_of
 from monitor.population.population import SLICE_SECONDS
 from monitor.protocols import Feature, Source
-from monitor.sources.beside import Beside, with_words
+from monitor.sources.beside import SideInputSource, with_words
 from monitor.sources.frames import FramesFile
 from monitor.sources.provenance import recording_hashes
 from monitor.sources.registry import is_frames, open_source
@@ -111,11 +111,11 @@ def heard_runs(
     ``early``: with early frames all along, for tests that begin anywhere.
     """
     beside = of_words(features)
-    by_ear = [each for each in features if each not in beside]
-    for each in by_ear:
+    audio_features = [each for each in features if each not in beside]
+    for each in audio_features:
         if isinstance(each, SpeechWindows):
             each.early_every = EARLY_EVERY if early else 0
-    extractor = Extractor(by_ear, channel, conditions=conditions)
+    extractor = Extractor(audio_features, channel, conditions=conditions)
     for each in beside:
         each.reset()
     heard = 0
@@ -273,7 +273,7 @@ class Listener:
                     early=speech_seconds is None,
                 )
             heard = speech_frames(path.name, list(runs), self.specs)
-        if isinstance(source, Beside) and source.words is not None:
+        if isinstance(source, SideInputSource) and source.words is not None:
             label = source.transcripts[0].label
             told = told_of_words(source.words, label, heard.speech, words, path)
             heard = replace(heard, told=heard.told + told)

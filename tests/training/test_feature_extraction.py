@@ -9,7 +9,7 @@ from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.sources.frames import write_frames
-from monitor.training.listening import Listener, SpeechFrames
+from monitor.training.feature_extraction import Listener, SpeechFrames
 from monitor.types import Block, Track
 
 
