@@ -1,4 +1,4 @@
-"""Does work on the workers of a dask scheduler: several machines, or processes of this one.
+"""Work on the workers of a dask scheduler: several machines, or processes of this one.
 
 dask's messages are pickles: whoever reaches a scheduler, a worker or what runs between them can run
 code there and here. Use schedulers that you trust, on a private network or with TLS (SECURITY.md).
@@ -7,19 +7,13 @@ code there and here. Use schedulers that you trust, on a private network or with
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import os
-import pickle
 import threading
-import time
-import warnings
 from asyncio import CancelledError
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent import futures
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,89 +30,44 @@ from monitor.jobs import (
 )
 from monitor.managed import Managed
 
-CONNECT_SECONDS = 4.0  # to reach a scheduler
-_SCHEDULER_SECONDS = 5.0
-_PATIENCE_SECONDS = 60.0  # for a scheduler that was there, or a worker: it may be very busy
+CONNECT_SECONDS = 4.0
 _LOOK_SECONDS = 5.0  # between looks at whether there are any workers
-_KNOWN_SECONDS = 1.0  # between counts of the workers while work is handed out
-_NO_PAGE = "127.0.0.1:0"  # where dask listens for a browser: else on every interface
-_ALONE: dict[str, object] = {
+_INSTALL = "pip install 'speaker-disclosure-monitor[cluster]'"
+_LIBRARIES = ("speaker-disclosure-monitor", "numpy", "scipy", "soundfile", "soxr")
+"""Packages on which the last bits of features depend."""
+_LOCAL: dict[str, object] = {  # show nothing, and write nothing to the disk
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
-    "distributed.worker.profile.enabled": False,  # looks at every worker 100 times a second
-    "distributed.admin.tick.interval": "1s",  # every process looks at itself 50 times
 }
-"""Of a local cluster: it shows nothing, writes nothing that it holds to the disk, and is quiet."""
-_INSTALL = "pip install 'speaker-disclosure-monitor[cluster]'"
-_SAME = "install the same there"
-# on which the last bits of what is heard depend
-_LIBRARIES = ("numpy", "scipy", "soundfile", "soxr", "webrtcvad-wheels")
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    """What must be the same on a worker as here.
-
-    Attributes:
-        libraries: their versions.
-        alike: what ``alike`` says.
-        asked: what says so, with what it is given.
-    """
-
-    libraries: dict[str, str]
-    alike: object
-    asked: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """One task, as it travels.
-
-    Attributes:
-        work, alike, task: as given to `Cluster.each_in_order`.
-        terms: under which it is done.
-        sizes: bytes of each file that it reads, where it can be read here.
-    """
-
-    work: Callable[[Any], Any]
-    alike: Callable[[], object]
-    task: Any
-    terms: _Terms
-    sizes: dict[str, int] = field(default_factory=dict)
-
-
 class Cluster(Managed, Workers):
     """The workers of a dask scheduler, for `monitor.jobs.each_in_order`.
 
-    Results do not depend on how many workers there are, nor on which does what. What a worker that
-    dies was doing is done by another one. Each process of the workers does one task at a time, with
-    one thread; workers may come and go.
+    Results depend neither on the number of workers nor on which does what; another worker does what
+    one that died was doing. Each does one task at a time, with one thread; workers come and go.
 
     Args:
-        where: of the scheduler, as ``tcp://HOST:PORT`` or ``tls://HOST:PORT`` (its certificates as
-            dask's configuration says); or ``local`` for one worker a core of this machine, and
-            ``local:K`` for K of them, reached through certificates of their own by nobody else.
+        where: ``tcp://HOST:PORT`` or ``tls://HOST:PORT`` of the scheduler (certificates as dask's
+            configuration says); or ``local`` for one process a core of this machine, ``local:K``
+            for K, reached through certificates of their own by nobody else.
+        tell: called with a line where workers are waited for.
 
     Raises:
         UsageError: no such place, or the extra ``cluster`` is not installed.
-        MonitorError: the scheduler cannot be reached, or runs another version.
+        MonitorError: the scheduler cannot be reached.
     """
 
     def __init__(self, where: str, tell: Callable[[str], None] = lambda _: None) -> None:
         self._where, self._tell = where, tell
-        self._there: set[str] = set()  # addresses of workers
-        self._held = ExitStack()
+        self._stack = ExitStack()
         try:
-            with warnings.catch_warnings():  # dask's own is a table
-                warnings.filterwarnings("ignore", "Mismatched versions found")
-                self._client = self._connect()
-            self._check_code()
-            self._tell_of_dask()
+            self._client = self._connect()
         except BaseException:
             self.close()
             raise
@@ -131,199 +80,93 @@ class Cluster(Managed, Workers):
         alike: Callable[[], object],
         arrived: Callable[[_Result], None] | None,
     ) -> Generator[_Result, None, None]:
-        """``work(task)`` for every task, in order: see `monitor.jobs.each_in_order`."""
-        from distributed.protocol.pickle import dumps
-
-        libraries = {name: version(name) for name in _LIBRARIES}
-        terms = _Terms(libraries, alike(), repr(alike))
-        name = getattr(getattr(work, "func", work), "__name__", "work").strip("_")
+        """Yield ``work(task)`` for every task, in order: see `monitor.jobs.each_in_order`."""
+        terms = {name: version(name) for name in _LIBRARIES} | {"networks": alike()}
 
         def submit(task: _Task) -> Any:
-            # as bytes: else the scheduler unpickles it, for which it loads the whole program
-            order = dumps(_Order(work, alike, task, terms, _sizes(reads(task))))
-            key = f"monitor-{name}-{os.urandom(16).hex()}"
-            with self._gone_is_told():
-                return self._client.submit(_do, order, _code(), key=key, pure=False)
-
-        counted, known_until = 0, 0.0
+            with self._one_line():
+                order = (work, task, terms, alike, _sizes(reads(task)))
+                return self._client.submit(_do, *order, pure=False)
 
         def room() -> int:
-            nonlocal counted, known_until
-            if time.monotonic() >= known_until:  # to ask costs as much as to hand out a task
-                counted, known_until = self._threads(), time.monotonic() + _KNOWN_SECONDS
-            return ITEMS_AHEAD * max(2, counted)
+            with self._one_line():
+                threads: dict[str, int] = self._client.nthreads()
+                return ITEMS_AHEAD * max(2, sum(threads.values()))
 
         yield from in_order(tasks, submit, self._result, room, arrived)
 
     def close(self) -> None:
         """Let go of the scheduler, and end a local cluster."""
-        self._held.close()
+        self._stack.close()
 
     def _connect(self) -> Any:
         try:
             with no_interrupt():  # a local cluster's processes do not hear of Ctrl-C
                 import dask
-                from distributed import Client
+                from distributed import Client, LocalCluster
+                from distributed.security import Security
         except ModuleNotFoundError as error:
             raise UsageError(f"a scheduler needs {error.name}: {_INSTALL}") from None
-        self._held.enter_context(_quiet())
-        self._held.enter_context(
-            dask.config.set({"distributed.comm.timeouts.connect": CONNECT_SECONDS})
-        )
+        for name in ("distributed", "distributed.client", "distributed.core"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         scheme, _, rest = self._where.partition(":")
-        if scheme == "local":
-            return self._held.enter_context(self._local(rest))
+        if scheme == "local" and (not rest or (rest.isdecimal() and int(rest) > 0)):
+            security = Security.temporary()
+            with dask.config.set(_LOCAL), no_interrupt():
+                cluster = LocalCluster(
+                    n_workers=int(rest or cores()),
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    worker_dashboard_address="127.0.0.1:0",
+                    security=security,
+                    silence_logs=logging.CRITICAL,
+                )
+            self._stack.enter_context(cluster)
+            client = Client(cluster, security=security, set_as_default=False)
+            return self._stack.enter_context(client)
         if scheme not in ("tcp", "tls") or not rest.startswith("//"):
             raise UsageError(
                 f"{self._where!r} is no scheduler: give tcp://HOST:PORT, tls://HOST:PORT, or local"
             )
-        if scheme == "tls" and not dask.config.get("distributed.comm.tls.client.cert"):
-            raise UsageError(
-                f"{self._where}: tls takes certificates, which dask's configuration names "
-                "(DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__CLIENT__CERT, ...__CLIENT__KEY)"
-            )
         try:
-            asyncio.run(asyncio.wait_for(_answer_of(self._where), CONNECT_SECONDS))
+            asyncio.run(asyncio.wait_for(_greet(self._where), CONNECT_SECONDS))
             client = Client(self._where, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError, RuntimeError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise MonitorError(
                 f"no dask scheduler answers at {self._where} ({reason}); start one with "
-                "`dask scheduler --host HOST`, or check the address"
+                "`dask scheduler --host HOST`, or check the address and the certificates"
             ) from None
-        return self._held.enter_context(client)
-
-    @contextmanager
-    def _local(self, count: str) -> Iterator[Any]:
-        """A client of processes of this machine that nobody else can reach."""
-        import dask
-        from distributed import Client, LocalCluster
-        from distributed.security import Security
-
-        if count and not (count.isdecimal() and int(count) > 0):
-            raise UsageError(f"local:{count}: K of local:K is a number of processes")
-        try:
-            security = Security.temporary()
-        except ImportError:
-            raise UsageError(
-                f"a local cluster needs cryptography, lest others reach it: {_INSTALL}"
-            ) from None
-        with dask.config.set(_ALONE), no_interrupt():
-            cluster = LocalCluster(
-                n_workers=int(count or cores()),
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address=_NO_PAGE,
-                worker_dashboard_address=_NO_PAGE,
-                security=security,
-                silence_logs=logging.CRITICAL,
-            )
-        with cluster, Client(cluster, security=security, set_as_default=False) as client:
-            yield client
-
-    def _check_code(self) -> None:
-        """Refuse a scheduler, or workers that are there, on which the program is not the same."""
-        with self._gone_is_told():
-            try:
-                codes = {
-                    f"the scheduler {self._where}": self._client.run_on_scheduler(
-                        _code, callback_timeout=_PATIENCE_SECONDS
-                    )
-                }
-            except ImportError as error:  # it has to read what is sent to workers
-                codes = {f"the scheduler {self._where}": error}
-            found = self._client.run(_code, on_error="return", callback_timeout=_PATIENCE_SECONDS)
-        codes |= {f"worker {address}": each for address, each in found.items()}
-        for place, code in codes.items():
-            if isinstance(code, Exception):
-                raise MonitorError(f"{place} cannot load the program ({code}); {_SAME}")
-            if code != _code():
-                raise MonitorError(_unlike(place))
-
-    def _tell_of_dask(self) -> None:
-        """Say in a line where dask, or what it is built on, is not as here."""
-        with self._gone_is_told():
-            found = self._client.get_versions()
-        here = found["client"]["packages"]
-        places = {f"the scheduler {self._where}": found["scheduler"]}
-        places |= {f"worker {address}": each for address, each in found["workers"].items()}
-        unlike = {}
-        for place, each in places.items():
-            theirs = each["packages"]
-            other = [n for n in here if n not in _LIBRARIES and theirs.get(n) != here[n]]
-            if other:
-                unlike[place] = ", ".join(f"{n} {theirs.get(n)} (here {here[n]})" for n in other)
-        for place, said in [*unlike.items()][:1]:
-            more = f"; {len(unlike) - 1} more differ too" if len(unlike) > 1 else ""
-            self._tell(
-                f"{place} has {said}{more}. Nothing that is made depends on it, but other versions "
-                f"may not understand each other; {_SAME}"
-            )
-
-    def _threads(self) -> int:
-        """What the workers have, once the scheduler has said so.
-
-        Raises:
-            MonitorError: it does not, for a minute.
-        """
-        client, until = self._client, time.monotonic() + _PATIENCE_SECONDS
-        told = False
-        with self._gone_is_told():
-            while True:
-                try:
-                    found = client.sync(
-                        client.scheduler.ncores, callback_timeout=_SCHEDULER_SECONDS
-                    )
-                    self._tell_of_gone(found)
-                    return sum(found.values())
-                except TimeoutError:
-                    if not told:
-                        self._tell(f"the scheduler {self._where} does not answer; waiting for it")
-                    told = True
-                    if time.monotonic() > until:
-                        raise
-
-    def _tell_of_gone(self, found: Collection[str]) -> None:
-        """Say in a line which workers are no longer there."""
-        gone = sorted(self._there.difference(found))
-        if gone:
-            more = f" and {len(gone) - 1} more have" if len(gone) > 1 else " has"
-            self._tell(f"worker {gone[0]}{more} gone; what it did not finish is done by another")
-        self._there = set(found)
+        return self._stack.enter_context(client)
 
     def _result(self, future: Any, meanwhile: Callable[[], None]) -> Any:
-        """Of one order; ``meanwhile`` is called now and then while it is waited for."""
+        """Wait for the result of a task; ``meanwhile`` is called now and then."""
         from distributed import KilledWorker
 
         told = False
         while True:
-            try:
-                with self._gone_is_told():
-                    try:
-                        done = future.result(timeout=_LOOK_SECONDS)
-                    except TimeoutError:
-                        alone = not self._threads()
-                        if alone and not told:
-                            self._tell(
-                                f"waiting for workers: dask worker {self._where} --nthreads 1"
-                            )
-                        told = alone
-                        meanwhile()
-                        continue
-            except KilledWorker as error:
-                raise MonitorError(
-                    "several workers have ended in the midst of the same work, the last of them "
-                    f"{error.last_worker.address} (killed, or out of memory?)"
-                ) from None
-            except (ImportError, AttributeError, pickle.UnpicklingError) as error:
-                raise MonitorError(f"a worker cannot load the program ({error}); {_SAME}") from None
-            if isinstance(done, Exception):
-                raise done
-            return done
+            with self._one_line():
+                try:
+                    result = future.result(timeout=_LOOK_SECONDS)
+                except TimeoutError:
+                    if not told and not self._client.nthreads():
+                        self._tell(f"waiting for workers: dask worker {self._where} --nthreads 1")
+                        told = True
+                    meanwhile()
+                    continue
+                except KilledWorker as error:
+                    raise MonitorError(
+                        "several workers have ended in the midst of the same work, the last of "
+                        f"them {error.last_worker.address} (killed, or out of memory?)"
+                    ) from None
+            if isinstance(result, Exception):
+                raise result
+            return result
 
     @contextmanager
-    def _gone_is_told(self) -> Iterator[None]:
-        """A scheduler that is no longer there is one line."""
+    def _one_line(self) -> Iterator[None]:
+        """Say in one line that the scheduler is gone."""
         try:
             yield
         except (OSError, CancelledError, futures.CancelledError, RuntimeError) as error:
@@ -333,12 +176,8 @@ class Cluster(Managed, Workers):
             ) from None
 
 
-async def _answer_of(where: str) -> Any:
-    """What a scheduler says of itself; dask's client waits for minutes for one that says nothing.
-
-    Raises:
-        OSError: nobody is there; also as TimeoutError.
-    """
+async def _greet(where: str) -> None:
+    """Ask a scheduler who it is: dask's client waits for minutes for one that says nothing."""
     from distributed.comm import connect
     from distributed.security import Security
 
@@ -346,7 +185,7 @@ async def _answer_of(where: str) -> Any:
     comm = await connect(where, timeout=CONNECT_SECONDS, **arguments)
     try:
         await comm.write({"op": "identity", "reply": True})
-        return await comm.read()
+        await comm.read()
     finally:
         comm.abort()
 
@@ -356,95 +195,41 @@ def _sizes(paths: Iterable[Path]) -> dict[str, int]:
     return {str(path): path.stat().st_size for path in paths if os.access(path, os.R_OK)}
 
 
-@cache
-def _code() -> str:
-    """A mark of the package as it is here: its code and the networks that ship."""
-    root = Path(__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*")):
-        if path.suffix in (".py", ".npz", ".json"):
-            digest.update(path.relative_to(root).as_posix().encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _unlike(place: str) -> str:
-    return f"{place} has another version of the program or its networks than here; {_SAME}"
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the loggers of dask, which say in many lines what is said here in one."""
-    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
-    before = {name: logging.getLogger(name).level for name in names}
-    for name in names:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for name, level in before.items():
-            logging.getLogger(name).setLevel(level)
-
-
 _one_at_a_time = threading.Lock()
 """Of a worker: whatever its threads, one task has the processor."""
-_agreed: list[_Terms] = []  # of a worker: the terms that it last agreed to
 
 
-def _do(pickled: bytes, code: str) -> Any:
-    """The work of an order, on a worker whose program is to have this mark."""
+def _do(
+    work: Callable[[Any], Any],
+    task: Any,
+    terms: dict[str, object],
+    alike: Callable[[], object],
+    sizes: dict[str, int],
+) -> Any:
+    """Do a task on a worker, where libraries, networks and files are those of the client."""
+    from distributed import get_worker
+
     with _one_at_a_time:
+        place = f"worker {get_worker().address}"
         try:
-            if _code() != code:  # of another version it may not even be unpickled
-                raise MonitorError(_unlike(_worker()))
-            order = _loaded(pickled)
-            _check(order)
+            own = {name: version(name) for name in _LIBRARIES} | {"networks": alike()}
+            if differing := [name for name in terms if own[name] != terms[name]]:
+                name = differing[0]
+                raise MonitorError(
+                    f"{place} has other {name} than here ({own[name]}, here {terms[name]}): the "
+                    "last bits would differ; install the same there"
+                )
+            for name, size in sizes.items():
+                if _sizes([Path(name)]).get(name) != size:
+                    raise MonitorError(
+                        f"{name} cannot be read on {place}, or is another file there: recordings "
+                        "and outputs lie on a file system that all share, under the same path"
+                    )
             try:
                 with one_thread(), one_torch_thread():
-                    return order.work(order.task)
+                    return work(task)
             except MonitorError as error:
-                error.args = (f"{error} (on {_worker()})", *error.args[1:])
+                error.args = (f"{error} (on {place})", *error.args[1:])
                 raise
         except Exception as error:  # as a result, so that dask does not log it
             return error
-
-
-def _loaded(pickled: bytes) -> _Order:
-    try:
-        order = pickle.loads(pickled)
-    except (ImportError, AttributeError, pickle.UnpicklingError) as error:
-        raise MonitorError(f"{_worker()} cannot load the program ({error}); {_SAME}") from None
-    assert isinstance(order, _Order)
-    return order
-
-
-def _check(order: _Order) -> None:
-    """See to it that this worker is fit for the work."""
-    terms = order.terms
-    if terms not in _agreed:
-        for name, theirs in terms.libraries.items():
-            if (mine := version(name)) != theirs:
-                raise MonitorError(
-                    f"{_worker()} has {name} {mine}, here is {theirs}, which would say otherwise; "
-                    f"{_SAME}"
-                )
-        if (found := order.alike()) != terms.alike:
-            raise MonitorError(
-                f"{_worker()} makes features by other networks than here: {found} and not "
-                f"{terms.alike}; give both the same"
-            )
-        _agreed[:] = [terms]
-    for name, size in order.sizes.items():
-        held = _sizes([Path(name)])
-        if held.get(name) != size:
-            what = "is another file" if held else "cannot be read"
-            raise MonitorError(
-                f"{name} {what} on {_worker()}: recordings and outputs must lie on a file system "
-                "that all share, under the same path"
-            )
-
-
-def _worker() -> str:
-    from distributed import get_worker
-
-    return f"worker {get_worker().address}"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import soundfile
 
-import monitor
 from tests.sounds import RATE, synthetic
 
 pytestmark = pytest.mark.slow
@@ -87,36 +84,6 @@ def test_river_comes_alone_and_when_a_change_can_first_be_seen():
     # 4 units of 0.5 s to be warm, 3 held back, the 9 margins that ADWIN waits for
     program = VOICE + "hear(7); print(loaded()); hear(60); print(loaded())"
     assert ran(program) == "[]\n['river']\n"
-
-
-IMPORTS = re.compile(r"^ *from (scipy(?:\.[a-z]\w*)?) import (\w+)", re.M)
-
-
-def parts_of_scipy() -> set[str]:
-    """Those that the package imports anywhere."""
-    found = set()
-    for path in Path(monitor.__file__).parent.rglob("*.py"):
-        for module, name in IMPORTS.findall(path.read_text(encoding="utf-8")):
-            found.add(f"scipy.{name}" if module == "scipy" else module)
-    return found
-
-
-@pytest.mark.parametrize("part", sorted(parts_of_scipy()))
-def test_scipy_loads_nothing_of_numpy_that_is_not_used_and_leaves_it_usable(part):
-    """In the process of the command line, whichever part comes first."""
-    program = f"""
-from monitor import lazy
-lazy.take_process()
-import {part}
-idle = {{"numpy.f2py.crackfortran", "numpy.testing._private.utils"}}
-print(sorted(idle & set(sys.modules)))
-import numpy as np
-from scipy import fft, special
-np.testing.assert_allclose(fft.rfft(np.ones(4)).real, [4, 0, 0])
-from numpy.testing import assert_array_equal
-print(np.f2py.__version__ is not None, special.expit(0.0), np.ma.count(np.ones(3)))
-"""
-    assert ran(program) == "[]\nTrue 0.5 3\n"
 
 
 def test_importing_the_package_leaves_numpy_as_it_is():
