@@ -1,4 +1,4 @@
-"""How many bits of identity a voice discloses, measured while it is heard.
+"""Measurement, in bits, of how much a voice discloses about who speaks, while it is heard.
 
 The examples below stand in a folder with ``talk.npz`` (a recording) and ``voices/`` (a folder a
 speaker, a file a session). Any audio file does as well: frames are audio that was heard before

@@ -144,15 +144,15 @@ class Cluster(Managed, Workers):
         """Wait for the result of a task; ``meanwhile`` is called now and then."""
         from distributed import KilledWorker
 
-        told = False
+        is_waiting = False
         while True:
             with self._one_line():
                 try:
                     result = future.result(timeout=_LOOK_SECONDS)
                 except TimeoutError:
-                    if not told and not self._client.nthreads():
+                    if not is_waiting and not self._client.nthreads():
                         self._tell(f"waiting for workers: dask worker {self._where} --nthreads 1")
-                        told = True
+                        is_waiting = True
                     meanwhile()
                     continue
                 except KilledWorker as error:

@@ -58,17 +58,17 @@ class MemoryFile:
 
     @property
     def suffix(self) -> str:
-        """That of its name."""
+        """Suffix of its name."""
         return Path(self.name).suffix
 
     def open(self, mode: str = "rb") -> BufferedReader:
-        """Its bytes from the beginning; they are only ever read, and not copied."""
+        """Open its bytes at the beginning, for reading alone and without a copy."""
         if mode != "rb":
             raise ValueError("a file in memory is only read, as bytes")
         return BufferedReader(_MemoryReader(memoryview(self.data)))
 
     def is_dir(self) -> bool:
-        """It is none."""
+        """Return False."""
         return False
 
 
@@ -99,7 +99,7 @@ Readable: TypeAlias = "Path | MemoryFile"
 
 
 def readable(path: str | os.PathLike[str] | MemoryFile) -> Readable:
-    """What can be opened there: a path, or a file in memory as it is."""
+    """Return a path, or a file in memory as it is."""
     return path if isinstance(path, MemoryFile) else Path(path)
 
 
@@ -143,7 +143,7 @@ def lock(handle: int) -> bool:
 
 
 def is_still_at(handle: int, path: str | os.PathLike[str]) -> bool:
-    """Whether an open file is the one of that name: it may have been removed since, or replaced."""
+    """Return whether an open file still has that name: it may have been removed or replaced."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path))  # noqa: PTH116
     except FileNotFoundError:
@@ -158,16 +158,16 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 
 
-def is_ours(found: os.stat_result) -> bool:
-    """Whether a file belongs to the user that this process runs as; root has no more files.
+def is_ours(status: os.stat_result) -> bool:
+    """Return whether a file belongs to this process's user; root has no more files.
 
     True on systems whose files have no such owner.
     """
-    return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 
 def open_private(path: Path, flags: int) -> int:
-    """A descriptor of a plain file that is ours alone (mode 0600), made where there is none.
+    """Open a plain file that is ours alone (mode 0600); make it where there is none.
 
     A link is not followed; ``flags`` are of `os.open`, O_CREAT and all.
 
@@ -185,7 +185,7 @@ def open_private(path: Path, flags: int) -> int:
 
 
 def keep_private(handle: int, name: str | os.PathLike[str]) -> None:
-    """See to it that an open file is ours alone; what is no plain file is left as it is.
+    """Make an open plain file ours alone; anything else stays as it is.
 
     One that others could read or write is made private (0600), where the file system can.
 
@@ -200,17 +200,17 @@ def keep_private(handle: int, name: str | os.PathLike[str]) -> None:
         ...     oct(os.fstat(file.fileno()).st_mode & 0o777)
         '0o600'
     """
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
         return
-    _refuse(found, name)
-    if found.st_mode & _OTHERS and hasattr(os, "fchmod"):
+    _refuse(status, name)
+    if status.st_mode & _OTHERS and hasattr(os, "fchmod"):
         with suppress(OSError):  # a file system without modes
             os.fchmod(handle, _PRIVATE)
 
 
 def check_private(path: Path) -> bool:
-    """See to it that a file is ours alone, as `keep_private` does, without opening it.
+    """Make a file ours alone, as `keep_private` does, without opening it.
 
     SQLite's locks are POSIX's: to open and close its file anywhere in the process gives them back.
 
@@ -218,15 +218,15 @@ def check_private(path: Path) -> bool:
         False where there is no such file.
     """
     try:
-        link, found = path.lstat(), path.stat()
+        link, status = path.lstat(), path.stat()
     except FileNotFoundError:
         return False
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise StoreError(f"{printable(path)} is no plain file; name another")
-    _refuse(found, path)
+    _refuse(status, path)
     if stat.S_ISLNK(link.st_mode) and not (is_ours(link) or link.st_uid == 0):
         raise _of_another(link, path)
-    if found.st_mode & _OTHERS:
+    if status.st_mode & _OTHERS:
         with suppress(OSError):  # a file system without modes
             path.chmod(_PRIVATE)
     return True
@@ -255,7 +255,7 @@ def make_folder(folder: Path) -> None:
 
 
 def check_private_folder(folder: Path) -> None:
-    """See to it that a folder, if it is there, is ours and that nobody else can look into it.
+    """Make sure that a folder, if it is there, is ours and closed to everybody else.
 
     One that others could is made private (0700).
 
@@ -283,10 +283,10 @@ def check_private_folder(folder: Path) -> None:
             folder.chmod(stat.S_IRWXU)
 
 
-def _refuse(found: os.stat_result, name: str | os.PathLike[str]) -> None:
-    if not is_ours(found):
-        raise _of_another(found, name)
-    if found.st_nlink > 1:
+def _refuse(status: os.stat_result, name: str | os.PathLike[str]) -> None:
+    if not is_ours(status):
+        raise _of_another(status, name)
+    if status.st_nlink > 1:
         raise StoreError(
             f"{printable(os.fspath(name))} is a hard link: the same file has another name, and "
             "would change there too; copy it, or name another file"
@@ -294,17 +294,17 @@ def _refuse(found: os.stat_result, name: str | os.PathLike[str]) -> None:
 
 
 def _of_another(
-    found: os.stat_result, name: str | os.PathLike[str], cure: str = "name another file, in"
+    status: os.stat_result, name: str | os.PathLike[str], cure: str = "name another file, in"
 ) -> StoreError:
     return StoreError(
-        f"{printable(os.fspath(name))} belongs to {_user(found.st_uid)} and not to you "
+        f"{printable(os.fspath(name))} belongs to {_user(status.st_uid)} and not to you "
         f"({_user(os.geteuid())}), so that it would not be private: {cure} a folder of yours on "
         "this machine"
     )
 
 
 def _user(number: int) -> str:
-    """A user by name and number."""
+    """Format a user as name and number."""
     with suppress(ImportError, KeyError):
         import pwd
 
@@ -329,7 +329,7 @@ def read_arrays(
     without: tuple[str, ...] = (),
     later: tuple[str, ...] = (),
 ) -> Arrays:
-    """The arrays by name.
+    """Read arrays by name.
 
     Args:
         file: an npz.
@@ -354,7 +354,7 @@ def read_arrays(
             raise ValueError("too many members")
         if sum(member.file_size for member in members if not _is_mapped(member)) > most:
             raise ValueError("it would take far more memory than its size makes believable")
-        found = Arrays()
+        arrays = Arrays()
         for member in members:
             name = member.filename.removesuffix(".npy")
             if name == member.filename:
@@ -362,58 +362,58 @@ def read_arrays(
             if only in (None, name) and not (name.startswith(without) or _is_mapped(member)):
                 small = _Deflated.of(archive, member)
                 if small is None:
-                    found[name] = _array(archive, member)
+                    arrays[name] = _array(archive, member)
                 elif name.startswith(later):
-                    found.put_off(name, small)
+                    arrays.put_off(name, small)
                 else:
-                    found[name] = small.array()
-    return found
+                    arrays[name] = small.array()
+    return arrays
 
 
 class Arrays(MutableMapping[str, AnyArray]):
     """Arrays by name; some are kept compressed, and decompressed each time they are asked for.
 
     Example:
-        >>> found = Arrays({"a/one": np.arange(3), "b": np.arange(2)})
-        >>> list(found.below("a/"))
+        >>> arrays = Arrays({"a/one": np.arange(3), "b": np.arange(2)})
+        >>> list(arrays.below("a/"))
         ['one']
     """
 
-    def __init__(self, found: Mapping[str, AnyArray] | None = None) -> None:
-        self._found: dict[str, AnyArray | _Deflated] = dict(found or {})
+    def __init__(self, arrays: Mapping[str, AnyArray] | None = None) -> None:
+        self._arrays: dict[str, AnyArray | _Deflated] = dict(arrays or {})
 
     def below(self, start: str) -> Arrays:
-        """Those whose names begin so, by the rest of their names."""
-        made = Arrays()
-        made._found = {
-            name.removeprefix(start): each
-            for name, each in self._found.items()
+        """Return the arrays whose names begin so, by the rest of their names."""
+        below = Arrays()
+        below._arrays = {
+            name.removeprefix(start): array
+            for name, array in self._arrays.items()
             if name.startswith(start)
         }
-        return made
+        return below
 
-    def put_off(self, name: str, kept: _Deflated) -> None:
-        """Add one that stays compressed until it is asked for."""
-        self._found[name] = kept
+    def put_off(self, name: str, compressed: _Deflated) -> None:
+        """Add an array that stays compressed until it is asked for."""
+        self._arrays[name] = compressed
 
     def __getitem__(self, name: str) -> AnyArray:
-        found = self._found[name]
-        return found.array() if isinstance(found, _Deflated) else found
+        array = self._arrays[name]
+        return array.array() if isinstance(array, _Deflated) else array
 
     def __contains__(self, name: object) -> bool:
-        return name in self._found
+        return name in self._arrays
 
     def __setitem__(self, name: str, array: AnyArray) -> None:
-        self._found[name] = array
+        self._arrays[name] = array
 
     def __delitem__(self, name: str) -> None:
-        del self._found[name]
+        del self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._arrays)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._arrays)
 
 
 class _Deflated(NamedTuple):
@@ -425,7 +425,7 @@ class _Deflated(NamedTuple):
 
     @classmethod
     def of(cls, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Deflated | None:
-        """A member of an archive that is open; None where zipfile had better look at it."""
+        """Read a member of an open archive; None leaves it to zipfile."""
         file, small = archive.fp, max(member.file_size, member.compress_size) <= _PIECE
         plain = member.compress_type == zipfile.ZIP_DEFLATED and not member.flag_bits & 1
         if file is None or not (small and plain):
@@ -434,7 +434,7 @@ class _Deflated(NamedTuple):
         return cls(file.read(member.compress_size), member.file_size, member.CRC)
 
     def array(self) -> AnyArray:
-        """Read; a ValueError or zlib.error where it is damaged."""
+        """Decompress; a ValueError or zlib.error where it is damaged."""
         plain = zlib.decompressobj(-zlib.MAX_WBITS).decompress(self.content, self.size + 1)
         if len(plain) != self.size or zlib.crc32(plain) != self.checksum:
             raise ValueError("an array is damaged")
@@ -450,7 +450,7 @@ def _is_mapped(member: zipfile.ZipInfo) -> bool:
 
 
 def _begin(file: IO[bytes], member: zipfile.ZipInfo) -> int:
-    """Where the content of a member begins in the file of its archive."""
+    """Find where the content of a member begins in the file of its archive."""
     file.seek(member.header_offset)
     local = file.read(_LOCAL_HEADER)
     if len(local) < _LOCAL_HEADER or not local.startswith(_LOCAL_MAGIC):
@@ -460,13 +460,13 @@ def _begin(file: IO[bytes], member: zipfile.ZipInfo) -> int:
 
 
 def _empty(shape: tuple[int, ...], fortran: bool, kind: np.dtype[Any]) -> tuple[AnyArray, AnyArray]:
-    """An array to be filled, and its bytes."""
+    """Allocate an array, and return it with its bytes."""
     array: AnyArray = np.empty(shape, kind, order="F" if fortran else "C")
     return array, array.ravel("K").view(np.uint8) if array.nbytes else np.empty(0, np.uint8)
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> AnyArray:
-    """One array, once its header is known to promise what is there."""
+    """Read an array once its header is known to promise what is there."""
     with archive.open(member) as stream:
         array, content = _empty(*_header(stream, member.file_size))
         for first in range(0, len(content), _PIECE):
@@ -478,16 +478,16 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> AnyArray:
 
 @lru_cache(maxsize=1 << 10)
 def _described(header: bytes, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """As `_header`, which takes longer than a small array; those of one shape have one header."""
+    """Read a header as `_header` does, once for all small arrays of a shape."""
     return _header(BytesIO(header), size)
 
 
 def _header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether in Fortran's order, and type of an array of so many bytes, header and all."""
+    """Read shape, Fortran order and type of an array of so many bytes, header included."""
     before = stream.tell()
     version = np.lib.format.read_magic(stream)
-    one, two = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
-    read = one if version == (1, 0) else two
+    read_short, read_long = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+    read = read_short if version == (1, 0) else read_long
     try:
         shape, fortran, kind = read(stream)
     except Exception as error:  # numpy reads it with Python's tokenizer, which has its own
@@ -548,14 +548,14 @@ def write_arrays(
 
 
 def mapped_arrays(file: BinaryIO) -> dict[str, AnyArray]:
-    """The arrays that lie in an npz as they are, mapped and not read: they cost no memory.
+    """Map the arrays that lie in an npz as they are: they cost no memory.
 
     Raises:
         ValueError: one is compressed, reaches beyond the file, or is of another length than it
             says.
     """
     length = file.seek(0, os.SEEK_END)
-    found: dict[str, AnyArray] = {}
+    arrays: dict[str, AnyArray] = {}
     with zipfile.ZipFile(file) as archive:
         for member in filter(_is_mapped, archive.infolist()):
             size = member.file_size
@@ -568,8 +568,8 @@ def mapped_arrays(file: BinaryIO) -> dict[str, AnyArray]:
             if fortran or not math.prod(shape):
                 raise ValueError("an array cannot be mapped")
             array = np.memmap(file, kind, "r", file.tell(), shape)
-            found[member.filename.removeprefix(MAPPED).removesuffix(".npy")] = np.asarray(array)
-    return found
+            arrays[member.filename.removeprefix(MAPPED).removesuffix(".npy")] = np.asarray(array)
+    return arrays
 
 
 _mapped: dict[Path, int] = {}
@@ -578,7 +578,7 @@ _handlers: list[object] = []
 
 
 def watch_mapped(path: Path) -> None:
-    """Say in one line if a mapped file is cut off while it is in use, which ends the process.
+    """Say in one line if a mapped file is cut off while in use, which ends the process.
 
     The system's signal (SIGBUS) comes in the midst of a product of numpy, where no exception can be
     raised: Python does not see it, and the process would end without a word. In another program's
@@ -621,7 +621,7 @@ _WIPED_BYTES = 1 << 20
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """A file, mode 0600, that takes the place of ``path`` when the block has ended well.
+    """Write a file, mode 0600, that takes the place of ``path`` when the block ends well.
 
     Example:
         >>> import tempfile
@@ -650,14 +650,14 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 def not_written(path: Path, error: OSError) -> StoreError:
-    """What is said of a file that could not be written."""
+    """Describe a file that could not be written."""
     reason = error.strerror or error
     return StoreError(f"cannot write {file_name(path)}: {reason}; choose another place")
 
 
 def unwritable(folder: Path) -> str:
-    """Why nothing can be written in a folder, which need not exist; empty where it can."""
-    place = next(each for each in (folder, *folder.resolve().parents) if each.exists())
+    """Say why nothing can be written in a folder, which need not exist; empty where it can."""
+    place = next(parent for parent in (folder, *folder.resolve().parents) if parent.exists())
     if not place.is_dir():
         return f"{file_name(place)} is no folder"
     if os.access(place, os.W_OK | os.X_OK):
@@ -667,7 +667,7 @@ def unwritable(folder: Path) -> str:
 
 
 def held_by(folder: Path) -> list[str]:
-    """What lies in a folder that is to be written, hidden files left out; it need not exist.
+    """List the visible files of a folder that is to be written; it need not exist.
 
     Raises:
         UsageError: it is a file.
@@ -677,8 +677,8 @@ def held_by(folder: Path) -> list[str]:
         raise UsageError(f"-o {file_name(folder)} is a file; name a folder")
     if why := unwritable(folder):
         raise StoreError(f"cannot write {file_name(folder)}: {why}; choose another place")
-    found = sorted(each.name for each in folder.iterdir()) if folder.exists() else []
-    return [name for name in found if not name.startswith(".")]
+    names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    return [name for name in names if not name.startswith(".")]
 
 
 def write_text(text: str, path: Path) -> None:
@@ -703,7 +703,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(i
 
 
 def csv_cell(value: object) -> object:
-    """A cell that no spreadsheet takes for a formula; numbers stay as they are.
+    """Return a cell that no spreadsheet takes for a formula; numbers stay as they are.
 
     Example:
         >>> [csv_cell(each) for each in ("=1+1", "-1.5", -1.5, "-x", "'-x", "ann", None)]
@@ -715,7 +715,7 @@ def csv_cell(value: object) -> object:
 
 
 def plain_cell(cell: str) -> str:
-    """The text of a cell that `csv_cell` made.
+    """Return the text of a cell that `csv_cell` made.
 
     Example:
         >>> [plain_cell(each) for each in ("'=1+1", "-1.5", "''-x", "'tis")]
@@ -732,7 +732,7 @@ def write_csv_rows(file: TextIO, rows: Iterable[Iterable[object]]) -> None:
 
 
 def csv_text(head: Sequence[object], rows: Iterable[Iterable[object]]) -> str:
-    r"""A table as CSV.
+    r"""Format a table as CSV.
 
     Example:
         >>> csv_text(["a", "b"], [["x, y", None]])
@@ -744,12 +744,12 @@ def csv_text(head: Sequence[object], rows: Iterable[Iterable[object]]) -> str:
 
 
 def csv_number(value: float | None) -> str:
-    """A cell with all digits of a number; empty where there is none."""
+    """Format a number with all its digits; empty where there is none."""
     return "" if value is None or math.isnan(value) else repr(float(value))
 
 
 def finite(value: float | None) -> float | None:
-    """A number as JSON can hold it: None where it is not finite."""
+    """Return a number as JSON can hold it: None where it is not finite."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
@@ -763,7 +763,7 @@ def sweep(path: Path) -> None:
 
 
 def sweep_folder(folder: Path, older: float = math.inf) -> None:
-    """The same of all files in a folder, if they were written before that time."""
+    """Sweep all files in a folder that were written before that time."""
     with suppress(OSError):  # what is to be written there says why
         parts = [Path(entry.path) for entry in os.scandir(folder) if _PART.fullmatch(entry.name)]
         _remove(parts, older)
@@ -771,7 +771,7 @@ def sweep_folder(folder: Path, older: float = math.inf) -> None:
 
 @cache
 def _sweep_old(folder: Path) -> None:
-    """The same, once in a process, of what nobody writes again.
+    """Sweep a folder, once in a process, of files that nobody writes any more.
 
     Only what is old: another machine's lock may be unknown here.
     """
@@ -779,7 +779,7 @@ def _sweep_old(folder: Path) -> None:
 
 
 def _remove(parts: Iterable[Path], older: float = math.inf) -> None:
-    """Those that are surely left over."""
+    """Remove parts that are surely left over."""
     me = os.geteuid() if hasattr(os, "geteuid") else None
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     for part in parts:
@@ -787,9 +787,9 @@ def _remove(parts: Iterable[Path], older: float = math.inf) -> None:
         with suppress(OSError):
             handle = os.open(part, flags)
             try:
-                found = os.fstat(handle)
-                ours = stat.S_ISREG(found.st_mode) and found.st_uid == me and found.st_nlink == 1
-                if ours and found.st_mtime < older and lock(handle) and is_still_at(handle, part):
+                status = os.fstat(handle)
+                ours = stat.S_ISREG(status.st_mode) and status.st_uid == me and status.st_nlink == 1
+                if ours and status.st_mtime < older and lock(handle) and is_still_at(handle, part):
                     part.unlink()
             finally:
                 os.close(handle)
@@ -797,7 +797,7 @@ def _remove(parts: Iterable[Path], older: float = math.inf) -> None:
 
 @contextmanager
 def alone(path: Path) -> Iterator[bool]:
-    """A block in which no other process is between reading a store and writing it.
+    """Keep other processes from a store between reading and writing it.
 
     The lock is that of the folder: a store is replaced when it is written, and nothing is left
     behind.
@@ -830,7 +830,7 @@ def alone(path: Path) -> Iterator[bool]:
 
 @contextmanager
 def wiped(path: Path) -> Iterator[None]:
-    r"""A block that replaces a file, whose old bytes are then overwritten where they lie.
+    r"""Overwrite the old bytes of a file, where they lie, when the block has replaced it.
 
     As far as a program can: a file that has another name too (a hard link) is left as it is, and
     what a disk or a file system keeps of older versions is not reached.
@@ -855,17 +855,17 @@ def wiped(path: Path) -> Iterator[None]:
     try:
         yield
         with suppress(OSError):
-            found = os.fstat(old)
-            if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
-                for start in range(0, found.st_size, _WIPED_BYTES):
-                    os.pwrite(old, bytes(min(_WIPED_BYTES, found.st_size - start)), start)
+            status = os.fstat(old)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                for start in range(0, status.st_size, _WIPED_BYTES):
+                    os.pwrite(old, bytes(min(_WIPED_BYTES, status.st_size - start)), start)
                 os.fsync(old)
     finally:
         os.close(old)
 
 
 def _part(path: Path) -> tuple[int, Path | None]:
-    """A new file in the folder of ``path``, locked; None for its name where it has none."""
+    """Make a new locked file in the folder of ``path``; its name, or None where it has none."""
     with suppress(AttributeError, OSError):  # else the other way works, or says why not
         handle = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, _PRIVATE)
         if Path(f"/proc/self/fd/{handle}").exists():  # by which it is named
@@ -885,7 +885,7 @@ def _part(path: Path) -> tuple[int, Path | None]:
 
 
 def _named(handle: int, path: Path) -> Path:
-    """A name beside ``path`` for an open file without one: it cannot take that of another file."""
+    """Give an open file without a name one beside ``path``, never that of another file."""
     while True:
         part = path.with_name(f".{path.name}.{os.urandom(4).hex()}{_SUFFIX}")
         with suppress(FileExistsError):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Within it numpy's matrix products use one thread, as far as its library lets itself be told.
+    """Limit numpy's matrix products to one thread, as far as its library allows.
 
     They are small here. More threads change their last bits, and on a machine that has something
     else to do they wait for one another twenty times as long as they work.
@@ -44,7 +44,7 @@ def one_thread() -> AbstractContextManager[Any]:
 
 @cache
 def _libraries() -> Any:
-    """Those of linear algebra that are loaded: numpy's is."""
+    """Control of the linear algebra libraries that are loaded: numpy's is."""
     import numpy as np  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
@@ -65,7 +65,7 @@ _Future = TypeVar("_Future", bound=Any)
 
 
 class Workers(ABC):
-    """Who does the work elsewhere than in this process and its children: `monitor.cluster`."""
+    """Workers elsewhere than in this process and its children: `monitor.cluster`."""
 
     @abstractmethod
     def each_in_order(
@@ -76,7 +76,7 @@ class Workers(ABC):
         alike: Callable[[], object],
         arrived: Callable[[_Result], None] | None,
     ) -> Generator[_Result, None, None]:
-        """As `each_in_order`."""
+        """Yield results as `each_in_order` does."""
 
 
 Jobs: TypeAlias = int | Workers
@@ -87,38 +87,38 @@ _busy = _stopping = False
 
 
 def cores() -> int:
-    """Processor cores that this process may use."""
+    """Return the number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def worthwhile(lengths: Iterable[float], each: float) -> int:
-    """As many processes as there is work enough for, one a core at most.
+def worthwhile(lengths: Iterable[float], enough: float) -> int:
+    """Return the number of processes that have enough work, at most one a core.
 
     Args:
         lengths: of the tasks, such as seconds of audio; looked at until it is clear.
-        each: how much makes a process worth its start.
+        enough: how much makes a process worth its start.
 
     Example:
-        >>> worthwhile([10.0, 20.0], each=60.0)
+        >>> worthwhile([10.0, 20.0], enough=60.0)
         1
     """
     most, total = cores(), 0.0
     for length in lengths:
         total += length
-        if total >= most * each:
+        if total >= most * enough:
             return most
-    return max(1, int(total // each))
+    return max(1, int(total // enough))
 
 
 def absolute(path: Path) -> Path:
-    """A path that means the same in another working folder; links stay as they are."""
+    """Return a path that means the same in another working folder; links stay as they are."""
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
 def here(jobs: Jobs, tasks: Sized) -> bool:
-    """Whether this very process would do these tasks.
+    """Return whether this very process would do these tasks.
 
     Example:
         >>> here(2, ["one"]), here(2, ["one", "two"])
@@ -136,7 +136,7 @@ def each_in_order(
     alike: Callable[[], object] = lambda: None,
     arrived: Callable[[_Result], None] | None = None,
 ) -> Generator[_Result, None, None]:
-    """``work(task)`` for every task, in order, each with one thread.
+    """Yield ``work(task)`` for every task, in order, each with one thread.
 
     Results do not depend on ``jobs``. Close the iterator (`contextlib.closing`), or let it end:
     then no process is left. Work that is interrupted so ends with KeyboardInterrupt.
@@ -208,7 +208,7 @@ def in_order(
     room: Callable[[], int],
     arrived: Callable[[_Result], None] | None,
 ) -> Generator[_Result, None, None]:
-    """The results of tasks that are handed out, in order, whoever works on them.
+    """Yield the results of tasks that are handed out, in order, whoever works on them.
 
     Args:
         tasks: taken as there is room for them.
@@ -218,21 +218,21 @@ def in_order(
         arrived: as of `each_in_order`.
     """
     waiting: deque[_Future] = deque()
-    told: set[int] = set()
+    reported: set[int] = set()
 
     def tell() -> None:
         if arrived is None:
             return
         for future in waiting:
-            if id(future) not in told and future.done():
-                told.add(id(future))
+            if id(future) not in reported and future.done():
+                reported.add(id(future))
                 arrived(result(future, lambda: None))
 
     def first() -> _Result:
-        found = result(waiting[0], tell)
+        value = result(waiting[0], tell)
         tell()
-        told.discard(id(waiting.popleft()))
-        return found
+        reported.discard(id(waiting.popleft()))
+        return value
 
     for task in tasks:
         waiting.append(submit(task))
@@ -243,7 +243,7 @@ def in_order(
 
 
 def _begin(stop: Any) -> None:
-    """The first thing a worker does, before anything that makes threads is imported."""
+    """Prepare a worker, before anything that makes threads is imported."""
     lazy.take_process()
     os.environ.update(dict.fromkeys(THREADS, "1"))
     signal.signal(signal.SIGINT, _interrupted)
@@ -253,7 +253,7 @@ def _begin(stop: Any) -> None:
 
 
 def _interrupted(*_: object) -> None:
-    """Ctrl-C is for the process that asked; `_watch` passes on what comes of it."""
+    """Ignore Ctrl-C, which is for the process that asked; `_watch` passes on what comes of it."""
     if _busy and _stopping:
         raise KeyboardInterrupt
 
@@ -293,7 +293,7 @@ def _do(work: Callable[[_Task], _Result], task: _Task) -> _Result:
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """The last bits of torch depend on its threads."""
+    """Limit torch to one thread: its last bits depend on their number."""
     torch: Any = sys.modules.get("torch")
     if torch is None:
         yield
@@ -308,7 +308,7 @@ def one_torch_thread() -> Iterator[None]:
 
 @contextmanager
 def no_interrupt() -> Iterator[None]:
-    """What is started within does not hear of Ctrl-C; here it comes a moment later."""
+    """Keep Ctrl-C from what is started within; here it comes a moment later."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -323,7 +323,7 @@ AHEAD = 120  # results of one process that may wait to be taken
 
 
 class GeneratorProcesses(Managed, Generic[_Task, _Result]):
-    """``work(task)``, a generator, for every task: the tasks are dealt out to some processes.
+    """``work(task)``, a generator, for every task, dealt out to several processes.
 
     Each process does its tasks one after the other, with one thread, and waits when it is far
     ahead. Nothing is left of them after ``close``.
@@ -360,7 +360,7 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
             self._processes.append(process)
 
     def of(self, place: int) -> Iterator[_Result]:
-        """What the generator of this task yields; tasks are asked for once, and in order.
+        """Yield what the generator of this task yields; ask for each task once, in order.
 
         Raises:
             MonitorError: that of the work, or a process was ended from outside.
@@ -385,17 +385,17 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
             process.join()
 
     def _next(self, worker: int) -> tuple[int, str, Any]:
-        """The next word of one process; what the others say meanwhile is kept."""
+        """Return the next message of one process; keep what the others send meanwhile."""
         from multiprocessing import connection
 
         while not self._waiting[worker]:
-            heard = {
+            workers = {
                 end: k
                 for k, end in enumerate(self._ends)
                 if self._left[k] and (k == worker or len(self._waiting[k]) < AHEAD)
             }
-            for end in connection.wait(list(heard)):
-                k = heard[end]  # type: ignore[index]
+            for end in connection.wait(list(workers)):
+                k = workers[end]  # type: ignore[index]
                 try:
                     word = self._ends[k].recv()
                 except (EOFError, OSError):
@@ -409,7 +409,7 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
 
 
 def _work(end: Connection, held: bytes) -> None:
-    """The whole life of a process."""
+    """Do the tasks of a process, from its start to its end."""
     lazy.take_process()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(dict.fromkeys(THREADS, "1"))

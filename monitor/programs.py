@@ -27,7 +27,7 @@ _KILL_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a program ended.
+    """The end of a program: status, output and errors.
 
     Attributes:
         stopped: why it was killed: it took too long (``"time"``), or wrote too much to its standard
@@ -62,12 +62,12 @@ class StartedProgram(Managed):
         stdout: int = subprocess.PIPE,
         stderr: int = subprocess.PIPE,
     ) -> None:
-        given = dict(os.environ if environment is None else environment)
+        variables = dict(os.environ if environment is None else environment)
         self._mark = f"{os.getpid()}-{secrets.token_hex(8)}"
-        given[MARK] = ":".join(filter(None, (given.get(MARK), self._mark)))
+        variables[MARK] = ":".join(filter(None, (variables.get(MARK), self._mark)))
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
             command, shell=isinstance(command, str), stdin=subprocess.PIPE, stdout=stdout,
-            stderr=stderr, bufsize=0, start_new_session=True, env=given,
+            stderr=stderr, bufsize=0, start_new_session=True, env=variables,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -80,15 +80,15 @@ class StartedProgram(Managed):
                     stream.close()
 
     def kill(self) -> None:
-        """Kill its family; of one that has ended, what is left of it."""
+        """Kill its family; of a program that has ended, the rest of it."""
         until = time.monotonic() + _KILL_SECONDS
         family, quiet = set[int](), 0
         # looked for twice: who becomes another program just then shows no mark
         while quiet < (2 if family else 1) and time.monotonic() < until:
-            found = self._family() - family
-            _send(found, "SIGSTOP")  # those who stand still start nobody, and lose no parent
-            family |= found
-            quiet = 0 if found else quiet + 1
+            relatives = self._family() - family
+            _send(relatives, "SIGSTOP")  # those who stand still start nobody, and lose no parent
+            family |= relatives
+            quiet = 0 if relatives else quiet + 1
         if self.process.poll() is None:  # else its number may be somebody else's by now
             if hasattr(os, "killpg"):
                 with suppress(ProcessLookupError, PermissionError):
@@ -99,7 +99,7 @@ class StartedProgram(Managed):
         self.process.wait()
 
     def _family(self) -> set[int]:
-        """Processes that live, and descend from the program or have its mark."""
+        """List living processes that descend from the program or have its mark."""
         children: dict[int, list[int]] = {}
         mine = [] if self.process.poll() is not None else [self.process.pid]
         living = set()
@@ -112,17 +112,17 @@ class StartedProgram(Managed):
                     living.add(number)
                     if self._mark.encode() in (folder / "environ").read_bytes():
                         mine.append(number)
-        found: set[int] = set()
+        family: set[int] = set()
         while mine:
             number = mine.pop()
-            if number not in found:
-                found.add(number)
+            if number not in family:
+                family.add(number)
                 mine += children.get(number, [])
-        return found & living - {os.getpid()}
+        return family & living - {os.getpid()}
 
 
 def run_program(
-    command: Sequence[str], given: bytes, *, seconds: float, most_printed: int
+    command: Sequence[str], content: bytes, *, seconds: float, most_printed: int
 ) -> Ended:
     """Run a program to its end: no shell, bytes in and bytes out.
 
@@ -146,12 +146,12 @@ def run_program(
         pipes.register(process.stdin, selectors.EVENT_WRITE)
         pipes.register(process.stdout, selectors.EVENT_READ, printed)
         pipes.register(process.stderr, selectors.EVENT_READ, said)
-        rest, all_said, heard = memoryview(given), 0, time.monotonic()
+        rest, all_said, last_output = memoryview(content), 0, time.monotonic()
         stopped: Literal["time", "printed", "said"] | None = None
         while stopped is None and any(key.data is not None for key in pipes.get_map().values()):
             now = time.monotonic()
             for key, _ in pipes.select(max(0.0, min(_LOOK_SECONDS, until - now))):
-                heard = now
+                last_output = now
                 if key.data is None:
                     rest = _written(process.stdin, rest)
                     if not rest:
@@ -171,7 +171,7 @@ def run_program(
                 stopped = "said"
             elif now > until:
                 stopped = "time"
-            elif process.poll() is not None and now - heard > _QUIET_SECONDS:
+            elif process.poll() is not None and now - last_output > _QUIET_SECONDS:
                 program.kill()  # it has ended, and what it left behind holds its pipes
         if stopped is None:
             try:
@@ -184,7 +184,7 @@ def run_program(
 
 
 def _written(pipe: IO[bytes], rest: memoryview) -> memoryview:
-    """What is left to write; nothing where nobody reads it."""
+    """Write what the pipe takes and return the rest; nothing where nobody reads it."""
     try:
         return rest[os.write(pipe.fileno(), rest[:_PIECE]) :]
     except BlockingIOError:
@@ -194,7 +194,7 @@ def _written(pipe: IO[bytes], rest: memoryview) -> memoryview:
 
 
 def _send(numbers: Iterable[int], name: str) -> None:
-    """A signal to processes, some of which may have ended."""
+    """Send a signal to processes, some of which may have ended."""
     for number in numbers:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(number, getattr(signal, name))
