@@ -80,7 +80,7 @@ class _Lazy(click.Group):
 )
 @click.pass_context
 def cli(context: click.Context, config: str | None, trust_config: bool) -> None:
-    """How many bits of identity a voice gives away, measured while it is heard.
+    """Measure, in bits, how much a voice reveals about who is speaking.
 
     \b
     monitor demo                        see it work, nothing else needed
@@ -109,8 +109,8 @@ def cli(context: click.Context, config: str | None, trust_config: bool) -> None:
 
         from monitor.cli.config import defaults_from
 
-        found = defaults_from(Path(config), list(COMMANDS), command, trusted=trust_config)
-        context.default_map = {str(name): found}
+        defaults = defaults_from(Path(config), list(COMMANDS), command, trusted=trust_config)
+        context.default_map = {str(name): defaults}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -194,7 +194,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _keep_stdout_for_data() -> None:
-    """What libraries write to file descriptor 1, past Python, goes where stderr goes."""
+    """Send what libraries write to file descriptor 1, past Python, where stderr goes."""
     before = sys.stdout
     if not isinstance(before, io.TextIOWrapper) or before.fileno() != 1:
         return

@@ -29,12 +29,12 @@ class Offered(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """What a shell may put in the place of what was typed."""
+        """Return what a shell may put in the place of what was typed."""
         return list(self._offer(ctx, incomplete))
 
 
 def completed(command: click.Command) -> click.Command:
-    """The command, with something offered for every option and argument that has something."""
+    """Offer something for every option and argument of a command that has something."""
     for param in command.params:
         if type(param.type) is click.types.StringParamType:
             offer = _offer(param)
@@ -46,7 +46,7 @@ def completed(command: click.Command) -> click.Command:
 
 
 def _offer(param: click.Parameter) -> Any:
-    """What is offered for a plain text; None where nobody knows."""
+    """Choose what is offered for a plain text; None where nothing is known."""
     if {"--method", "--protect"} & set(param.opts):
         return _methods
     if "--watch" in param.opts:

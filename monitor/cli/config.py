@@ -36,7 +36,7 @@ _RUNS_AS = "command:"
 def defaults_from(
     path: Path, names: list[str], command: click.Command, *, trusted: bool = False
 ) -> dict[str, Any]:
-    """What the table of a command says, as click takes defaults."""
+    """Read the table of a command, as click takes defaults."""
     import tomllib
 
     try:
@@ -61,7 +61,7 @@ def defaults_from(
                 "options stand in a table of their command, such as [replay]"
             )
     table = read.get(command.name or "", {})
-    found = _defaults(path, command, table, str(command.name))
+    defaults = _defaults(path, command, table, str(command.name))
     harmful = ", ".join(sorted(set(_names(table)) - HARMLESS))
     if harmful and others and not trusted:
         raise UsageError(
@@ -71,11 +71,11 @@ def defaults_from(
     runs = ", ".join(sorted(set(_running(table))))
     if runs and not trusted:
         say(f"monitor: note: {path} runs commands or sends alerts: {runs} (--trust-config: unsaid)")
-    return found
+    return defaults
 
 
 def _opened_to_others(status: os.stat_result) -> str:
-    """The command that keeps others from writing a file; empty where only we and root can."""
+    """Return the command that keeps others from a file; empty where only we and root can write."""
     if not is_ours(status) and status.st_uid != 0:
         return "chown $USER"
     writable = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and os.name == "posix"
@@ -83,25 +83,25 @@ def _opened_to_others(status: os.stat_result) -> str:
 
 
 def _names(table: dict[str, Any]) -> Iterator[str]:
-    """The options that a table sets, and those below it."""
+    """Yield the options that a table sets, and the tables below it."""
     for name, value in table.items():
         yield from _names(value) if isinstance(value, dict) else (name,)
 
 
 def _running(table: dict[str, Any]) -> Iterator[str]:
-    """The options of a table, and those below it, by which something is run or sent."""
+    """Yield the options of a table, and those below it, that run or send something."""
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _running(value)
         elif name in _RUNS or any(
-            str(each).startswith(_RUNS_AS)
-            for each in (value if isinstance(value, list) else [value])
+            str(text).startswith(_RUNS_AS)
+            for text in (value if isinstance(value, list) else [value])
         ):
             yield name
 
 
 def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dict[str, Any]:
-    """Of one table, and those below it."""
+    """Read one table, and those below it."""
     if not isinstance(table, dict):
         raise UsageError(f"--config {path}: {where} is no table, such as [{where}]")
     options = {
@@ -112,40 +112,40 @@ def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dic
         if name.startswith("--")
     }
     further = command.commands if isinstance(command, click.Group) else {}
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for name, value in table.items():
         if name in further:
-            found[name] = _defaults(path, further[name], value, f"{where}.{name}")
+            defaults[name] = _defaults(path, further[name], value, f"{where}.{name}")
         elif name in options and not isinstance(value, dict):
             option = options[name]
             if option.is_flag and isinstance(option.flag_value, str):  # one of several
                 if value is True:
-                    found[str(option.name)] = option.flag_value
+                    defaults[str(option.name)] = option.flag_value
             else:
-                found[str(option.name)] = _given(path, option, value)
+                defaults[str(option.name)] = _given(path, option, value)
         else:
             raise UsageError(
                 f"--config {path}: monitor {where.replace('.', ' ')} takes no such --{name}"
                 + _nearest(name, [*further, *options])
             )
-    return found
+    return defaults
 
 
 def _nearest(name: str, names: list[str], before: str = "", after: str = "") -> str:
     """Suggest the nearest of the names that there are; empty where none is near."""
     from difflib import get_close_matches
 
-    near = [each for each in get_close_matches(name.replace("_", "-"), names, 1) if each != name]
+    near = [match for match in get_close_matches(name.replace("_", "-"), names, 1) if match != name]
     return f" (did you mean {before}{near[0]}{after}?)" if near else ""
 
 
 def _given(path: Path, option: click.Option, value: Any) -> Any:
-    """A value as the command line would have it: text, or several of them."""
+    """Return a value as the command line would have it: text, or several of them."""
     if option.is_flag:
         if not isinstance(value, bool):
             raise UsageError(f"--config {path}: {option.name} is true or false")
         return value
     if isinstance(value, list):
-        texts = [str(each) for each in value]
+        texts = [str(part) for part in value]
         return texts if option.multiple else ",".join(texts)
     return [str(value)] if option.multiple else str(value)

@@ -20,7 +20,7 @@ EVIDENCE_RULE, CLOSED_RULE = "bits>6", "bits>2"
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     speed: float = option("--speed", "Times real time.", least=1.0, default=60.0)
     folder: Path = option(
@@ -64,13 +64,13 @@ def command(asked: DemoOptions) -> int:
     rule = Threshold.parse(EVIDENCE_RULE if monitor.headline == "evidence" else CLOSED_RULE)
     for line in _what_is_shown(source.stream_info.tracks, DEMO_SPEAKER):
         say(line)
-    kept = RunBuffer()
+    buffer = RunBuffer()
     view = LiveCurve(source.seconds, threshold_bits=rule.bits)
     log = JsonLines(asked.folder / "demo.jsonl")  # a sink: nobody resumes a demo
-    with Run(Paced(source, asked.speed), monitor, rules=[rule], sinks=[log, view, kept]) as run:
+    with Run(Paced(source, asked.speed), monitor, rules=[rule], sinks=[log, view, buffer]) as run:
         run.to_end()
-    plot_run(kept.records, asked.folder / "demo.png", guides=True)
-    for line in _in_words(kept.records, DEMO_SPEAKER, rule.bits):
+    plot_run(buffer.records, asked.folder / "demo.png", guides=True)
+    for line in _in_words(buffer.records, DEMO_SPEAKER, rule.bits):
         say(line, err=False)
     say(
         f"The run is in {asked.folder / 'demo.jsonl'}, its picture in {asked.folder / 'demo.png'}.",
@@ -80,7 +80,7 @@ def command(asked: DemoOptions) -> int:
 
 
 def _what_is_shown(features: Iterable[str], reader: str) -> list[str]:
-    """What is replayed, and what else there could be."""
+    """Say what is replayed, and what else there could be."""
     plain = {name: f"{name} ({words})" for name, words in FEATURE_NAMES.items()}
     names = ", ".join(plain.get(name, name) for name in features)
     lines = [
@@ -95,7 +95,7 @@ def _what_is_shown(features: Iterable[str], reader: str) -> list[str]:
 
 
 def _in_words(records: list[dict[str, Any]], reader: str, threshold: float) -> Iterator[str]:
-    """A few sentences: what was just seen."""
+    """Sum up the run in a few sentences."""
     readings = [record for record in records if record["type"] == "reading"]
     raised = next((r for r in records if r["type"] == "alert" and r["state"] == "raised"), None)
     last = readings[-1]

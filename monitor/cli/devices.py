@@ -20,13 +20,13 @@ def command(as_json: bool) -> int:
     from monitor.phrases import plural
     from monitor.sources.microphone import choose, devices
 
-    found = devices()
+    inputs = devices()
     if as_json:
-        click.echo(json.dumps([asdict(device) for device in found], indent=1))
-        return 0 if found else 1
-    choose(found, None)  # says what to do where there is none
-    width = max(len(device.name) for device in found)
-    for device in found:
+        click.echo(json.dumps([asdict(device) for device in inputs], indent=1))
+        return 0 if inputs else 1
+    choose(inputs, None)  # says what to do where there is none
+    width = max(len(device.name) for device in inputs)
+    for device in inputs:
         channels = plural(device.channels, "channel")
         star = "*" if device.default else " "
         say(

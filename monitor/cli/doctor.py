@@ -40,7 +40,7 @@ _FOR_DEVELOPERS = {"peers", "dev"}
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What is installed of an extra."""
+    """Packages of an extra, installed and missing."""
 
     have: tuple[str, ...]
     missing: tuple[str, ...]
@@ -58,13 +58,13 @@ def extra(name: str) -> Extra:
         if marker is None or marker.evaluate({"extra": ""}) or not marker.evaluate({"extra": name}):
             continue
         try:
-            found = version(needed.name)
+            versions = version(needed.name)
         except PackageNotFoundError:
             missing.append(needed.name)
             continue
-        have.append(f"{needed.name} {found}")
-        if not needed.specifier.contains(found, prereleases=True):
-            unfit.append(f"{needed.name} {found} where {needed.specifier} is needed")
+        have.append(f"{needed.name} {versions}")
+        if not needed.specifier.contains(versions, prereleases=True):
+            unfit.append(f"{needed.name} {versions} where {needed.specifier} is needed")
     return Extra(tuple(have), tuple(missing), tuple(unfit))
 
 
@@ -76,7 +76,7 @@ def install(*names: str) -> str:
 
 
 def offered_extras() -> list[str]:
-    """Those that make sense here: a developer's only in a copy of the repository."""
+    """List the extras that make sense here: a developer's only in a copy of the repository."""
     copy = (Path(monitor.__file__).parents[1] / "pyproject.toml").is_file()
     return [name for name in EXTRAS if copy or name not in _FOR_DEVELOPERS]
 
@@ -90,7 +90,7 @@ QUIET_DECIBELS = -70.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found."""
+    """Finding of a check."""
 
     what: str
     state: str
@@ -137,9 +137,9 @@ def _inputs() -> tuple[str, str]:
         library()
     except SourceError:
         return "broken", "cannot be listed without PortAudio"
-    found = devices()
-    first = choose(found, None)
-    count = plural(len(found), "input")
+    names = devices()
+    first = choose(names, None)
+    count = plural(len(names), "input")
     return "ok", f"{count}, by default {first.name} ({first.rate} Hz)"
 
 
@@ -194,20 +194,20 @@ def _population() -> tuple[str, str]:
 
 
 def _extra(name: str) -> tuple[str, str]:
-    """What it gives, and whether all of it is there and goes together."""
-    gives, found = EXTRAS[name], extra(name)
-    if found.missing:
-        state = f"without {', '.join(found.missing)}" if found.have else "not installed"
+    """Check an extra: its purpose, and whether all of it is there and fits together."""
+    gives, installed = EXTRAS[name], extra(name)
+    if installed.missing:
+        state = f"without {', '.join(installed.missing)}" if installed.have else "not installed"
         return "note", f"{state}; it gives {gives}: {install(name)}"
-    if found.unfit:
-        return "broken", f"{'; '.join(found.unfit)}: {install(name)}"
+    if installed.unfit:
+        return "broken", f"{'; '.join(installed.unfit)}: {install(name)}"
     if name == "training":
         try:
             import torchaudio as _  # noqa: F401  says whether its library goes with torch's
         except Exception as error:
             reason = " ".join(str(error).split())[:120]
             return "broken", f"cannot be loaded ({reason}): {install(name)}"
-    versions = "" if name in ("peers", "dev") else f" ({', '.join(found.have)})"
+    versions = "" if name in ("peers", "dev") else f" ({', '.join(installed.have)})"
     return "ok", f"{gives}{versions}"
 
 

@@ -12,7 +12,7 @@ from monitor.cli.options import argument, check_outputs, given, option, say, unl
 
 @dataclass(frozen=True, slots=True)
 class ForgetOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     name: str = argument("NAME")
     store: Path = option(
@@ -58,10 +58,10 @@ def command(asked: ForgetOptions) -> int:
         Population.load(asked.store)  # says what is wrong
     check_outputs([target], replace=asked.replace or asked.output is None)
     with alone(target) as locked, wiped(asked.store) if asked.output is None else nullcontext():
-        found = forget(asked.store, asked.name, asked.output)
+        people = forget(asked.store, asked.name, asked.output)
     if not locked:
         say(unlocked(target))
-    for line in found.in_words(asked.name):
+    for line in people.in_words(asked.name):
         say(line)
     if asked.output is not None:
         say(f"{asked.output} holds the rest; {asked.store} is as it was, with {asked.name} in it")

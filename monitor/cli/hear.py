@@ -31,7 +31,7 @@ from monitor.cli.transcript_options import (
 
 @dataclass(frozen=True, slots=True)
 class HearOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     corpus: Path = argument("DIR|MANIFEST")
     output: Path = option(
@@ -89,13 +89,13 @@ def command(asked: HearOptions) -> int:
 
     if asked.seconds is not None and not asked.seconds:
         raise UsageError("--seconds 0 hears nothing")
-    found = asked.hearing.of(find(asked.corpus))
-    wanted = orders(found, asked.corpus, asked.output)
+    corpus = asked.hearing.of(find(asked.corpus))
+    wanted = orders(corpus, asked.corpus, asked.output)
     setup = feature_setup()
     manner = HearingOptions(
         asked.features or defaults(setup=setup), asked.seconds, asked.channel, setup
     )
-    for line in plan_of(found, f"; {', '.join(manner.features)} into {asked.output}"):
+    for line in plan_of(corpus, f"; {', '.join(manner.features)} into {asked.output}"):
         say(line)
     say_unused_words(manner.features)
     load_speaker_model(manner.features, [order.source for order in wanted])
@@ -104,36 +104,36 @@ def command(asked: HearOptions) -> int:
     wanted.sort(key=lambda order: -lengths[order])  # else the last process works alone
     workers = asked.workers.asked() or cores()
     listed = sorted(wanted, key=lambda order: order.target)
-    said = said_of_speakers(asked.corpus)
-    write_manifest(asked.output, listed, said)
-    began, heard, problems, skipped = time.monotonic(), [], list(found.problems), set()
-    told: list[str] = []
+    attributes = said_of_speakers(asked.corpus)
+    write_manifest(asked.output, listed, attributes)
+    began, seconds, problems, skipped = time.monotonic(), [], list(corpus.problems), set()
+    messages: list[str] = []
     try:
         with (
             progress_over(sum(lengths.values()) / 60, "hearing", "min") as step,
             closing(keep(wanted, manner, workers, asked.output)) as results,
         ):
-            for kept in results:
-                step(kept.order.source.name, lengths[kept.order] / 60)
-                heard.append(kept.seconds)
-                problems += [kept.problem] if kept.problem else []
-                told += kept.told
-                if not kept.whole:
-                    skipped.add(kept.order)
+            for outcome in results:
+                step(outcome.order.source.name, lengths[outcome.order] / 60)
+                seconds.append(outcome.seconds)
+                problems += [outcome.problem] if outcome.problem else []
+                messages += outcome.told
+                if not outcome.whole:
+                    skipped.add(outcome.order)
     except (KeyboardInterrupt, MonitorError):
         say("monitor: what was heard is kept; to go on, run the same command again")
         raise
     if len(skipped) == len(wanted):
         raise SourceError("nothing could be heard: " + "; ".join(problems[:3]))
-    write_manifest(asked.output, [order for order in listed if order not in skipped], said)
+    write_manifest(asked.output, [order for order in listed if order not in skipped], attributes)
     for problem in problems:
         say(f"monitor: skipped: {problem}")
-    say_of_transcripts([*caveats(manner.features), *told])
-    took, total = time.monotonic() - began, sum(heard)
-    there = len(wanted) - len(skipped) - sum(map(bool, heard))
+    say_of_transcripts([*caveats(manner.features), *messages])
+    took, total = time.monotonic() - began, sum(seconds)
+    unchanged = len(wanted) - len(skipped) - sum(map(bool, seconds))
     say(
-        f"heard {plural(sum(map(bool, heard)), 'recording')} ({total / 60:.1f} min, "
-        f"{total / took:.0f} times real time); {there} there already; {asked.output} is biometric: "
-        "keep it private"
+        f"heard {plural(sum(map(bool, seconds)), 'recording')} ({total / 60:.1f} min, "
+        f"{total / took:.0f} times real time); {unchanged} there already; {asked.output} "
+        "is biometric: keep it private"
     )
     return INCOMPLETE if problems else 0

@@ -33,7 +33,7 @@ def open_all(
     start: float,
     end: float | None,
 ) -> list[Source]:
-    """Open every recording, and see to it that the options go with them."""
+    """Open every recording, and check that the options go with them."""
     from monitor.protocols import LiveSource
     from monitor.sources.registry import open_source
 
@@ -76,7 +76,7 @@ def _any_audio(recordings: Iterable[str | Path]) -> bool:
 
 
 def check_model(name: str, population: Population, store: str | Path | None) -> None:
-    """See to it that the network of ``--speaker-model`` is the one that made the templates.
+    """Refuse a network of ``--speaker-model`` that did not make the templates.
 
     Args:
         name: of its feature; empty where there is none.
@@ -86,11 +86,13 @@ def check_model(name: str, population: Population, store: str | Path | None) -> 
     from monitor.features.registry import MODEL
 
     if name and name not in population.features:
-        theirs = [each for each in population.features if each.startswith(MODEL)]
-        made = f"templates of another network, {theirs[0]}" if theirs else "no templates of it"
+        theirs = [name_there for name_there in population.features if name_there.startswith(MODEL)]
+        difference = (
+            f"templates of another network, {theirs[0]}" if theirs else "no templates of it"
+        )
         whose = "the shipped population" if store in (None, "reference") else f"{store}"
         raise UsageError(
-            f"--speaker-model is {name}, and {whose} has {made}: enrol everybody with one "
+            f"--speaker-model is {name}, and {whose} has {difference}: enrol everybody with one "
             "network (monitor enroll --speaker-model)"
         )
 
@@ -108,7 +110,7 @@ _SURE = 2.0
 
 
 def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
-    """The plan, a line each; of many speakers the first few."""
+    """Yield the plan, a line each; of many speakers the first few."""
     from rich.cells import cell_len, set_cell_size
 
     sessions = {name: corpus.sessions(name) for name in corpus.speakers[:MOST_ROWS]}
@@ -147,7 +149,7 @@ def calibration_minutes(
     streams: bool,
     setup: FeatureSetup,
 ) -> str:
-    """How long a calibration will take, from a few seconds that are heard and what is to be done.
+    """Estimate how long a calibration takes, from a few seconds of audio and the work to do.
 
     A range: how much of the audio is speech, and what else the machine does, nobody knows before.
     """
@@ -157,28 +159,28 @@ def calibration_minutes(
 
     sessions: dict[str, list[float]] = {}
     for name in corpus.speakers:
-        each = [_minutes(files) for files in corpus.sessions(name).values()]
-        if any(minutes is None for minutes in each):
+        minutes_each = [_minutes(files) for files in corpus.sessions(name).values()]
+        if any(minutes is None for minutes in minutes_each):
             return "how long it takes cannot be told: a recording does not say how long it is"
-        sessions[name] = [60 * _SPEECH * minutes for minutes in each if minutes is not None]
-    began, heard, listener = time.monotonic(), 0.0, Listener(features, setup=setup)
+        sessions[name] = [60 * _SPEECH * minutes for minutes in minutes_each if minutes is not None]
+    began, seconds_heard, listener = time.monotonic(), 0.0, Listener(features, setup=setup)
     for recording in corpus:
         try:
             frames = listener.extract(recording.path, speech_seconds=_SAMPLE_SECONDS)
         except MonitorError:  # told when it is to be heard
             continue
-        if not heard:  # the first loads the networks
+        if not seconds_heard:  # the first loads the networks
             began = time.monotonic()
-            heard = 1e-9
+            seconds_heard = 1e-9
             continue
-        heard = frames.audio_seconds_at(frames.speech_ticks) if frames.speech_ticks else 0.0
+        seconds_heard = frames.audio_seconds_at(frames.speech_ticks) if frames.speech_ticks else 0.0
         break
-    pace = max(time.monotonic() - began, 1e-3) / max(heard, 1.0)
+    pace = max(time.monotonic() - began, 1e-3) / max(seconds_heard, 1.0)
     audio = sum(map(sum, sessions.values())) / _SPEECH
     names = list(listener.specs)
     sets = 2 ** len(names) - 1 if len(names) <= _MOST_SETS else len(names) + 1
-    longest = [max(each) for each in sessions.values()]
-    rest = [sum(each) - max(each) for each in sessions.values()]
+    longest = [max(minutes_each) for minutes_each in sessions.values()]
+    rest = [sum(minutes_each) - max(minutes_each) for minutes_each in sessions.values()]
     cells = sum(
         (sum(x >= test + template for x in longest) >= _FEWEST)
         + (sum(x >= template and y >= test for x, y in zip(longest, rest, strict=True)) >= _FEWEST)
@@ -188,8 +190,16 @@ def calibration_minutes(
     fitting = cells * sets * (_CELL_SECONDS + _SPEAKER_SECONDS * len(sessions)) / math.sqrt(cores())
     others = 0.0
     if streams:
-        some = sorted((sum(each) / _SPEECH for each in sessions.values()), reverse=True)[:100]
-        others = sum(min(each, 600.0) for each in some) * 2 * sets * _READING_SECONDS / cores()
+        sampled = sorted(
+            (sum(minutes_each) / _SPEECH for minutes_each in sessions.values()), reverse=True
+        )[:100]
+        others = (
+            sum(min(minutes_each, 600.0) for minutes_each in sampled)
+            * 2
+            * sets
+            * _READING_SECONDS
+            / cores()
+        )
     listening = audio * pace / processes
     total = listening + fitting + others
     parts = {
@@ -202,7 +212,7 @@ def calibration_minutes(
 
 
 def _between(low: float, high: float) -> str:
-    """A range of seconds, in minutes."""
+    """Format a range of seconds, in minutes."""
     if high < 60:
         return "less than a minute"
     if low < 60:
@@ -211,7 +221,7 @@ def _between(low: float, high: float) -> str:
 
 
 def _minutes(files: Iterable[Path]) -> float | None:
-    """Of audio, by the headers; None where one does not say."""
+    """Sum the minutes of audio by the headers; None where one does not say."""
     from monitor.errors import MonitorError
     from monitor.sources.registry import open_source
 
@@ -239,7 +249,7 @@ device_option = click.option(
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """What ALSA and PortAudio write to file descriptor 2, over any view, goes nowhere."""
+    """Send what ALSA and PortAudio write to file descriptor 2, over any view, nowhere."""
     try:
         ours = sys.stderr.fileno() == 2
     except (OSError, ValueError):  # no file at all
@@ -265,7 +275,7 @@ def quiet_libraries() -> Iterator[None]:
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C, or a polite kill, calls ``stop``: a normal end. The second one interrupts."""
+    """Call ``stop`` at Ctrl-C or a polite kill: a normal end. The second one interrupts."""
 
     def handle(number: int, _frame: Any) -> None:
         signal.signal(number, before[signal.Signals(number)])

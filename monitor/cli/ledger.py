@@ -26,7 +26,7 @@ _speaker: Callable[..., Any] = click.option(
     no_args_is_help=False,
 )
 def command() -> None:
-    """What the watched speakers have disclosed, session by session (--ledger).
+    """Show, export or delete what watched speakers have disclosed, session by session.
 
     \b
     monitor ledger show me.db
@@ -158,17 +158,17 @@ def _print_table(sessions: list[dict[str, Any]]) -> None:
     ]
     for name in columns:
         table.add_column(name, justify="right" if name in ("session", "speech") else "left")
-    for each in sessions:
-        begun = each["started"].replace("T", " ").removesuffix("Z")
+    for session in sessions:
+        begun = session["started"].replace("T", " ").removesuffix("Z")
         row = [
-            str(each["session"]),
-            clean(each["speaker"], 20),
-            begun + ("" if each["ended"] else ", not ended"),
-            clock_time(each["speech"]),
-            _with_limits(each, "bits"),
-            _with_limits(each, "closed_set_bits"),
-            str(each["alerts"]),
-            clean(", ".join(each["recordings"]), 30),
+            str(session["session"]),
+            clean(session["speaker"], 20),
+            begun + ("" if session["ended"] else ", not ended"),
+            clock_time(session["speech"]),
+            _with_limits(session, "bits"),
+            _with_limits(session, "closed_set_bits"),
+            str(session["alerts"]),
+            clean(", ".join(session["recordings"]), 30),
         ]
         table.add_row(*map(Text, row))
     console.print(table)

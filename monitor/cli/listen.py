@@ -23,7 +23,7 @@ from monitor.cli.transcript_options import LiveTurns, Transcribing
 
 @dataclass(frozen=True, slots=True)
 class ListenOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     device: str | None = shared(device_option)
     seconds: float | None = option(

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MonitorOptions:
-    """What was asked for; a command gets it as ``options``."""
+    """Options of a monitor; a command gets them as ``options``."""
 
     store: str | None = option(
         "-p, --population FILE",
@@ -107,12 +107,12 @@ class MonitorOptions:
 
     @property
     def files(self) -> list[str]:
-        """What is read."""
+        """Files that are read."""
         return [name for name in (self.store, self.rank_model_file) if name]
 
     @property
     def watched(self) -> str | None:
-        """Whom one voice is watched for."""
+        """Watched speaker of one voice."""
         if len(self.watch) > 1:
             raise UsageError(
                 "--watch several where people are told apart: add --turns FILE or --per-channel"
@@ -120,7 +120,7 @@ class MonitorOptions:
         return self.watch[0] if self.watch else None
 
     def monitors(self, *, setup: FeatureSetup, top: int) -> list[Callable[[Source], Monitor]]:
-        """What makes the monitors of a source that is split by person, one a watched person."""
+        """Return makers of monitors for a source split by person, one a watched person."""
         return [
             partial(
                 replace(self, watch=(name,) if name else ()).monitor,
@@ -134,7 +134,7 @@ class MonitorOptions:
     def monitor(
         self, source: Source, *, setup: FeatureSetup, top: int, again: bool = False
     ) -> Monitor:
-        """The monitor for a source, with the population and the rank models that it needs."""
+        """Make the monitor for a source, with the population and rank models that it needs."""
         from monitor.cli.inputs import check_model
         from monitor.features.registry import takes
         from monitor.stream.monitor import Monitor
@@ -144,7 +144,7 @@ class MonitorOptions:
             _once(*files, *map(mark_of, self.files)) if again else _read(*files)
         )
         check_model(setup.speaker, population, self.store)
-        made = Monitor.for_source(
+        monitor = Monitor.for_source(
             source,
             population,
             self.features,
@@ -160,13 +160,13 @@ class MonitorOptions:
             top=top,
             setup=setup,
         )
-        if source.stream_info.words and "words" not in map(takes, made.features):
+        if source.stream_info.words and "words" not in map(takes, monitor.features):
             whose = "the shipped population" if self.store is None else self.store
             raise UsageError(
                 f"{whose} knows nothing of what people say: leave out --transcript, or enrol and "
                 "calibrate with words beside the recordings (--features f0,...,style)"
             )
-        return made
+        return monitor
 
     def check_channel(self, source: Source) -> None:
         """Refuse a channel that a recording does not have."""
@@ -184,7 +184,7 @@ def refuse_beside(telling_apart: str, others: Mapping[str, object]) -> None:
 
 
 def _read(store: str | None, rank_model_file: str | None) -> tuple[Population, RankModels | None]:
-    """The population, with the cohort that the models in a file were learnt against, and these."""
+    """Read the population, the rank models of a file and the cohort they were fitted against."""
     from monitor.population.population import Population, load_rank_models
 
     population = Population.reference() if store is None else Population.load(store)
@@ -200,17 +200,17 @@ def _read(store: str | None, rank_model_file: str | None) -> tuple[Population, R
 def _once(
     store: str | None, rank_model_file: str | None, *_marks: object
 ) -> tuple[Population, RankModels | None]:
-    """As `_read`, kept: nothing changes a population."""
+    """Read as `_read`, once: nothing changes a population."""
     return _read(store, rank_model_file)
 
 
 def mark_of(name: str) -> object:
-    """Of a file as it is now; None where reading it will say why it cannot be."""
+    """Mark a file as it is now; None where reading it will say why it cannot be."""
     try:
-        found = Path(name).stat()
+        status = Path(name).stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 # --- Options for alerts and what they do, shared by the commands that hear a stream.
@@ -220,7 +220,7 @@ HORIZON_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Alerting:
-    """What was asked for; a command gets it as ``alerting``."""
+    """Options for alerts; a command gets them as ``alerting``."""
 
     rules: tuple[Any, ...]
     open_rules: tuple[tuple[str, float, float | None], ...]
@@ -240,10 +240,10 @@ class Alerting:
             )
 
     def rules_for(self, monitor: Monitor, further: Sequence[AlertRule] = ()) -> list[AlertRule]:
-        """All rules, with the thresholds worked out that were left to the monitor."""
+        """Make all rules, with the thresholds that were left to the monitor."""
         from monitor.alerts import Conformal, EarlyWarning
 
-        made = [
+        conformal = [
             Conformal(
                 monitor.false_alarms(field, self.share, self.horizon_seconds),
                 hold,
@@ -253,11 +253,13 @@ class Alerting:
             if self.share is not None
         ]
         early = (
-            [] if self.warn_seconds is None else [EarlyWarning(r, self.warn_seconds) for r in made]
+            []
+            if self.warn_seconds is None
+            else [EarlyWarning(r, self.warn_seconds) for r in conformal]
         )
-        rules: list[AlertRule] = [*early, *made, *self.rules, *further]
+        rules: list[AlertRule] = [*early, *conformal, *self.rules, *further]
         # what may have come from the environment is told of, what was typed for this run refused
-        typed = [each.name for each in ACTION_OPTIONS if not each.environment]
+        typed = [action.name for action in ACTION_OPTIONS if not action.environment]
         needing = [name for name in typed if self.receivers[name]]
         needing += ["--stop-on-alert"] if self.stop else []
         if not rules and needing:
@@ -265,20 +267,20 @@ class Alerting:
         return rules
 
     def actions(self) -> Iterator[AlertAction]:
-        """What alerts do, made one by one; to be closed when the run is over."""
+        """Open the actions of alerts one by one; close them when the run is over."""
         from monitor.alerts.actions.registry import BackgroundDelivery
 
         if self.bell:
             from monitor.alerts.actions.receivers import Bell
 
             yield Bell()
-        for each in ACTION_OPTIONS:
-            for receiver in self.receivers[each.name]:
-                yield BackgroundDelivery(each.opens(receiver))
+        for kind in ACTION_OPTIONS:
+            for receiver in self.receivers[kind.name]:
+                yield BackgroundDelivery(kind.opens(receiver))
 
     @property
     def thresholds(self) -> list[tuple[str, float]]:
-        """What ``--alert`` stands on, of what has a curve: views say how long it is away."""
+        """Thresholds of ``--alert`` that have a curve: views say how long they are away."""
         from monitor.alerts import Threshold
 
         rules = [rule for rule in self.rules if isinstance(rule, Threshold)]
@@ -287,28 +289,28 @@ class Alerting:
 
     @property
     def until(self) -> Callable[[Alert], bool] | None:
-        """Ends the stream at an alert (not at a warning), where that was asked for."""
+        """Test that ends the stream at an alert (not a warning), where that was asked for."""
         if not self.stop:
             return None
         return lambda alert: alert.code == "alert.raised"
 
 
-def addresses(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
-    """The addresses of an option; ``@FILE`` stands for the lines of a file."""
+def addresses(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the addresses of an option; ``@FILE`` stands for the lines of a file."""
     from pathlib import Path
 
-    found: list[str] = []
-    for each in given:
-        if not each.startswith("@"):
-            found.append(each)
+    lines_read: list[str] = []
+    for value in values:
+        if not value.startswith("@"):
+            lines_read.append(value)
             continue
         try:
-            lines = Path(each[1:]).read_text("utf-8-sig").split("\n")
+            lines = Path(value[1:]).read_text("utf-8-sig").split("\n")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "no text"
-            raise UsageError(f"{option} {each}: cannot be read: {reason}") from None
-        found += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    return tuple(found)
+            raise UsageError(f"{option} {value}: cannot be read: {reason}") from None
+        lines_read += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return tuple(lines_read)
 
 
 def _made(
@@ -348,10 +350,10 @@ def _made(
         HORIZON_SECONDS if horizon is None else horizon,
         warn,
         {
-            each.name: addresses(each.name, receivers[each.parameter])
-            if each.environment
-            else receivers[each.parameter]
-            for each in ACTION_OPTIONS
+            kind.name: addresses(kind.name, receivers[kind.parameter])
+            if kind.environment
+            else receivers[kind.parameter]
+            for kind in ACTION_OPTIONS
         },
         bell,
         stop_on_alert,
@@ -359,7 +361,7 @@ def _made(
 
 
 def alert_options(*, bell: bool = False) -> OptionGroup:
-    """The options for alerts."""
+    """Declare the options for alerts."""
     options = [
         click.option(
             "--alert",
@@ -394,13 +396,13 @@ def alert_options(*, bell: bool = False) -> OptionGroup:
         ),
         *(
             click.option(
-                each.name,
+                kind.name,
                 multiple=True,
-                metavar=each.metavar,
-                envvar=each.environment or None,
-                help=each.help,
+                metavar=kind.metavar,
+                envvar=kind.environment or None,
+                help=kind.help,
             )
-            for each in ACTION_OPTIONS
+            for kind in ACTION_OPTIONS
         ),
         click.option(
             "--bell/--no-bell",
@@ -411,25 +413,25 @@ def alert_options(*, bell: bool = False) -> OptionGroup:
         click.option("--stop-on-alert", is_flag=True, help="End the stream at the first alert."),
     ]
     own = ("alerts", "false_alarms", "horizon", "warn", "bell", "stop_on_alert")
-    names = (*own, *(each.parameter for each in ACTION_OPTIONS))
+    names = (*own, *(kind.parameter for kind in ACTION_OPTIONS))
     return OptionGroup(options, names, _made)
 
 
 # --- Options for the JSON lines of a run.
 
 
-def _one(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
-    """Of one file and another the last would be written in silence."""
-    if len(given) > 1:
+def _one(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """Refuse one file and another: the last would be written in silence."""
+    if len(values) > 1:
         raise click.BadParameter(
-            f"given {len(given)} times ({', '.join(given)}): a run has one file", context, option
+            f"given {len(values)} times ({', '.join(values)}): a run has one file", context, option
         )
-    return given[0] if given else None
+    return values[0] if values else None
 
 
 @dataclass(frozen=True, slots=True)
 class JsonLog:
-    """What was asked for; a command gets it as ``log``."""
+    """Options of the log; a command gets them as ``log``."""
 
     jsonl: str | None = option(
         "--jsonl FILE|-",
@@ -441,7 +443,7 @@ class JsonLog:
 
     @property
     def name(self) -> str | None:
-        """Where the lines go: standard output where no file was named, and no terminal is there."""
+        """File of the lines: standard output where none was named and no terminal is there."""
         return "-" if self.jsonl is None and not sys.stdout.isatty() else self.jsonl
 
     def file(self, spared: Iterable[object | None], *, resume: bool = False) -> LogFile | None:
@@ -455,7 +457,7 @@ class JsonLog:
             raise UsageError("--resume goes on with a run, --replace begins it anew: give one")
         if self.name is None:
             return None
-        read = tuple(str(each) for each in spared if each)
+        read = tuple(str(path) for path in spared if path)
         return LogFile(self.name, self.replace, resume, read)
 
 
@@ -464,7 +466,7 @@ class JsonLog:
 
 @dataclass(frozen=True, slots=True)
 class LedgerOptions:
-    """What was asked for; a command gets it as ``of_ledger``."""
+    """Options of the ledger; a command gets them as ``of_ledger``."""
 
     ledger: Path | None = option(
         "--ledger FILE.db",
@@ -493,7 +495,7 @@ class LedgerOptions:
             )
 
     def rules(self) -> list[Threshold]:
-        """Those of the budget, if there is one."""
+        """Make the rules of the budget, if there is one."""
         from monitor.alerts import budget
 
         return [] if self.budget is None else budget(self.budget)
@@ -510,7 +512,7 @@ class LedgerOptions:
 
 @dataclass(frozen=True, slots=True)
 class Protecting:
-    """What was asked for; a command gets it as ``protecting``."""
+    """Options of the protected side; a command gets them as ``protecting``."""
 
     protect: str | None = option(
         "--protect METHOD",
@@ -536,7 +538,7 @@ class Protecting:
 
     @property
     def files(self) -> list[str]:
-        """What is read."""
+        """Files that are read."""
         return [self.protected_population] if self.protected_population else []
 
     def protection(self, ledger: Path | None) -> Protection | None:
@@ -544,11 +546,11 @@ class Protecting:
         from monitor.run import Protection
 
         if self.protect is None:
-            for option, given in (
+            for option, value in (
                 ("--protected-population", self.protected_population),
                 ("--protect-seed", self.protect_seed),
             ):
-                if given is not None:
+                if value is not None:
                     raise UsageError(f"{option} goes with --protect METHOD")
             return None
         if ledger is not None:
@@ -557,8 +559,8 @@ class Protecting:
                 "ahead of the protected one: leave out --ledger or --protect"
             )
         name = self.protected_population
-        known = None if name is None else _protect_options_once(name, mark_of(name))
-        return Protection(self.protect, known, self.protect_seed)
+        population = None if name is None else _protect_options_once(name, mark_of(name))
+        return Protection(self.protect, population, self.protect_seed)
 
 
 @lru_cache(maxsize=1)
@@ -577,7 +579,7 @@ PAGE_TOP = 100
 
 
 class Address(Text):
-    """Where to serve: PORT on this machine alone, or HOST:PORT."""
+    """Address to serve at: PORT on this machine alone, or HOST:PORT."""
 
     name, like = "[HOST:]PORT", "is not like 8000, 127.0.0.1:8000 or [::1]:8000"
 
@@ -602,7 +604,7 @@ token_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class DisplayOptions:
-    """What was asked for; a command gets it as ``shown``."""
+    """Options of what is shown; a command gets them as ``shown``."""
 
     top: int | None = option(
         "--top N",
@@ -619,7 +621,7 @@ class DisplayOptions:
 
     @property
     def named(self) -> int:
-        """How many speakers a reading names."""
+        """Number of speakers that a reading names."""
         return self.top or (5 if self.web is None else PAGE_TOP)
 
     def pages(self, thresholds: Sequence[tuple[str, float]]) -> Iterator[Page]:

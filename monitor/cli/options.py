@@ -82,8 +82,8 @@ def made_console(wide: int) -> Console:
     console = PlainConsole(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         columns = os.environ.get("COLUMNS", "")
-        told = columns.isdecimal() and int(columns)
-        console.width = max(_LEAST, int(columns)) if told else wide
+        is_stated = columns.isdecimal() and int(columns)
+        console.width = max(_LEAST, int(columns)) if is_stated else wide
     return console
 
 
@@ -191,18 +191,22 @@ class OptionGroup:
 
     @classmethod
     def of(cls, declared: type) -> OptionGroup:
-        """Those that a dataclass declares; what is no field of it is a decorator alone."""
+        """Make the options that a dataclass declares; others are a decorator alone."""
         decorators: list[Callable[[Any], Any]] = []
         names: list[str] = []
         groups: dict[str, OptionGroup] = {}
-        known = {each.name: each for each in fields(declared)}
+        declared_fields = {declaration.name: declaration for declaration in fields(declared)}
         annotations: dict[str, str] = {}
-        for each in reversed(declared.__mro__):
-            annotations |= getattr(each, "__annotations__", {})
+        for declaration in reversed(declared.__mro__):
+            annotations |= getattr(declaration, "__annotations__", {})
         for name, annotation in annotations.items():
             if name.startswith("_"):  # of no option
                 continue
-            how = known[name].metadata if name in known else {"decorator": getattr(declared, name)}
+            how = (
+                declared_fields[name].metadata
+                if name in declared_fields
+                else {"decorator": getattr(declared, name)}
+            )
             if "group" in how:
                 groups[name] = how["group"]
                 decorators += groups[name].decorators
@@ -210,18 +214,20 @@ class OptionGroup:
                 continue
             kind = re.split(r"[ ,\]]", annotation.removeprefix("tuple["))[0]
             if "argument" in how:
-                made = click.argument(name, **{"type": _TYPES.get(kind), **how["argument"]})
+                decorator = click.argument(name, **{"type": _TYPES.get(kind), **how["argument"]})
             elif "click" in how:
-                made = _declared(name, kind, annotation.startswith("tuple["), *how["click"])
+                decorator = _declared(name, kind, annotation.startswith("tuple["), *how["click"])
             else:
-                made = how["decorator"]
-            decorators.append(made)
-            names += [name] * (name in known)
+                decorator = how["decorator"]
+            decorators.append(decorator)
+            names += [name] * (name in declared_fields)
 
-        def make(**given: Any) -> Any:
-            for name, each in groups.items():
-                given[name] = each.make(**{part: given.pop(part) for part in each.names})
-            return declared(**given)
+        def make(**values: Any) -> Any:
+            for name, group_of_name in groups.items():
+                values[name] = group_of_name.make(
+                    **{part: values.pop(part) for part in group_of_name.names}
+                )
+            return declared(**values)
 
         return cls(decorators, names, make)
 
@@ -233,15 +239,15 @@ def _declared(
     """The option of a field."""
     names = re.findall(r"(?:^|(?<=, ))-[^ ,]+", spec)
     metavar = spec.removeprefix(", ".join(names)).strip() or None
-    said = {"metavar": metavar, "help": text, **more}
+    attributes = {"metavar": metavar, "help": text, **more}
     if kind == "bool":
-        said |= {} if "/" in spec else {"is_flag": True}
-    elif "type" not in said and "flag_value" not in said:
-        said["type"] = _TYPES.get(kind) if ends == (None, None) else _RANGES[kind](*ends)
-        said.setdefault("multiple", several and "nargs" not in said)
-    if "default" in said:
-        said.setdefault("show_default", True)
-    return click.option(*names, name, **said)
+        attributes |= {} if "/" in spec else {"is_flag": True}
+    elif "type" not in attributes and "flag_value" not in attributes:
+        attributes["type"] = _TYPES.get(kind) if ends == (None, None) else _RANGES[kind](*ends)
+        attributes.setdefault("multiple", several and "nargs" not in attributes)
+    if "default" in attributes:
+        attributes.setdefault("show_default", True)
+    return click.option(*names, name, **attributes)
 
 
 def given(declared: type) -> Callable[[Callable[[Any], int]], Callable[..., int]]:
@@ -254,8 +260,8 @@ def given(declared: type) -> Callable[[Callable[[Any], int]], Callable[..., int]
             return command(options.make(**values))
 
         decorated: Callable[..., int] = wrapped
-        for each in reversed(options.decorators):
-            decorated = each(decorated)
+        for decorator in reversed(options.decorators):
+            decorated = decorator(decorated)
         return decorated
 
     return decorate
@@ -271,7 +277,7 @@ UNKNOWN_SECONDS = 60.0
 
 @dataclass(slots=True)
 class JobOptions:
-    """Who computes: processes of this machine, or the workers of a dask scheduler."""
+    """Options of who computes: processes of this machine, or workers of a dask scheduler."""
 
     jobs: int | None = option(
         "--jobs N",
@@ -288,7 +294,7 @@ class JobOptions:
     _opened: Jobs | None = field(default=None, init=False)
 
     def asked(self) -> Jobs | None:
-        """The workers of ``--scheduler``, opened for the command; else what ``--jobs`` says."""
+        """Return the workers of ``--scheduler``, opened for the command, else ``--jobs``."""
         if self.scheduler is None:
             return self.jobs
         if self.jobs is not None:
@@ -303,35 +309,35 @@ class JobOptions:
         return self._opened
 
     def for_recordings(self, recordings: Iterable[Path]) -> Jobs:
-        """What was asked for, else as many processes as are worth it."""
+        """Return what was asked for, else as many processes as are worth it."""
         return self.for_lengths(map(seconds_of, recordings))
 
     def for_lengths(self, lengths: Iterable[float | None]) -> Jobs:
-        """The same by the recordings' lengths; None where a header does not say."""
+        """Return the same by the recordings' lengths; None where a header does not say."""
         asked = self.asked()
         return worthwhile_processes(lengths) if asked is None else asked
 
     def path(self, path: Path) -> Path:
-        """A path as workers elsewhere can use it, who have other working folders."""
+        """Return a path as workers with other working folders can use it."""
         from monitor.jobs import absolute
 
         return path if self.scheduler is None else absolute(path)
 
     def refuse_scheduler(self, cure: str) -> None:
-        """Where there is only one thing to do."""
+        """Refuse a scheduler where there is only one thing to do."""
         if self.scheduler is not None:
             raise UsageError(f"--scheduler is for many recordings: {cure}")
 
 
 def worthwhile_processes(lengths: Iterable[float | None]) -> int:
-    """As many processes as are worth it for recordings so long."""
+    """Return as many processes as are worth it for recordings of these lengths."""
     from monitor.jobs import worthwhile
 
     return worthwhile((seconds or 0.0 for seconds in lengths), WORTHWHILE_SECONDS)
 
 
 def seconds_of(path: Path) -> float | None:
-    """Of audio, by the header; None where it does not say, or of ready-made frames."""
+    """Return the seconds of audio by the header; None where unknown, or of frames."""
     from monitor.sources.file import File
     from monitor.sources.registry import is_frames
 
@@ -356,10 +362,10 @@ trained_option = click.option(
 )
 
 
-def trained_by_feature(given: Sequence[str], speakers: Collection[str]) -> dict[str, set[str]]:
-    """Names by feature, from FEATURE=FILE."""
-    found: dict[str, set[str]] = {}
-    for text in given:
+def trained_by_feature(texts: Sequence[str], speakers: Collection[str]) -> dict[str, set[str]]:
+    """Read FEATURE=FILE into names by feature."""
+    trained: dict[str, set[str]] = {}
+    for text in texts:
         name, _, path = text.partition("=")
         if not (name and path):
             raise UsageError(f"--trained {text!r} must be FEATURE=FILE, a list of names")
@@ -376,8 +382,8 @@ def trained_by_feature(given: Sequence[str], speakers: Collection[str]) -> dict[
                 f"--trained {path}: nobody on the list is a speaker of the corpus; check the "
                 "names, or leave it out"
             )
-        found.setdefault(name, set()).update(names)
-    return found
+        trained.setdefault(name, set()).update(names)
+    return trained
 
 
 MOST_REPLICATES = 100_000
@@ -394,7 +400,7 @@ else:
 
 
 class Text(_Type):
-    """What is typed, read by ``parse``; where that raises ValueError, ``like`` is the complaint."""
+    """Text option, read by ``parse``; at a ValueError ``like`` is the complaint."""
 
     like = ""
 
@@ -452,7 +458,7 @@ class Features(Names):
 
 
 class TextFile(_Type):
-    """Where a text goes: a new file, or standard output (``-``) where nothing follows."""
+    """Place for a text: a new file, or standard output (``-``) where nothing follows."""
 
     def __init__(self, suffix: str) -> None:
         self.suffix = suffix
@@ -474,20 +480,20 @@ class WithTextFiles(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, once every such option has its value."""
-        made: list[str] = []
+        words: list[str] = []
         suffixes = {
-            word: each.type.suffix
-            for each in self.params
-            if isinstance(each.type, TextFile)
-            for word in each.opts
+            word: param.type.suffix
+            for param in self.params
+            if isinstance(param.type, TextFile)
+            for word in param.opts
         }
         for place, word in enumerate(args):
             after = args[place + 1] if place + 1 < len(args) else ""
             alone = word in suffixes and not (
                 after == "-" or after.lower().endswith(suffixes[word])
             )
-            made.append(f"{word}=-" if alone else word)
-        return super().parse_args(ctx, made)
+            words.append(f"{word}=-" if alone else word)
+        return super().parse_args(ctx, words)
 
 
 class Numbers(Text):
@@ -506,7 +512,7 @@ class Numbers(Text):
         return tuple(numbers)
 
 
-class People(Text):
+class CrowdSizes(Text):
     """Sizes of crowds, as 1e4,1e6; returned in increasing order."""
 
     name, like = "M[,M]", "is not a list of people such as 1e4,1e6"
@@ -586,7 +592,7 @@ class Share(Text):
 
 
 class Speed(Text):
-    """How fast: max, or so many times real time; infinity for max."""
+    """Speed: max, or so many times real time; infinity for max."""
 
     name, like = "max|K", "is neither max nor a number such as 10, from 0.01"
 
@@ -613,7 +619,7 @@ _SETUP = "monitor.feature_setup"
 
 
 def feature_setup() -> FeatureSetup:
-    """From where this command makes features, as far as its options were read."""
+    """Return the feature setup of this command, as far as its options were read."""
     from monitor.features.registry import AS_ENVIRONMENT
 
     setup: FeatureSetup = click.get_current_context().meta.get(_SETUP, AS_ENVIRONMENT)
@@ -623,8 +629,8 @@ def feature_setup() -> FeatureSetup:
 def set_up(name: str, value: Any) -> None:
     """Note an option of `feature_setup`, where it was given."""
     if value is not None:
-        made = replace(feature_setup(), **{name: value})
-        click.get_current_context().meta[_SETUP] = made
+        setup = replace(feature_setup(), **{name: value})
+        click.get_current_context().meta[_SETUP] = setup
 
 
 def _use_model(_context: click.Context, _: click.Parameter, path: Path | None) -> None:
@@ -646,7 +652,7 @@ speaker_model_option = click.option(
 
 among_option = click.option(
     "--among",
-    type=People(),
+    type=CrowdSizes(),
     help="Say what the voice is worth among so many people, such as 1e4,1e6: a town, a city; the "
     "largest is told in the first line. [default: the N enrolled, and a million]",
 )
@@ -657,7 +663,7 @@ among_option = click.option(
 
 
 def check_output(path: Path) -> None:
-    """Find out before the long work whether there is a place to write its result to."""
+    """Check before the long work that there is a place to write its result to."""
     from monitor.files import unwritable
 
     if path.is_dir():
@@ -672,7 +678,7 @@ def check_output(path: Path) -> None:
 
 
 def check_outputs(files: Iterable[Path], *, replace: bool) -> None:
-    """As `check_output` of each, for files that only ``--replace`` may overwrite."""
+    """Check each as `check_output` does; only ``--replace`` may overwrite."""
     for file in files:
         if file.exists() and not replace:
             raise UsageError(f"{file} exists; use --replace to overwrite it")
@@ -680,12 +686,12 @@ def check_outputs(files: Iterable[Path], *, replace: bool) -> None:
 
 
 def check_new(path: Path, option: str) -> None:
-    """As `check_output`, for a file that must not be there yet."""
+    """Check as `check_output` does, for a file that must not exist yet."""
     if path.exists():
         raise UsageError(f"{option} {path} exists; name another file, or remove it")
     check_output(path)
 
 
 def unlocked(path: Path | str) -> str:
-    """What to say where a file could not be locked."""
+    """Say that a file could not be locked."""
     return f"monitor: note: the file system of {path} knows no locks; let nothing else write to it"

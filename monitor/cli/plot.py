@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.options import People, argument, check_output, given, option, say
+from monitor.cli.options import CrowdSizes, argument, check_output, given, option, say
 
 
 @dataclass(frozen=True, slots=True)
 class PlotOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     run: Path = argument("RUN.jsonl")
     output: Path | None = option(
@@ -29,7 +29,7 @@ class PlotOptions:
         "--among",
         "Draw instead what the watched speaker's voice was worth among so many people, a line for "
         "each, such as 100,1e4,1e6.",
-        type=People(),
+        type=CrowdSizes(),
     )
 
 

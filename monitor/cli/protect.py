@@ -16,7 +16,7 @@ _ANY_RATE = 16_000
 
 @dataclass(frozen=True, slots=True)
 class ProtectOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     recordings: Path = argument("FILE|DIR|FRAMES")
     output: Path = option(
@@ -130,7 +130,7 @@ def command(asked: ProtectOptions) -> int:
     if jobs is None and asked.anonymiser_command:
         jobs = 1
     problems: list[str] = []
-    seconds, clipped, there = 0.0, 0, 0
+    seconds, clipped, unchanged = 0.0, 0, 0
     with ExitStack() as stack:
         journal = None
         if asked.recordings.is_dir():
@@ -140,14 +140,14 @@ def command(asked: ProtectOptions) -> int:
         manner = Manner(method, seed, asked.command_timeout, journal.path if journal else None)
         minutes = sum(lengths.values()) / 60
         step = stack.enter_context(progress_over(minutes, "protecting", "min"))
-        made = journal.made if journal else {}
+        digests = journal.made if journal else {}
         several = jobs or worthwhile_processes(lengths.values())
-        results = stack.enter_context(closing(protect_each(wanted, manner, made, several)))
+        results = stack.enter_context(closing(protect_each(wanted, manner, digests, several)))
         try:
             for done in results:
                 problems += [done.problem] if done.problem else []
                 seconds, clipped = seconds + done.seconds, clipped + done.clipped
-                there += done.there
+                unchanged += done.there
                 step(done.order.name, lengths[done.order] / 60)
         except KeyboardInterrupt:
             if journal:
@@ -161,8 +161,8 @@ def command(asked: ProtectOptions) -> int:
         say(f"monitor: skipped: {problem}")
     if clipped:
         say(f"monitor: note: {plural(clipped, 'sample')} clipped; give quieter recordings")
-    count = plural(len(wanted) - len(problems) - there, "recording")
-    before = f"; {there} there already" if there else ""
+    count = plural(len(wanted) - len(problems) - unchanged, "recording")
+    before = f"; {unchanged} there already" if unchanged else ""
     shown = asked.method or "the program"  # whose path and options stay private
     say(f"protected {count} ({seconds / 60:.1f} min) with {shown}{before}")
     return INCOMPLETE if problems else 0

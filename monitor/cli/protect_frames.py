@@ -38,24 +38,24 @@ ACCOUNT = "accounting.csv"
 
 
 def write_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise]) -> None:
-    """A line a speaker."""
+    """Write the account, a line a speaker."""
     head = (
         *("speaker", "frames", "seconds", "epsilon_nats", "clip", "noise_scale", "delta"),
         *("basic_nats", "advanced_nats", "optimal_nats", "most_evidence_bits"),
     )
     rows = (
-        [each.speaker, each.spent.trials, f"{each.seconds:g}", f"{mechanism.epsilon:g}",
-         f"{mechanism.clip:g}", f"{mechanism.scale:.6g}", f"{each.delta:g}",
-         f"{each.spent.basic_nats:.6g}", f"{each.spent.advanced_nats:.6g}",
-         f"{each.spent.optimal_nats:.6g}", f"{each.most_bits:.6g}"]
-        for each in spent
+        [promise.speaker, promise.spent.trials, f"{promise.seconds:g}", f"{mechanism.epsilon:g}",
+         f"{mechanism.clip:g}", f"{mechanism.scale:.6g}", f"{promise.delta:g}",
+         f"{promise.spent.basic_nats:.6g}", f"{promise.spent.advanced_nats:.6g}",
+         f"{promise.spent.optimal_nats:.6g}", f"{promise.most_bits:.6g}"]
+        for promise in spent
     )  # fmt: skip
     write_text(csv_text(head, rows), folder / ACCOUNT)
 
 
 def tell_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise], unit: str) -> None:
-    """What is promised, and that it is soon nothing."""
-    most = max(spent, key=lambda each: each.spent.trials)
+    """Say what is promised, and that it is soon nothing."""
+    most = max(spent, key=lambda promise: promise.spent.trials)
     bounds = most.spent
     beats = bounds.advanced_nats < bounds.basic_nats
     say(
@@ -64,7 +64,7 @@ def tell_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise], uni
         f"{bounds.optimal_nats:.4g} by optimal (delta {most.delta:g}); advanced "
         + (f"{bounds.advanced_nats:.4g}" if beats else "is no better than basic")
     )
-    empty = sum(each.empty for each in spent)
+    empty = sum(promise.empty for promise in spent)
     limit = plural(empty_after(mechanism.epsilon), unit)
     if empty:
         say(
@@ -96,7 +96,7 @@ def write_noisy(
     replace: bool,
     problems: list[str],
 ) -> list[Promise]:
-    """Write them all, with a manifest and the account; what is promised of each speaker."""
+    """Write them all, with a manifest and the account; return the promise to each speaker."""
     if (output / MANIFEST).exists() and not replace:
         raise StoreError(f"{output} holds frames already; give --replace")
     write_manifest(output, wanted)
@@ -106,7 +106,7 @@ def write_noisy(
         for order in wanted:
             step(order.source.name, 1)
             try:
-                made, kept = make(order, order.target.relative_to(output).as_posix())
+                noisy, specs = make(order, order.target.relative_to(output).as_posix())
             except SourceError as error:
                 problems.append(str(error))
                 skipped.add(order)
@@ -114,17 +114,17 @@ def write_noisy(
             make_folder(order.target.parent)
             write_frames(
                 order.target,
-                made.speech,
-                made.tracks,
-                {name: spec.size for name, spec in kept.items()},
-                {name: spec.frame_seconds for name, spec in kept.items()},
-                networks={name: spec.network for name, spec in kept.items()},
+                noisy.speech,
+                noisy.tracks,
+                {name: spec.size for name, spec in specs.items()},
+                {name: spec.frame_seconds for name, spec in specs.items()},
+                networks={name: spec.network for name, spec in specs.items()},
                 noise=noise,
             )  # no hashes: they would say which recording it was
             count, seconds = counts.get(order.speaker, (0, 0.0))
-            of_each = {name: len(made.tracks[name].ticks) for name in kept}
-            heard = max(of_each[name] * spec.frame_seconds for name, spec in kept.items())
-            counts[order.speaker] = (count + sum(of_each.values()), seconds + heard)
+            of_each = {name: len(noisy.tracks[name].ticks) for name in specs}
+            speech_seconds = max(of_each[name] * spec.frame_seconds for name, spec in specs.items())
+            counts[order.speaker] = (count + sum(of_each.values()), seconds + speech_seconds)
     if not counts:
         raise SourceError("nothing was protected: " + "; ".join(problems[:3]))
     write_manifest(output, [order for order in wanted if order not in skipped])
@@ -149,18 +149,18 @@ def protect_tokens(
     seed: int | None,
     replace: bool,
 ) -> int:
-    """Write the noisy private tokens of recordings as frames; the exit status."""
+    """Write the noisy private tokens of recordings as frames; return the exit status."""
     network = shipped_codec()
     try:
         mechanism = Laplace(float(setting), network.books.clip)
     except ValueError:
         raise UsageError(f"{setting!r} is not a setting such as {_EXAMPLE}") from None
-    found = find(voices) if speaker is None else find(voices, speaker=speaker)
-    wanted = orders(found, voices, output)
+    corpus = find(voices) if speaker is None else find(voices, speaker=speaker)
+    wanted = orders(corpus, voices, output)
     if any(is_frames(order.source) for order in wanted):
         raise UsageError("tokens are made of recordings, not of frames")
     seed = secrets.randbits(128) if seed is None else seed
-    problems = list(found.problems)
+    problems = list(corpus.problems)
 
     def noisy(order: HearingOrder, name: str) -> Noisy:
         feature = Tokens(network, mechanism.epsilon, (seed, name))
@@ -188,27 +188,27 @@ def protect_frames(
     seed: int | None,
     replace: bool,
 ) -> int:
-    """Write a folder of ``monitor hear`` anew, with noise on its embeddings; its exit status."""
+    """Write a folder of ``monitor hear`` with noise on its embeddings; return the exit status."""
     mechanism = Laplace.of(setting)
     wrong = UsageError("laplace is for embeddings: give a folder of monitor hear, not recordings")
     if frames.is_file() and not is_frames(frames) and frames.suffix.lower() not in (".csv", ".tsv"):
         raise wrong
-    found = find(frames) if speaker is None else find(frames, speaker=speaker)
-    if not all(is_frames(recording.path) for recording in found.recordings):
+    corpus = find(frames) if speaker is None else find(frames, speaker=speaker)
+    if not all(is_frames(recording.path) for recording in corpus.recordings):
         raise wrong
-    wanted = orders(found, frames, output)
+    wanted = orders(corpus, frames, output)
     seed = secrets.randbits(128) if seed is None else seed
-    problems, left_out = list(found.problems), set()
+    problems, left_out = list(corpus.problems), set()
 
     def noisy(order: HearingOrder, name: str) -> Noisy:
         source = FramesFile(order.source)
         tracks = source.stream_info.tracks
-        kept = {name: spec for name, spec in tracks.items() if spec.kind.pointed}
-        if not kept:
+        embeddings = {name: spec for name, spec in tracks.items() if spec.kind.pointed}
+        if not embeddings:
             raise SourceError(f"{source.label}: holds no embeddings")
-        made = mechanism.protect(join_runs(list(source)), tracks, name=name, seed=seed)
-        left_out.update(tracks.keys() - kept.keys())
-        return made, kept
+        protected = mechanism.protect(join_runs(list(source)), tracks, name=name, seed=seed)
+        left_out.update(tracks.keys() - embeddings.keys())
+        return protected, embeddings
 
     spent = write_noisy(
         output, wanted, noisy, mechanism=mechanism, noise=f"laplace:{setting}", replace=replace,

@@ -77,7 +77,7 @@ class OneOfMany:
     setup: FeatureSetup
 
     def __call__(self, path: Path, unfinished: Unfinished | None) -> Run:
-        """The run of a recording, not yet entered."""
+        """Make the run of a recording, not yet entered."""
         from monitor.cli.inputs import open_all
         from monitor.sources.chain import Chain
 
@@ -90,7 +90,7 @@ class OneOfMany:
 
     @property
     def words(self) -> bool:
-        """Whether the words beside a recording are heard."""
+        """Use of the words beside a recording."""
         return self.transcribing.wanted(self.options.features)
 
     def _with_words(self, sources: Sequence[Source], path: Path) -> Sequence[Source]:
@@ -99,38 +99,38 @@ class OneOfMany:
         return self.transcribing.beside(sources, [str(path)], self.start)
 
     def beside(self, path: Path) -> list[Path]:
-        """What is read beside this recording alone: its transcript, where words are heard."""
-        found = self.transcribing.choice.found(path) if self.words else None
-        return [] if found is None else [found]
+        """List what is read beside this recording alone: its transcript, where words are used."""
+        transcript = self.transcribing.choice.found(path) if self.words else None
+        return [] if transcript is None else [transcript]
 
     def part_of(self, seconds: float) -> float:
-        """How much is heard of a recording of that length."""
+        """Return the seconds that are measured of a recording of that length."""
         end = seconds if self.end is None else min(seconds, self.end)
         return max(0.0, end - self.start)
 
     def elsewhere(self) -> OneOfMany:
-        """As it is sent to workers of a cluster, which have another working folder."""
-        acting = [name for name, given in self.alerting.receivers.items() if given]
+        """Return it as workers of a cluster take it, who have another working folder."""
+        acting = [name for name, addresses in self.alerting.receivers.items() if addresses]
         if acting:
             raise UsageError(
                 f"{acting[0]} acts where the command runs: leave it out with --scheduler"
             )
         store, rank_model_file = map(_absolute, (self.options.store, self.options.rank_model_file))
-        known = _absolute(self.protecting.protected_population)
+        protected = _absolute(self.protecting.protected_population)
         return replace(
             self,
             setup=self.setup.elsewhere(),
             options=replace(self.options, store=store, rank_model_file=rank_model_file),
-            protecting=replace(self.protecting, protected_population=known),
+            protecting=replace(self.protecting, protected_population=protected),
         )
 
     def needs(self) -> list[Path]:
-        """What is read beside the recording."""
+        """List what is read beside the recording."""
         files = [*self.options.files, *self.protecting.files]
         return [Path(name) for name in files if Path(name).exists()]
 
     def marks(self) -> object:
-        """Of the networks that make what is heard, where this is called."""
+        """Mark the networks of the features, where this is called."""
         from monitor.features.registry import marks_of
 
         return marks_of(self._features(), self.setup)
@@ -141,9 +141,9 @@ class OneOfMany:
         return self.options.features or defaults(setup=self.setup)
 
     def notices(self, recordings: Sequence[Path]) -> list[str]:
-        """What is to be said before any is heard, from opening one that can be opened.
+        """Collect what is to be said first, from opening one recording that can be opened.
 
-        What holds of that one alone is left out: `tell` says it of those that were heard.
+        What holds of that one alone is left out: `report_batch` says it of those that were heard.
         """
         from monitor.errors import SourceError
         from monitor.sources.registry import open_source
@@ -153,7 +153,7 @@ class OneOfMany:
                 sources = self._with_words([open_source(path)], path)
                 with self._run(sources[0], allow_overlap=True) as run:
                     alone = ("enrolled too", "protected recording")
-                    return [str(each) for each in run.notices if each.kind not in alone]
+                    return [str(notice) for notice in run.notices if notice.kind not in alone]
             except SourceError:  # it will be a line of the summary
                 continue
         return []
@@ -186,7 +186,7 @@ class OneOfMany:
         )
 
     def settings(self) -> str:
-        """A mark of everything but the recording that its figures depend on."""
+        """Mark everything but the recording that its figures depend on."""
         from monitor.errors import StoreError
         from monitor.version import __version__
 
@@ -210,8 +210,8 @@ class OneOfMany:
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
-    """What was asked for; a command gets it as ``each``."""
+class BatchOptions:
+    """Options of ``--each``; a command gets them as ``each``."""
 
     wanted: bool = option(
         "--each",
@@ -226,7 +226,7 @@ class Each:
     )
 
     def asked(self, of_one_run: Mapping[str, object], *, split: bool) -> bool:
-        """Whether every recording is a run of its own; ``split``: one is, by person."""
+        """Return whether every recording is a run of its own; ``split``: one is, by person."""
         if not self.wanted:
             if self.summary is not None and not split:
                 raise UsageError("--summary has a line for each recording: add --each")
@@ -249,13 +249,13 @@ class Each:
     def measure(
         self,
         names: Sequence[str],
-        one: OneOfMany,
+        open_run: OneOfMany,
         workers: JobOptions,
         *,
         resume: bool,
         replace: bool,
     ) -> int:
-        """Hear all recordings, and tell what came of them."""
+        """Measure all recordings, and say what came of them."""
         from monitor.cli.options import UNKNOWN_SECONDS, progress_over, seconds_of
         from monitor.run.each import SummaryFile, hear_each, known_already, recordings_of
         from monitor.run.status import worst
@@ -265,20 +265,24 @@ class Each:
         if resume and replace:
             raise UsageError("--resume goes on with a summary, --replace begins it anew: give one")
         recordings = recordings_of(names)
-        refuse_overwrite(self.summary, [*recordings, *one.options.files, *one.protecting.files])
-        for notice in one.notices(recordings):
+        refuse_overwrite(
+            self.summary, [*recordings, *open_run.options.files, *open_run.protecting.files]
+        )
+        for notice in open_run.notices(recordings):
             say(f"monitor: note: {notice}")
-        known = [seconds_of(path) for path in recordings]
+        lengths_seconds = [seconds_of(path) for path in recordings]
         lengths = {
-            path: one.part_of(seconds or UNKNOWN_SECONDS)
-            for path, seconds in zip(recordings, known, strict=True)
+            path: open_run.part_of(seconds or UNKNOWN_SECONDS)
+            for path, seconds in zip(recordings, lengths_seconds, strict=True)
         }
-        jobs, began, rows = workers.for_lengths(known), time.monotonic(), []
-        sent = one if isinstance(jobs, int) else one.elsewhere()
-        with SummaryFile(self.summary, one.settings(), resume=resume, replace=replace) as summary:
-            there, left = known_already(recordings, summary, one.beside)
+        jobs, began, rows = workers.for_lengths(lengths_seconds), time.monotonic(), []
+        sent = open_run if isinstance(jobs, int) else open_run.elsewhere()
+        with SummaryFile(
+            self.summary, open_run.settings(), resume=resume, replace=replace
+        ) as summary:
+            earlier, left = known_already(recordings, summary, open_run.beside)
             minutes = sum(lengths[path] for path in left) / 60
-            heard = hear_each(
+            measured = hear_each(
                 left,
                 sent,
                 summary,
@@ -289,32 +293,34 @@ class Each:
                 alike=sent.marks,
             )
             try:
-                with progress_over(minutes, "measuring", "min") as step, closing(heard) as done:
+                with progress_over(minutes, "measuring", "min") as step, closing(measured) as done:
                     for count, row in enumerate(done, 1):
                         step(f"{count} of {len(left)}: {row.path.name}", lengths[row.path] / 60)
                         rows.append(row)
             except (KeyboardInterrupt, MonitorError):
                 say("monitor: to go on later, run the same command with --resume")
                 raise
-        tell(there, rows, time.monotonic() - began)
+        report_batch(earlier, rows, time.monotonic() - began)
         say(f"monitor: the summary is {self.summary}")
-        return worst(row.status for row in (*there, *rows))
+        return worst(row.status for row in (*earlier, *rows))
 
 
 def _absolute(name: str | None) -> str | None:
-    """The path of a file; what is none, such as ``reference``, stays."""
+    """Return the absolute path of a file; a name such as ``reference`` stays."""
     from monitor.jobs import absolute
 
     return name if name is None or not Path(name).exists() else str(absolute(Path(name)))
 
 
-def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) -> None:
+def report_batch(
+    earlier: Sequence[SummaryRow], measured: Sequence[SummaryRow], took: float
+) -> None:
     """Say what came of the recordings, those with an error or an alert by name."""
     from monitor.phrases import clock_time, plural
     from monitor.run.each import delay_over
     from monitor.sinks.summary import number
 
-    every = [row.cells for row in (*there, *heard)]
+    every = [row.cells for row in (*earlier, *measured)]
     for cells in every:
         if cells["error"]:
             say(f"monitor: {cells['recording']}: {cells['error']}")
@@ -342,14 +348,14 @@ def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) 
         say(f"monitor: {cells['recording']}: {cells['undecided']}")
     if len(open_still) > MOST_NAMED:
         say(f"monitor: and {len(open_still) - MOST_NAMED} more, which are in the summary")
-    seconds = sum(float(row.cells["seconds"] or 0.0) for row in heard)
+    seconds = sum(float(row.cells["seconds"] or 0.0) for row in measured)
     speed = f", {seconds / took:.0f} times real time" if seconds and took else ""
-    known = f"; {len(there)} there already" if there else ""
-    lost = sum(not row.cells["seconds"] for row in heard)
+    resumed = f"; {len(earlier)} there already" if earlier else ""
+    lost = sum(not row.cells["seconds"] for row in measured)
     failed = f"; {lost} could not be measured" if lost else ""
     say(
-        f"measured {plural(len(heard) - lost, 'recording')} ({seconds / 60:.1f} min{speed})"
-        f"{failed}{known}; an alert was raised in {len(over)}"
+        f"measured {plural(len(measured) - lost, 'recording')} ({seconds / 60:.1f} min{speed})"
+        f"{failed}{resumed}; an alert was raised in {len(over)}"
         + (f", not decided in {len(open_still)}" if open_still else "")
     )
     for line in delay_over(every):
@@ -357,11 +363,11 @@ def tell(there: Sequence[SummaryRow], heard: Sequence[SummaryRow], took: float) 
 
 
 def _enrolled_too(every: Sequence[Mapping[str, str]]) -> list[str]:
-    """Of recordings of which another part was enrolled, by the rank model that weighs them."""
+    """Describe recordings of which another part was enrolled, by their rank model."""
     from monitor.phrases import plural
 
     lines = []
-    for session, told in (
+    for session, consequence in (
         ("same", "the same-session rank model is used; another day's recording discloses less"),
         (
             "cross",
@@ -369,17 +375,17 @@ def _enrolled_too(every: Sequence[Mapping[str, str]]) -> list[str]:
             "light of what they disclose",
         ),
     ):
-        found = [c for c in every if c["enrolled_too"] == "true" and c["session"] == session]
-        if found:
-            names = ", ".join(cells["recording"] for cells in found[:MOST_TOLD])
-            rest = f", ... ({plural(len(found), 'recording')})" if len(found) > MOST_TOLD else ""
-            lines.append(f"enrolled too: {names}{rest}: {told}")
+        rows = [c for c in every if c["enrolled_too"] == "true" and c["session"] == session]
+        if rows:
+            names = ", ".join(cells["recording"] for cells in rows[:MOST_TOLD])
+            rest = f", ... ({plural(len(rows), 'recording')})" if len(rows) > MOST_TOLD else ""
+            lines.append(f"enrolled too: {names}{rest}: {consequence}")
     return lines
 
 
 @dataclass(frozen=True, slots=True)
 class SpeakerTurnOptions:
-    """What was asked for; a command gets it as ``apart``."""
+    """Options of people told apart; a command gets them as ``apart``."""
 
     turns: str | None = option(
         "--turns, --rttm FILE|-",
@@ -399,7 +405,7 @@ class SpeakerTurnOptions:
 
     @property
     def wanted(self) -> bool:
-        """Whether a recording is split by person."""
+        """Return whether a recording is split by person."""
         return self.turns is not None or self.per_channel
 
     @property
@@ -420,7 +426,7 @@ class SpeakerTurnOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     recordings: tuple[str, ...] = argument("RECORDING...", nargs=-1, required=True)
     options: MonitorOptions = group(MonitorOptions)
@@ -453,7 +459,7 @@ class ReplayOptions:
         "--resume",
         "Go on with an interrupted run in --jsonl FILE; with --each, with --summary FILE.",
     )
-    each: Each = group(Each)
+    each: BatchOptions = group(BatchOptions)
     workers: JobOptions = group(JobOptions)
     shown: DisplayOptions = group(DisplayOptions)
 
@@ -513,7 +519,7 @@ def command(asked: ReplayOptions) -> int:
         },
         split=split,
     ):
-        one = OneOfMany(
+        open_run = OneOfMany(
             asked.options,
             asked.protecting,
             asked.alerting,
@@ -525,7 +531,11 @@ def command(asked: ReplayOptions) -> int:
             feature_setup(),
         )
         return asked.each.measure(
-            asked.recordings, one, asked.workers, resume=asked.resume, replace=asked.log.replace
+            asked.recordings,
+            open_run,
+            asked.workers,
+            resume=asked.resume,
+            replace=asked.log.replace,
         )
     asked.workers.refuse_scheduler("add --each")
     read = [*asked.recordings, *asked.transcribing.files, asked.apart.turns]

@@ -1,4 +1,4 @@
-"""What a command tells of a run: notices before it, a summary, a picture and a status after it."""
+"""Reporter of a run: notices before it; a summary, a picture and a status after it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RunReporter:
 
     @cached_property
     def _kept(self) -> RunBuffer:
-        """What is drawn and summed up at the end; it brings rich, which is slow to import."""
+        """Buffer of what is drawn and summed up; it brings rich, which is slow to import."""
         from monitor.sinks.console import RunBuffer
 
         return RunBuffer()
@@ -65,14 +65,14 @@ class RunReporter:
 
         asked, setup = self._asked, feature_setup()
         named = asked.shown.named
-        each: Sequence[Callable[[Source], Monitor]] = (
+        monitors: Sequence[Callable[[Source], Monitor]] = (
             asked.options.monitors(setup=setup, top=named)
             if self._split
             else [partial(asked.options.monitor, setup=setup, top=named)]
         )
         return Run(
             source,
-            each,
+            monitors,
             rules=lambda monitor: asked.alerting.rules_for(monitor, asked.of_ledger.rules()),
             actions=asked.alerting.actions(),
             sinks=asked.shown.pages(asked.alerting.thresholds),

@@ -23,7 +23,7 @@ from monitor.cli.options import (
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     web: tuple[str, int] = option(
         "--web", "Where to serve.", type=Address(), default=f"{LOOPBACK}:8000"

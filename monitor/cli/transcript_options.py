@@ -63,22 +63,22 @@ in_transcript_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class CorpusOptions:
-    """How a corpus is heard: by which networks, and whose words of its transcripts."""
+    """Options of a corpus: its networks, and whose words of its transcripts count."""
 
     speaker_model: ClassVar[Any] = speaker_model_option
     speaker_in_transcript: str | None = shared(in_transcript_option)
     word_list: ClassVar[Any] = word_list_option
 
-    def of(self, found: Corpus) -> Corpus:
-        """A corpus, with whose words count in its transcripts."""
+    def of(self, corpus: Corpus) -> Corpus:
+        """Return a corpus with the speaker whose words count in its transcripts."""
         from monitor.transcripts.formats import TranscriptChoice
 
         speaker = self.speaker_in_transcript
-        return found if speaker is None else found.with_words(TranscriptChoice(speaker=speaker))
+        return corpus if speaker is None else corpus.with_words(TranscriptChoice(speaker=speaker))
 
 
 def say_of_transcripts(lines: Sequence[str]) -> None:
-    """What is to be said of recordings and transcripts: the first lines, and how many more."""
+    """Say the first lines on recordings and transcripts, and how many more there are."""
     for line in lines[:_MOST_TOLD]:
         say(f"monitor: note: {line}")
     if len(lines) > _MOST_TOLD:
@@ -88,23 +88,26 @@ def say_of_transcripts(lines: Sequence[str]) -> None:
 def say_unused_words(
     features: Iterable[str], ready_made: Iterable[str] = (), transcript: str | None = None
 ) -> None:
-    """Say what was given of words and changes nothing."""
+    """Say which options on words change nothing."""
     from monitor.features.registry import takes
 
-    said = {name for name in features if takes(name) == "words"}
-    made = ", ".join(sorted(said.intersection(ready_made)))
+    word_features = {name for name in features if takes(name) == "words"}
+    ready_names = ", ".join(sorted(word_features.intersection(ready_made)))
     listed = feature_setup().word_list
-    if listed is not None and not said:
+    if listed is not None and not word_features:
         say(f"monitor: note: --word-list {listed} changes nothing: style is not heard")
-    if listed is not None and made:
-        say(f"monitor: note: --word-list {listed} changes nothing: frames of {made} are ready-made")
-    if transcript is not None and made:
-        say(f"monitor: note: --transcript is not counted: frames of {made} are ready-made")
+    if listed is not None and ready_names:
+        say(
+            f"monitor: note: --word-list {listed} changes nothing: frames of {ready_names} are "
+            "ready-made"
+        )
+    if transcript is not None and ready_names:
+        say(f"monitor: note: --transcript is not counted: frames of {ready_names} are ready-made")
 
 
 @dataclass(frozen=True, slots=True)
 class Transcribing:
-    """What was asked for; a command gets it as ``transcribing``."""
+    """Options of transcripts; a command gets them as ``transcribing``."""
 
     transcript: str | None = option(
         "--transcript FILE|-",
@@ -118,28 +121,28 @@ class Transcribing:
 
     @property
     def files(self) -> list[str]:
-        """What is read."""
+        """Files that are read."""
         return [self.transcript] if self.transcript not in (None, "-") else []
 
     @property
     def choice(self) -> TranscriptChoice:
-        """Which transcript, and whose words."""
+        """Transcript, and whose words count."""
         from monitor.transcripts.formats import TranscriptChoice
 
         path = Path(self.transcript) if self.transcript not in (None, "-") else None
         return TranscriptChoice(path, self.speaker_in_transcript)
 
     def wanted(self, features: Iterable[str] | None) -> bool:
-        """Whether words are to be heard with these features, None for those that are usual."""
+        """Return whether words are used with these features, None for the usual ones."""
         from monitor.features.registry import takes
 
         of_words = features is not None and "words" in map(takes, features)
         if features is not None and not of_words:
-            for option, given in (
+            for option, value in (
                 ("--transcript", self.transcript),
                 ("--speaker-in-transcript", self.speaker_in_transcript),
             ):
-                if given is not None:
+                if value is not None:
                     raise UsageError(
                         f"{option} is of no use to --features {','.join(features)}: add style"
                     )
@@ -148,38 +151,39 @@ class Transcribing:
         return of_words or self.transcript is not None
 
     def enrolling(
-        self, found: Corpus | None, features: Sequence[str] | None, among: Iterable[str] | None
+        self, corpus: Corpus | None, features: Sequence[str] | None, among: Iterable[str] | None
     ) -> tuple[Corpus | None, tuple[str, ...] | None]:
-        """What is enrolled, with its words, and by which features."""
+        """Return what is enrolled, with its words, and by which features."""
         from monitor.features.registry import FEATURES, defaults, takes
         from monitor.sources.registry import is_frames
 
-        if found is None:
+        if corpus is None:
             if self.transcript is not None or self.speaker_in_transcript is not None:
                 raise UsageError("--transcript is that of a recording: leave out --microphone")
         elif self.wanted(features):
-            found = found.with_words(self.choice)
+            corpus = corpus.with_words(self.choice)
         if features is not None:
-            return found, tuple(features)
+            return corpus, tuple(features)
         if among is None:
-            of_words = [name for name, each in FEATURES.items() if each.takes == "words"]
+            of_words = [name for name, feature in FEATURES.items() if feature.takes == "words"]
             usual = defaults(setup=feature_setup())
-            return found, (*usual, *of_words) if self.transcript is not None else None
+            return corpus, (*usual, *of_words) if self.transcript is not None else None
         usual = defaults(among, feature_setup())
-        if found is None or not all(
-            is_frames(each.path) or each.words.found(each.path) for each in found
+        if corpus is None or not all(
+            is_frames(recording.path) or recording.words.found(recording.path)
+            for recording in corpus
         ):
             usual = tuple(name for name in usual if takes(name) != "words")
         if self.transcript is not None and "words" not in map(takes, usual):
             raise UsageError(
                 "those enrolled before have no templates of what they say: leave out --transcript"
             )
-        return found, usual
+        return corpus, usual
 
     def beside(
         self, sources: Sequence[Source], recordings: Sequence[str], start_seconds: float
     ) -> list[Source]:
-        """Recordings with their words."""
+        """Join recordings and their words."""
         from monitor.sources.beside import with_words
 
         if self.transcript is not None and len(recordings) > 1:
@@ -197,8 +201,8 @@ class Transcribing:
             for source, name in zip(sources, recordings, strict=True)
         ]
 
-    def live(self, source: LiveSource, told: Callable[[str], object]) -> LiveSource:
-        """A microphone with the words that come while it is heard."""
+    def live(self, source: LiveSource, report: Callable[[str], object]) -> LiveSource:
+        """Join a microphone and the words that come while it is open."""
         from monitor.sources.beside import LiveWords
         from monitor.transcripts.live import WordPipe, lines_from
 
@@ -212,7 +216,7 @@ class Transcribing:
             lines_from(sys.stdin.fileno()),
             speaker=self.speaker_in_transcript,
             label="standard input",
-            told=lambda line: told(in_options(line)),
+            told=lambda line: report(in_options(line)),
         )
         return LiveWords(source, pipe, self.speaker_in_transcript)
 
@@ -240,7 +244,7 @@ alert_for_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class LiveTurns:
-    """Who speaks when, of a live source; a command gets it as ``apart``."""
+    """Options of turns of a live source; a command gets them as ``apart``."""
 
     turns: str | None = option(
         "--turns, --rttm -",
@@ -266,8 +270,8 @@ class LiveTurns:
         if self.alert_for and self.turns is None:
             raise UsageError("--alert-for goes with --turns -")
 
-    def split(self, source: LiveSource, told: Callable[[str], object]) -> LiveSource:
-        """The source, split by the turns that come; the same where none are to come."""
+    def split(self, source: LiveSource, report: Callable[[str], object]) -> LiveSource:
+        """Split a source by the turns that come; without turns it stays whole."""
         if self.turns is None:
             return source
         from monitor.sources.people import LiveDiarised
@@ -275,12 +279,12 @@ class LiveTurns:
 
         check_pipe("--turns", "RTTM")
         lines = lines_from(sys.stdin.fileno())
-        pipe = TurnPipe(lines, label="standard input", told=told)
+        pipe = TurnPipe(lines, label="standard input", told=report)
         return LiveDiarised(source, pipe, delay_seconds=5.0 if self.delay is None else self.delay)
 
 
 def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> Source:
-    """A recording with the words of standard input, all of which are read first."""
+    """Join a recording and the words of standard input, all of which are read first."""
     from monitor.errors import SourceError
     from monitor.sources.beside import SideInputSource
     from monitor.transcripts.formats import read_word_lines

@@ -10,12 +10,12 @@ import click
 
 from monitor.cli.options import (
     MOST_REPLICATES,
+    CrowdSizes,
     Features,
     JobOptions,
     Names,
     NumberOfBits,
     Numbers,
-    People,
     argument,
     check_outputs,
     feature_setup,
@@ -67,7 +67,7 @@ class CorpusAuditOptions:
         "--groups FILE", "The table that says them. [default: manifest.csv of CORPUS]"
     )
     among: tuple[int, ...] | None = option(
-        "--among M", "The crowd that people are singled out of. [default: 1e6]", type=People()
+        "--among M", "The crowd that people are singled out of. [default: 1e6]", type=CrowdSizes()
     )
     replicates: int = option(
         "--replicates N",

@@ -13,9 +13,9 @@ import click
 
 from monitor.cli.options import (
     MOST_REPLICATES,
+    CrowdSizes,
     FiniteRange,
     Names,
-    People,
     TextFile,
     WithTextFiles,
     argument,
@@ -648,7 +648,7 @@ class EvaluateOptions:
         "--among",
         "Say IdR and MeanD among so many people, such as 1e4,1e6: by four forms that rates may "
         "follow, each with limits, the bracket over them, and whether so few enrolled support it.",
-        type=People(),
+        type=CrowdSizes(),
         default=(),
         show_default=False,
     )
