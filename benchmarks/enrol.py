@@ -2,7 +2,7 @@
 
     python -m benchmarks.enrol ../shared/speech --readers 40 --seconds 30
 
-One chapter of each of the first readers of the LibriSpeech sets is enrolled by `monitor enroll`,
+One chapter of each of the first readers of the LibriSpeech sets is enrolled by `monitor enrol`,
 with ``--jobs 1`` and then with all cores. Of both: times real time (of the audio that the templates
 were made of), and seconds of processor, user and system together.
 """
@@ -57,7 +57,7 @@ def enrol(manifest: Path, jobs: int, features: str, seconds: float) -> tuple[Pop
     options = ["--features", features, "--seconds", f"{seconds:g}", "--jobs", str(jobs)]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     subprocess.run(
-        [sys.executable, "-m", "monitor", "enroll", manifest, "-o", target, *options], check=True
+        [sys.executable, "-m", "monitor", "enrol", manifest, "-o", target, *options], check=True
     )
     took, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     work = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -35,7 +35,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         corpus, store = Path(folder) / "corpus", Path(folder) / "many.npz"
         write_corpus(corpus, Simulation(speakers), speakers, SESSIONS, SECONDS)
-        result["enroll_seconds"], _ = timed("enroll", corpus, "-o", store, "--seconds", "30")
+        result["enroll_seconds"], _ = timed("enrol", corpus, "-o", store, "--seconds", "30")
         result["store_mb"] = round(store.stat().st_size / 1e6, 1)
         result["calibrate_seconds"], table = timed(
             "calibrate",

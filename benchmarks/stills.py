@@ -3,7 +3,7 @@
     python -m benchmarks.scores FRAMES SCORES
     python -m benchmarks.stills SCORES docs
 
-`monitor demo` leaves the first, and what the second is drawn from (``monitor plot --among``); the
+`monitor demo` leaves the first, and what the second is drawn from (``monitor show --among``); the
 third is of the shipped rank models of what every install hears; the fourth is the page of ``monitor
 evaluate SCORES/f0.npy SCORES/phones.npy SCORES/voice.npy --html``, seen by Chromium (extra dev,
 Debian: chromium fonts-dejavu).
@@ -47,7 +47,7 @@ def main() -> None:
         subprocess.run([*monitor, "demo", "--speed", "6000", "-o", folder], check=True)
         shutil.copyfile(Path(folder) / "demo.png", given.folder / "demo.png")
         run, crowds = Path(folder) / "demo.jsonl", given.folder / "crowds.png"
-        subprocess.run([*monitor, "plot", run, "-o", crowds, "--among", CROWDS], check=True)
+        subprocess.run([*monitor, "show", run, "-o", crowds, "--among", CROWDS], check=True)
         page = Path(folder) / "report.html"
         files = [given.scores / f"{name}.npy" for name in FEATURES]
         labels = given.scores / "labels.npy"

@@ -2,7 +2,7 @@
 
 python examples/02_enrol_and_calibrate.py FOLDER      (at least 10 speakers with a minute each)
 
-On the command line:  monitor enroll FOLDER -o us.npz  and  monitor calibrate FOLDER -o us.npz
+On the command line:  monitor enrol FOLDER -o us.npz  and  monitor calibrate FOLDER -o us.npz
 """
 
 import sys

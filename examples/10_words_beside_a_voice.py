@@ -6,7 +6,7 @@ Twelve people are made up, whose voices are much alike; each has little words of
 recording has captions beside it, `talk.vtt` beside `talk.wav`: those of a recogniser, or your
 own. With real recordings it is, on the command line:
 
-    monitor enroll people/ -o people.npz --features f0,style
+    monitor enrol people/ -o people.npz --features f0,style
     monitor calibrate people/ -o people.npz --features f0,style
     monitor replay talk.wav -p people.npz --transcript talk.vtt --speaker-in-transcript Cem
 

@@ -136,7 +136,7 @@ COMMANDS: list[dict[str, tuple[object, ...]]] = [
                          "--false-alarms", "5%", "--horizon", "60"),
         "ledger": ("replay", ONE, "--watch", "1272", "--ledger", "me.db"),
         "each": ("replay", ONE, TWO, "--each", "--summary", "each.csv"),
-        "enrol": ("enroll", "people", "-o", "us.npz", "--seconds", "20"),
+        "enrol": ("enrol", "people", "-o", "us.npz", "--seconds", "20"),
         "protect files": ("protect", "talk.wav", "-o", "safe.wav", "--method", "mcadams:0.8"),
         "scrub": ("scrub", "talk.wav", "-o", "cut.wav", "--watch", "1272", "--budget", "3"),
         "evaluate": ("evaluate", "scores.npy", "--labels", "labels.txt", "--all",
@@ -154,8 +154,8 @@ COMMANDS: list[dict[str, tuple[object, ...]]] = [
         "calibrate": ("calibrate", "people", "-o", "us.npz", "--json", *GRID),
         "second session": ("replay", TWO, "--watch", "1272", "--ledger", "me.db"),
         "show": ("ledger", "show", "me.db"),
-        "export table": ("export", "watched.jsonl", "-o", "watched.csv"),
-        "plot": ("plot", "watched.jsonl", "-o", "watched.svg"),
+        "export table": ("show", "watched.jsonl", "-o", "watched.csv"),
+        "plot": ("show", "watched.jsonl", "-o", "watched.svg"),
         "cut short": ("replay", "talk.wav", "--start", "3.1", "--end", "12.5"),
     },
     {
@@ -168,7 +168,7 @@ COMMANDS: list[dict[str, tuple[object, ...]]] = [
                   *SMALL),
         "experiment": ("experiment", "people", "-o", "srd", "--lengths", "1,5",
                        "--template-lengths", "20", *SMALL),
-        "forget": ("forget", "000003", "-p", "us.npz"),
+        "forget": ("people", "us.npz", "--forget", "000003"),
     },
     {"evaluate scores": ("evaluate", "scores.npz", "--choose", "f0", *SMALL[:2])},
 ]  # fmt: skip

@@ -92,7 +92,7 @@ def test_templates_of_another_network_are_refused(network, tmp_path, audio):
     with pytest.raises(UsageError) as caught:
         Monitor(theirs, ["voice"]).front_end.make()
     by = "no network that is noted" if network is None else "network abababababab"
-    told(caught, f"voice of this program is by network {SHA256[:12]}", by, "monitor enroll")
+    told(caught, f"voice of this program is by network {SHA256[:12]}", by, "monitor enrol")
     with pytest.raises(UsageError) as caught:  # without asking first as well
         Monitor(theirs, ["voice"]).push(next(iter(audio)))
     with pytest.raises(UsageError) as caught:

@@ -67,7 +67,7 @@ def enrolling(words: str) -> list[list[str]]:
     found = []
     for lines in blocks():
         for i, line in enumerate(lines):
-            if "monitor enroll " in line and words in line:
+            if "monitor enrol " in line and words in line:
                 arguments = shlex.split(line, comments=True)
                 made = arguments[arguments.index("-o") + 1]
                 found.append([line, *(later for later in lines[i + 1 :] if made in later)])
@@ -138,7 +138,7 @@ def watched(found: list[dict[str, Any]]) -> None:
 
 
 def test_every_way_of_adding_oneself_is_run_here():
-    shown = [line for lines in blocks() for line in lines if "monitor enroll " in line]
+    shown = [line for lines in blocks() for line in lines if "monitor enrol " in line]
     # protected people are not oneself, and a further session is tests/cli/test_forget.py's
     shown = [line for line in shown if " safe/ " not in line and " --add " not in line]
     run = [line for words in ("me/ ", "voices/ ", "--microphone") for line, *_ in enrolling(words)]
@@ -206,7 +206,7 @@ def test_what_monitoring_shows(shared, place, shell):
     said = (f"SPEAKER m 1 {k * len(one) / rate} {t} <NA> <NA> S{k} <NA> <NA>\n" for k, t in turns)
     (place / "meeting.rttm").write_text("".join(said))
     piece(of[ME][1], place / "talks" / "one.flac")
-    made = shell("monitor enroll me/ --speaker me --base reference -o us.npz")
+    made = shell("monitor enrol me/ --speaker me --base reference -o us.npz")
     assert made.returncode == 0, made.stderr
     film = "ffmpeg -loglevel error -i talk.flac film.mkv"
     has_ffmpeg = shell(film).returncode == 0

@@ -22,13 +22,32 @@ from monitor.version import __version__
 
 __all__ = ["cli", "main"]
 
+_GROUPS = {
+    "Watch a voice": ("demo", "listen", "replay", "serve", "show"),
+    "Your people": ("enrol", "calibrate", "people"),
+    "Test recordings and anonymisers": (
+        *("hear", "score", "evaluate", "attack", "protect", "scrub", "audit", "label"),
+        "experiment",
+    ),
+    "Housekeeping": ("ledger", "doctor"),
+}
 _LABORATORY = ("score", "evaluate", "experiment", "attack", "audit", "label")
-COMMANDS = (
-    *("demo", "listen", "replay", "enroll", "calibrate", "hear"),
-    *("forget", "plot", "serve", "view", "export", "protect", "scrub"),
-    *("ledger", "devices", "doctor", "completion"),
-    *(_LABORATORY if find_spec("monitor.lab") else ()),
+COMMANDS = tuple(
+    name
+    for names in _GROUPS.values()
+    for name in names
+    if name not in _LABORATORY or find_spec("monitor.lab")
 )
+_ALIASES = {"enroll": "enrol"}
+_MOVED = {
+    "plot": "show RUN.jsonl -o FILE.png",
+    "view": "show RUN.jsonl",
+    "export": "show RUN.jsonl -o FILE.csv",
+    "forget": "people FILE.npz --forget NAME",
+    "devices": "doctor --devices",
+    "completion": "doctor --completion SHELL",
+}
+"""What commands of earlier versions are called."""
 
 
 class _Lazy(click.Group):
@@ -37,7 +56,21 @@ class _Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, COMMANDS))
+        for title, names in _GROUPS.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (f"{name:<{width}}", command.get_short_help_str(limit=80))
+                        for name, command in commands
+                        if command is not None
+                    ]
+                )
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = _ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         home = "monitor.lab.cli" if cmd_name in _LABORATORY else "monitor.cli"
@@ -52,6 +85,9 @@ class _Lazy(click.Group):
         except click.UsageError as error:
             from difflib import get_close_matches
 
+            if args[0] in _MOVED:
+                message = f"{args[0]} is now: monitor {_MOVED[args[0]]}"
+                raise click.UsageError(message, ctx) from None
             if near := get_close_matches(args[0], COMMANDS, 1):
                 message = f"{error.message.rstrip('.')} (did you mean {near[0]!r}?)"
                 raise click.UsageError(message, ctx) from None
@@ -82,25 +118,8 @@ class _Lazy(click.Group):
 def cli(context: click.Context, config: str | None, trust_config: bool) -> None:
     """Measure, in bits, how much a voice reveals about who is speaking.
 
-    \b
-    monitor demo                        see it work, nothing else needed
-    monitor listen                      measure the voice at the microphone
-    monitor replay talk.flac            measure a recording against the shipped readers
-    monitor enroll PEOPLE -o us.npz     make templates of your own speakers
-    monitor calibrate PEOPLE -o us.npz  learn what a rank among them means
-    monitor forget NAME -p us.npz       take somebody out of that file again
-    monitor hear PEOPLE -o FRAMES       hear a corpus once, for both
-    monitor score PEOPLE -o scores.npz  who sounds like whom, for evaluate
-    monitor evaluate scores.npy         every metric of the papers on scores of your own
-    monitor experiment PEOPLE -o DIR    tables and figures of a corpus, as a short paper
-    monitor protect talk.flac -o OUT    write it anew, the voice harder to recognise
-    monitor scrub talk.flac --budget 6  keep as much of it as a budget of bits allows
-    monitor attack PEOPLE -o DIR        test an anonymiser: what attackers still learn
-    monitor audit PEOPLE -o FILE.html   a report for who answers for speech
-    monitor label PEOPLE -o FILE.md     a privacy card of a speech dataset
-
-    Exit status: 0 fine, 1 failed, 2 wrong usage, 3 an alert was raised, 4 something was incomplete
-    (audio lost, a file skipped, a recording without speech), 130 interrupted; of several 1, 3, 4.
+    Exit status: 0 success, 1 failure, 2 usage error, 3 alert raised, 4 incomplete, 130
+    interrupted; of several 1, then 3, then 4.
     """
     name = context.invoked_subcommand
     command = cli.get_command(context, name) if name else None

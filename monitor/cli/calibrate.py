@@ -222,7 +222,7 @@ class CalibrateOptions:
     )
 
 
-@click.command("calibrate", short_help="Learn what a rank among your speakers means, in bits.")
+@click.command("calibrate", short_help="Fit the models that turn scores into bits.")
 @given(CalibrateOptions)
 def command(asked: CalibrateOptions) -> int:
     """Learn what a rank means (the rank model) from the speakers of DIR or MANIFEST.

@@ -1,4 +1,4 @@
-"""monitor completion: what lets a shell complete commands, options and their values."""
+"""Completion of commands, options and their values by a shell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # --- What a shell offers for the value of an option: files, features, methods, enrolled people.
 
 VARIABLE = "_MONITOR_COMPLETE"
-"""Of the environment: through it the script of `monitor completion` asks the program."""
+"""Of the environment: through it the script of `monitor doctor --completion` asks the program."""
 
 _FILE = re.compile(r"\[?(FILE|DIR|MANIFEST|FRAMES|RECORDING|RUN|CORPUS|SCORES)\b")
 """A metavar, or one of the words in it, that stands for a file."""
@@ -86,27 +86,12 @@ def _beginning(typed: str, names: Iterable[str]) -> list[CompletionItem]:
     return [CompletionItem(name) for name in names if name.startswith(typed)]
 
 
-@click.command("completion", short_help="Let a shell complete commands and options.")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def command(shell: str) -> int:
-    """Print the script that lets SHELL complete commands, options, files, features and people.
-
-    \b
-    bash    add to ~/.bashrc:  eval "$(monitor completion bash)"
-    zsh     add to ~/.zshrc, after compinit:  eval "$(monitor completion zsh)"
-    fish    monitor completion fish > ~/.config/fish/completions/monitor.fish
-
-    Then open another terminal. It completes `monitor` where that is on the PATH, and takes bash 4.4
-    or newer.
-    """
+def script_for(shell: str, cli: click.Command) -> str:
+    """Make the script that lets a shell (bash, zsh, fish) complete what `monitor` takes."""
     from click.shell_completion import get_completion_class
 
-    from monitor.cli import cli
-
-    of_shell = get_completion_class(shell)
-    assert of_shell is not None
-    script = of_shell(cli, {}, "monitor", VARIABLE).source()
+    completion = get_completion_class(shell)
+    assert completion is not None
+    script = completion(cli, {}, "monitor", VARIABLE).source()
     # fish would cut a list of features at its first comma
-    script = script.replace('(string split "," ', '(string split -m 1 "," ')
-    click.echo(script, nl=False)
-    return 0
+    return script.replace('(string split "," ', '(string split -m 1 "," ')

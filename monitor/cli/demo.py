@@ -32,7 +32,7 @@ class DemoOptions:
     among: tuple[int, ...] | None = shared(among_option)
 
 
-@click.command("demo", short_help="See it work: ten real minutes of a reader, nothing else needed.")
+@click.command("demo", short_help="Replay ten minutes of a real reader; needs nothing else.")
 @given(DemoOptions)
 def command(asked: DemoOptions) -> int:
     """Replay ten real minutes of a LibriVox reader and watch the bits add up.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -19,6 +20,7 @@ from monitor.cli.options import say
 from monitor.errors import MonitorError, SourceError
 from monitor.jobs import cores
 from monitor.phrases import plural
+from monitor.run.status import FAILED
 
 # --- The extras: what each gives, what of it is installed, and how to have the rest.
 
@@ -26,10 +28,10 @@ _NAME = "speaker-disclosure-monitor"
 EXTRAS = {
     "training": "the attacker of `monitor attack` who trains a network",
     "onnx": "a speaker-embedding network of your own (--speaker-model)",
-    "web": "the page in a browser (--web, monitor view)",
+    "web": "the page in a browser (--web, monitor show)",
     "notify": "alerts to desktop, mail, chat (--notify)",
     "vocoder": "anonymisers that move pitch and formants, or whisper (monitor protect)",
-    "tables": "runs and summaries as Parquet, readings as data frames (monitor export)",
+    "tables": "runs and summaries as Parquet, readings as data frames (monitor show)",
     "cluster": "many recordings over several machines (--scheduler)",
     "peers": "the public tools that tests and benchmarks compare with",
     "dev": "what the tests need",
@@ -226,23 +228,45 @@ def _disk() -> tuple[str, str]:
     return "ok", words
 
 
-@click.command("doctor", short_help="Check sound, models, extras and disk, and say what to do.")
+@click.command("doctor", short_help="Check audio, models, extras and disk; set up the shell.")
 @click.option(
     "--hear",
     is_flag=True,
     help="Also open the default input for a second, and say how loud it is.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON instead.")
-def command(hear: bool, as_json: bool) -> int:
+@click.option("--devices", is_flag=True, help="List the audio inputs; a star marks the default.")
+@click.option(
+    "--completion",
+    type=click.Choice(["bash", "zsh", "fish"]),
+    help="Print the script that lets this shell complete commands, options, files and people.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the findings, or devices, as JSON.")
+def command(hear: bool, devices: bool, completion: str | None, as_json: bool) -> int:
     """Check PortAudio, inputs, the phone recogniser, every extra and the disk.
 
-    Exit status 1 where something is broken. What is only not installed, and not needed, is a note.
+    \b
+    monitor doctor --hear
+    monitor doctor --devices
+    monitor doctor --completion bash    add to ~/.bashrc: eval "$(monitor doctor --completion bash)"
+    monitor doctor --completion zsh     the same in ~/.zshrc, after compinit
+    monitor doctor --completion fish > ~/.config/fish/completions/monitor.fish
+
+    Exit status 1 where something is broken, or no input is there for --devices. What is only not
+    installed, and not needed, is a note.
     """
-    import json
-    from dataclasses import asdict
+    if completion is not None:
+        from monitor.cli import cli
+        from monitor.cli.completion import script_for
 
-    from monitor.run.status import FAILED
+        click.echo(script_for(completion, cli), nl=False)
+        return 0
+    if devices:
+        return _list_devices(as_json=as_json)
+    return _report(hear=hear, as_json=as_json)
 
+
+def _report(*, hear: bool, as_json: bool) -> int:
+    """Print what was found; the exit status."""
     findings = []
     for finding in examine(hear=hear):
         findings.append(finding)
@@ -255,3 +279,24 @@ def command(hear: bool, as_json: bool) -> int:
     if broken and not as_json:
         say(f"{broken} broken: see above")
     return FAILED if broken else 0
+
+
+def _list_devices(*, as_json: bool) -> int:
+    """Print the audio inputs; exit status 1 where there is none."""
+    from monitor.sources.microphone import choose, devices
+
+    inputs = devices()
+    if as_json:
+        click.echo(json.dumps([asdict(device) for device in inputs], indent=1))
+        return 0 if inputs else FAILED
+    choose(inputs, None)  # says what to do where there is none
+    width = max(len(device.name) for device in inputs)
+    for device in inputs:
+        channels = plural(device.channels, "channel")
+        star = "*" if device.default else " "
+        say(
+            f"{star} {device.index:>3}  {device.name:<{width}}  {channels:>11}  "
+            f"{device.rate:>6} Hz  {device.host}",
+            err=False,
+        )
+    return 0

@@ -57,14 +57,14 @@ class HearOptions:
     workers: JobOptions = group(JobOptions)
 
 
-@click.command("hear", short_help="Hear a corpus once, and keep its frames for later.")
+@click.command("hear", short_help="Extract the features of a corpus once, and keep them.")
 @given(HearOptions)
 def command(asked: HearOptions) -> int:
     """Hear every recording of DIR or MANIFEST once, all features in one pass, one process a core.
 
     \b
     monitor hear voices/ -o frames             interrupted, it goes on where it was
-    monitor enroll frames -o us.npz            as from the corpus itself, in no time
+    monitor enrol frames -o us.npz            as from the corpus itself, in no time
     monitor calibrate frames -o us.npz
 
     FRAMES keeps the layout of the corpus (layouts as for enroll), with a manifest.csv, and takes

@@ -93,7 +93,7 @@ def check_model(name: str, population: Population, store: str | Path | None) -> 
         whose = "the shipped population" if store in (None, "reference") else f"{store}"
         raise UsageError(
             f"--speaker-model is {name}, and {whose} has {difference}: enrol everybody with one "
-            "network (monitor enroll --speaker-model)"
+            "network (monitor enrol --speaker-model)"
         )
 
 
@@ -242,8 +242,8 @@ def _minutes(files: Iterable[Path]) -> float | None:
 device_option = click.option(
     "--device",
     metavar="N|NAME",
-    help="The input to hear: its number, its name or a part of it, as `monitor devices` lists "
-    "them. [default: the system's]",
+    help="The audio input: its number, its name or a part of it (`monitor doctor --devices`). "
+    "[default: the system's]",
 )
 
 

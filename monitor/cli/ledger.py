@@ -22,7 +22,7 @@ _speaker: Callable[..., Any] = click.option(
 
 @click.group(
     "ledger",
-    short_help="See, export or forget what was disclosed over all sessions.",
+    short_help="Show, export or delete disclosure across sessions.",
     no_args_is_help=False,
 )
 def command() -> None:

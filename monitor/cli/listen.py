@@ -47,7 +47,7 @@ class ListenOptions:
     shown: DisplayOptions = group(DisplayOptions)
 
 
-@click.command("listen", short_help="Hear a microphone: bits of identity, as it is spoken.")
+@click.command("listen", short_help="Measure the voice at the microphone, live.")
 @given(ListenOptions)
 def command(asked: ListenOptions) -> int:
     """Measure how many bits of identity the voice at the microphone discloses.

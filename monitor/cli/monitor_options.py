@@ -49,7 +49,7 @@ class MonitorOptions:
 
     store: str | None = option(
         "-p, --population FILE",
-        "Whom the attacker knows, from `monitor enroll`. [default: the shipped readers]",
+        "Whom the attacker knows, from `monitor enrol`. [default: the shipped readers]",
     )
     rank_model_file: str | None = option(
         "--rank-model FILE|reference",

@@ -65,7 +65,7 @@ class ProtectOptions:
     replace: bool = option("--replace", "Replace files that are there already.")
 
 
-@click.command("protect", short_help="Write recordings anew, the voice made harder to recognise.")
+@click.command("protect", short_help="Anonymise recordings.")
 @given(ProtectOptions)
 def command(asked: ProtectOptions) -> int:
     """Write FILE, or every recording below DIR under the same name, with the voice protected.

@@ -464,7 +464,7 @@ class ReplayOptions:
     shown: DisplayOptions = group(DisplayOptions)
 
 
-@click.command("replay", short_help="Measure a recording: bits of identity against length heard.")
+@click.command("replay", short_help="Measure recordings.")
 @given(ReplayOptions)
 def command(asked: ReplayOptions) -> int:
     """Measure how many bits of identity a RECORDING discloses, second by second.

@@ -44,7 +44,7 @@ class ScrubOptions:
     watch: str = option("-w, --watch NAME", "Who speaks, as enrolled.", required=True)
     store: str | None = option(
         "-p, --population FILE",
-        "Whom the attacker knows, from `monitor enroll`. [default: the shipped readers]",
+        "Whom the attacker knows, from `monitor enrol`. [default: the shipped readers]",
     )
     features: tuple[str, ...] | None = option(
         "--features",
@@ -86,7 +86,7 @@ class ScrubOptions:
     replace: bool = option("--replace", "Overwrite -o, and --labels, if they exist.")
 
 
-@click.command("scrub", short_help="Cut or protect the least, so that a budget of bits holds.")
+@click.command("scrub", short_help="Keep recordings under a bit budget.")
 @given(ScrubOptions)
 def command(asked: ScrubOptions) -> int:
     """Write as much of RECORDING as may be heard before an attacker has so many bits.

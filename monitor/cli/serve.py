@@ -54,7 +54,7 @@ class ServeOptions:
     among: tuple[int, ...] | None = shared(among_option)
 
 
-@click.command("serve", short_help="A page to enrol, speak and see at, in your browser.")
+@click.command("serve", short_help="Open a web page to enrol, speak and watch your bits.")
 @given(ServeOptions)
 def command(asked: ServeOptions) -> int:
     """Serve a page at which people enrol, speak and see how much their voices give away.
@@ -70,7 +70,8 @@ def command(asked: ServeOptions) -> int:
 
     The sound goes from the browser's microphone to this program and nowhere else, and is never
     stored. A template is: it is biometric data, in a file that only you can read, until "Forget me"
-    or `monitor forget` removes it. `-p` of `monitor listen` and `monitor replay` takes that file.
+    or `monitor people FILE.npz --forget NAME` removes it. `-p` of `monitor listen` and `monitor
+    replay` takes that file.
 
     The address holds a token, new each time unless --web-token gives one: whoever has it can enrol,
     listen and forget. Needs the extra 'web'. Ctrl-C ends it.

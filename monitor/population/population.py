@@ -99,8 +99,9 @@ def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
 
 # ------------------------------------------------------------------------------------------ people
 # Everything that belongs to one person is a field of `Speaker` or `SourceNote`, declared once here.
-# Storing, joining, adding a session and forgetting follow from the declaration: `monitor forget`
-# leaves nothing behind because there is no second place where something could be.
+# Storing, joining, adding a session and forgetting follow from the declaration: `monitor people
+# FILE.npz --forget NAME` leaves nothing behind because there is no second place where something
+# could be.
 
 _MERGE, _DTYPE = "merge", "dtype"
 _OF_SPEAKERS, _OF_SOURCES, _ROWS = "people/speaker/", "people/source/", "/rows"

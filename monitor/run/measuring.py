@@ -164,7 +164,7 @@ class Measurement:
         return Readings(self.records)
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Any:
-        """The picture of ``monitor plot``, bits against speech; ``path`` is .png, .svg or .pdf.
+        """The picture of ``monitor show``, bits against speech; ``path`` is .png, .svg or .pdf.
 
         Returns:
             the matplotlib figure; None where it was written.

@@ -307,7 +307,7 @@ def read_json_lines(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
             if first and line.get("type") == "start":
                 raise SourceError(
                     f"{path.name} is a recorded run, which nobody can hear again; it is shown by "
-                    "monitor view, drawn by monitor plot"
+                    "monitor show, drawn by monitor show"
                 )
             if first and "schema" in line:
                 lines.header = read_header(line, path.name)

@@ -270,7 +270,7 @@ LATENCY_SECONDS = 0.2
 MIXED_CHANNELS = 2
 """A sound server offers dozens of channels, a recording interface has unused ones."""
 _UNAVAILABLE = -9985  # paDeviceUnavailable
-_LIST = "monitor devices lists them"
+_LIST = "monitor doctor --devices lists them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +460,8 @@ class Microphone(BaseSource[Block | Gap]):
     lock for longer than a sound card's buffer lasts (0.2 s) makes it overflow.
 
     Args:
-        device: a number, a name or part of one, as `monitor devices` lists them; None for the
+        device: a number, a name or part of one, as `monitor doctor --devices` lists them; None for
+        the
             default input.
         seconds: stop after so many seconds of audio; None goes on until ``stop``.
         channels: how many to open, at most; None for one or two.

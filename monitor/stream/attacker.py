@@ -147,7 +147,7 @@ def _cut(
         f"{whose} template has {scoring.seconds:g} s, the others {usual:g} s: all are compared at "
         f"{scoring.seconds:g} s{where and f', and {where}'}. {_EXAMPLE_SECONDS:g} s of speech "
         f"disclose {here} bits on average among the {speakers}{instead}. "
-        "Enrol more: monitor enroll --add"
+        "Enrol more: monitor enrol --add"
     )
 
 

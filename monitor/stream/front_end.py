@@ -144,7 +144,7 @@ class FrontEnd:
             )
         if spec.network != enrolled:
             what = unlike_networks(spec.name, label, spec.network, "the population", enrolled)
-            cure = "enrol and calibrate again with this version (monitor enroll), or leave"
+            cure = "enrol and calibrate again with this version (monitor enrol), or leave"
             text = f"{what}; {cure} {spec.name} out ("
             raise UsageError(Message(text, Argument("features"), ")"))
 

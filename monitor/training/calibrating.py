@@ -770,7 +770,7 @@ def check_speakers(count: int) -> None:
         raise CalibrationError(
             f"too few speakers ({count}) to learn a rank model; "
             f"at least {FEWEST_SPEAKERS} are needed: enrol more, or these beside the shipped "
-            "readers (monitor enroll --speaker NAME --base reference)"
+            "readers (monitor enrol --speaker NAME --base reference)"
         )
 
 

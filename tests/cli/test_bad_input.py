@@ -217,7 +217,7 @@ def test_no_samples_at_all(run, tmp_path):
 
 
 def test_a_population_without_a_rank_model(run, talk, people, tmp_path):
-    run("enroll", people, "-o", tmp_path / "us.npz", "--seconds", 10)
+    run("enrol", people, "-o", tmp_path / "us.npz", "--seconds", 10)
     result = run("replay", talk, "-p", tmp_path / "us.npz")
     assert result.code == 1
     assert "no rank model for f0; learn one with: monitor calibrate" in result.complaint
@@ -256,7 +256,7 @@ def test_stores_that_cannot_be_used(run, talk, people, population, tmp_path):
     for path, words in cases:
         for arguments in (
             ["replay", people / "000005/s1.npz", "-p", path],
-            ["enroll", people, "--base", path, "-o", tmp_path / "new.npz"],
+            ["enrol", people, "--base", path, "-o", tmp_path / "new.npz"],
         ):
             result = run(*arguments)
             assert (result.code, result.out) == (1, ""), path
@@ -281,8 +281,8 @@ def test_places_that_cannot_be_written_to(run, wav, people, tmp_path, monkeypatc
         ["replay", wav, "--jsonl", no / "run.jsonl"],
         ["replay", wav, "--jsonl", tmp_path],
         ["replay", wav, "--plot", no / "a.png"],
-        ["enroll", people, "-o", no / "us.npz"],
-        ["enroll", people, "-o", tmp_path, "--replace"],
+        ["enrol", people, "-o", no / "us.npz"],
+        ["enrol", people, "-o", tmp_path, "--replace"],
         ["calibrate", people, "-o", no / "us.npz"],
         ["calibrate", people, "--plot", no / "a.png"],
     ):
@@ -304,7 +304,7 @@ def test_a_full_disk(run, wav, people, monkeypatch):
     result = run("replay", wav, "--features", "f0", "--jsonl", "/dev/full")
     assert result.code == 1
     assert "cannot write /dev/full: No space left on device" in result.complaint
-    result = run("enroll", people, "--replace", "-o", "/dev/full/us.npz", "--seconds", 10)
+    result = run("enrol", people, "--replace", "-o", "/dev/full/us.npz", "--seconds", 10)
     assert result.code == 1
     assert "cannot write" in result.complaint
 
@@ -316,14 +316,14 @@ def test_a_full_disk_keeps_what_was_there(run, people, population, tmp_path, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    result = run("enroll", people, "--replace", "-o", path, "--seconds", 10)
+    result = run("enrol", people, "--replace", "-o", path, "--seconds", 10)
     assert result.code == 1
     assert "No space left on device" in result.complaint
     assert path.read_bytes() == population.read_bytes()
     assert [each.name for each in tmp_path.iterdir()] == ["us.npz"]
 
 
-@pytest.mark.parametrize("command", ["enroll", "calibrate"])
+@pytest.mark.parametrize("command", ["enrol", "calibrate"])
 def test_corpora_that_are_none(run, tmp_path, command, wav):
     (tmp_path / "empty").mkdir()
     (tmp_path / "flat").mkdir()
@@ -346,7 +346,7 @@ def test_corpora_that_are_none(run, tmp_path, command, wav):
 def test_a_manifest_that_names_missing_files(run, tmp_path, people):
     lines = [f"{people}/00000{i}/s0.npz,person{i}\n" for i in range(3)]
     (tmp_path / "list.csv").write_text("path,speaker\n" + "".join(lines) + "lost.npz,person3\n")
-    result = run("enroll", tmp_path / "list.csv", "-o", tmp_path / "us.npz")
+    result = run("enrol", tmp_path / "list.csv", "-o", tmp_path / "us.npz")
     assert result.code == 4
     assert result.complaint == "monitor: skipped: list.csv line 5: lost.npz is missing"
     assert Population.load(tmp_path / "us.npz").names == ("person0", "person1", "person2")
@@ -357,7 +357,7 @@ def test_a_corpus_with_a_broken_file(run, tmp_path, people, broken_flac):
         (tmp_path / "c" / f"p{i}").mkdir(parents=True)
         put(tmp_path / "c" / f"p{i}" / "a.npz", (people / f"00000{i}/s0.npz").read_bytes())
     put(tmp_path / "c" / "p2" / "a.npz", b"damaged")
-    result = run("enroll", tmp_path / "c", "-o", tmp_path / "us.npz")
+    result = run("enrol", tmp_path / "c", "-o", tmp_path / "us.npz")
     assert result.code == 4
     skipped = [line for line in result.err.splitlines() if "skipped" in line]
     assert skipped[0].startswith("monitor: skipped: p2/a.npz is no file of frames")
@@ -445,7 +445,7 @@ def test_lengths_that_are_none_are_one_line(run, talk, population, option, lengt
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["enroll", "--seconds"],
+        ["enrol", "--seconds"],
         ["calibrate", "--lengths"],
         ["calibrate", "--template-lengths"],
         ["score", "--lengths"],
@@ -479,7 +479,7 @@ def test_too_few_open_files_are_said_in_one_line(command, wav, tmp_path, limit):
         (tmp_path / name).mkdir()
         shutil.copy(wav, tmp_path / name / "talk.wav")
     done = subprocess.run(
-        [*command, "enroll", ".", "--features", "f0", "--jobs", "3", "-o", "us.npz"], cwd=tmp_path,
+        [*command, "enrol", ".", "--features", "f0", "--jobs", "3", "-o", "us.npz"], cwd=tmp_path,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
         capture_output=True, text=True, check=False,
     )  # fmt: skip

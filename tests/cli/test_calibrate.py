@@ -29,7 +29,7 @@ def quick(monkeypatch):
 def enrolled(run, people, tmp_path):
     """A population without rank models, from the first session of everybody."""
     path = tmp_path / "us.npz"
-    assert run("enroll", people, "-o", path, "--seconds", 20).code == 0
+    assert run("enrol", people, "-o", path, "--seconds", 20).code == 0
     return path
 
 
@@ -172,7 +172,7 @@ def test_as_wide_as_columns_says(run, people, monkeypatch):
 def test_one_session_each_is_not_used_across_sessions_as_it_is(run, talk, tmp_path):
     write_corpus(tmp_path / "one", Simulation(12), 12, 1, 30.0)
     us = tmp_path / "us.npz"
-    assert run("enroll", tmp_path / "one", "-o", us, "--seconds", 10).code == 0
+    assert run("enrol", tmp_path / "one", "-o", us, "--seconds", 10).code == 0
     made = run("calibrate", tmp_path / "one", "-o", us, *QUICK)
     assert made.code == 0
     (prior,) = [line for line in made.err.splitlines() if "rank model is the prior" in line]

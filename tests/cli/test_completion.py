@@ -1,4 +1,4 @@
-"""monitor completion in the shells themselves: what Tab makes of a line, in bash, zsh and fish."""
+"""Completion in the shells themselves: what Tab makes of a line, in bash, zsh and fish."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from monitor.cli import COMMANDS, cli
 
 PATIENCE_SECONDS = 30.0
 TYPED = {
-    "monitor compl": "monitor completion ",
+    "monitor exper": "monitor experiment ",
     "monitor replay --scal": None,
     "monitor replay --on-change sp": "monitor replay --on-change split ",
     "monitor replay --features f0,pho": "monitor replay --features f0,phones ",
@@ -81,7 +81,7 @@ class Typist:
             cwd=home, env=around(home), start_new_session=True,
         )  # fmt: skip
         os.close(theirs)
-        for line in (BEFORE[name], f'eval "$(monitor completion {name})"'):
+        for line in (BEFORE[name], f'eval "$(monitor doctor --completion {name})"'):
             self.type(f"{line}; echo rea''dy\n")
             self.until("ready\r")
 
@@ -124,7 +124,7 @@ def test_tab_completes_a_line(name, home):
 @pytest.mark.slow
 def test_fish_completes_a_line(home):
     script = subprocess.run(
-        [home / "bin" / "monitor", "completion", "fish"],
+        [home / "bin" / "monitor", "doctor", "--completion", "fish"],
         env=around(home), check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
     place = home / ".config" / "fish" / "completions" / "monitor.fish"
@@ -158,7 +158,8 @@ def test_every_file_of_every_command_is_offered():
 
 
 def test_the_script_is_clicks_and_another_shell_is_refused(run):
-    done = run("completion", "bash")
+    done = run("doctor", "--completion", "bash")
     assert (done.code, done.err) == (0, "")
     assert "complete -o nosort -F _monitor_completion monitor" in done.out
-    assert "'tcsh' is not one of 'bash', 'zsh', 'fish'" in run("completion", "tcsh").complaint
+    refused = run("doctor", "--completion", "tcsh").complaint
+    assert "'tcsh' is not one of 'bash', 'zsh', 'fish'" in refused

@@ -141,16 +141,13 @@ def test_every_option_of_every_command_can_stand_in_a_file(command, tmp_path):
         assert set(found[name]) == parameters(part)
 
 
-def test_one_of_several_flags_in_a_file(run, talk, population, tmp_path):
+def test_flags_in_a_file(run, talk, population, tmp_path):
     recorded, config = tmp_path / "talk.jsonl", tmp_path / "us.toml"
     run("replay", talk, "-p", population, "--step", 10, "--jsonl", recorded)
-    for line, first in (("csv = true", "run,"), ("parquet = false\ncsv = true", "run,")):
-        config.write_text(f"[export]\n{line}\n")
-        assert run("--config", config, "export", recorded).out.startswith(first)
-    config.write_text("[export]\ncsv = false\n")
-    assert "--csv or --parquet" in run("--config", config, "export", recorded).complaint
-    config.write_text(f"[export]\noutput = '{tmp_path / 'a.csv'}'\nposterior = true\n")
-    assert run("--config", config, "export", recorded).code == 0
+    config.write_text("[show]\ncsv = true\n")
+    assert run("--config", config, "show", recorded).out.startswith("run,")
+    config.write_text(f"[show]\noutput = '{tmp_path / 'a.csv'}'\nposterior = true\n")
+    assert run("--config", config, "show", recorded).code == 0
     assert "posterior." in (tmp_path / "a.csv").read_text()
 
 

@@ -68,7 +68,7 @@ def test_it_says_what_is_not_installed(run, tmp_path, installed):
     assert result.code == 0
     (line,) = [line for line in result.err.splitlines() if "Not installed" in line]
     assert "alerts to desktop, mail, chat" in line
-    assert "the page in a browser (--web, monitor view)" in line
+    assert "the page in a browser (--web, monitor show)" in line
     assert line.endswith("pip install 'speaker-disclosure-monitor[web,notify]'")
 
 

@@ -69,7 +69,7 @@ def test_a_template_is_of_the_whole_recording(run, tmp_path, sounds):
     for name, content in files.items():
         (tmp_path / "voices" / name).parent.mkdir()
         (tmp_path / "voices" / name).write_bytes(content)
-    result = run("enroll", tmp_path / "voices", "-o", tmp_path / "us.npz", "--features", "f0")
+    result = run("enrol", tmp_path / "voices", "-o", tmp_path / "us.npz", "--features", "f0")
     assert result.code == 0, result.err
     population = Population.load(tmp_path / "us.npz")
     seconds = dict(zip(population.names, population.template_seconds.tolist(), strict=True))
@@ -80,7 +80,7 @@ def test_a_template_is_of_the_whole_recording(run, tmp_path, sounds):
 def test_every_layout(run, tmp_path, sounds, layout):
     corpus = layout(tmp_path, sounds)
     # hardly a phone can be made out of such sounds
-    result = run("enroll", corpus, "-o", tmp_path / "us.npz", "--features", "f0")
+    result = run("enrol", corpus, "-o", tmp_path / "us.npz", "--features", "f0")
     assert (result.code, result.out) == (0, "")
     population = Population.load(tmp_path / "us.npz")
     names = ("19", "26", "103") if layout is libri else tuple(PITCH)
@@ -98,7 +98,7 @@ def test_every_layout(run, tmp_path, sounds, layout):
     assert first == f"3 speakers enrolled with 5 s of speech; {tmp_path / 'us.npz'} holds 3"
     assert second.startswith("next: 10 speakers or more can be calibrated")
     assert "monitor calibrate" not in second  # which would refuse them
-    assert second.endswith(f"monitor enroll PEOPLE --add -o {tmp_path / 'us.npz'}")
+    assert second.endswith(f"monitor enrol PEOPLE --add -o {tmp_path / 'us.npz'}")
     counts = population.templates("f0", population.scoring())
     high, low, middle = counts.argmax(axis=1)
     assert len({high, low, middle}) == 3
@@ -107,13 +107,13 @@ def test_every_layout(run, tmp_path, sounds, layout):
 
 def test_nothing_is_overwritten_unasked(run, tmp_path, people):
     path = tmp_path / "us.npz"
-    assert run("enroll", people, "-o", path, "--seconds", 10).code == 0
+    assert run("enrol", people, "-o", path, "--seconds", 10).code == 0
     before = path.read_bytes()
-    result = run("enroll", people, "-o", path)
+    result = run("enrol", people, "-o", path)
     assert result.code == 2
     assert "exists; use --add to add speakers or --replace to overwrite it" in result.complaint
     assert path.read_bytes() == before
-    assert run("enroll", people, "-o", path, "--seconds", "15s", "--replace").code == 0
+    assert run("enrol", people, "-o", path, "--seconds", "15s", "--replace").code == 0
     assert set(Population.load(path).template_seconds) == {15.0}
 
 
@@ -124,7 +124,7 @@ def test_adding(run, tmp_path, people, population):
     write_corpus(tmp_path / "new", Simulation(20, 8), 2, 1, 40.0)
     for i in range(2):
         (tmp_path / f"new/00000{i}").rename(tmp_path / f"new/guest{i}")
-    result = run("enroll", tmp_path / "new", "-o", path, "--add", "--seconds", 20)
+    result = run("enrol", tmp_path / "new", "-o", path, "--add", "--seconds", 20)
     assert result.code == 0
     made = Population.load(path)
     assert made.names[-2:] == ("guest0", "guest1")
@@ -141,7 +141,7 @@ def test_adding(run, tmp_path, people, population):
     assert run_of.records[0]["speakers"] == 14
 
     before = path.read_bytes()
-    again = run("enroll", tmp_path / "new", "-o", path, "--add")
+    again = run("enrol", tmp_path / "new", "-o", path, "--add")
     assert again.code == 2
     assert "is enrolled already, as guest0" in again.complaint
     assert path.read_bytes() == before
@@ -158,10 +158,10 @@ def test_among_the_shipped_readers(run, tmp_path, reference):
         )  # fmt: skip
     path = tmp_path / "mix.npz"
     corpus = tmp_path / "corpus"
-    without = run("enroll", corpus, "--base", "reference", "-o", path)
+    without = run("enrol", corpus, "--base", "reference", "-o", path)
     assert without.code == 1
     assert "a.npz: holds no frames of phones" in without.complaint
-    result = run("enroll", corpus, "--base", "reference", "--features", "f0", "-o", path)
+    result = run("enrol", corpus, "--base", "reference", "--features", "f0", "-o", path)
     assert result.code == 0
     assert f"{path} is without phones, voice" in result.err
     assert "; choose with --features" in result.err
@@ -176,10 +176,10 @@ def test_among_the_shipped_readers(run, tmp_path, reference):
     shortest = made.template_seconds.min()
     assert f"cut to {shortest:g} s, the shortest of them: me, you have less than the" in line
     assert "--add" in line
-    again = run("enroll", corpus, "--base", path, "-o", tmp_path / "x.npz")
+    again = run("enrol", corpus, "--base", path, "-o", tmp_path / "x.npz")
     assert again.code == 2
     assert "me, you enrolled already" in again.complaint
-    both = run("enroll", corpus, "--base", "reference", "--add", "-o", path)
+    both = run("enrol", corpus, "--base", "reference", "--add", "-o", path)
     assert both.code == 2
     assert "leave out --base" in both.complaint
 
@@ -192,7 +192,7 @@ def test_a_minute_of_ones_own_is_compared_without_being_watched(run, tmp_path, s
         samples, rate = soundfile.read(path, frames=seconds * 48_000)
         put(tmp_path / f"{name}.flac", samples[: seconds * rate], rate)
     me = tmp_path / "me.npz"
-    made = run("enroll", tmp_path / "mine.flac", "--speaker", "me", "--base", "reference",
+    made = run("enrol", tmp_path / "mine.flac", "--speaker", "me", "--base", "reference",
                "--features", "f0,voice", "--seconds", 60, "-o", me)  # fmt: skip
     assert made.code == 0
     assert Population.load(me).template_seconds.min() < 80
@@ -203,7 +203,7 @@ def test_a_minute_of_ones_own_is_compared_without_being_watched(run, tmp_path, s
     assert {name for name, _ in run_of.readings[-1]["top"][:2]} == {"me", "1272"}  # one voice
     # a few seconds are too little to cut everybody to: said in the first line, with what to do
     few = tmp_path / "few.npz"
-    assert run("enroll", tmp_path / "mine.flac", "--speaker", "me", "--base", "reference",
+    assert run("enrol", tmp_path / "mine.flac", "--speaker", "me", "--base", "reference",
                "--features", "f0,voice", "--seconds", 15, "-o", few).code == 0  # fmt: skip
     run_of = run("replay", tmp_path / "talk.flac", "-p", few)
     assert run_of.records[0]["speakers"] == 50
@@ -219,7 +219,7 @@ def test_a_minute_of_ones_own_is_compared_without_being_watched(run, tmp_path, s
 def test_one_person_alone(run, tmp_path, people):
     (tmp_path / "me").mkdir()
     (tmp_path / "me" / "000000").symlink_to(people / "000000")
-    result = run("enroll", tmp_path / "me", "-o", tmp_path / "me.npz")
+    result = run("enrol", tmp_path / "me", "-o", tmp_path / "me.npz")
     assert result.code == 0
     assert result.err.splitlines()[-2].startswith("1 speaker enrolled with ")
     assert f"--add -o {tmp_path / 'me.npz'}" in result.err.splitlines()[-1]
@@ -229,7 +229,7 @@ def test_one_person_alone(run, tmp_path, people):
 def test_two_of_very_unequal_length(run, tmp_path, people):
     write_corpus(tmp_path / "c", Simulation(1), 1, 1, 12.0)
     (tmp_path / "c" / "x").symlink_to(people / "000000")
-    result = run("enroll", tmp_path / "c", "-o", tmp_path / "us.npz")
+    result = run("enrol", tmp_path / "c", "-o", tmp_path / "us.npz")
     assert result.code == 0
     assert len(Population.load(tmp_path / "us.npz")) == 2
     assert "enrol more speech" in result.complaint
@@ -238,7 +238,7 @@ def test_two_of_very_unequal_length(run, tmp_path, people):
 def test_a_broken_file_is_skipped_and_named(run, tmp_path, sounds):
     corpus = folders(tmp_path, sounds)
     (corpus / "bob/monday/2.wav").write_text("no audio")
-    result = run("enroll", corpus, "-o", tmp_path / "us.npz", "--features", "f0")
+    result = run("enrol", corpus, "-o", tmp_path / "us.npz", "--features", "f0")
     assert result.code == 4
     assert "/monday/2.wav is no recording" in result.complaint
     assert len(Population.load(tmp_path / "us.npz")) == 3
@@ -254,14 +254,14 @@ def test_a_broken_file_is_skipped_and_named(run, tmp_path, sounds):
     ],
 )
 def test_options_that_make_no_sense(run, tmp_path, people, options, words):
-    result = run("enroll", people, "-o", tmp_path / "us.npz", *options)
+    result = run("enrol", people, "-o", tmp_path / "us.npz", *options)
     assert result.code == 2
     assert words in result.complaint
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unknown_feature(run, tmp_path, sounds):
-    result = run("enroll", folders(tmp_path, sounds), "-o", tmp_path / "us.npz", "--features", "f1")
+    result = run("enrol", folders(tmp_path, sounds), "-o", tmp_path / "us.npz", "--features", "f1")
     assert result.code == 2
     assert "did you mean f0?" in result.complaint
 
@@ -271,7 +271,7 @@ def test_only_data_on_stdout_and_a_bar_on_a_terminal(terminal, tmp_path, people)
     # a speaker's name must not be able to steer the terminal
     lines = [f"{people}/00000{i}/s{j}.npz,[/{i}]\n" for i in range(2) for j in range(2)]
     (tmp_path / "list.csv").write_text("path,speaker\n" + "".join(lines))
-    code, shown, _ = terminal("enroll", tmp_path / "list.csv", "-o", tmp_path / "us.npz", both=True)
+    code, shown, _ = terminal("enrol", tmp_path / "list.csv", "-o", tmp_path / "us.npz", both=True)
     assert code == 0
     assert "enrolling" in shown
     assert "4/4" in shown
@@ -283,7 +283,7 @@ def test_only_data_on_stdout_and_a_bar_on_a_terminal(terminal, tmp_path, people)
 def test_recordings_of_one_person(run, tmp_path, sounds):
     corpus = folders(tmp_path, {"monday": sounds["ann"], "tuesday": sounds["ann"]})
     common = ("--speaker", "me", "--base", "reference", "--features", "f0", "-o")
-    result = run("enroll", corpus, *common, tmp_path / "me.npz")
+    result = run("enrol", corpus, *common, tmp_path / "me.npz")
     assert result.code == 0
     plan, _, row = result.err.splitlines()[:3]
     assert plan == "plan: 1 speaker; up to 120 s of speech of each, beside 50 enrolled before"
@@ -296,15 +296,15 @@ def test_recordings_of_one_person(run, tmp_path, sounds):
         "tuesday/monday",
     ]
     files = sorted(corpus.rglob("*.wav"))
-    assert run("enroll", *files, *common, tmp_path / "same.npz").code == 0
+    assert run("enrol", *files, *common, tmp_path / "same.npz").code == 0
     assert (Population.load(tmp_path / "same.npz").offsets == made.offsets).all()
-    assert run("enroll", files[0], *common, tmp_path / "one.npz").code == 0
+    assert run("enrol", files[0], *common, tmp_path / "one.npz").code == 0
     assert Population.load(tmp_path / "one.npz").template_seconds[-1] == 5.0
 
 
 def test_a_folder_that_does_not_say_whose_shows_the_command_that_works(run, tmp_path, sounds):
     put(tmp_path / "it's me" / "a.wav", sounds["ann"])
-    given = ["enroll", f"{tmp_path}/it's me", "--base", "reference", "-o", f"{tmp_path}/me.npz"]
+    given = ["enrol", f"{tmp_path}/it's me", "--base", "reference", "-o", f"{tmp_path}/me.npz"]
     result = run(*given, "--features", "f0")
     assert result.code == 1
     what, shown = result.complaint.split("; if it is one person's: ")
@@ -321,7 +321,7 @@ def test_two_people_under_one_name_are_told(run, tmp_path, clips, chapter, told)
     for source in (clips / "1272/128104.npz", clips / f"{chapter}.npz"):
         shutil.copy(source, tmp_path / "me")
     common = ("--speaker", "me", "--base", "reference", "--features", "f0", "-o")
-    result = run("enroll", tmp_path / "me", *common, tmp_path / "me.npz")
+    result = run("enrol", tmp_path / "me", *common, tmp_path / "me.npz")
     assert result.code == 0
     notes = [line for line in result.err.splitlines() if "sounds like somebody else" in line]
     assert len(notes) == told
@@ -332,7 +332,7 @@ def test_two_people_under_one_name_are_told(run, tmp_path, clips, chapter, told)
 def test_a_folder_among_loose_recordings_may_be_a_session(run, tmp_path, sounds):
     put(tmp_path / "me" / "a.wav", sounds["ann"])
     put(tmp_path / "me" / "monday" / "b.wav", sounds["ann"])
-    result = run("enroll", tmp_path / "me", "--features", "f0", "-o", tmp_path / "me.npz")
+    result = run("enrol", tmp_path / "me", "--features", "f0", "-o", tmp_path / "me.npz")
     assert result.code == 4
     assert "(one person's folders? add --speaker NAME)" in result.err.splitlines()[0]
     assert "a.wav lies outside every speaker's folder" in result.err
@@ -358,12 +358,12 @@ def test_whatever_is_enrolled_can_be_loaded_again(run, tmp_path, sounds):
     put(tmp_path / "in" / f"{'a' * 240}.wav", sounds["ann"])
     lines = [f"in/{'a' * 240}.wav,ann,monday", f"in/{'a' * 240}.wav,{'b' * 201},monday"]
     (tmp_path / "list.csv").write_text("\n".join(["path,speaker,session", *lines, ""]))
-    result = run("enroll", tmp_path / "list.csv", "-o", tmp_path / "us.npz", "--features", "f0")
+    result = run("enrol", tmp_path / "list.csv", "-o", tmp_path / "us.npz", "--features", "f0")
     assert result.code == 4
     assert "name 'bbbbbbbbbbbbbbbbbbbb'... is longer than 200 characters" in result.err
     assert Population.load(tmp_path / "us.npz").names == ("ann",)
     for name in ("a\x1bb", "b" * 201):
-        refused = run("enroll", tmp_path / "in", "--speaker", name, "-o", tmp_path / "x.npz")
+        refused = run("enrol", tmp_path / "in", "--speaker", name, "-o", tmp_path / "x.npz")
         assert refused.code == 2
         assert "--speaker needs a name that can be printed" in refused.complaint
 
@@ -371,7 +371,7 @@ def test_whatever_is_enrolled_can_be_loaded_again(run, tmp_path, sounds):
 def test_the_shipped_readers_have_no_words_and_that_is_said(run, tmp_path):
     soundfile.write(tmp_path / "talk.wav", np.zeros(16000), 16000)
     (tmp_path / "talk.vtt").write_text("WEBVTT\n\n00:00.100 --> 00:00.900\nso be it\n")
-    done = run("enroll", tmp_path / "talk.wav", "--speaker", "me", "--base", "reference",
+    done = run("enrol", tmp_path / "talk.wav", "--speaker", "me", "--base", "reference",
                "--features", "f0,style", "-o", tmp_path / "me.npz")  # fmt: skip
     assert done.code == 2
     assert "have no style, as the shipped readers have no words: leave it out" in done.complaint

@@ -48,7 +48,7 @@ def test_a_corpus_is_heard_once_and_enrolled_from_its_frames(run, voices, tmp_pa
     assert done.code == 0
     assert "heard 0 recordings" in done.err
     assert "2 there already" in done.err
-    assert run("enroll", frames, "-o", tmp_path / "us.npz").code == 0
+    assert run("enrol", frames, "-o", tmp_path / "us.npz").code == 0
     assert Population.load(tmp_path / "us.npz").names == ("ann", "bob")
     with (
         File(voices / "ann" / "talk.wav") as talk,

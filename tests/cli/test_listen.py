@@ -259,7 +259,7 @@ def test_a_reader_who_leaves_is_no_failure(start, virtual_microphone):
 
 
 def test_devices_and_doctor(start, virtual_microphone):
-    done = start("devices")
+    done = start("doctor", "--devices")
     out, err = done.communicate(timeout=60)
     assert done.returncode == 0, err
     assert DEVICE in out
@@ -275,7 +275,7 @@ def test_devices_and_doctor(start, virtual_microphone):
 def test_enrolling_at_the_microphone_and_listening_for_it(start, speaking, tmp_path):
     us = tmp_path / "us.npz"
     arguments = ("--microphone", "--speaker", "me", "--seconds", "10", "--features", "f0")
-    done = start("enroll", *arguments, "--base", "reference", "-o", us)
+    done = start("enrol", *arguments, "--base", "reference", "-o", us)
     _, err = done.communicate(timeout=120)
     assert done.returncode == 0, err
     population = Population.load(us)
@@ -294,7 +294,7 @@ def test_enrolling_at_the_microphone_and_listening_for_it(start, speaking, tmp_p
 def test_too_little_speech_enrols_nobody(start, virtual_microphone, tmp_path):
     us = tmp_path / "us.npz"
     arguments = ("--microphone", "--speaker", "me", "--features", "f0", "-o", us)
-    done = start("enroll", *arguments)
+    done = start("enrol", *arguments)
     plan = "plan: me, up to 60 s of speech from the microphone\n"
     assert done.stderr.readline() == plan
     assert done.stderr.readline().startswith("speak, about anything")
@@ -310,12 +310,12 @@ NOWHERE = {"PULSE_SERVER": "unix:/nonexistent", "HOME": "/nonexistent", "PATH": 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["listen", "devices"])
-def test_no_input_is_one_line_with_the_cure(command, name):
+@pytest.mark.parametrize("words", [["listen"], ["doctor", "--devices"]])
+def test_no_input_is_one_line_with_the_cure(command, words):
     if "PortAudio" in missing():
         pytest.skip(missing())
     done = subprocess.run(
-        [*command, name], env=NOWHERE, capture_output=True, text=True, timeout=60, check=False
+        [*command, *words], env=NOWHERE, capture_output=True, text=True, timeout=60, check=False
     )
     if done.returncode == 0 or "no input device" not in done.stderr:
         pytest.skip("this machine has an input of its own")
@@ -333,9 +333,9 @@ def test_no_input_is_one_line_with_the_cure(command, name):
         (["listen", "--turns", "a.rttm"], "--turns -, lines of RTTM on standard input"),
         (["listen", "--turns-delay", "3"], "--turns-delay goes with --turns -"),
         (["listen", "--turns", "-", "--protect", "mcadams:0.8"], "--protect is for one voice"),
-        (["enroll", "--microphone", "-o", "a.npz"], "give --speaker NAME"),
-        (["enroll", "people", "--microphone", "--speaker", "me", "-o", "a.npz"], "no DIR"),
-        (["enroll", "--speaker", "me", "-o", "a.npz"], "name a DIR, a MANIFEST or recordings"),
+        (["enrol", "--microphone", "-o", "a.npz"], "give --speaker NAME"),
+        (["enrol", "people", "--microphone", "--speaker", "me", "-o", "a.npz"], "no DIR"),
+        (["enrol", "--speaker", "me", "-o", "a.npz"], "name a DIR, a MANIFEST or recordings"),
     ],
 )
 def test_wrong_usage_is_said_before_anything_is_heard(run, arguments, words):

@@ -68,7 +68,7 @@ def test_without_arguments_there_is_help(run):
         (["replay", "--wach", "me", "a.wav"], "No such option '--wach'"),
         (["replay"], "Missing argument 'RECORDING...'; see monitor replay --help"),
         (["replay", "a.wav", "--step"], "Option '--step' requires an argument"),
-        (["enroll", "people"], "Missing option '-o' / '--output'"),
+        (["enrol", "people"], "Missing option '-o' / '--output'"),
     ],
 )
 def test_wrong_usage_is_one_line_and_two(run, arguments, words):

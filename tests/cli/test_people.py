@@ -83,12 +83,12 @@ def test_turns_give_everybody_records_a_row_and_a_picture(run, meeting, tmp_path
     assert {stat.S_IMODE(path.stat().st_mode) for path in (log, table, plot)} == {0o600}
     again = run("replay", sound, option, turns, *QUICK, "--summary", table)
     assert "exists; name another file" in again.complaint
-    drawn = run("plot", log, "-o", tmp_path / "again.svg")
+    drawn = run("show", log, "-o", tmp_path / "again.svg")
     assert drawn.code == 0
     text = (tmp_path / "again.svg").read_text()
-    crowds = run("plot", log, "-o", tmp_path / "b.svg", "--among", "1e6")
+    crowds = run("show", log, "-o", tmp_path / "b.svg", "--among", "1e6")
     assert "--among draws one voice" in crowds.complaint
-    exported = run("export", log, "-o", tmp_path / "readings.csv")
+    exported = run("show", log, "-o", tmp_path / "readings.csv")
     assert exported.code == 0
     with (tmp_path / "readings.csv").open(newline="") as file:
         assert {row["label"] for row in csv.DictReader(file)} == {"S0", "S1"}

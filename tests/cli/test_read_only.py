@@ -125,7 +125,7 @@ def test_results_cannot_go_there(frozen, talk, population, people, tmp_path):
         ["replay", talk, "-p", population, "--jsonl", no / "run.jsonl"],
         ["replay", talk, "-p", population, "--plot", no / "a.png"],
         ["demo", "-o", no],
-        ["enroll", people, "-o", no / "us.npz"],
+        ["enrol", people, "-o", no / "us.npz"],
         ["calibrate", people, "-o", no / "us.npz"],
         ["serve", "--web", "0", "--data", no / "people"],
     ):

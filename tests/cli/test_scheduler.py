@@ -99,7 +99,7 @@ def test_templates_and_scores_are_those_of_one_process(run, dask, voices, tmp_pa
     made = []
     for name, who in (("one", ("--jobs", 1)), ("two", ("--scheduler", dask.address))):
         us, scores = tmp_path / f"{name}.npz", tmp_path / f"{name}-scores.npz"
-        told = run("enroll", voices, "-o", us, "--seconds", 20, *options, *who)
+        told = run("enrol", voices, "-o", us, "--seconds", 20, *options, *who)
         lengths = ("--lengths", 2, "--template-lengths", 5)
         said = run("score", voices, "-o", scores, *options, *lengths, *who)
         assert (told.code, said.code) == (4, 4), said.err

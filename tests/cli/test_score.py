@@ -79,7 +79,7 @@ def test_against_templates_of_other_speech(run, people, population, tmp_path):
     assert file is not None
     assert [entry.words for entry in file.entries] == [("f0", "cross", "T=3", "D=20")]
     enrolled = tmp_path / "enrolled.npz"  # and not calibrated: the shipped rank model stands in
-    assert run("enroll", people, "--seconds", "20", "-o", enrolled).code == 0
+    assert run("enrol", people, "--seconds", "20", "-o", enrolled).code == 0
     options = ("-p", enrolled, "--lengths", "3", "--allow-overlap")
     assert run("score", heard, *options, "-o", tmp_path / "c.npz").code == 0
     refused = run("score", people, "-p", population, "-o", tmp_path / "b.npz")
@@ -260,14 +260,14 @@ def test_folders_of_their_own_and_templates_of_ones_own(run, challenge, tmp_path
     made = run("score", folder, "--features", "f0", "-o", beside)
     assert made.code == 0, made.err
     us = tmp_path / "us.npz"
-    enrolled = run("enroll", challenge / "libri_dev", "--features", "f0", "-o", us)
+    enrolled = run("enrol", challenge / "libri_dev", "--features", "f0", "-o", us)
     assert "plan: 4 speakers, as enrolls has them" in enrolled.err
     assert run("score", folder, "-p", us, "--features", "f0", "-o", given).code == 0
     with np.load(beside) as mine, np.load(given) as other:
         assert np.array_equal(mine["0_scores_f0"], other["0_scores_f0"])
         assert mine["0_speakers"].tolist() == ["1462", "1673", "1988"]
     # without templates of somebody whom the list compares with
-    assert run("forget", "1673", "-p", us).code == 0
+    assert run("people", us, "--forget", "1673").code == 0
     fewer = run("score", folder, "-p", us, "--features", "f0", "-o", tmp_path / "fewer.npz")
     assert "1673: in trials, but not enrolled: left out" in fewer.err
     assert "1673: not enrolled, left out" in fewer.err
@@ -276,7 +276,7 @@ def test_folders_of_their_own_and_templates_of_ones_own(run, challenge, tmp_path
     shutil.copytree(folder, alone)
     refused = run("score", alone, "-o", tmp_path / "no.npz", "--features", "f0")
     assert refused.code == 2
-    assert "monitor enroll ENROLLS" in refused.complaint
+    assert "monitor enrol ENROLLS" in refused.complaint
     (alone / "trials").write_text("1462 \x1b[2J target\n")
     assert "is not SPEAKER" in run("score", alone, "-o", tmp_path / "no.npz", "-p", us).complaint
     (alone / "trials").write_text("1462 1462-1-0000 perhaps\n")

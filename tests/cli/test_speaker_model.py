@@ -41,7 +41,7 @@ def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav
     mine, other, us = tmp_path / "mine.onnx", tmp_path / "other.onnx", tmp_path / "us.npz"
     mine.write_bytes(of_sound(seed=1))
     other.write_bytes(of_energies(seed=2))
-    common = ("enroll", voices, "-o", us, "--seconds", "10")
+    common = ("enrol", voices, "-o", us, "--seconds", "10")
     done = run(*common, "--features", "f0,speaker", "--speaker-model", mine, "--jobs", 2)
     assert done.code == 0, done.err
     made = Population.load(us).features
@@ -56,21 +56,21 @@ def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav
         ("replay", wav, "-p", us),
         ("listen", "-p", us),
         ("calibrate", voices, "-o", us),
-        ("enroll", voices, "--speaker", "eve", "--add", "-o", us),
-        ("enroll", voices, "--speaker", "eve", "--base", us, "-o", tmp_path / "more.npz"),
+        ("enrol", voices, "--speaker", "eve", "--add", "-o", us),
+        ("enrol", voices, "--speaker", "eve", "--base", us, "-o", tmp_path / "more.npz"),
     ):
         refused = run(*arguments, "--speaker-model", other)
         assert refused.code == 2
         assert f"has templates of another network, {name}" in refused.complaint
     refused = run("replay", wav, "--speaker-model", other)
     assert "the shipped population has no templates of it" in refused.complaint
-    refused = run("enroll", voices, "--speaker", "eve", "--add", "-o", us)
+    refused = run("enrol", voices, "--speaker", "eve", "--add", "-o", us)
     assert f"{name} needs the network that made its templates" in refused.complaint
     assert us.read_bytes() == before
     more = ("--speaker", "eve", "--add", "-o", us, "--seconds", "10")
-    again = run("enroll", voices / "ann", *more, "--speaker-model", mine)
+    again = run("enrol", voices / "ann", *more, "--speaker-model", mine)
     assert "enrolled already, as ann" in again.complaint
-    done = run("enroll", shared / "speech/dev-clean/174", *more, "--speaker-model", mine)
+    done = run("enrol", shared / "speech/dev-clean/174", *more, "--speaker-model", mine)
     assert done.code == 0, done.err
     assert len(Population.load(us)) == 3
 
@@ -87,7 +87,7 @@ def test_a_rank_model_is_learnt_and_a_recording_measured(run, shared, tmp_path, 
         sound, rate = soundfile.read(path, frames=32 * 16_000, dtype="float32")
         soundfile.write(people / reader.name / "talk.flac", sound, rate)
     model = ("--features", "speaker", "--speaker-model", network)
-    done = run("enroll", people, "-o", us, "--seconds", "10", *model)
+    done = run("enrol", people, "-o", us, "--seconds", "10", *model)
     assert done.code == 0, done.err
     lengths = ("--lengths", "5", "--template-lengths", "10", "--replicates", "20", "--trials", "2")
     done = run("calibrate", people, "-o", us, *lengths, *model)
@@ -104,7 +104,7 @@ def test_a_rank_model_is_learnt_and_a_recording_measured(run, shared, tmp_path, 
 
 
 def test_speaker_without_its_network(run, voices, tmp_path):
-    done = run("enroll", voices, "-o", tmp_path / "us.npz", "--features", "speaker")
+    done = run("enrol", voices, "-o", tmp_path / "us.npz", "--features", "speaker")
     assert done.code == 2
     assert "speaker needs its network: --speaker-model FILE.onnx" in done.complaint
 
@@ -112,9 +112,9 @@ def test_speaker_without_its_network(run, voices, tmp_path):
 def test_a_file_that_is_no_network_is_refused_in_one_line(run, voices, tmp_path):
     bad = tmp_path / "bad.onnx"
     bad.write_bytes(b"not a network")
-    done = run("enroll", voices, "-o", tmp_path / "us.npz", "--speaker-model", bad)
+    done = run("enrol", voices, "-o", tmp_path / "us.npz", "--speaker-model", bad)
     assert done.code == 1
     assert done.complaint.startswith("monitor: bad.onnx: is damaged, or no ONNX network: ")
     assert not (tmp_path / "us.npz").exists()
-    done = run("enroll", voices, "-o", tmp_path / "us.npz", "--speaker-model", tmp_path / "gone")
+    done = run("enrol", voices, "-o", tmp_path / "us.npz", "--speaker-model", tmp_path / "gone")
     assert "No such file" in done.complaint

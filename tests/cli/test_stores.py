@@ -70,8 +70,8 @@ def meanwhile(command, monkeypatch) -> Callable[..., None]:
 def test_two_that_add_to_one_store_lose_nobody(run, store, further, meanwhile):
     before = Population.load(store)
     options = ("--add", "--features", "f0", "-o", store)
-    meanwhile("monitor.training.enrolling.enrol", "enroll", further("ann"), *options)
-    result = run("enroll", further("bob"), *options)
+    meanwhile("monitor.training.enrolling.enrol", "enrol", further("ann"), *options)
+    result = run("enrol", further("bob"), *options)
     assert result.code == 0, result.err
     after = Population.load(store)
     assert after.names == (*before.names, "ann", "bob")
@@ -81,8 +81,8 @@ def test_two_that_add_to_one_store_lose_nobody(run, store, further, meanwhile):
 def test_the_same_speaker_twice_is_refused_and_the_first_stays(run, store, further, meanwhile):
     folder = further("ann")
     options = ("--add", "--features", "f0", "-o", store)
-    meanwhile("monitor.training.enrolling.enrol", "enroll", folder, *options)
-    result = run("enroll", folder, *options)
+    meanwhile("monitor.training.enrolling.enrol", "enrol", folder, *options)
+    result = run("enrol", folder, *options)
     assert result.code == 2
     assert "enrolled already, as ann" in result.complaint
     assert Population.load(store).names[-2:] == ("000011", "ann")
@@ -90,15 +90,15 @@ def test_the_same_speaker_twice_is_refused_and_the_first_stays(run, store, furth
 
 def test_a_new_store_that_somebody_else_has_made_stays(run, tmp_path, further, meanwhile):
     path = tmp_path / "new.npz"
-    meanwhile("monitor.training.enrolling.enrol", "enroll", further("ann"), "-o", path)
-    result = run("enroll", further("bob"), "-o", path)
+    meanwhile("monitor.training.enrolling.enrol", "enrol", further("ann"), "-o", path)
+    result = run("enrol", further("bob"), "-o", path)
     assert result.code == 1
     assert "has been written by another process; name another file" in result.complaint
     assert Population.load(path).names == ("ann",)
 
 
 def test_who_is_added_during_a_calibration_stays(run, store, people, further, meanwhile):
-    adding = ("enroll", further("ann"), "--add", "--features", "f0", "-o", store)
+    adding = ("enrol", further("ann"), "--add", "--features", "f0", "-o", store)
     meanwhile("monitor.training.calibrating.calibrate", *adding)
     small = ("--lengths", "1,5", "--template-lengths", "20", "--trials", "2", "--replicates", "20")
     result = run("calibrate", people, "-o", store, *small)
@@ -115,8 +115,8 @@ def test_killed_saves_leave_nothing_for_long(run, store, people, further, talk, 
     before = store.read_bytes()
     kept = set(tmp_path.iterdir()) | {tmp_path / "more"}
     for arguments in (
-        ("enroll", further("ann"), "--features", "f0", "--replace", "-o", store),
-        ("enroll", further("bob"), "--features", "f0", "--add", "-o", store),
+        ("enrol", further("ann"), "--features", "f0", "--replace", "-o", store),
+        ("enrol", further("bob"), "--features", "f0", "--add", "-o", store),
         ("calibrate", people, "-o", store, *small),
     ):
         killed = subprocess.run(

@@ -65,7 +65,7 @@ def test_a_terminal_of_ascii_shows_the_summary(terminal, strange, population):
 
 @pytest.mark.parametrize("name", ["no-\x1b[2J\x07-such.wav", os.fsdecode(b"no-\xff-such.wav")])
 @pytest.mark.parametrize(
-    "what", [("replay",), ("evaluate",), ("plot", "-o", "x.png"), ("enroll", "-o", "x.npz")]
+    "what", [("replay",), ("evaluate",), ("show", "-o", "x.png"), ("enrol", "-o", "x.npz")]
 )
 def test_an_error_names_the_file_and_steers_nothing(command, tmp_path, name, what):
     done = subprocess.run([*command, *what, name], capture_output=True, cwd=tmp_path)
@@ -100,7 +100,7 @@ def test_lines_for_people_are_said_in_one_place():
         "latex_table",
         "latex_pairs",
         "table",
-        "script",
+        "script_for",
     }
     for path in Path(monitor.cli.__file__).parent.glob("*.py"):
         tree = ast.parse(path.read_text())

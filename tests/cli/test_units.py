@@ -43,7 +43,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_from_frames_to_bits(run, codes, tmp_path, monkeypatch):
     monkeypatch.setattr(fitted, "LOSSES", ("LL",))
     path = tmp_path / "codes-population.npz"
-    enrolled = run("enroll", codes, "-o", path, "--seconds", 20)
+    enrolled = run("enrol", codes, "-o", path, "--seconds", 20)
     assert enrolled.code == 0, enrolled.err
     feature = Population.load(path).features["phones"]
     assert str(feature.spec) == f"histogram of size {SIZE}"
@@ -64,7 +64,7 @@ def test_from_frames_to_bits(run, codes, tmp_path, monkeypatch):
 
 def test_another_inventory_is_not_mixed_in(run, codes, tmp_path):
     path = tmp_path / "population.npz"
-    assert run("enroll", codes, "-o", path, "--seconds", 20).code == 0
+    assert run("enrol", codes, "-o", path, "--seconds", 20).code == 0
     more = np.full(1500, 256)
     track = {"phones": Track(np.arange(4, 6001, 4), more)}
     write_frames(tmp_path / "x.npz", np.ones(6000, np.bool_), track, {"phones": 257}, {})

@@ -69,7 +69,7 @@ def kill_enrolments(folder: Path, random: Random, kills: int) -> list[str]:
     """`enroll --add`, killed so often, and then let be."""
     voice = folder / "new.wav"
     soundfile.write(voice, sounds(12.0), RATE)
-    more = ["enroll", str(voice), "--speaker", "me", "--features", "f0", "--add", "-o", "p.npz"]
+    more = ["enrol", str(voice), "--speaker", "me", "--features", "f0", "--add", "-o", "p.npz"]
     wrong = []
     whole = folder / "enrolled"
     whole.mkdir()

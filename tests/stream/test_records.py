@@ -147,7 +147,7 @@ def test_a_template_much_shorter_than_the_others_is_left_out_and_told():
     assert cut.startswith(
         f"{WATCHED}'s template has 10 s, the others 100 s: all are compared at 10 s. 30 s of "
     )
-    assert cut.endswith(". Enrol more: monitor enroll --add")
+    assert cut.endswith(". Enrol more: monitor enrol --add")
     now, then = map(float, re.findall(r"(\d\.\d)(?: bits on average|\. Enrol)", cut))
     assert 0 < now < then < record["ceiling"]
     assert start(population, watch=WATCHED, template_seconds=10)["notices"] == []
@@ -189,7 +189,7 @@ def test_a_short_template_that_calibration_lacks_is_told_once():
     assert notice.fields == {"template_seconds": 60.0}
     first, second = notice.text.split(". Calibration lacks some of those enrolled: ")
     assert first.startswith(f"{WATCHED}'s template has 60 s, the others 100 s: all are compared")
-    assert first.endswith("Enrol more: monitor enroll --add")
+    assert first.endswith("Enrol more: monitor enrol --add")
     assert second.endswith("Calibrate on your own speakers: monitor calibrate")
 
 

@@ -793,7 +793,7 @@ def _commands(
         f"--among {','.join(map(str, sorted({*CROWDS, config.among})))} "
         f"--replicates {config.replicates} --seed {config.seed}",
         f"monitor replay RECORDING -p us.npz{weighed} --watch SPEAKER, once the people are "
-        f"enrolled from other sessions (monitor enroll PEOPLE --seconds "
+        f"enrolled from other sessions (monitor enrol PEOPLE --seconds "
         f"{part.template_seconds:g}{more} -o us.npz): the evidence of a recording's first T "
         "seconds",
     )
@@ -876,7 +876,7 @@ def audit_runs(
         not_tested=tuple(not_tested),
         notes=(*(others if mixed else ()), *_few(rows, min(LEAST_PEOPLE, len(found.speakers))),
                *said, *told),
-        commands=("monitor export RUN.jsonl --csv",),
+        commands=("monitor show RUN.jsonl --csv",),
         replicates=config.replicates,
         seed=config.seed,
     )  # fmt: skip

@@ -188,7 +188,7 @@ class AttackOptions:
     )
 
 
-@click.command("attack", short_help="Test an anonymiser: what attackers learn of protected speech.")
+@click.command("attack", short_help="Test an anonymiser against simulated attackers.")
 @given(AttackOptions)
 def command(asked: AttackOptions) -> int:
     """Protect the speech of DIR in memory, and let attackers recognise who speaks.

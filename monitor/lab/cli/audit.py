@@ -117,7 +117,7 @@ class AuditOptions:
     how: CorpusAuditOptions = group(CorpusAuditOptions)
 
 
-@click.command("audit", short_help="A report for who answers for speech: what it discloses.")
+@click.command("audit", short_help="Report what recordings disclose.")
 @given(AuditOptions)
 def command(asked: AuditOptions) -> int:
     """Report what recordings disclose of the people who speak in them, as one document.

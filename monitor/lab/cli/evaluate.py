@@ -839,7 +839,7 @@ _MET = {True: "met", False: "not met", None: "?"}
 @click.command(
     "evaluate",
     cls=WithTextFiles,
-    short_help="Every metric of the papers on a matrix of scores.",
+    short_help="Compute privacy metrics from scores.",
 )
 @given(EvaluateOptions)
 def command(asked: EvaluateOptions) -> int:

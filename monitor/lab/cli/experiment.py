@@ -99,7 +99,7 @@ class ExperimentOptions:
     workers: ExperimentJobs = group(ExperimentJobs)
 
 
-@click.command("experiment", short_help="SRD's tables and figures of a corpus, as a short paper.")
+@click.command("experiment", short_help="Run the SRD paper's experiments on a corpus.")
 @given(ExperimentOptions)
 def command(asked: ExperimentOptions) -> int:
     """Run the experiments of "Privacy Disclosure of Similarity Rank" (SRD) on a corpus.

@@ -30,7 +30,7 @@ class LabelOptions:
     how: CorpusAuditOptions = group(CorpusAuditOptions)
 
 
-@click.command("label", short_help="A privacy card of a speech dataset: Markdown and JSON.")
+@click.command("label", short_help="Write the privacy card of a speech dataset.")
 @given(LabelOptions)
 def command(asked: LabelOptions) -> int:
     """Write a card for the page of a speech dataset: what its voices disclose.

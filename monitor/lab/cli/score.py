@@ -41,7 +41,7 @@ class ScoreOptions:
     replace: bool = option("--replace", "Overwrite -o if it exists.")
     store: str | None = option(
         "-p, --population FILE",
-        "Compare with these templates, from `monitor enroll`, such as those of clear speech where "
+        "Compare with these templates, from `monitor enrol`, such as those of clear speech where "
         "DIR holds anonymised speech. [default: templates from DIR itself]",
     )
     rank_model_file: Path | None = option(
@@ -96,7 +96,7 @@ class ScoreOptions:
     workers: JobOptions = group(JobOptions)
 
 
-@click.command("score", short_help="Score a corpus: trials x speakers, for evaluate.")
+@click.command("score", short_help="Compare every trial with every speaker.")
 @given(ScoreOptions)
 def command(asked: ScoreOptions) -> int:
     """Score stretches of speech of DIR, MANIFEST or FRAMES against every speaker, for evaluate.
@@ -121,7 +121,7 @@ def command(asked: ScoreOptions) -> int:
 
     Scores say who sounds like whom: keep the file private.
     """
-    from monitor.cli.enroll import lists_of, own_templates
+    from monitor.cli.enrol import lists_of, own_templates
     from monitor.cli.inputs import check_model, check_two, load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find

@@ -95,7 +95,7 @@ class Experiment:
         return (
             f"These frames have noise ({self.noise}), and so have the templates here: clear "
             "templates learn more, up to many times as much. For an attacker who has clear speech "
-            "of everybody: monitor enroll CLEAR_FRAMES -o clear.npz; monitor score NOISY_FRAMES "
+            "of everybody: monitor enrol CLEAR_FRAMES -o clear.npz; monitor score NOISY_FRAMES "
             "-p clear.npz -o scores.npz; monitor experiment scores.npz -o DIR. One who weighs by "
             "the rank model of the noise learns still more."
         )

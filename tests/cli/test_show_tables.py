@@ -1,10 +1,9 @@
-"""monitor export: a recorded run as a table, and what it refuses."""
+"""monitor show: a recorded run as a table, and what it refuses."""
 
 from __future__ import annotations
 
 import csv
 import io
-import subprocess
 
 import pytest
 
@@ -24,7 +23,7 @@ def recorded(talk, population, tmp_path_factory):
 
 
 def test_a_row_a_reading_on_standard_output_and_in_files(run, recorded, tmp_path):
-    done = run("export", recorded, "--csv")
+    done = run("show", recorded, "--csv")
     assert (done.code, done.err) == (0, "")
     lines = list(csv.DictReader(io.StringIO(done.out)))
     readings = [line for line in recorded.read_text().splitlines() if '"type":"reading"' in line]
@@ -33,48 +32,36 @@ def test_a_row_a_reading_on_standard_output_and_in_files(run, recorded, tmp_path
     assert "f0.rank_bits_low" in lines[0]
     assert not any(name.startswith("posterior.") for name in lines[0])
     written = tmp_path / "a.csv"
-    assert run("export", recorded, "-o", written).code == 0
+    assert run("show", recorded, "-o", written).code == 0
     assert written.read_text() == done.out
     written.write_text("mine")
-    assert "exists; use --replace" in run("export", recorded, "-o", written).complaint
+    assert "exists; use --replace" in run("show", recorded, "-o", written).complaint
     assert written.read_text() == "mine"
-    assert run("export", recorded, "-o", written, "--replace").code == 0
+    assert run("show", recorded, "-o", written, "--replace").code == 0
     assert written.read_text() == done.out
     table = tmp_path / "a.parquet"
-    two = run("export", recorded, recorded, "-o", table, "--posterior")
+    two = run("show", recorded, recorded, "-o", table, "--posterior")
     assert f"{2 * len(lines)} readings written to" in two.err
     held = pq.read_table(table)
     assert held.num_rows == 2 * len(lines)
     assert any(name.startswith("posterior.") for name in held.column_names)
 
 
-@pytest.mark.slow
-def test_parquet_goes_through_a_pipe_and_not_to_a_terminal(command, terminal, recorded, tmp_path):
-    piped = subprocess.run(
-        [*command, "export", recorded, "--parquet"], capture_output=True, check=True
-    )
-    (tmp_path / "a.parquet").write_bytes(piped.stdout)
-    assert pq.read_table(tmp_path / "a.parquet").num_rows > 10
-    code, shown, err = terminal("export", recorded, "--parquet")
-    assert (code, shown) == (2, "")
-    assert "not for a terminal" in err
-
-
 def test_what_makes_no_sense_is_refused_in_one_line(run, recorded, talk, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for given, words in (
-        ([recorded], "--csv or --parquet"),
-        ([recorded, "-o", "a.xlsx"], "--csv or --parquet"),
+        ([recorded, recorded], "several runs make a table"),
+        ([recorded, "-o", "a.xlsx"], "let the name end in one of"),
         ([recorded, "-o", "a.parquet", "--csv"], "leave out --csv"),
         ([recorded, "-o", "no/a.csv"], "there is no folder no"),
         ([talk, "--csv"], "is no record"),
         (["no.jsonl", "--csv"], "no.jsonl"),
     ):
-        done = run("export", *given)
+        done = run("show", *given)
         assert done.code in (1, 2)
         assert words in done.complaint
     copy = tmp_path / "run.csv"
     copy.write_bytes(recorded.read_bytes())
-    assert "is read by this run" in run("export", copy, "-o", copy).complaint
+    assert "is read by this run" in run("show", copy, "-o", copy).complaint
     assert copy.read_bytes() == recorded.read_bytes()
     assert list(tmp_path.iterdir()) == [copy]

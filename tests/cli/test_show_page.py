@@ -1,4 +1,4 @@
-"""monitor view, and --web of a replay."""
+"""monitor show, and --web of a replay."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def recorded(tmp_path):
 def test_a_recorded_run_is_served_until_it_is_interrupted(command, recorded, token):
     environment = {**os.environ, **({} if token is None else {"MONITOR_WEB_TOKEN": token})}
     process = subprocess.Popen(
-        [*command, "view", str(recorded), "--no-browser"],
+        [*command, "show", str(recorded), "--no-browser"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
     )  # fmt: skip
     assert process.stdout is not None
@@ -66,7 +66,7 @@ def test_a_long_run_is_served_while_it_is_read_in_little_memory(command, tmp_pat
             file.write(json.dumps({**reading, "seconds": second, "top": many}) + "\n")
     assert long.stat().st_size > 80e6
     with subprocess.Popen(
-        [*command, "view", str(long), "--no-browser"], stdout=subprocess.PIPE, text=True
+        [*command, "show", str(long), "--no-browser"], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         try:
@@ -86,7 +86,7 @@ def test_a_browser_is_opened(run, recorded, monkeypatch):
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr("threading.Event.wait", _interrupted())
-    result = run("view", recorded)
+    result = run("show", recorded)
     assert result.code == 0
     assert opened == [result.out.strip()]
 
@@ -100,7 +100,7 @@ def _interrupted():
     def waits(event, timeout=None):
         if timeout is None and threading.current_thread() is threading.main_thread():
             frame = __import__("sys")._getframe(1)
-            if frame.f_code.co_filename.endswith("view.py"):
+            if frame.f_code.co_filename.endswith("show.py"):
                 raise KeyboardInterrupt
         return wait(event, timeout)
 
@@ -108,30 +108,30 @@ def _interrupted():
 
 
 def test_what_cannot_be_viewed(run, tmp_path, recorded):
-    assert "cannot open no.jsonl" in run("view", tmp_path / "no.jsonl").complaint
+    assert "cannot open no.jsonl" in run("show", tmp_path / "no.jsonl").complaint
     (tmp_path / "bad.jsonl").write_text("{}\n")
-    assert run("view", tmp_path / "bad.jsonl").code == 1
-    result = run("view", recorded, "--web", "0.0.0.0:0")
+    assert run("show", tmp_path / "bad.jsonl").code == 1
+    result = run("show", recorded, "--web", "0.0.0.0:0")
     assert result.code == 2
     assert "give a --web-token" in result.complaint
-    result = run("view", recorded, "--web-token", "short")
+    result = run("show", recorded, "--web-token", "short")
     assert result.code == 2
     assert "short" not in result.complaint
     for address in ("x", "70000", ":80", "-1", "1.5", "a b:80", "host:"):
-        result = run("view", recorded, f"--web={address}")
+        result = run("show", recorded, f"--web={address}")
         assert result.code == 2, address
         assert "is not like 8000" in result.complaint
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        result = run("view", recorded, "--web", taken.getsockname()[1])
+        result = run("show", recorded, "--web", taken.getsockname()[1])
     assert result.code == 2
     assert "something else listens there" in result.complaint
 
 
 def test_without_the_extra_it_says_what_to_install(run, recorded, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "monitor.web.page", None)
-    result = run("view", recorded)
+    result = run("show", recorded)
     assert result.code == 2
     assert "speaker-disclosure-monitor[web]" in result.complaint
 

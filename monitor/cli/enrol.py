@@ -1,4 +1,4 @@
-"""monitor enroll: make templates of speakers."""
+"""monitor enrol: make templates of speakers."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def in_words(
             "may read 1 to 2 bits too high; calibrate on your own speakers (monitor calibrate)"
         )
     elif len(population) < 2:
-        yield f"next: add whom it could be taken for:  monitor enroll PEOPLE --add -o {output}"
+        yield f"next: add whom it could be taken for:  monitor enrol PEOPLE --add -o {output}"
         return
     elif not len(population.rank_models) and len(population) < FEWEST_SPEAKERS:
         yield (
             f"next: {FEWEST_SPEAKERS} speakers or more can be calibrated; fewer go beside the "
-            f"shipped readers (--speaker NAME --base reference). More:  monitor enroll PEOPLE "
+            f"shipped readers (--speaker NAME --base reference). More:  monitor enrol PEOPLE "
             f"--add -o {output}"
         )
     elif not len(population.rank_models):
@@ -129,7 +129,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
-# --- The part of monitor enroll that hears a microphone.
+# --- The part of monitor enrol that hears a microphone.
 
 MICROPHONE_SECONDS = 60.0
 QUEUE_SECONDS = 60.0
@@ -227,7 +227,7 @@ def _state(take: LiveEnrolment) -> str:
     return recent.trouble or f"{recent.level_decibels:.0f} dB, good"
 
 
-# --- The parts of monitor enroll and score that go by VoicePrivacy's lists of enrolment and trials.
+# --- The parts of monitor enrol and score that go by VoicePrivacy's lists of enrolment and trials.
 
 
 def lists_of(folder: Path) -> TrialLists | None:
@@ -270,7 +270,7 @@ def own_templates(
     else:
         raise UsageError(
             f"{folder.name} has trials and no enrolls, nor has a folder beside it: enrol first "
-            "(monitor enroll ENROLLS -o us.npz), then give -p us.npz"
+            "(monitor enrol ENROLLS -o us.npz), then give -p us.npz"
         )
     corpus = replace(
         corpus, recordings=tuple(each for each in corpus if each.speaker in lists.speakers)
@@ -356,7 +356,7 @@ class EnrollOptions:
     workers: JobOptions = group(JobOptions)
 
 
-@click.command("enroll", short_help="Make templates of your own speakers.")
+@click.command("enrol", short_help="Create templates of your speakers.")
 @given(EnrollOptions)
 def command(asked: EnrollOptions) -> int:
     """Make a template of every speaker and store them as a population.
@@ -364,9 +364,9 @@ def command(asked: EnrollOptions) -> int:
     One person, among the shipped readers:
 
     \b
-    monitor enroll me/ --speaker me --base reference -o me.npz         a folder, or recordings
-    monitor enroll --microphone --speaker me --base reference -o me.npz
-    monitor enroll --microphone --speaker me --add -o me.npz           another day, or by telephone
+    monitor enrol me/ --speaker me --base reference -o me.npz         a folder, or recordings
+    monitor enrol --microphone --speaker me --base reference -o me.npz
+    monitor enrol --microphone --speaker me --add -o me.npz           another day, or by telephone
 
     Sessions that are added stay apart, with a template each: whichever is most like the voice that
     is heard counts most.
@@ -374,8 +374,8 @@ def command(asked: EnrollOptions) -> int:
     Several people:
 
     \b
-    monitor enroll voices/ -o us.npz
-    monitor enroll voices/ --features f0 -o us.npz                     the quickest
+    monitor enrol voices/ -o us.npz
+    monitor enrol voices/ --features f0 -o us.npz                     the quickest
 
     \b
     Without --speaker DIR holds a folder for each speaker (with a sub-folder for each session, or
@@ -384,8 +384,8 @@ def command(asked: EnrollOptions) -> int:
     taken for whom is printed before anything is heard.
 
     A template is biometric data, even without the audio: keep the file private, and delete it when
-    it is not needed any more. Nothing of the audio itself is stored. `monitor forget NAME -p FILE`
-    takes one person out again.
+    it is not needed any more. Nothing of the audio itself is stored. `monitor people FILE.npz
+    --forget NAME` takes one person out again.
     """
     from monitor.cli.inputs import check_model, load_speaker_model, plan_of
     from monitor.cli.options import progress_over
@@ -520,7 +520,7 @@ def command(asked: EnrollOptions) -> int:
 def _named(paths: Sequence[Path], base: str | None, add: bool, output: Path) -> str:
     """The command that says who the one speaker is."""
     into = ["--add"] if add else [] if base is None else ["--base", base]
-    words = ["monitor", "enroll", *map(str, paths), "--speaker", "NAME", *into, "-o", str(output)]
+    words = ["monitor", "enrol", *map(str, paths), "--speaker", "NAME", *into, "-o", str(output)]
     return shlex.join(words)
 
 

@@ -1,4 +1,4 @@
-"""`monitor forget`: nothing of a person is left in the file; and `enroll --add`, the way back."""
+"""Nothing of a deleted person is left in the file; and `enrol --add`, the way back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from monitor.population.population import Population, load_rank_models
 def calibrated(run, people: Path, tmp_path: Path) -> Path:
     """Twelve people, and rank models that were learnt from them against a cohort of ten others."""
     path, others = tmp_path / "us.npz", tmp_path / "others"
-    assert run("enroll", people, "-o", path, "--seconds", 20).code == 0
+    assert run("enrol", people, "-o", path, "--seconds", 20).code == 0
     write_corpus(others, Simulation(30, 8), 10, 1, 40.0)
     for i, folder in enumerate(sorted(others.iterdir())):
         folder.rename(others / f"neighbour{i}")
@@ -42,7 +42,7 @@ def test_nothing_of_a_person_is_left(run, people, calibrated):
     assert template.tobytes() in old
     assert all(each.encode() in old for each in (f'"{name}"', *hashes))
     with place:
-        result = run("forget", name, "-p", calibrated)
+        result = run("people", calibrated, "--forget", name)
         assert result.code == 0, result.err
         assert not any(place.read())  # the bytes of the old file, where they lay
     new = everything(calibrated)
@@ -72,7 +72,7 @@ def test_one_of_the_cohort_is_forgotten_with_the_evidence(run, calibrated):
     before = Population.load(calibrated)
     assert before.cohort is not None
     assert "neighbour4" in before.cohort.names
-    result = run("forget", "neighbour4", "-p", calibrated)
+    result = run("people", calibrated, "--forget", "neighbour4")
     after = Population.load(calibrated)
     assert after.cohort is not None
     assert len(after.cohort) == len(before.cohort) - 1
@@ -87,7 +87,7 @@ def test_rank_models_in_a_file_of_their_own(run, people, tmp_path):
     assert run("calibrate", people, "-o", path, "--lengths", "2,5", "--template-lengths", "10",
                "--replicates", 20, "--trials", 4).code == 0  # fmt: skip
     name = next(iter(load_rank_models(path)[0])).learnt_from[0]
-    assert run("forget", name, "-p", path).code == 0
+    assert run("people", path, "--forget", name).code == 0
     assert f'"{name}"'.encode() not in everything(path)
     assert next(iter(load_rank_models(path)[0])).forgotten == 1
 
@@ -95,32 +95,32 @@ def test_rank_models_in_a_file_of_their_own(run, people, tmp_path):
 def test_into_another_file(run, calibrated, tmp_path):
     before, name = calibrated.read_bytes(), Population.load(calibrated).names[0]
     path = tmp_path / "rest.npz"
-    assert run("forget", name, "-p", calibrated, "-o", path).code == 0
+    assert run("people", calibrated, "--forget", name, "-o", path).code == 0
     assert calibrated.read_bytes() == before
     assert name not in Population.load(path).names
-    again = run("forget", name, "-p", calibrated, "-o", path)
+    again = run("people", calibrated, "--forget", name, "-o", path)
     assert again.code == 2
     assert "--replace" in again.complaint
-    assert run("forget", name, "-p", calibrated, "-o", path, "--replace").code == 0
+    assert run("people", calibrated, "--forget", name, "-o", path, "--replace").code == 0
 
 
 def test_who_is_not_there(run, calibrated, tmp_path):
     before = calibrated.read_bytes()
     for name in ("nobody at all", "00000"):
-        result = run("forget", name, "-p", calibrated)
+        result = run("people", calibrated, "--forget", name)
         assert result.code == 2
         assert f"nobody called {name!r} is in" in result.complaint
     assert "did you mean" in result.complaint
     assert calibrated.read_bytes() == before
-    assert run("forget", "ann", "-p", tmp_path / "none.npz").code == 1
+    assert run("people", tmp_path / "none.npz", "--forget", "ann").code == 1
     (tmp_path / "text.npz").write_text("hello")
-    assert run("forget", "ann", "-p", tmp_path / "text.npz").code == 1
+    assert run("people", tmp_path / "text.npz", "--forget", "ann").code == 1
 
 
 def test_the_last_one_is_not_forgotten(run, people, tmp_path):
     path = tmp_path / "me.npz"
-    run("enroll", people / "000001", "--speaker", "me", "-o", path)
-    result = run("forget", "me", "-p", path)
+    run("enrol", people / "000001", "--speaker", "me", "-o", path)
+    result = run("people", path, "--forget", "me")
     assert result.code == 2
     assert "delete the file" in result.complaint
 
@@ -129,7 +129,7 @@ def test_a_hard_link_is_not_overwritten(run, calibrated, tmp_path):
     kept = tmp_path / "backup.npz"
     kept.hardlink_to(calibrated)
     before = kept.read_bytes()
-    assert run("forget", Population.load(calibrated).names[0], "-p", calibrated).code == 0
+    assert run("people", calibrated, "--forget", Population.load(calibrated).names[0]).code == 0
     assert kept.read_bytes() == before
 
 
@@ -139,7 +139,7 @@ def test_a_further_session(run, people, calibrated):
     name = before.names[5]
     write_corpus(path.parent / "later", Simulation(5, 8), 1, 1, 40.0)
     (folder,) = (path.parent / "later").iterdir()
-    told = run("enroll", folder, "--speaker", name, "--add", "-o", path, "--seconds", 15)
+    told = run("enrol", folder, "--speaker", name, "--add", "-o", path, "--seconds", 15)
     assert told.code == 0, told.err
     after = Population.load(path)
     assert after.names == before.names
@@ -164,10 +164,10 @@ def test_a_further_session(run, people, calibrated):
 
     # what is there is refused, before anything is heard and without a change
     held = path.read_bytes()
-    again = run("enroll", folder, "--speaker", name, "--add", "-o", path)
+    again = run("enrol", folder, "--speaker", name, "--add", "-o", path)
     assert again.code == 2
     assert f"is enrolled already, as {name}" in again.complaint
     assert path.read_bytes() == held
     # without --add nobody is extended by accident
-    assert run("enroll", folder, "--speaker", name, "--base", path, "-o", path.parent / "n.npz",
+    assert run("enrol", folder, "--speaker", name, "--base", path, "-o", path.parent / "n.npz",
                "--features", "f0").code == 2  # fmt: skip

@@ -1,0 +1,94 @@
+"""monitor people: list who is enrolled, or delete a person."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from monitor.cli.options import argument, check_outputs, given, option, say, unlocked
+from monitor.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleOptions:
+    """Options of the command."""
+
+    store: Path = argument("FILE.npz")
+    forget: str | None = option("--forget NAME", "Delete NAME from the file.")
+    output: Path | None = option(
+        "-o, --output FILE.npz",
+        "With --forget: write the rest there, and leave the file as it is. [default: rewrite it]",
+    )
+    replace: bool = option("--replace", "Overwrite -o if it exists.")
+
+
+@click.command("people", short_help="List enrolled speakers, or delete one.")
+@given(PeopleOptions)
+def command(asked: PeopleOptions) -> int:
+    """List the speakers enrolled in FILE.npz, or delete one with all that is known of them.
+
+    \b
+    monitor people us.npz                            name, speech seconds, sessions
+    monitor people us.npz --forget ann
+    monitor people us.npz --forget ann -o without-ann.npz
+
+    --forget deletes the template, the fingerprints of the recordings, and what calibration kept.
+    NAME need not be enrolled: a speaker of the calibration or of your own cohort can be deleted
+    too. Rank models fitted to many together cannot be parted: runs say so until you calibrate
+    again. The old bytes of the file are overwritten. Other copies, backups, frames, scores and runs
+    are not reached; a ledger has `monitor ledger forget`.
+    """
+    if asked.forget is not None:
+        return _forget(asked.store, asked.forget, asked.output, replace=asked.replace)
+    if asked.output is not None:
+        raise UsageError("-o goes with --forget NAME")
+    from monitor.population.population import Population
+
+    population = Population.load(asked.store)
+    rows = [
+        {"name": name, "speech_seconds": float(seconds), "sessions": max(len(speaker.sessions), 1)}
+        for name, seconds, speaker in zip(
+            population.names, population.template_seconds, population.speakers, strict=True
+        )
+    ]
+    if not sys.stdout.isatty():
+        for row in rows:
+            click.echo(json.dumps(row))
+        return 0
+    width = max(len(name) for name in population.names)
+    say(f"{'name':<{width}}  speech  sessions", err=False)
+    for row in rows:
+        say(
+            f"{row['name']:<{width}}  {row['speech_seconds']:>4.0f} s  {row['sessions']:>8}",
+            err=False,
+        )
+    return 0
+
+
+def _forget(store: Path, name: str, output: Path | None, *, replace: bool) -> int:
+    """Delete a person; the rest replaces the file, or is written to another one."""
+    from contextlib import nullcontext
+
+    from monitor.files import alone, wiped
+    from monitor.population.forgetting import forget
+    from monitor.population.population import Population
+
+    target = store if output is None else output
+    if output is not None and output.exists() and output.samefile(store):
+        raise UsageError(f"-o {output} is the file itself; leave out -o to rewrite it")
+    if not store.exists():
+        Population.load(store)  # says what is wrong
+    check_outputs([target], replace=replace or output is None)
+    with alone(target) as locked, wiped(store) if output is None else nullcontext():
+        people = forget(store, name, output)
+    if not locked:
+        say(unlocked(target))
+    for line in people.in_words(name):
+        say(line)
+    if output is not None:
+        say(f"{output} holds the rest; {store} is as it was, with {name} in it")
+    return 0

@@ -1,0 +1,164 @@
+"""monitor show: a recorded run as a picture, a table or a page."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from monitor.cli.monitor_options import LOOPBACK, Address, open_page, token_option
+from monitor.cli.options import (
+    CrowdSizes,
+    argument,
+    check_output,
+    check_outputs,
+    given,
+    option,
+    say,
+    shared,
+)
+from monitor.errors import UsageError
+
+_WAIT_SECONDS = 2.0
+"""For a run to be read before its page is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOptions:
+    """Options of the command."""
+
+    runs: tuple[Path, ...] = argument("RUN.jsonl...", nargs=-1, required=True)
+    output: Path | None = option(
+        "-o, --output FILE",
+        "A picture (.png, .svg, .pdf) or a table (.csv, .parquet). [default: a browser page]",
+    )
+    replace: bool = option("--replace", "Overwrite -o if it exists.")
+    csv: bool = option("--csv", "Print a table as CSV.")
+    title: str | None = option("--title", "Picture: a title of your own.")
+    guides: bool = option(
+        "--guides",
+        "Picture: draw composition beside the evidence, linear and square-root growth of an "
+        "average voice, what calibration supports, and what a declared epsilon allows.",
+    )
+    among: tuple[int, ...] | None = option(
+        "--among",
+        "Picture: draw what the watched speaker's voice was worth among so many people, a line for "
+        "each, such as 100,1e4,1e6.",
+        type=CrowdSizes(),
+    )
+    posterior: bool = option(
+        "--posterior",
+        "Table: add a column for everybody whom a reading names: names of enrolled people.",
+    )
+    web: tuple[str, int] = option(
+        "--web",
+        "Page: where to serve it. [default: any free port, on this machine alone]",
+        type=Address(),
+        default=f"{LOOPBACK}:0",
+        show_default=False,
+    )
+    web_token: str | None = shared(token_option)
+    no_browser: bool = option("--no-browser", "Page: only print the address.")
+
+
+@click.command("show", short_help="Plot, view or export a saved run.")
+@given(ShowOptions)
+def command(asked: ShowOptions) -> int:
+    """Show a run that replay, listen or serve saved: as a page, a picture or a table.
+
+    \b
+    monitor show talk.jsonl                          in the browser, until Ctrl-C
+    monitor show talk.jsonl -o talk.png --guides     the curve with its limits
+    monitor show talk.jsonl -o crowds.png --among 100,1e4,1e6
+    monitor show day1.jsonl day2.jsonl -o days.csv   a row a reading, a column a figure
+
+    Columns of a table are called as in docs/records.md, with dots into a reading:
+    f0.rank_bits_low; `run` and `watch` say whose they are. A cell is empty where a figure is
+    withheld. In Python monitor.Readings gives the same as a data frame. The page needs the extra
+    'web', Parquet the extra 'tables'.
+    """
+    from monitor.plots.canvas import SUFFIXES as PICTURES
+    from monitor.tables import SUFFIXES as TABLES
+
+    suffix = "" if asked.output is None else asked.output.suffix.lower()
+    if asked.csv or suffix in TABLES:
+        return _write_table(asked, suffix)
+    if len(asked.runs) > 1:
+        raise UsageError("several runs make a table: -o FILE.csv; show one as a page or picture")
+    if asked.output is None:
+        return _open_page(asked)
+    if suffix not in PICTURES:
+        known = ", ".join((*PICTURES, *TABLES))
+        raise UsageError(f"-o {asked.output}: let the name end in one of {known}")
+    return _draw(asked, asked.output)
+
+
+def _draw(asked: ShowOptions, output: Path) -> int:
+    from monitor.plots.curve import plot_crowds, plot_run
+    from monitor.records.schema import read_run
+
+    (run,) = asked.runs
+    check_output(output)
+    records = read_run(run)
+    if asked.among is None:
+        plot_run(records, output, title=asked.title, guides=asked.guides)
+        return 0
+    if "people" in records[0]:
+        raise UsageError(f"{run} is of several people: --among draws one voice")
+    plot_crowds(records, output, asked.among, title=asked.title)
+    return 0
+
+
+def _write_table(asked: ShowOptions, suffix: str) -> int:
+    from monitor.sinks.jsonl import refuse_overwrite
+    from monitor.tables import Readings, need, write_csv
+
+    if asked.csv and suffix not in ("", ".csv"):
+        raise UsageError(f"{asked.output} is no CSV: leave out --csv")
+    if suffix == ".parquet":
+        need("pyarrow.parquet")
+    if asked.output is None:
+        readings = Readings.read(*asked.runs)
+        columns = readings.columns(posterior=asked.posterior)
+        write_csv(sys.stdout.buffer, columns, readings.rows())
+        return 0
+    refuse_overwrite(asked.output, asked.runs)
+    check_outputs([asked.output], replace=asked.replace)
+    readings = Readings.read(*asked.runs)
+    readings.write(asked.output, posterior=asked.posterior)
+    say(f"monitor: {len(readings)} readings written to {asked.output}")
+    return 0
+
+
+def _open_page(asked: ShowOptions) -> int:
+    import threading
+    import time
+    import webbrowser
+
+    from monitor.records.schema import follow_run
+
+    records = follow_run(asked.runs[0])
+    first = next(records)  # what is no run is refused before anything is opened
+    with open_page(asked.web, asked.web_token, recorded=True) as page:
+
+        def show() -> None:
+            say(page.url, err=False)
+            if not asked.no_browser:
+                webbrowser.open(page.url)
+
+        page.write(first)
+        shown, until = False, time.monotonic() + _WAIT_SECONDS
+        try:
+            for record in records:
+                page.write(record)
+                if not shown and time.monotonic() > until:
+                    show()  # a run of days takes minutes to read: the rest comes as if it were live
+                    shown = True
+            if not shown:
+                show()
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return 0
+    return 0
