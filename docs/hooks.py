@@ -17,6 +17,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from monitor.cli import COMMANDS, cli
+from monitor.cli.help import FULL
 
 ROOT = Path(__file__).resolve().parents[1]
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#|/)([^)#\s]+)")
@@ -66,7 +67,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _command_line() -> str:
-    """A page of what --help says of every command."""
+    """A page of what --help-all says of every command."""
     width: dict[str, Any] = {
         "terminal_width": 100,
         "max_content_width": 100,
@@ -81,8 +82,9 @@ def _command_line() -> str:
         contexts.append(group)
         for part, each in sorted(getattr(command, "commands", {}).items()):
             contexts.append(each.make_context(part, [], parent=group, **width))
-    parts = ["# Command line\n\nWhat `--help` says.\n"]
+    parts = ["# Command line\n\nWhat `--help-all` says.\n"]
     for context in contexts:
+        context.meta[FULL] = True
         text = "\n".join(line.rstrip() for line in context.get_help().splitlines())
         parts.append(f"## {context.command_path}\n\n```text\n{text}\n```\n")
     return "\n".join(parts)

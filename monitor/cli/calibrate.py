@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from monitor.cli.help import Command
 from monitor.cli.options import (
     MOST_REPLICATES,
     Features,
@@ -166,8 +167,8 @@ class CalibrateOptions:
         "configured]",
         type=Features(),
     )
-    hearing: CorpusOptions = group(CorpusOptions)
-    workers: JobOptions = group(JobOptions)
+    hearing: CorpusOptions = group(CorpusOptions, "Corpus")
+    workers: JobOptions = group(JobOptions, "Processes")
     lengths: tuple[float, ...] | None = option(
         "--lengths",
         "Test lengths T, speech seconds. [default: 0.3,1,2,3,"
@@ -222,7 +223,7 @@ class CalibrateOptions:
     )
 
 
-@click.command("calibrate", short_help="Fit the models that turn scores into bits.")
+@click.command("calibrate", cls=Command, short_help="Fit the models that turn scores into bits.")
 @given(CalibrateOptions)
 def command(asked: CalibrateOptions) -> int:
     """Learn what a rank means (the rank model) from the speakers of DIR or MANIFEST.

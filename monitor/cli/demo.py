@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from monitor.cli.doctor import EXTRAS, extra, install
+from monitor.cli.help import Command
 from monitor.cli.options import among_option, given, option, say, shared
 from monitor.crowds import bits_or_more, narrowed_sentence
 from monitor.phrases import FEATURE_NAMES, plural, verdict
@@ -32,7 +33,9 @@ class DemoOptions:
     among: tuple[int, ...] | None = shared(among_option)
 
 
-@click.command("demo", short_help="Replay ten minutes of a real reader; needs nothing else.")
+@click.command(
+    "demo", cls=Command, short_help="Replay ten minutes of a real reader; needs nothing else."
+)
 @given(DemoOptions)
 def command(asked: DemoOptions) -> int:
     """Replay ten real minutes of a LibriVox reader and watch the bits add up.

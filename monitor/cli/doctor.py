@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 import monitor
+from monitor.cli.help import Command
 from monitor.cli.inputs import quiet_libraries
 from monitor.cli.options import say
 from monitor.errors import MonitorError, SourceError
@@ -228,7 +229,9 @@ def _disk() -> tuple[str, str]:
     return "ok", words
 
 
-@click.command("doctor", short_help="Check audio, models, extras and disk; set up the shell.")
+@click.command(
+    "doctor", cls=Command, short_help="Check audio, models, extras and disk; set up the shell."
+)
 @click.option(
     "--hear",
     is_flag=True,

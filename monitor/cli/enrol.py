@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from monitor.cli.help import Command
 from monitor.cli.inputs import device_option, quiet_libraries, stopped_by_signals
 from monitor.cli.options import (
     Features,
@@ -352,11 +353,11 @@ class EnrollOptions:
         type=Features(),
     )
     speaker_model: ClassVar[Any] = speaker_model_option
-    transcribing: Transcribing = group(Transcribing)
-    workers: JobOptions = group(JobOptions)
+    transcribing: Transcribing = group(Transcribing, "Words")
+    workers: JobOptions = group(JobOptions, "Processes")
 
 
-@click.command("enrol", short_help="Create templates of your speakers.")
+@click.command("enrol", cls=Command, short_help="Create templates of your speakers.")
 @given(EnrollOptions)
 def command(asked: EnrollOptions) -> int:
     """Make a template of every speaker and store them as a population.

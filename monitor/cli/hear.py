@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from monitor.cli.help import Command
 from monitor.cli.options import (
     UNKNOWN_SECONDS,
     Features,
@@ -45,7 +46,7 @@ class HearOptions:
         "[default: all but style]",
         type=Features(),
     )
-    hearing: CorpusOptions = group(CorpusOptions)
+    hearing: CorpusOptions = group(CorpusOptions, "Corpus")
     seconds: float | None = option(
         "--seconds S",
         "Of each recording, from its beginning, at most. [default: all of it]",
@@ -54,10 +55,12 @@ class HearOptions:
     channel: int | None = option(
         "--channel", "Hear this channel, from 1. [default: all, mixed]", least=1
     )
-    workers: JobOptions = group(JobOptions)
+    workers: JobOptions = group(JobOptions, "Processes")
 
 
-@click.command("hear", short_help="Extract the features of a corpus once, and keep them.")
+@click.command(
+    "hear", cls=Command, short_help="Extract the features of a corpus once, and keep them."
+)
 @given(HearOptions)
 def command(asked: HearOptions) -> int:
     """Hear every recording of DIR or MANIFEST once, all features in one pass, one process a core.

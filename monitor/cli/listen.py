@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import click
 
+from monitor.cli.help import Command
 from monitor.cli.inputs import device_option, quiet_libraries
 from monitor.cli.monitor_options import (
     Alerting,
@@ -31,23 +32,23 @@ class ListenOptions:
         "Stop after so much audio, such as 90, 10m or 1:30. [default: at Ctrl-C]",
         type=Seconds(),
     )
-    options: MonitorOptions = group(MonitorOptions)
-    protecting: Protecting = group(Protecting)
-    transcribing: Transcribing = group(Transcribing)
-    apart: LiveTurns = group(LiveTurns)
-    alerting: Alerting = group(alert_options(bell=True))
-    of_ledger: LedgerOptions = group(LedgerOptions)
-    log: JsonLog = group(JsonLog)
+    options: MonitorOptions = group(MonitorOptions, "Speaker and attacker")
+    protecting: Protecting = group(Protecting, "Anonymiser")
+    transcribing: Transcribing = group(Transcribing, "Words and turns")
+    apart: LiveTurns = group(LiveTurns, "Words and turns")
+    alerting: Alerting = group(alert_options(bell=True), "Alerts")
+    of_ledger: LedgerOptions = group(LedgerOptions, "Alerts")
+    log: JsonLog = group(JsonLog, "Output")
     reconnect: float = option(
         "--reconnect SECONDS",
         "How long a device that vanished is waited for.",
         type=Seconds(),
         default="60",
     )
-    shown: DisplayOptions = group(DisplayOptions)
+    shown: DisplayOptions = group(DisplayOptions, "Output")
 
 
-@click.command("listen", short_help="Measure the voice at the microphone, live.")
+@click.command("listen", cls=Command, short_help="Measure the voice at the microphone, live.")
 @given(ListenOptions)
 def command(asked: ListenOptions) -> int:
     """Measure how many bits of identity the voice at the microphone discloses.

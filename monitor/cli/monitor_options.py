@@ -49,7 +49,7 @@ class MonitorOptions:
 
     store: str | None = option(
         "-p, --population FILE",
-        "Whom the attacker knows, from `monitor enrol`. [default: the shipped readers]",
+        "People the attacker knows (`monitor enrol`). [default: the shipped readers]",
     )
     rank_model_file: str | None = option(
         "--rank-model FILE|reference",
@@ -59,15 +59,13 @@ class MonitorOptions:
     )
     watch: tuple[str, ...] = option(
         "-w, --watch NAME",
-        "The enrolled speaker whose bits are shown; several where people are told apart "
-        "(--turns). [default: how sure an attacker is of somebody, right or wrong, if the speaker "
-        "is enrolled]",
+        "Speaker to measure; several where people are told apart (--turns). [default: none; the "
+        "attacker's confidence if the speaker is enrolled]",
         multiple=True,
     )
     features: tuple[str, ...] | None = option(
         "--features",
-        "What to listen for: an attacker who uses more learns more. [default: all that is "
-        "installed and calibrated]",
+        "Features to use: an attacker who uses more learns more. [default: all calibrated ones]",
         type=Features(),
     )
     speaker_model: ClassVar[Any] = speaker_model_option
@@ -414,7 +412,7 @@ def alert_options(*, bell: bool = False) -> OptionGroup:
     ]
     own = ("alerts", "false_alarms", "horizon", "warn", "bell", "stop_on_alert")
     names = (*own, *(kind.parameter for kind in ACTION_OPTIONS))
-    return OptionGroup(options, names, _made)
+    return OptionGroup(options, names, _made, dict.fromkeys(names, ""))
 
 
 # --- Options for the JSON lines of a run.
@@ -516,19 +514,17 @@ class Protecting:
 
     protect: str | None = option(
         "--protect METHOD",
-        "Hear the voice through an anonymiser as well (mcadams:0.8, noise:10, ... of "
-        "`monitor protect`; command:CMD in a replay), and tell the bits of both, and how many "
-        "seconds it buys before 1, 2, 3 and 10 bits are out (of a watched speaker), by one "
-        "process a recording. Nothing protected is stored or played. An --alert stands on the "
-        "clear voice (bits>6), which no weak attacker makes look safe, unless it names the "
-        "protected one, that which you send (protected.bits>3).",
+        "Also measure the anonymised voice (mcadams:0.8, noise:10, ... of `monitor protect`). A "
+        "replay takes command:CMD too. Both sides' bits are reported and, of a watched speaker, "
+        "the seconds gained before 1, 2, 3 and 10 bits. Nothing protected is stored or played. An "
+        "--alert stands on the clear voice (bits>6), unless it names the protected one "
+        "(protected.bits>3).",
     )
     protected_population: str | None = option(
         "--protected-population FILE",
-        "The same people enrolled from speech protected by METHOD, and calibrated on such "
-        "speech: what an attacker has who knows the anonymiser. The stronger attacker of the "
-        "two is shown. [default: one who does not know the anonymiser: no measure of "
-        "protection]",
+        "The same people, enrolled and calibrated on speech protected by METHOD: the attacker who "
+        "knows it. The stronger of both attackers is shown; without this the bits do not measure "
+        "protection. [default: none]",
     )
     protect_seed: int | None = option(
         "--protect-seed N",

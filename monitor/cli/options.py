@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from monitor.cli.help import Command
 from monitor.errors import Argument, Message, MonitorError, StoreError, UsageError
 from monitor.phrases import clock_time
 from monitor.safe_text import printable
@@ -55,7 +56,8 @@ def in_options(message: str | MonitorError) -> str:
     """A message with options where it names arguments.
 
     Examples:
-        >>> from monitor.errors import Argument, Message
+        >>> from monitor.cli.help import Command
+    from monitor.errors import Argument, Message
         >>> replace = Argument("replace", "True", "LogFile(path, replace=True)")
         >>> start = Argument("start_seconds", "4")
         >>> in_options(Message("overwrite it (", replace, "), or begin at ", start))
@@ -176,18 +178,21 @@ def shared(decorator: Callable[[Any], Any]) -> Any:
     return field(metadata={"decorator": decorator})
 
 
-def group(of: type | OptionGroup) -> Any:
-    """A field that is a group of options."""
-    return field(metadata={"group": of if isinstance(of, OptionGroup) else OptionGroup.of(of)})
+def group(of: type | OptionGroup, heading: str) -> Any:
+    """A field that is a group of options, under a heading of ``--help``."""
+    options = of if isinstance(of, OptionGroup) else OptionGroup.of(of)
+    headings = dict.fromkeys(options.headings, heading)
+    return field(metadata={"group": replace(options, headings=headings)})
 
 
 @dataclass(frozen=True, slots=True)
 class OptionGroup:
-    """Options that become one value: of these ``names``, by ``make``."""
+    """Options that become one value: of these ``names``, by ``make``; headings by name."""
 
     decorators: Sequence[Callable[[Any], Any]]
     names: Collection[str]
     make: Callable[..., Any]
+    headings: Mapping[str, str]
 
     @classmethod
     def of(cls, declared: type) -> OptionGroup:
@@ -195,6 +200,7 @@ class OptionGroup:
         decorators: list[Callable[[Any], Any]] = []
         names: list[str] = []
         groups: dict[str, OptionGroup] = {}
+        headings: dict[str, str] = {}
         declared_fields = {declaration.name: declaration for declaration in fields(declared)}
         annotations: dict[str, str] = {}
         for declaration in reversed(declared.__mro__):
@@ -211,6 +217,7 @@ class OptionGroup:
                 groups[name] = how["group"]
                 decorators += groups[name].decorators
                 names += groups[name].names
+                headings |= groups[name].headings
                 continue
             kind = re.split(r"[ ,\]]", annotation.removeprefix("tuple["))[0]
             if "argument" in how:
@@ -220,6 +227,7 @@ class OptionGroup:
             else:
                 decorator = how["decorator"]
             decorators.append(decorator)
+            headings[name] = "Options"
             names += [name] * (name in declared_fields)
 
         def make(**values: Any) -> Any:
@@ -229,7 +237,7 @@ class OptionGroup:
                 )
             return declared(**values)
 
-        return cls(decorators, names, make)
+        return cls(decorators, names, make, headings)
 
 
 def _declared(
@@ -260,6 +268,7 @@ def given(declared: type) -> Callable[[Callable[[Any], int]], Callable[..., int]
             return command(options.make(**values))
 
         decorated: Callable[..., int] = wrapped
+        vars(wrapped)["headings"] = options.headings
         for decorator in reversed(options.decorators):
             decorated = decorator(decorated)
         return decorated
@@ -475,7 +484,7 @@ class TextFile(_Type):
         return Path(value)
 
 
-class WithTextFiles(click.Command):
+class WithTextFiles(Command):
     """A command whose options of type `TextFile` may stand alone, before any argument."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -653,8 +662,8 @@ speaker_model_option = click.option(
 among_option = click.option(
     "--among",
     type=CrowdSizes(),
-    help="Say what the voice is worth among so many people, such as 1e4,1e6: a town, a city; the "
-    "largest is told in the first line. [default: the N enrolled, and a million]",
+    help="Report bits in crowds of these sizes, such as 1e4,1e6; the first line tells the largest. "
+    "[default: the N enrolled, and a million]",
 )
 """For commands that hear a stream: their ``among``."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
+from monitor.cli.help import Command
 from monitor.cli.monitor_options import (
     Alerting,
     DisplayOptions,
@@ -429,9 +430,9 @@ class ReplayOptions:
     """Options of the command."""
 
     recordings: tuple[str, ...] = argument("RECORDING...", nargs=-1, required=True)
-    options: MonitorOptions = group(MonitorOptions)
-    protecting: Protecting = group(Protecting)
-    transcribing: Transcribing = group(Transcribing)
+    options: MonitorOptions = group(MonitorOptions, "Speaker and attacker")
+    protecting: Protecting = group(Protecting, "Anonymiser")
+    transcribing: Transcribing = group(Transcribing, "Words and turns")
     speed: float = option(
         "--speed", "As fast as possible, or K times real time.", type=Speed(), default="max"
     )
@@ -443,7 +444,7 @@ class ReplayOptions:
         show_default=False,
     )
     end: float | None = option("--end", "Stop here in the (one) recording.", type=Seconds())
-    apart: SpeakerTurnOptions = group(SpeakerTurnOptions)
+    apart: SpeakerTurnOptions = group(SpeakerTurnOptions, "Words and turns")
     raw: tuple[int, int, str] | None = option(
         "--raw", "Headerless PCM on standard input, such as 16000:1:s16le.", type=Raw()
     )
@@ -451,38 +452,34 @@ class ReplayOptions:
         "--allow-overlap",
         "Go on although this very audio was enrolled (its figures are far too high).",
     )
-    alerting: Alerting = group(alert_options())
-    of_ledger: LedgerOptions = group(LedgerOptions)
-    log: JsonLog = group(JsonLog)
+    alerting: Alerting = group(alert_options(), "Alerts")
+    of_ledger: LedgerOptions = group(LedgerOptions, "Alerts")
+    log: JsonLog = group(JsonLog, "Output")
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the curve when done.")
     resume: bool = option(
         "--resume",
         "Go on with an interrupted run in --jsonl FILE; with --each, with --summary FILE.",
     )
-    each: BatchOptions = group(BatchOptions)
-    workers: JobOptions = group(JobOptions)
-    shown: DisplayOptions = group(DisplayOptions)
+    each: BatchOptions = group(BatchOptions, "Many recordings")
+    workers: JobOptions = group(JobOptions, "Many recordings")
+    shown: DisplayOptions = group(DisplayOptions, "Output")
 
 
-@click.command("replay", short_help="Measure recordings.")
+@click.command("replay", cls=Command, short_help="Measure recordings.")
 @given(ReplayOptions)
 def command(asked: ReplayOptions) -> int:
     """Measure how many bits of identity a RECORDING discloses, second by second.
 
-    Any format libsndfile reads (wav, flac, ogg, opus, mp3, ...), ready-made frames (.npz, .jsonl),
-    or - for a WAV or raw PCM on standard input. Several recordings are heard as one long one, or
-    each by itself, a folder's too (--each).
+    A RECORDING is a sound file (wav, flac, ogg, opus, mp3, ...), ready-made frames (.npz, .jsonl),
+    or - for a WAV on standard input. Several are one long recording, or each its own (--each).
 
     \b
     monitor replay talk.flac --plot talk.png
     monitor replay talk.flac -p us.npz --watch me --jsonl talk.jsonl
     monitor replay talk.flac -p us.npz --watch me --protect mcadams:0.8 --plot both.png
     monitor replay meeting.wav -p us.npz --turns meeting.rttm --plot meeting.png
-    monitor replay call.wav -p us.npz --per-channel --watch me --watch you
     monitor replay talks/ --each --summary talks.csv --alert 'bits>3'
     ffmpeg -i film.mkv -f wav - | monitor replay - --alert 'bits>3'
-
-    One bit halves the people an attacker has to consider: among 50 people 3 bits leave about 6.
     """
     from monitor.cli.inputs import open_all
     from monitor.cli.run_reporter import RunReporter

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import click
 
+from monitor.cli.help import Command
 from monitor.cli.monitor_options import LOOPBACK, Address, token_option
 from monitor.cli.options import (
     Seconds,
@@ -54,7 +55,9 @@ class ServeOptions:
     among: tuple[int, ...] | None = shared(among_option)
 
 
-@click.command("serve", short_help="Open a web page to enrol, speak and watch your bits.")
+@click.command(
+    "serve", cls=Command, short_help="Open a web page to enrol, speak and watch your bits."
+)
 @given(ServeOptions)
 def command(asked: ServeOptions) -> int:
     """Serve a page at which people enrol, speak and see how much their voices give away.

@@ -111,10 +111,9 @@ class Transcribing:
 
     transcript: str | None = option(
         "--transcript FILE|-",
-        "What is said, and when: captions (.vtt, .srt), what Whisper or another "
-        "recogniser wrote (.json, .tsv, .ctm), or JSON lines (.words; of a live recogniser: "
-        "-). Heard by the feature style, where the population has it. [default: with "
-        "--features ...,style the one beside each recording]",
+        "Words and their times: .vtt, .srt, Whisper's .json, .tsv, .ctm, JSON lines (.words). - "
+        "reads a live recogniser. The feature style uses them. [default: with --features style "
+        "the file beside each recording]",
     )
     speaker_in_transcript: str | None = shared(in_transcript_option)
     word_list: ClassVar[Any] = word_list_option

@@ -461,8 +461,7 @@ class Microphone(BaseSource[Block | Gap]):
 
     Args:
         device: a number, a name or part of one, as `monitor doctor --devices` lists them; None for
-        the
-            default input.
+            the default input.
         seconds: stop after so many seconds of audio; None goes on until ``stop``.
         channels: how many to open, at most; None for one or two.
         reconnect_seconds: how long a lost device is waited for.

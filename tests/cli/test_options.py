@@ -25,7 +25,7 @@ class Inner:
 class Asked:
     place: Path = argument("DIR")
     length: float | None = option("-l, --length", "How long.", type=Seconds())
-    inner: Inner = group(Inner)
+    inner: Inner = group(Inner, "Inner")
     plain: ClassVar[Any] = click.option("--plain", expose_value=False, is_flag=True)
     fresh: bool = option("--fresh", "Anew.")
     chosen: str | None = shared(click.option("--like", "chosen"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from monitor.cli.help import Command
 from monitor.cli.options import (
     Features,
     FiniteRange,
@@ -174,7 +175,7 @@ class AttackOptions:
         "--groups FILE",
         "The table that says them, of all readers. [default: manifest.csv of each DIR]",
     )
-    workers: JobOptions = group(JobOptions)
+    workers: JobOptions = group(JobOptions, "Processes")
     seed: int = option(
         "--seed N", "Of what anonymisers draw; attackers draw by another.", least=0, default=0
     )
@@ -188,7 +189,7 @@ class AttackOptions:
     )
 
 
-@click.command("attack", short_help="Test an anonymiser against simulated attackers.")
+@click.command("attack", cls=Command, short_help="Test an anonymiser against simulated attackers.")
 @given(AttackOptions)
 def command(asked: AttackOptions) -> int:
     """Protect the speech of DIR in memory, and let attackers recognise who speaks.

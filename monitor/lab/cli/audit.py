@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from monitor.cli.help import Command
 from monitor.cli.options import (
     MOST_REPLICATES,
     CrowdSizes,
@@ -39,7 +40,7 @@ class CorpusAuditOptions:
         "By what attackers recognise a voice. [default: all that is ready]",
         type=Features(),
     )
-    hearing: CorpusOptions = group(CorpusOptions)
+    hearing: CorpusOptions = group(CorpusOptions, "Corpus")
     lengths: tuple[float, ...] | None = option(
         "--lengths",
         "Lengths of speech that are looked at, speech seconds. [default: 1, 2, 3, 5, 10, 20, 30, "
@@ -77,7 +78,7 @@ class CorpusAuditOptions:
         default=200,
     )
     seed: int = option("--seed N", "Of the resamples.", least=0, default=0)
-    workers: JobOptions = group(JobOptions)
+    workers: JobOptions = group(JobOptions, "Processes")
 
     def check(self) -> None:
         """Refuse what makes no sense, before anything is looked for."""
@@ -114,10 +115,10 @@ class AuditOptions:
     )  # fmt: skip
     salt: str = option("--salt TEXT", "Goes into the hashes that stand for speakers.", default="")
     replace: bool = option("--replace", "Overwrite the three files if they exist.")
-    how: CorpusAuditOptions = group(CorpusAuditOptions)
+    how: CorpusAuditOptions = group(CorpusAuditOptions, "Options")
 
 
-@click.command("audit", short_help="Report what recordings disclose.")
+@click.command("audit", cls=Command, short_help="Report what recordings disclose.")
 @given(AuditOptions)
 def command(asked: AuditOptions) -> int:
     """Report what recordings disclose of the people who speak in them, as one document.

@@ -688,7 +688,7 @@ class EvaluateOptions:
         "--html FILE.html",
         "Write one page with pictures, all figures and what they mean; it needs nothing else.",
     )
-    forensic: ValidationOptions = group(ValidationOptions)
+    forensic: ValidationOptions = group(ValidationOptions, "Options")
 
 
 # --- A forensic validation: what examiners expect of likelihood ratios.

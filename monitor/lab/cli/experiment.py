@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from monitor.cli.help import Command
 from monitor.cli.options import (
     MOST_REPLICATES,
     Features,
@@ -56,7 +57,7 @@ class ExperimentOptions:
         "What to compare by; of SCORES.npz its systems. [default: all that is there]",
         type=Features(),
     )
-    hearing: CorpusOptions = group(CorpusOptions)
+    hearing: CorpusOptions = group(CorpusOptions, "Corpus")
     lengths: tuple[float, ...] | None = option(
         "--lengths",
         "Test lengths T of the sweep, speech seconds. [default: from 1 s to what half of the "
@@ -96,10 +97,10 @@ class ExperimentOptions:
     )
     seed: int = option("--seed", "Of the resamples.", least=0, default=0)
     fresh: bool = option("--fresh", "Forget what was kept of earlier runs in -o.")
-    workers: ExperimentJobs = group(ExperimentJobs)
+    workers: ExperimentJobs = group(ExperimentJobs, "Options")
 
 
-@click.command("experiment", short_help="Run the SRD paper's experiments on a corpus.")
+@click.command("experiment", cls=Command, short_help="Run the SRD paper's experiments on a corpus.")
 @given(ExperimentOptions)
 def command(asked: ExperimentOptions) -> int:
     """Run the experiments of "Privacy Disclosure of Similarity Rank" (SRD) on a corpus.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from monitor.cli.help import Command
 from monitor.cli.options import argument, check_outputs, given, group, option, say
 from monitor.lab.cli.audit import CorpusAuditOptions, hear_and_audit
 
@@ -27,10 +28,10 @@ class LabelOptions:
         default="",
     )
     replace: bool = option("--replace", "Overwrite the files if they exist.")
-    how: CorpusAuditOptions = group(CorpusAuditOptions)
+    how: CorpusAuditOptions = group(CorpusAuditOptions, "Options")
 
 
-@click.command("label", short_help="Write the privacy card of a speech dataset.")
+@click.command("label", cls=Command, short_help="Write the privacy card of a speech dataset.")
 @given(LabelOptions)
 def command(asked: LabelOptions) -> int:
     """Write a card for the page of a speech dataset: what its voices disclose.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from monitor.cli.help import Command
 from monitor.cli.options import (
     Features,
     JobOptions,
@@ -54,7 +55,7 @@ class ScoreOptions:
         "What to score. [default: all that is there; with -p, all that is calibrated too]",
         type=Features(),
     )
-    hearing: CorpusOptions = group(CorpusOptions)
+    hearing: CorpusOptions = group(CorpusOptions, "Corpus")
     lengths: tuple[float, ...] | None = option(
         "--lengths",
         "Test lengths T, speech seconds. [default: 10; of a folder with a list of trials each "
@@ -93,10 +94,10 @@ class ScoreOptions:
     )
     group_by: str | None = option("--group-by COLUMN", "The column of that table.")
     allow_overlap: bool = option("--allow-overlap", "With -p: score what was enrolled, too.")
-    workers: JobOptions = group(JobOptions)
+    workers: JobOptions = group(JobOptions, "Processes")
 
 
-@click.command("score", short_help="Compare every trial with every speaker.")
+@click.command("score", cls=Command, short_help="Compare every trial with every speaker.")
 @given(ScoreOptions)
 def command(asked: ScoreOptions) -> int:
     """Score stretches of speech of DIR, MANIFEST or FRAMES against every speaker, for evaluate.
