@@ -24,11 +24,6 @@ QUIET = {
 NO_PAGE = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 
 
-def pinned(core: int | None) -> list[str]:
-    """What starts a command on one core alone: before it, since threads inherit it."""
-    return [] if core is None else ["taskset", "-c", str(core)]
-
-
 class DaskCluster(Managed):
     """A scheduler on a free port of this machine, and the workers that are asked for.
 
@@ -47,11 +42,11 @@ class DaskCluster(Managed):
         self.scheduler = self._start("scheduler", ["scheduler", *options], ROOT)
         self.address = self._written(note)
 
-    def add_worker(self, package: Path = ROOT, core: int | None = None) -> subprocess.Popen[bytes]:
-        """One more worker, whose `monitor` lies in this folder, on this core alone (Linux)."""
+    def add_worker(self, package: Path = ROOT) -> subprocess.Popen[bytes]:
+        """One more worker, whose `monitor` lies in this folder."""
         options = [self.address, "--nthreads", "1", "--no-nanny", "--memory-limit", "0"]
         name = f"worker{len(self.workers)}"
-        worker = self._start(name, ["worker", *options], package, pinned(core))
+        worker = self._start(name, ["worker", *options], package)
         self.workers.append(worker)
         return worker
 
@@ -62,17 +57,12 @@ class DaskCluster(Managed):
             process.kill()
             process.wait()
 
-    def _start(
-        self, name: str, arguments: list[str], package: Path, pinned: list[str] | None = None
-    ) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, arguments: list[str], package: Path) -> subprocess.Popen[bytes]:
         own = self._folder / name
         own.mkdir()
         with (own / "log").open("wb") as log:
             return subprocess.Popen(
-                [
-                    *(pinned or []),
-                    *(sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1", *NO_PAGE),
-                ],
+                [sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1", *NO_PAGE],
                 cwd=own,
                 env=os.environ | {"PYTHONPATH": str(package), "DASK_CONFIG": str(own)} | QUIET,
                 stdout=log,

@@ -1,16 +1,14 @@
 """What meetings of real readers disclose of each, beside the same speech alone.
 
     python -m benchmarks.meetings ../shared/speech [--seconds 60] [--plot docs/meetings.svg]
-    python -m benchmarks.meetings ../shared/speech --hour
     python -m benchmarks.meetings ../shared/speech --labels 1,4,16,64
 
 Makes meetings of readers of LibriSpeech by the chapters that the shipped templates were not made
 of: two, four and eight of them take turns of an utterance or two. Then neighbours overlap, or turns
 get somebody else's label, as a diariser's do. Prints, over all readers, the evidence of each under
 their own label, how much less that is than of the same turns alone, how many labels are matched to
-the right reader, and how pure they are. ``--hour`` times an hour of eight people instead;
-``--labels`` prints the most memory of `monitor replay --rttm` on five minutes that are dealt out to
-so many labels, five seconds a turn.
+the right reader, and how pure they are. ``--labels`` prints the most memory of `monitor replay
+--rttm` on five minutes that are dealt out to so many labels, five seconds a turn.
 """
 
 from __future__ import annotations
@@ -18,11 +16,9 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +34,7 @@ from monitor.types import FloatArray
 RATE = 16_000
 FEATURES = ("f0", "phones", "voice")
 SIZES = (2, 4, 8)
-CONDITIONS = ((0.0, 0.0), (0.1, 0.0), (0.2, 0.0), (0.0, 0.05), (0.0, 0.1), (0.0, 0.2))
+CONDITIONS = ((0.0, 0.0), (0.2, 0.0), (0.0, 0.1), (0.0, 0.2))
 """Of the time: in which two speak, and with somebody else's label."""
 LEVEL = 0.05  # root mean square
 TURN_SECONDS = 4.0
@@ -258,28 +254,6 @@ def draw(lost: dict[int, list[tuple[float, float]]], path: Path) -> None:
     written(path, paint, (7.0, 4.5))
 
 
-def hour(speech: Path) -> None:
-    """Print how long an hour of eight people takes."""
-    population = Population.reference()
-    found = []
-    for path in sorted((speech / "train-clean-5").rglob("*.opus")):
-        made = list(utterances(path, 450.0))
-        if sum(map(len, made)) >= 450 * RATE:
-            found.append(Reader(path.parent.name, made))
-    made_of = meeting(found[:8], 0.05, 0.0, seed=8)
-    seconds = len(made_of.samples) / RATE
-    source = Diarised(Samples(made_of.samples, RATE), made_of.labelled)
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    began = time.monotonic()
-    with Run(source, Monitor(population, FEATURES, on_change="note"), allow_overlap=True) as run:
-        totals = run.to_end()
-    took, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(f"{seconds:.0f} s of {len(run.people)} people, {len(source.turns.turns)} turns: "
-          f"{spent:.1f} s of CPU, {took:.1f} s of time: {seconds / spent:.0f} times real time a "
-          f"core; {totals.readings} readings")  # fmt: skip
-
-
 def memory(speech: Path, counts: Sequence[int]) -> None:
     """Print what people cost by their number: memory and processor of a run of five minutes."""
     (path, *_) = sorted((speech / "train-clean-5").rglob("*.opus"))
@@ -306,12 +280,9 @@ if __name__ == "__main__":
     parser.add_argument("speech", type=Path)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--plot", type=Path)
-    parser.add_argument("--hour", action="store_true")
     parser.add_argument("--labels", help="memory by their number, such as 1,4,16,64")
     asked = parser.parse_args()
     if asked.labels:
         memory(asked.speech, [int(each) for each in asked.labels.split(",")])
-    elif asked.hour:
-        hour(asked.speech)
     else:
         table(asked.speech, asked.seconds, asked.plot)
