@@ -33,7 +33,7 @@ import numpy as np
 from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_frames
-from monitor.features.registry import followed, make
+from monitor.features.registry import get_change_sensitivity, make
 from monitor.kinds import EMBEDDING, HISTOGRAM, Sensitivity
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile
@@ -238,7 +238,7 @@ def population(readers: Sequence[Reader], features: Sequence[str]) -> dict[str, 
 
 
 def settings_of(name: str) -> Sensitivity:
-    how = followed(name)
+    how = get_change_sensitivity(name)
     if how is None:
         raise SystemExit(f"{name} states no settings to follow it with")
     return how

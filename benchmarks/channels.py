@@ -115,7 +115,7 @@ def noticed(stereo: FloatArray) -> dict[str, float]:
     """By kind, the second at which it was noticed."""
     mixer = Mixer(RATE, 0, 0)
     mixer.mix(stereo.astype(np.float32))
-    return {notice.kind: tick / 100 for tick, notice in mixer.found()}
+    return {notice.kind: tick / 100 for tick, notice in mixer.pop_notices()}
 
 
 def pairs(speech: Path, count: int, seconds: float) -> Iterator[tuple[FloatArray, FloatArray]]:

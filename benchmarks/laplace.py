@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.anonymisers.blocks import promises
-from monitor.anonymisers.laplace import Laplace
+from monitor.anonymisers.laplace import Laplace, promises
 from monitor.corpus.finding import find
 from monitor.features.framing import join_runs
 from monitor.lab.evaluation import ScoreMatrix, evaluate

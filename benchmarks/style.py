@@ -55,7 +55,7 @@ def main() -> None:
     said = {}
     for row in rows:
         transcript = read_transcript((given.speech / row["path"]).with_suffix(".tsv"))
-        words = [word.text for word in transcript.said]
+        words = [word.text for word in transcript.timed_words]
         said[Chapter(row["speaker"], int(row["chapter"]))] = content(words)
     print("## Which chapters are of one book\n")
     print_check(said)

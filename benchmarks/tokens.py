@@ -21,7 +21,7 @@ import numpy as np
 import soxr
 
 from benchmarks.laplace import CLEAR, row
-from monitor.anonymisers.blocks import promises
+from monitor.anonymisers.laplace import promises
 from monitor.corpus.finding import find
 from monitor.features.extractor import VoiceActivity
 from monitor.features.phones import Phones

@@ -4,10 +4,11 @@
 
 Of each reader the first recording that has a transcript beside it (start, end and text of each
 utterance, CHAPTER.tsv). Words get their times from pocketsphinx's forced alignment (extra `peers`);
-captions are made of six of them each. Each recording is judged by `monitor.transcripts.coverage_of`
-with its own words, with those half a second late, and with those of all other recordings: what is
-doubted of its own is a false alarm, what is not doubted of others a miss. The settings of
-`coverage_of` were chosen on dev-clean.
+captions are made of six of them each. Each recording is judged by
+`monitor.transcripts.measure_coverage` with its own words, with those half a second late, and with
+those of all other recordings: what is doubted of its own is a false alarm, what is not doubted of
+others a miss. The settings of
+`measure_coverage` were chosen on dev-clean.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pocketsphinx import Decoder, get_model_path
 
 from monitor.features.extractor import Extractor
 from monitor.sources import File
-from monitor.transcripts import SaidWord, Transcript, coverage_of
+from monitor.transcripts import TimedWord, Transcript, measure_coverage
 from monitor.transcripts.transcript import Cue, spread_words
 from monitor.types import Block, BoolArray, FloatArray, IntArray
 
@@ -34,7 +35,7 @@ RATE, LENGTHS, CAPTION_WORDS = 16_000, (30, 60, 180, 300, 600), 6
 class Told:
     """A recording: what was said in it, with the times of words, and where there is speech."""
 
-    said: tuple[SaidWord, ...]
+    said: tuple[TimedWord, ...]
     speech: BoolArray
 
 
@@ -67,7 +68,7 @@ def row(told: Sequence[Told], seconds: int, captions: bool) -> str:
     def judged(words: Told, speech: Told, late: float = 0.0) -> bool | None:
         said = [word for word in words.said if word.end + late <= seconds]
         made = Transcript("", tuple(_captions(said, late) if captions else _moved(said, late)))
-        found = coverage_of(made.words(), speech.speech[:ticks])
+        found = measure_coverage(made.words(), speech.speech[:ticks])
         return None if found.as_well is None else found.doubtful
 
     own = [judged(each, each) for each in some]
@@ -84,11 +85,11 @@ def _share(found: Iterable[bool | None], of: bool = True) -> str:
     return f"{np.mean([each is of for each in known]):.1%}" if known else "-"
 
 
-def _moved(said: Iterable[SaidWord], late: float) -> list[SaidWord]:
-    return [SaidWord(w.text, w.begin + late, w.end + late, w.end + late) for w in said]
+def _moved(said: Iterable[TimedWord], late: float) -> list[TimedWord]:
+    return [TimedWord(w.text, w.begin + late, w.end + late, w.end + late) for w in said]
 
 
-def _captions(said: Sequence[SaidWord], late: float) -> list[SaidWord]:
+def _captions(said: Sequence[TimedWord], late: float) -> list[TimedWord]:
     parts = [said[i : i + CAPTION_WORDS] for i in range(0, len(said), CAPTION_WORDS)]
     return [
         word
@@ -116,14 +117,14 @@ class _Aligner:
                     speech.append(extractor.process(block).speech)
         speech.append(extractor.flush().speech)
         samples = (np.concatenate(audio) * 32767).astype(np.int16)
-        said: list[SaidWord] = []
+        said: list[TimedWord] = []
         for line in table.read_text(encoding="utf-8").splitlines()[1:]:
             begin, end, text = line.split("\t")
             if float(end) <= LENGTHS[-1]:
                 said += self._said(samples, float(begin), float(end), text.lower())
         return Told(tuple(said), np.concatenate(speech))
 
-    def _said(self, samples: IntArray, begin: float, end: float, text: str) -> list[SaidWord]:
+    def _said(self, samples: IntArray, begin: float, end: float, text: str) -> list[TimedWord]:
         decoder = self._decoder
         decoder.set_align_text(" ".join(w for w in text.split() if decoder.lookup_word(w)))
         decoder.start_utt()
@@ -132,7 +133,7 @@ class _Aligner:
         decoder.end_utt()
         found = [each for each in decoder.seg() or () if each.word[0] not in "<["]
         times = [(begin + e.start_frame / 100, begin + (e.end_frame + 1) / 100) for e in found]
-        return [SaidWord(e.word, *t, t[1]) for e, t in zip(found, times, strict=True)]
+        return [TimedWord(e.word, *t, t[1]) for e, t in zip(found, times, strict=True)]
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ import numpy as np
 from monitor.anonymisers import Utterance, make
 from monitor.corpus.finding import find
 from monitor.features.extractor import Extractor
-from monitor.features.phones import said_phones
+from monitor.features.phones import recognise_phones
 from monitor.features.registry import make as make_features
 from monitor.lab.utility import Utility, compare, edits, figures, understand
 from monitor.sources import File
@@ -94,7 +94,7 @@ def row(method: str, chosen: list[Excerpt]) -> str:
         found.append(compare(understand(each.samples, each.rate), understand(safe, each.rate)))
         for which, samples in enumerate((each.samples, safe)):
             wrong[which, place] = sum(
-                edits([p.phone for p in said_phones(samples[first:last], each.rate)], said)
+                edits([p.phone for p in recognise_phones(samples[first:last], each.rate)], said)
                 for first, last, said in each.said
             )
     told = [

@@ -11,12 +11,12 @@ import sys
 
 import soundfile
 
-from monitor.features.phones import said_phones
+from monitor.features.phones import recognise_phones
 
 
 def heard(path: str) -> list[str]:
     samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
-    return [each.phone for each in said_phones(samples.mean(axis=1), rate)]
+    return [each.phone for each in recognise_phones(samples.mean(axis=1), rate)]
 
 
 def edits(one: list[str], other: list[str]) -> int:

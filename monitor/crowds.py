@@ -1,4 +1,4 @@
-"""What bits of evidence mean among so many people, in words.
+"""Bits of evidence among so many people, in words.
 
 Bits of evidence hold in a crowd of any size: k bits leave one person in ``2^k``. So a voice with 11
 bits leaves some 500 people of a million, all of whom would fit as well as the one it is of.
@@ -7,11 +7,14 @@ bits leaves some 500 people of a million, all of whom would fit as well as the o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from monitor.errors import UsageError
 from monitor.phrases import is_evidence
+
+if TYPE_CHECKING:
+    from monitor.types import Record
 
 __all__ = [
     "SCALE",
@@ -19,13 +22,13 @@ __all__ = [
     "axis_top",
     "best_match",
     "crowd_of",
+    "format_matches",
     "format_probability",
-    "left_of",
     "narrowed_sentence",
     "people",
     "rounded",
+    "select_largest_crowd",
     "sizes",
-    "widest",
     "with_article",
 ]
 
@@ -55,7 +58,7 @@ class Crowd(NamedTuple):
 
     @property
     def bits(self) -> float:
-        """Of evidence, that leave one person of it."""
+        """Evidence, in bits, that leaves one match in this crowd."""
         return math.log2(self.size)
 
 
@@ -77,8 +80,8 @@ _ROUND = {
 _LARGE = ((1e9, "billion"), (1e6, "million"))
 
 
-def sizes(asked: Iterable[float]) -> tuple[int, ...]:
-    """Sizes of crowds that were asked for, smallest first, each once.
+def sizes(requests: Iterable[float]) -> tuple[int, ...]:
+    """Return sizes of crowds, smallest first, each once.
 
     Raises:
         UsageError: one of them is no number of people.
@@ -87,20 +90,20 @@ def sizes(asked: Iterable[float]) -> tuple[int, ...]:
         >>> sizes([1e6, 50, 1e6])
         (50, 1000000)
     """
-    given = list(asked)
-    for count in given:
+    counts = list(requests)
+    for count in counts:
         if not (FEWEST <= count <= MOST and count == int(count)):
             raise UsageError(
                 f"{count:g} is no size of a crowd: give whole numbers of people from {FEWEST} to "
                 f"{MOST:g}, such as 1e4,1e6"
             )
-    if not given:
+    if not counts:
         raise UsageError("name at least one size of a crowd, such as 1e6")
-    return tuple(sorted({int(count) for count in given}))
+    return tuple(sorted({int(count) for count in counts}))
 
 
 def people(count: float) -> str:
-    """A number of people as it is said.
+    """Format a number of people as it is said.
 
     Examples:
         >>> [people(n) for n in (1, 50, 1e4, 250_000, 1e6, 2.5e6, 8e9)]
@@ -115,7 +118,7 @@ def people(count: float) -> str:
 
 
 def with_article(name: str) -> str:
-    """The name of a crowd with its article.
+    """Format the name of a crowd with its article.
 
     Examples:
         >>> with_article("office"), with_article("town")
@@ -125,7 +128,7 @@ def with_article(name: str) -> str:
 
 
 def rounded(count: float) -> str:
-    """A rough number of people: no more digits than it deserves.
+    """Format a rough number of people: no more digits than it deserves.
 
     Examples:
         >>> [rounded(n) for n in (1.2, 3.4, 14.4, 238, 396.6, 1234, 96_000, 999_999, 3.2e6)]
@@ -140,7 +143,7 @@ def rounded(count: float) -> str:
 
 
 def crowd_of(count: float, enrolled: float | None = None) -> str:
-    """So many people as a crowd.
+    """Format so many people as a crowd.
 
     Args:
         count: of people.
@@ -159,20 +162,21 @@ def crowd_of(count: float, enrolled: float | None = None) -> str:
     return f"{with_article(name)} of {people(count)}"
 
 
-def widest(reading: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What a reading says among the largest crowd that was asked for; None where nothing.
+def select_largest_crowd(reading: Record) -> Record | None:
+    """Return the entry of the largest crowd that was asked for; None where there is none.
 
     Examples:
-        >>> widest({"among": [{"people": 50, "bits": 5.6}, {"people": 10000, "bits": 11.0}]})
+        >>> office, town = {"people": 50, "bits": 5.6}, {"people": 10000, "bits": 11.0}
+        >>> select_largest_crowd({"among": [office, town]})
         {'people': 10000, 'bits': 11.0}
-        >>> widest({"among": None})
+        >>> select_largest_crowd({"among": None})
     """
-    found = [each for each in reading.get("among") or () if each.get("bits") is not None]
-    return max(found, key=lambda each: float(each["people"]), default=None)
+    entries = [entry for entry in reading.get("among") or () if entry.get("bits") is not None]
+    return max(entries, key=lambda entry: float(entry["people"]), default=None)
 
 
-def bits_or_more(reading: Mapping[str, Any], bits: str) -> str:
-    """Bits of evidence, which may be more than the data can tell.
+def bits_or_more(reading: Record, bits: str) -> str:
+    """Format bits of evidence, which may be more than the data can tell.
 
     Examples:
         >>> bits_or_more({"at_least": True}, "14.2 bits"), bits_or_more({}, "11.3 bits")
@@ -181,21 +185,21 @@ def bits_or_more(reading: Mapping[str, Any], bits: str) -> str:
     return f"at least {bits}" if reading.get("at_least") else bits
 
 
-def left_of(reading: Mapping[str, Any]) -> str:
-    """How many people are left of the largest crowd, in very few words.
+def format_matches(reading: Record) -> str:
+    """Format how many people of the largest crowd match, in very few words.
 
     Examples:
         >>> reading = {"among": [{"people": 1e6, "bits": 11.3}]}
-        >>> left_of(reading), left_of({**reading, "at_least": True})
+        >>> format_matches(reading), format_matches({**reading, "at_least": True})
         ('about 400 in a million', 'at most 400 in a million')
-        >>> left_of({"among": [{"people": 1e4, "bits": 13.2}]})
+        >>> format_matches({"among": [{"people": 1e4, "bits": 13.2}]})
         'hardly anybody else in ten thousand'
-        >>> left_of({"among": [{"people": 1e6, "bits": 0.0}]}), left_of({"among": None})
-        ('nothing yet', '')
-        >>> left_of({"among": [{"people": 1e6, "bits": -1.0}]})
+        >>> format_matches({"among": [{"people": 1e6, "bits": 0.0}]})
+        'nothing yet'
+        >>> format_matches({"among": [{"people": 1e6, "bits": -1.0}]})
         'points away'
     """
-    entry = widest(reading)
+    entry = select_largest_crowd(reading)
     if entry is None:
         return ""
     bits = float(entry["bits"])
@@ -203,29 +207,29 @@ def left_of(reading: Mapping[str, Any]) -> str:
         return "nothing yet"
     if bits < 0:
         return "points away"
-    fitting = _fitting(entry, bits)
+    fitting = _count_matches(entry, bits)
     if fitting < NEARLY_ONE:
         return f"hardly anybody else in {people(entry['people'])}"
     roughly = "at most" if reading.get("at_least") else "about"
     return f"{roughly} {rounded(fitting)} in {people(entry['people'])}"
 
 
-def _left(entry: Mapping[str, Any], who: str, clipped: bool) -> tuple[str, bool]:
-    """Who is left of a crowd, and whether that is people of whom more can be said."""
+def _describe_matches(entry: Record, person: str, clipped: bool) -> tuple[str, bool]:
+    """Describe who matches in a crowd, and whether that is people of whom more can be said."""
     bits, low, high = float(entry["bits"]), entry.get("bits_low"), entry.get("bits_high")
-    fitting = _fitting(entry, bits)
+    fitting = _count_matches(entry, bits)
     if fitting < NEARLY_ONE:
-        return f"hardly anybody but {who}", False
+        return f"hardly anybody but {person}", False
     if low is None or high is None or high - low <= WIDE_BITS or clipped:
         return f"about {rounded(fitting)} people{' or fewer' if clipped else ''}", True
-    few, many = _fitting(entry, high), _fitting(entry, low)
-    if many >= entry["people"]:
+    minimum, maximum = _count_matches(entry, high), _count_matches(entry, low)
+    if maximum >= entry["people"]:
         return f"about {rounded(fitting)} people, and perhaps not at all", False
-    return f"somewhere between {rounded(few)} and {rounded(many)} people", True
+    return f"somewhere between {rounded(minimum)} and {rounded(maximum)} people", True
 
 
 def axis_top(bits: float) -> float:
-    """Up to where to draw bits of evidence: the next crowd is seen, where it is near.
+    """Return up to where to draw bits of evidence: the next crowd is seen, where it is near.
 
     Examples:
         >>> axis_top(8.2).__round__(2), axis_top(14.0)
@@ -236,9 +240,9 @@ def axis_top(bits: float) -> float:
 
 
 def narrowed_sentence(
-    reading: Mapping[str, Any], watch: str, *, subject: bool = True, fit: bool = True
+    reading: Record, watch: str, *, subject: bool = True, fit: bool = True
 ) -> str:
-    """What the evidence of a reading means in the largest crowd, as a sentence; else empty.
+    """Format what the evidence of a reading means in the largest crowd; empty without any.
 
     Where there is little room its ``subject``, and that the people left would ``fit``, go unsaid.
 
@@ -261,24 +265,27 @@ def narrowed_sentence(
         this voice points away from ann: another voice, or a changed one; who knows the change \
 may recognise it
     """
-    entry, evidence = widest(reading), reading.get("bits") if is_evidence(reading) else None
+    entry, evidence = (
+        select_largest_crowd(reading),
+        reading.get("bits") if is_evidence(reading) else None,
+    )
     if entry is None or evidence is None:
         return ""
     you = watch.lower() in YOU
-    who, does = ("you", "you do") if you else (watch, f"{watch} does")
+    person, does = ("you", "you do") if you else (watch, f"{watch} does")
     voice = f"{'your' if you else 'this'} voice " if subject else ""
     crowd = crowd_of(entry["people"])
     if abs(evidence) < NOTHING_BITS:
         return f"{voice}says nothing yet: anybody in {crowd} would fit as {does}"
     if evidence < 0:
-        why = CHANGED if speaks_against(reading) else "it would fit most others better"
-        return f"{voice}points away from {who}: {why}"
-    left, people_left = _left(entry, who, bool(reading.get("at_least")))
-    alike = f" who would fit as {does}" if fit and people_left else ""
-    return f"{voice}narrows {crowd} down to {left}{alike}"
+        reason = CHANGED if speaks_against(reading) else "it would fit most others better"
+        return f"{voice}points away from {person}: {reason}"
+    matches, people_left = _describe_matches(entry, person, bool(reading.get("at_least")))
+    suffix = f" who would fit as {does}" if fit and people_left else ""
+    return f"{voice}narrows {crowd} down to {matches}{suffix}"
 
 
-def speaks_against(reading: Mapping[str, Any]) -> bool:
+def speaks_against(reading: Record) -> bool:
     """Return whether the evidence of a reading is strongly against the watched speaker.
 
     Examples:
@@ -289,8 +296,8 @@ def speaks_against(reading: Mapping[str, Any]) -> bool:
     return is_evidence(reading) and bits is not None and bits <= AGAINST_BITS
 
 
-def best_match(reading: Mapping[str, Any], enrolled: int) -> str:
-    """Where nobody is watched: whom the voice fits best, and how likely that is in a crowd.
+def best_match(reading: Record, enrolled: int) -> str:
+    """Format whom the voice fits best where nobody is watched, and how likely it is in a crowd.
 
     The chance counts everybody who is not enrolled: to be the best match of a few is no evidence.
 
@@ -304,30 +311,30 @@ def best_match(reading: Mapping[str, Any], enrolled: int) -> str:
         >>> best_match({}, 50)
         ''
     """
-    entry = widest(reading)
+    entry = select_largest_crowd(reading)
     if entry is None or not entry.get("favourite"):
         return ""
-    name, share = entry["favourite"]
+    name, probability = entry["favourite"]
     one_in = entry.get("favourite_one_in")
-    share = 1 / one_in if one_in else share
-    found = f"that it is {name}, the best match of the {people(enrolled)} enrolled"
-    return f"in {crowd_of(entry['people'])}: {format_probability(share)} {found}"
+    probability = 1 / one_in if one_in else probability
+    match = f"that it is {name}, the best match of the {people(enrolled)} enrolled"
+    return f"in {crowd_of(entry['people'])}: {format_probability(probability)} {match}"
 
 
-def format_probability(share: float) -> str:
-    """A probability as people say it.
+def format_probability(probability: float) -> str:
+    """Format a probability as people say it.
 
     Examples:
         >>> [format_probability(p) for p in (0.0, 1e-12, 0.0024, 0.31, 0.97, 0.999)]
         ['next to no chance', 'next to no chance', '1 in 400', '1 in 3', '97 %', 'over 99 %']
     """
-    if share < 1e-9:
+    if probability < 1e-9:
         return "next to no chance"
-    if share <= 0.4:
-        return f"1 in {rounded(1 / share)}"
-    return "over 99 %" if share > 0.995 else f"{round(100 * share)} %"
+    if probability <= 0.4:
+        return f"1 in {rounded(1 / probability)}"
+    return "over 99 %" if probability > 0.995 else f"{round(100 * probability)} %"
 
 
-def _fitting(entry: Mapping[str, Any], bits: float) -> float:
-    """People of the crowd who would fit as well, the one included."""
+def _count_matches(entry: Record, bits: float) -> float:
+    """Count people of the crowd who would fit as well, the one included."""
     return float(entry["people"] * 2.0 ** -min(max(bits, -1000.0), 1000.0))

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree.
+"""Errors of this package, as one tree.
 
 ::
 
@@ -62,7 +62,7 @@ class Message(str):
 
     Example:
         >>> message = Message("name one with ", Argument("watch"))
-        >>> message, message.written(lambda argument: f"--{argument.name}")
+        >>> message, message.render(lambda argument: f"--{argument.name}")
         ('name one with watch=', 'name one with --watch')
     """
 
@@ -70,16 +70,16 @@ class Message(str):
 
     def __new__(cls, *parts: str | Argument) -> Self:
         """Join the parts."""
-        made = super().__new__(cls, "".join(map(str, parts)))
-        made.parts = parts
-        return made
+        message = super().__new__(cls, "".join(map(str, parts)))
+        message.parts = parts
+        return message
 
     def __getnewargs__(self) -> tuple[str | Argument, ...]:  # type: ignore[override]
         return self.parts
 
-    def written(self, argument: Callable[[Argument], str]) -> str:
-        """The same line with another way to write an argument."""
-        return "".join(each if isinstance(each, str) else argument(each) for each in self.parts)
+    def render(self, argument: Callable[[Argument], str]) -> str:
+        """Write the same line with another way to name an argument."""
+        return "".join(part if isinstance(part, str) else argument(part) for part in self.parts)
 
 
 class MonitorError(Exception):
@@ -133,8 +133,8 @@ class UnnamedSpeakerError(CorpusError):
 
     code = "error.corpus.unnamed-speaker"
 
-    def __init__(self, what: str, cure: str) -> None:
-        super().__init__(f"{what}; {cure}")
+    def __init__(self, what: str, advice: str) -> None:
+        super().__init__(f"{what}; {advice}")
         self.what = what
 
 

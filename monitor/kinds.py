@@ -1,4 +1,4 @@
-"""The kinds of feature there are, and all that differs between them.
+"""Kinds of features, and all that differs between them.
 
 A kind says how its frames are counted, compared, checked, stored and followed for changes; nothing
 outside this folder asks which kind a feature is of. A `FeatureSpec` is what one feature's frames
@@ -34,6 +34,7 @@ __all__ = [
     "KINDS",
     "LEVELS",
     "SIMILARITIES",
+    "SPEAKER_PREFIX",
     "FeatureSpec",
     "Kind",
     "comparable_features",
@@ -41,12 +42,15 @@ __all__ = [
 ]
 
 
+SPEAKER_PREFIX = "speaker_"
+"""Prefix of the name of a feature by a network of one's own; the file's digest follows."""
+
 _SHA256 = re.compile("[0-9a-f]{64}")
 _SHOWN = 12
 
 
 def is_mark(value: object) -> bool:
-    """Whether something read from a file is a mark, or none.
+    """Return whether something read from a file is a mark, or none.
 
     Example:
         >>> is_mark(None), is_mark("a" * 64), is_mark("A" * 64), is_mark(3)
@@ -55,8 +59,10 @@ def is_mark(value: object) -> bool:
     return value is None or (isinstance(value, str) and _SHA256.fullmatch(value) is not None)
 
 
-def unlike_networks(name: str, one: str, mine: str | None, other: str, theirs: str | None) -> str:
-    r"""What is said where a feature of ``one`` and ``other`` is marked by different networks.
+def unlike_networks(
+    name: str, first: str, first_mark: str | None, second: str, second_mark: str | None
+) -> str:
+    r"""Explain that a feature of ``first`` and ``second`` is marked by different networks.
 
     Example:
         >>> unlike_networks("voice", "a.npz", "ab" * 32, "b.npz", "cd" * 32)[:63]
@@ -65,8 +71,8 @@ def unlike_networks(name: str, one: str, mine: str | None, other: str, theirs: s
         False
     """
     return (
-        f"{name} of {one} is by {_by(mine)}, that of {other} by {_by(theirs)}: they cannot be "
-        "compared"
+        f"{name} of {first} is by {_by(first_mark)}, that of {second} by {_by(second_mark)}: they "
+        "cannot be compared"
     )
 
 
@@ -89,7 +95,7 @@ BACK = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How a feature is followed.
+    """Settings for following a feature.
 
     Attributes:
         unit_frames: frames behind one margin.
@@ -141,7 +147,7 @@ class Left:
 
 @cache
 def adwin() -> type[ADWIN]:
-    """river's, by itself: its package imports scipy.stats and all of scikit-learn for others."""
+    """Load river's ADWIN by itself: its package imports scipy.stats and scikit-learn for others."""
     import river
 
     path = Path(str(river.__file__)).parent / "drift" / "adwin.py"
@@ -189,42 +195,42 @@ class FollowedVoice:
         raise NotImplementedError
 
     def _sum(self, values: AnyArray) -> FloatArray:
-        raise NotImplementedError
+        return np.asarray(values.sum(axis=0))
 
     def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
-        """Of a unit under a voice with this sketch of so many frames."""
+        """Compute the margin of a unit under a voice with this sketch of so many frames."""
         raise NotImplementedError
 
     def leave(self, fall: Fall | None) -> bool:
-        """Another voice has taken over: remember this one, and say whether its return can be told.
+        """Remember this voice, as another took over; return whether its return can be noticed.
 
         ``fall`` is how this feature noticed; None where another one did: then its level is what is
         usual for this voice.
         """
-        known = self._frames >= self._how.warm_frames and len(self._margins) > 0
-        if known:
+        has_margins = self._frames >= self._how.warm_frames and len(self._margins) > 0
+        if has_margins:
             level = self._usual(np.array(self._margins))
             if fall is not None:
                 level = BACK * fall.before + (1 - BACK) * fall.after
             self._left = Left(self._own.copy(), self._frames, level, [])
-        return known
+        return has_margins
 
     def _usual(self, margins: FloatArray) -> float:
-        """What the mean of a voice's newest margins hardly ever falls below."""
+        """Return what the mean of a voice's newest margins hardly ever falls below."""
         return float(margins.mean() - margins.std())
 
     def back(self) -> Fall | None:
-        """Since when the voice that was left is back, as far as the newest units tell."""
+        """Return since when the voice that was left is back, by the newest units; or None."""
         left = self._left
         if left is None or len(left.recent) < self._how.back_units:
             return None
         margins = np.array([margin for margin, _ in left.recent])
         if margins.mean() < left.level:
             return None
-        at = split(margins) if margins.size > 1 else 0
-        if at and margins[:at].mean() >= left.level:  # the other voice is in none of them
-            at = 0
-        return Fall(left.recent[at][1], left.level, float(margins[at:].mean()))
+        index = split(margins) if margins.size > 1 else 0
+        if index and margins[:index].mean() >= left.level:  # the other voice is in none of them
+            index = 0
+        return Fall(left.recent[index][1], left.level, float(margins[index:].mean()))
 
     def forget(self, *, take_up: bool) -> None:
         """Remember no voice that was left any more; or take it up again as the one that speaks."""
@@ -234,19 +240,19 @@ class FollowedVoice:
             self._own, self._frames = np.asarray(left.own), left.frames
 
     def update(self, values: AnyArray, began: int) -> Fall | None:
-        """What these further frames of a step that began at a tick reveal.
+        """Process further frames of a step that began at a tick: the change they reveal, or None.
 
         Those after a change are not heard: the new voice starts with the next step.
         """
         values = self._frames_of(np.asarray(values))
-        at = 0
-        while at < len(values):
+        start = 0
+        while start < len(values):
             if not self._parts:
                 self._part_began = began
-            end = at + self._how.unit_frames - self._parts
-            self._part = self._part + self._sum(values[at:end])
-            self._parts += len(values[at:end])
-            at = end
+            end = start + self._how.unit_frames - self._parts
+            self._part = self._part + self._sum(values[start:end])
+            self._parts += len(values[start:end])
+            start = end
             if self._parts == self._how.unit_frames and (fall := self._complete()) is not None:
                 return fall
         return None
@@ -272,22 +278,22 @@ class FollowedVoice:
         return fall
 
     def _most_held(self) -> int:
-        """So many of the newest units may be another's."""
+        """Return how many of the newest units may be another's."""
         return self._how.held_units
 
     def _look(self) -> Fall | None:
         if not self._notices():
             return None
         margins = np.array(self._margins)
-        at = split(margins)
-        before, after = float(margins[:at].mean()), float(margins[at:].mean())
+        index = split(margins)
+        before, after = float(margins[:index].mean()), float(margins[index:].mean())
         if before - after > self._how.least_drop:
-            return Fall(self._began[at], before, after)
-        self._follow(self._margins[at:], self._began[at:])
+            return Fall(self._began[index], before, after)
+        self._follow(self._margins[index:], self._began[index:])
         return None
 
     def _follow(self, margins: list[float], began: list[int]) -> None:
-        """A new ADWIN that will see these: its own state cannot be saved, so this is it."""
+        """Prepare a new ADWIN that will see these: its own state cannot be saved."""
         self._margins, self._began = margins, began
         self._adwin: ADWIN | None = None
 
@@ -309,7 +315,7 @@ class FollowedVoice:
         return bool(self._adwin.drift_detected)
 
     def state(self) -> dict[str, AnyArray]:
-        """Everything needed to go on as if never stopped."""
+        """Return everything needed to go on as if never stopped."""
         left = self._left
         return {
             "left_own": np.zeros(0) if left is None else left.own,
@@ -325,19 +331,19 @@ class FollowedVoice:
 
     def restore(self, arrays: Mapping[str, AnyArray]) -> None:
         """Take up a ``state``; ValueError where no voice has it."""
-        left, kept = arrays["left_own"], [arrays[name] for name in ("own", "part", "held")]
-        if {array.shape[-1:] for array in kept} != {(self._size,)}:
+        left, sums = arrays["left_own"], [arrays[name] for name in ("own", "part", "held")]
+        if {array.shape[-1:] for array in sums} != {(self._size,)}:
             raise ValueError
-        if min(array.min(initial=0.0) for array in (*kept, left)) < self.LEAST:
+        if min(array.min(initial=0.0) for array in (*sums, left)) < self.LEAST:
             raise ValueError
         if arrays["counters"].shape != (3,) or arrays["recent"].shape[1:] != (2,):
             raise ValueError
         if (left.size, arrays["left"].size) not in ((0, 0), (self._size, 2)):
             raise ValueError
-        parts, known = int(arrays["counters"][1]), len(arrays["margins"])
+        parts, count = int(arrays["counters"][1]), len(arrays["margins"])
         if not 0 <= parts < self._how.unit_frames or arrays["counters"].min() < 0:
             raise ValueError
-        if known > MOST_MARGINS or known != len(arrays["began"]):
+        if count > MOST_MARGINS or count != len(arrays["began"]):
             raise ValueError
         self._own, self._part = arrays["own"], arrays["part"]
         self._held = list(arrays["held"])
@@ -395,80 +401,80 @@ class Kind(ABC):
         return kind, (self.name,)
 
     def similarity(self, name: str | None = None) -> Similarity:
-        """A similarity by its name; None for the one that is used unless told otherwise."""
+        """Return a similarity by its name; None for the default."""
         if name is None:
             return next(iter(self.similarities.values()))
         if name not in self.similarities:
-            known = ", ".join(self.similarities)
-            raise UsageError(f"similarity {name!r} is not one of {known}")
+            names = ", ".join(self.similarities)
+            raise UsageError(f"similarity {name!r} is not one of {names}")
         return self.similarities[name]
 
     @abstractmethod
     def none(self, size: int) -> AnyArray:
-        """The values of no frames at all."""
+        """Return the values of no frames at all."""
 
     @abstractmethod
     def holds(self, values: AnyArray) -> bool:
-        """Whether an array has the shape and type of frames of this kind."""
+        """Return whether an array has the shape and type of frames of this kind."""
 
     @abstractmethod
     def size_of(self, values: AnyArray, stated: int | None) -> int:
-        """Bins or dimensions, as stated, else as seen; ValueError where frames contradict that."""
+        """Return bins or dimensions, as stated, else as seen; ValueError if frames contradict."""
 
     @abstractmethod
     def usable(self, values: AnyArray, size: int) -> tuple[AnyArray, BoolArray]:
-        """Frames from a file as they are computed with, and which of them can be used, (k,)."""
+        """Return frames from a file as they are computed with, and which can be used, (k,)."""
 
     @abstractmethod
     def check(self, name: str, values: AnyArray, count: int, size: int) -> None:
         """Refuse (UsageError) frames of a feature, (count, ...), that could not be learnt."""
 
     def counting(self, values: AnyArray) -> BoolArray | None:
-        """Which of these frames a sketch counts, shape (k,); None where it is all of them."""
+        """Return which of these frames a sketch counts, shape (k,); None for all of them."""
         return None
 
     def fits(self, size: int, enrolled: int) -> bool:
-        """Whether frames of one size can be compared with templates of another."""
+        """Return whether frames of one size can be compared with templates of another."""
         return size == enrolled
 
     def sketch(self, size: int) -> AnySketch:
-        """An empty sketch."""
+        """Return an empty sketch."""
         raise self._in_no_template()
 
     def total(self, values: AnyArray, size: int) -> AnyArray:
-        """What a sketch of these frames would hold, shape (size,), worked out at once."""
+        """Compute what a sketch of these frames would hold, shape (size,), at once."""
         return self.added(self.addends(values), size)
 
     def addends(self, values: AnyArray) -> AnyArray:
-        """Frames as `added` takes them: what can be worked out before it is known which count."""
+        """Prepare frames for `added`: what can be worked out before it is known which count."""
         return values
 
     def added(self, addends: AnyArray, size: int) -> AnyArray:
-        """``total`` of frames of which `addends` are given."""
+        """Compute ``total`` of frames of which `addends` are given."""
         raise self._in_no_template()
 
     def narrow(self, values: AnyArray, size: int) -> AnyArray:
-        """The same frames in as little memory as holds them."""
+        """Return the same frames in as little memory as holds them."""
         return values
 
     def span_seconds(self, frame_seconds: float) -> float:
-        """Seconds that one frame takes to hear; 0 where it stands for a moment."""
+        """Return the seconds that one frame takes to hear; 0 where it stands for a moment."""
         return 0.0
 
     def packed(self, slices: AnyArray) -> AnyArray:
-        """The sketches of template slices, shape (S, M), as a store keeps them."""
+        """Pack the sketches of template slices, shape (S, M), for a store."""
         raise self._in_no_template()
 
     def wrong_slices(self, slices: AnyArray) -> str:
-        """What slices of a store should be and are not; empty where nothing is wrong."""
+        """Return what slices of a store should be and are not; empty where nothing is wrong."""
         return "of another kind: levels make no templates"
 
     def background_row(self, sketch: AnySketch) -> AnyArray:
-        """What a cohort keeps of one of its speakers, shape (M,)."""
+        """Return the row that a cohort keeps of one of its speakers, shape (M,)."""
         raise self._in_no_template()
 
     def packed_background(self, rows: AnyArray) -> AnyArray:
-        """The rows of a cohort, shape (C, M), as a store keeps them."""
+        """Pack the rows of a cohort, shape (C, M), for a store."""
         raise self._in_no_template()
 
     def _in_no_template(self) -> UsageError:
@@ -477,16 +483,16 @@ class Kind(ABC):
         )
 
     def wrong_background(self, rows: AnyArray) -> str:
-        """What rows of a cohort do not hold; empty where nothing is wrong."""
+        """Return what rows of a cohort do not hold; empty where nothing is wrong."""
         return ""
 
     @abstractmethod
     def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
-        """What notices by this feature that the voice changes, beside others' templates, (N, M)."""
+        """Make what notices changes of the voice, beside others' templates, (N, M)."""
 
 
 def within(values: AnyArray, least: float, most: float) -> bool:
-    """Whether all are numbers in that range."""
+    """Return whether all are numbers in that range."""
     if not values.size:
         return True
     low, high = float(values.min()), float(values.max())
@@ -556,37 +562,37 @@ class FeatureSpec:
             raise UsageError(f"the network of {self.name} is no sha256 in hexadecimal")
 
     def sketch(self) -> AnySketch:
-        """An empty sketch of it."""
+        """Return an empty sketch of it."""
         return self.kind.sketch(self.size)
 
     def no_frames(self) -> Track:
-        """A track without any frame."""
+        """Return a track without any frame."""
         return Track(np.empty(0, np.intp), self.kind.none(self.size))
 
     def like(self, other: FeatureSpec) -> bool:
-        """Whether the frames of both can be compared, but for the network that made them."""
+        """Return whether the frames of both can be compared, but for the network that made them."""
         return (
             (self.kind, self.size) == (other.kind, other.size)
             and abs(self.frame_seconds - other.frame_seconds) < _CLOSE_SECONDS
         )  # fmt: skip
 
-    def plain(self) -> dict[str, Any]:
-        """All but the name and the rate, JSON-able; no network where there is none."""
-        made = {"kind": self.kind.name, "size": self.size, "frame_seconds": self.frame_seconds}
-        return made if self.network is None else {**made, "network": self.network}
+    def plain(self) -> dict[str, object]:
+        """Return all but the name and the rate, JSON-able; no network where there is none."""
+        fields = {"kind": self.kind.name, "size": self.size, "frame_seconds": self.frame_seconds}
+        return fields if self.network is None else {**fields, "network": self.network}
 
     def __str__(self) -> str:
         return f"{self.kind.name} of size {self.size}"
 
 
 def comparable_features(
-    mine: Mapping[str, FeatureSpec], theirs: Mapping[str, FeatureSpec]
+    features: Mapping[str, FeatureSpec], others: Mapping[str, FeatureSpec]
 ) -> set[str]:
-    """Names of the features that both have, with frames that can be compared."""
+    """List the features that both have, with frames that can be compared."""
     return {
         name
-        for name, spec in mine.items()
-        if (other := theirs.get(name)) is not None
+        for name, spec in features.items()
+        if (other := others.get(name)) is not None
         and spec.like(other)
         and spec.network == other.network
     }
@@ -665,11 +671,11 @@ class _EmbeddingKind(Kind):
 
 
 class _Followed(FollowedVoice):
-    """Says by itself whether one person spoke: no ADWIN, margins are added up as Page does."""
+    """Follower of embeddings, without ADWIN: margins are added up as Page does."""
 
     def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
-        some = templates[:: -(-len(templates) // MOST_TEMPLATES)] if len(templates) else templates
-        self._others: FloatArray = _unit(some.astype(np.float64))
+        sample = templates[:: -(-len(templates) // MOST_TEMPLATES)] if len(templates) else templates
+        self._others: FloatArray = _unit(sample.astype(np.float64))
         super().__init__(templates.shape[1], how)
 
     def reset(self) -> None:
@@ -681,26 +687,23 @@ class _Followed(FollowedVoice):
         self._doubted = len(self._held)
 
     def _most_held(self) -> int:
-        """What speaks for a change is not learnt before it is known to be none."""
+        """Hold back what speaks for a change until it is known to be none."""
         return min(self._doubted, MOST_HELD)
 
     def _look(self) -> Fall | None:
         recent = np.array(self._margins[-1 - len(self._held) :])  # there was no evidence before
-        nats, at = page_cusum(self._how.gain * (self._how.level - recent))
-        self._doubted = recent.size - at
+        nats, index = page_cusum(self._how.gain * (self._how.level - recent))
+        self._doubted = recent.size - index
         if nats <= -np.log(self._how.delta):
             return None
-        at += len(self._margins) - recent.size
-        before = float(np.mean(self._margins[:at])) if at else self._how.level
-        return Fall(self._began[at], before, float(np.mean(self._margins[at:])))
+        index += len(self._margins) - recent.size
+        before = float(np.mean(self._margins[:index])) if index else self._how.level
+        return Fall(self._began[index], before, float(np.mean(self._margins[index:])))
 
     def _frames_of(self, values: AnyArray) -> AnyArray:
         if values.ndim != 2 or values.shape[1] != self._size:
             raise UsageError(f"embeddings must have shape (k, {self._size})")
         return _unit(values.astype(np.float64))
-
-    def _sum(self, values: AnyArray) -> FloatArray:
-        return np.asarray(values.sum(axis=0))
 
     def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
         return embedding_margin(unit, own, self._others)
@@ -710,7 +713,7 @@ class _Followed(FollowedVoice):
 
 
 def _unit(vectors: FloatArray) -> FloatArray:
-    """Length-normalised rows; those without a direction are left out."""
+    """Normalise rows to length 1; leave out those without a direction."""
     lengths = np.hypot.reduce(vectors, axis=1)
     good = (lengths > 0) & np.isfinite(lengths)
     return np.asarray(vectors[good] / lengths[good, None])
@@ -806,8 +809,8 @@ class _HistogramFollowed(FollowedVoice):
 
     def _frames_of(self, values: AnyArray) -> AnyArray:
         last = self._size - 1
-        whole = values.ndim == 1 and (values.dtype.kind in "iu" or not values.size)
-        if not whole or (values.size and not 0 <= values.min() <= values.max() <= last):
+        is_integral = values.ndim == 1 and (values.dtype.kind in "iu" or not values.size)
+        if not is_integral or (values.size and not 0 <= values.min() <= values.max() <= last):
             raise UsageError(f"bins must be whole numbers in 0..{last}, shape (k,)")
         return values.astype(np.intp, copy=False)
 
@@ -856,9 +859,6 @@ class _LevelsFollowed(FollowedVoice):
             raise UsageError(f"levels must have shape (k, {self._size})")
         return values
 
-    def _sum(self, values: AnyArray) -> FloatArray:
-        return np.asarray(values.sum(axis=0))
-
     def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
         return level_margin(unit / self._how.unit_frames, own / frames)
 
@@ -867,15 +867,19 @@ LEVELS: Kind = _LevelsKind()
 """The kind of what is followed for changes alone."""
 
 
-KINDS: dict[str, Kind] = {each.name: each for each in (HISTOGRAM, EMBEDDING, LEVELS)}
+KINDS: dict[str, Kind] = {member.name: member for member in (HISTOGRAM, EMBEDDING, LEVELS)}
 """Every kind, by the name that it has in stores."""
 
-SIMILARITIES = {name: how for each in KINDS.values() for name, how in each.similarities.items()}
+SIMILARITIES = {
+    name: similarity
+    for member in KINDS.values()
+    for name, similarity in member.similarities.items()
+}
 """Every way to compare a stream with templates, by name."""
 
 
 def kind(name: str) -> Kind:
-    """The kind of that name.
+    """Return the kind of that name.
 
     Raises:
         UsageError: there is none.
@@ -884,7 +888,7 @@ def kind(name: str) -> Kind:
         >>> kind("histogram") is HISTOGRAM
         True
     """
-    found = KINDS.get(name) if isinstance(name, str) else None
-    if found is None:
+    member = KINDS.get(name) if isinstance(name, str) else None
+    if member is None:
         raise UsageError(f"kind={name!r} must be one of {', '.join(KINDS)}")
-    return found
+    return member

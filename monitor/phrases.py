@@ -1,9 +1,12 @@
-"""The wording of figures for people: one place for every view, the page in a browser included."""
+"""Wording of figures for people: one place for every view, the page in a browser included."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from monitor.types import Record
 
 __all__ = [
     "AT_ALL",
@@ -75,30 +78,30 @@ STYLE_CAVEAT = (
 
 
 def clock_time(seconds: float) -> str:
-    """Seconds as a clock shows them.
+    """Format seconds as a clock shows them.
 
     Examples:
         >>> clock_time(61.5), clock_time(3600)
         ('1:01', '1:00:00')
     """
-    whole = int(seconds)
-    if whole < 3600:
-        return f"{whole // 60}:{whole % 60:02}"
-    return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
+    total = int(seconds)
+    if total < 3600:
+        return f"{total // 60}:{total % 60:02}"
+    return f"{total // 3600}:{total % 3600 // 60:02}:{total % 60:02}"
 
 
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """A count with its noun.
+def plural(count: int, singular: str, several: str | None = None) -> str:
+    """Format a count with its noun.
 
     Examples:
         >>> plural(1, "speaker"), plural(0, "speaker"), plural(1200, "trial")
         ('1 speaker', '0 speakers', '1,200 trials')
     """
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+    return f"{count:,} {singular if count == 1 else several or f'{singular}s'}"
 
 
 def length_in_words(seconds: float) -> str:
-    """A length of time, in minutes where it is a whole number of them.
+    """Format a length of time, in minutes where it is a whole number of them.
 
     Examples:
         >>> length_in_words(600.0), length_in_words(60), length_in_words(90), length_in_words(0.5)
@@ -110,7 +113,7 @@ def length_in_words(seconds: float) -> str:
 
 
 def one_in(probability: float) -> str:
-    """A probability of one person, as "1 in k".
+    """Format a probability of one person, as "1 in k".
 
     Examples:
         >>> one_in(1 / 30), one_in(0.97), one_in(0.0004)
@@ -121,18 +124,18 @@ def one_in(probability: float) -> str:
     return f"1 in {_count(1 / max(probability, 1e-15))}"
 
 
-def percent(share: float) -> str:
-    """A share of one.
+def percent(fraction: float) -> str:
+    """Format a share of one.
 
     Examples:
         >>> percent(0.05), percent(0.125), percent(0.001)
         ('5 %', '12.5 %', '0.1 %')
     """
-    return f"{100 * share:.4g} %"
+    return f"{100 * fraction:.4g} %"
 
 
-def others_in_words(alarms: Mapping[str, Any]) -> str:
-    """How often others set an alert off, of what the alert quotes.
+def others_in_words(alarms: Record) -> str:
+    """Format how often others set an alert off, by what the alert quotes.
 
     Examples:
         >>> quote = {"share": 0.05, "horizon_seconds": 600.0, "speakers": 22, "repeated": 0}
@@ -141,21 +144,23 @@ def others_in_words(alarms: Mapping[str, Any]) -> str:
         >>> others_in_words({**quote, "share": 0.125, "repeated": 20}).partition("at most ")[2]
         '125 set it off, by 22 speakers (20 of whom said less and were heard again)'
     """
-    many, name = next(
+    size, name = next(
         ((n, name) for n, name in _CROWDS if abs(alarms["share"] * n % 1) < 1e-9), _CROWDS[-1]
     )
-    again = alarms.get("repeated")
-    shorter = f" ({again} of whom said less and were heard again)" if again else ""
+    repeats = alarms.get("repeated")
+    shorter = f" ({repeats} of whom said less and were heard again)" if repeats else ""
     streams = f"other people's streams of {length_in_words(alarms['horizon_seconds'])}"
-    by = plural(alarms["speakers"], "speaker")
-    return f"of {name} {streams} at most {alarms['share'] * many:g} set it off, by {by}{shorter}"
+    speakers = plural(alarms["speakers"], "speaker")
+    return (
+        f"of {name} {streams} at most {alarms['share'] * size:g} set it off, by {speakers}{shorter}"
+    )
 
 
 _CROWDS = ((100, "a hundred"), (1000, "a thousand"), (100_000, "a hundred thousand"))
 
 
 def odds(bits: float, ceiling: float, *, assumed: bool = False, short: bool = False) -> str:
-    """What bits mean, in a few words.
+    """Format what bits mean, in a few words.
 
     The bits of a watched speaker are a probability, ``2^(bits - ceiling)``; the confidence of an
     attacker where nobody is watched is a number of equally likely people, ``2^(ceiling - bits)``.
@@ -177,12 +182,12 @@ def odds(bits: float, ceiling: float, *, assumed: bool = False, short: bool = Fa
         return f"1 in {_count(k)}"
     if assumed:
         return "1 or 2 left" if k >= ONE else "only 1 left"
-    share = "over 99 %" if k < 1 / 0.995 else f"{100 / k:.0f} %"
-    return share if short else f"{share} sure"
+    percentage = "over 99 %" if k < 1 / 0.995 else f"{100 / k:.0f} %"
+    return percentage if short else f"{percentage} sure"
 
 
 def verdict(bits: float, ceiling: float, watch: str | None) -> str:
-    """What an attacker thinks, in one clause.
+    """Format what the attacker thinks, in one clause.
 
     Args:
         bits: the headline.
@@ -201,23 +206,23 @@ def verdict(bits: float, ceiling: float, watch: str | None) -> str:
         >>> verdict(5.58, 5.64, None)
         'an attacker has hardly any doubt which of 50 people it is'
     """
-    k, said = _people(ceiling - bits), odds(bits, ceiling)
+    k, chance = _people(ceiling - bits), odds(bits, ceiling)
     if watch is None:
         people = f"{_count(_people(ceiling))} people"
         if k < ONE:
             return f"an attacker has hardly any doubt which of {people} it is"
-        left = f"about {_count(k)}" if k >= FEWEST else "1 or 2"
-        return f"an attacker thinks that {left} of {people} are left"
+        remainder = f"about {_count(k)}" if k >= FEWEST else "1 or 2"
+        return f"an attacker thinks that {remainder} of {people} are left"
     if k < FEWEST:
-        return f"an attacker is {said} that it is {watch}"
+        return f"an attacker is {chance} that it is {watch}"
     if bits < MISLED_BITS:
-        less = f"{watch} seems less likely ({said}) than by guessing ({odds(0.0, ceiling)})"
-        return f"an attacker is misled: {less}"
-    return f"an attacker gives {watch} a chance of {said}"
+        comparison = f"{watch} seems less likely ({chance}) than by guessing ({odds(0.0, ceiling)})"
+        return f"an attacker is misled: {comparison}"
+    return f"an attacker gives {watch} a chance of {chance}"
 
 
-def is_evidence(reading: Mapping[str, Any]) -> bool:
-    """Whether the headline of a reading is evidence; else it is the closed-set figure.
+def is_evidence(reading: Record) -> bool:
+    """Return whether the headline of a reading is evidence.
 
     Examples:
         >>> is_evidence({"bits": 8.3, "headline": "evidence"}), is_evidence({"bits": 2.1})
@@ -226,8 +231,8 @@ def is_evidence(reading: Mapping[str, Any]) -> bool:
     return reading.get("headline") == "evidence"
 
 
-def is_headline(field: str, reading: Mapping[str, Any]) -> bool:
-    """Whether a field of a reading, or of a ``start``, is the headline under either of its names.
+def is_headline(field: str, reading: Record) -> bool:
+    """Return whether a field of a reading, or of a ``start``, is the headline under any name.
 
     Examples:
         >>> is_headline("bits", {}), is_headline("evidence_bits", {"headline": "evidence"})
@@ -238,8 +243,8 @@ def is_headline(field: str, reading: Mapping[str, Any]) -> bool:
     return field in ("bits", "evidence_bits" if is_evidence(reading) else "closed_set_bits")
 
 
-def closed_set(reading: Mapping[str, Any], end: str = "") -> float | None:
-    """Bits of a reading among the N enrolled; with ``"_low"`` or ``"_high"`` a limit of them.
+def closed_set(reading: Record, end: str = "") -> float | None:
+    """Return bits of a reading among the N enrolled; with ``"_low"`` or ``"_high"`` a limit.
 
     Examples:
         >>> closed_set({"bits": 8.3, "headline": "evidence", "closed_set_bits": 5.6})
@@ -250,8 +255,8 @@ def closed_set(reading: Mapping[str, Any], end: str = "") -> float | None:
     return reading.get(f"{'closed_set_' if is_evidence(reading) else ''}bits{end}")
 
 
-def voice_since(change: Mapping[str, Any]) -> str:
-    """What a change noticed, and since when.
+def voice_since(change: Record) -> str:
+    """Format what a change noticed, and since when.
 
     Examples:
         >>> voice_since({"since_seconds": 107.0, "features": ["f0", "channel"]})
@@ -270,7 +275,7 @@ def voice_since(change: Mapping[str, Any]) -> str:
 
 
 def overlap_in_words(seconds: float) -> str:
-    """What becomes of time in which several people speak.
+    """Format what becomes of time in which several people speak.
 
     Examples:
         >>> overlap_in_words(2.54)
@@ -279,8 +284,8 @@ def overlap_in_words(seconds: float) -> str:
     return f"{seconds:.1f} s in which several speak count for nobody"
 
 
-def people_in_words(start: Mapping[str, Any], *, evidence: bool) -> str:
-    """What the bits of several people are.
+def people_in_words(start: Record, *, evidence: bool) -> str:
+    """Explain what the bits of several people are.
 
     Examples:
         >>> people_in_words({"watched": ["ann", "bob"]}, evidence=True)
@@ -299,8 +304,8 @@ def people_in_words(start: Mapping[str, Any], *, evidence: bool) -> str:
     )
 
 
-def another_voice(reading: Mapping[str, Any], watch: str | None) -> str:
-    """Whose bits these may not be, while a change is open in a reading; else empty.
+def another_voice(reading: Record, watch: str | None) -> str:
+    """Format whose bits these may not be, while a change is open in a reading; else empty.
 
     Examples:
         >>> change = {"since_seconds": 107.0, "features": ["f0"]}
@@ -315,15 +320,15 @@ def another_voice(reading: Mapping[str, Any], watch: str | None) -> str:
     return "" if change is None else f"{voice_since(change)}: {format_attribution(reading, watch)}"
 
 
-def format_attribution(reading: Mapping[str, Any], watch: str | None) -> str:
-    """Whose the bits of a reading are while a change is open."""
+def format_attribution(reading: Record, watch: str | None) -> str:
+    """Format whose the bits of a reading are while a change is open."""
     if watch is not None and (left_out := reading.get("excluded_seconds")):
         return f"{left_out:.0f} s of speech are left out of {watch}'s bits"
     return f"these bits may not be {watch}'s" if watch else "these bits may be of more than one"
 
 
-def is_impostor(reading: Mapping[str, Any]) -> bool:
-    """True where the open-set figure is four to one against anybody enrolled.
+def is_impostor(reading: Record) -> bool:
+    """Return whether the open-set figure is four to one against anybody enrolled.
 
     Examples:
         >>> is_impostor({"enrolled": 0.1}), is_impostor({"enrolled": None}), is_impostor({})
@@ -336,13 +341,13 @@ def is_impostor(reading: Mapping[str, Any]) -> bool:
 _BETWEEN_REASONS = "; "
 
 
-def reasons_as_text(each: Iterable[str]) -> str:
-    """Reasons why a figure is withheld, as the record of a reading holds them: in one text."""
-    return _BETWEEN_REASONS.join(each)
+def reasons_as_text(texts: Iterable[str]) -> str:
+    """Join reasons why a figure is withheld, as the record of a reading holds them."""
+    return _BETWEEN_REASONS.join(texts)
 
 
-def reasons(reading: Mapping[str, Any]) -> list[str]:
-    """Why the record of a reading does not say whether anybody enrolled speaks; mostly nothing.
+def reasons(reading: Record) -> list[str]:
+    """Return why a reading's record does not say whether anybody enrolled speaks; mostly nothing.
 
     Example:
         >>> reasons({"enrolled_withheld": reasons_as_text(["f0 cannot tell", "voice can"])})
@@ -352,8 +357,8 @@ def reasons(reading: Mapping[str, Any]) -> list[str]:
     return text.split(_BETWEEN_REASONS) if text else []
 
 
-def enrolment(reading: Mapping[str, Any]) -> str:
-    """Whether anybody enrolled speaks at all, in a few words; empty where nothing was heard.
+def enrolment(reading: Record) -> str:
+    """Format whether anybody enrolled speaks, in a few words; empty where nothing was heard.
 
     Where it is improbable it says in one sentence how that goes with whom the voice is most like,
     whose probability assumes that one of them speaks.
@@ -379,15 +384,15 @@ nobody enrolled (10 % that it is one of them)'
     top, ceiling = reading.get("top"), reading.get("ceiling")
     if not top or not ceiling:
         return f"{likely}: {IMPOSTOR}"
-    name, share = top[0]
+    name, probability = top[0]
     return (
-        f"of the {round(2**ceiling):,} enrolled it is most like {name} ({_percent(share)} if it is "
-        f"one of them), but it is {IMPOSTOR} ({_percent(enrolled)} that it is one of them)"
+        f"of the {round(2**ceiling):,} enrolled it is most like {name} ({_percent(probability)} if "
+        f"it is one of them), but it is {IMPOSTOR} ({_percent(enrolled)} that it is one of them)"
     )
 
 
-def _percent(share: float) -> str:
-    return "over 99 %" if share > 0.995 else f"{100 * share:.0f} %"
+def _percent(fraction: float) -> str:
+    return "over 99 %" if fraction > 0.995 else f"{100 * fraction:.0f} %"
 
 
 FEATURE_NAMES = {
@@ -399,7 +404,7 @@ FEATURE_NAMES = {
 
 
 def usable_in_words(feature: str, seconds: float) -> str:
-    """How much of the speech a feature could use, and what that is where it is much less.
+    """Format how much of the speech a feature could use.
 
     Examples:
         >>> usable_in_words("f0", 8.8), usable_in_words("voice", 144.0)
@@ -409,8 +414,8 @@ def usable_in_words(feature: str, seconds: float) -> str:
     return f"{length} s {'voiced' if feature in VOICED else 'usable'}"
 
 
-def spread_in_words(reading: Mapping[str, Any]) -> str:
-    """How far other voices lie apart, which the limits do not say.
+def spread_in_words(reading: Record) -> str:
+    """Format how far other voices lie apart, which the limits do not say.
 
     Example:
         >>> spread_in_words({"spread_low": 3.04, "spread_high": 8.0})
@@ -420,12 +425,14 @@ def spread_in_words(reading: Mapping[str, Any]) -> str:
     return f"9 of 10 voices of this length read between {low:.1f} and {high:.1f} bits"
 
 
-def format_best_feature(together: float, alone: Mapping[str, float], name: str = "joint") -> str:
-    """That one feature gives more than all of them weighed together; empty where none does.
+def format_best_feature(
+    joint_bits: float, single_bits: Mapping[str, float], name: str = "joint"
+) -> str:
+    """Warn that one feature gives more than all weighed together; empty where none does.
 
     Args:
-        together: bits of all features, as they were weighed.
-        alone: bits of each by itself.
+        joint_bits: of all features, as they were weighed.
+        single_bits: of each by itself.
         name: what all of them together are called.
 
     Examples:
@@ -434,17 +441,17 @@ def format_best_feature(together: float, alone: Mapping[str, float], name: str =
         >>> format_best_feature(3.3, {"f0": 1.2, "voice": 3.24}), format_best_feature(3.0, {})
         ('', '')
     """
-    best = max(alone, key=alone.__getitem__, default=None)
-    if best is None or round(alone[best] - together, 2) <= 0:
+    best = max(single_bits, key=single_bits.__getitem__, default=None)
+    if best is None or round(single_bits[best] - joint_bits, 2) <= 0:
         return ""
     return (
-        f"{name} gives {together:.2f} bits, {best} alone {alone[best]:.2f}: go by {best}, as an "
-        "attacker would"
+        f"{name} gives {joint_bits:.2f} bits, {best} alone {single_bits[best]:.2f}: go by {best}, "
+        "as an attacker would"
     )
 
 
 def _people(bits: float) -> float:
-    """How many people so many bits tell apart."""
+    """Return how many people so many bits tell apart."""
     return float(2.0 ** min(max(bits, -1000.0), 1000.0))
 
 
@@ -469,8 +476,8 @@ _INFORMED = "an attacker with templates of such sound knows more than these bits
 _BETTER = "a better attacker may know more than these bits"
 
 
-def caveat_of(reading: Mapping[str, Any]) -> str:
-    """What stands beside the headline of a reading of such a sound; empty of any other.
+def caveat_of(reading: Record) -> str:
+    """Return what stands beside the headline of a reading of such a sound; empty of any other.
 
     Examples:
         >>> caveat_of({"bits": -1.0, "differs": ["clipping"]})
@@ -481,8 +488,8 @@ def caveat_of(reading: Mapping[str, Any]) -> str:
     return CAVEAT if reading.get("differs") else ""
 
 
-def condition_in_words(condition: Mapping[str, Any] | None) -> str:
-    """What is known of a sound, of a record's ``conditions``; empty where nothing is.
+def condition_in_words(condition: Record | None) -> str:
+    """Format what is known of a sound, by a record's ``conditions``; empty where nothing is.
 
     Examples:
         >>> print(condition_in_words({"bandwidth_hz": 3600.0, "snr_db": 14.2,
@@ -493,12 +500,12 @@ def condition_in_words(condition: Mapping[str, Any] | None) -> str:
         >>> condition_in_words(None)
         ''
     """
-    told = []
+    parts = []
     for name, words in _WORDS.items():
         value = (condition or {}).get(name)
-        if value is not None and (said := words(value)):
-            told.append(said)
-    return ", ".join(told)
+        if value is not None and (text := words(value)):
+            parts.append(text)
+    return ", ".join(parts)
 
 
 def _band(hertz: float) -> str:
@@ -515,8 +522,8 @@ def _echo(seconds: float) -> str:
     return "dry" if seconds < _DRY_SECONDS else f"an echo of {seconds:.1f} s"
 
 
-def _clipping(share: float) -> str:
-    return f"{100 * share:.2g} % clipped" if share >= _CLIPPED else ""
+def _clipping(fraction: float) -> str:
+    return f"{100 * fraction:.2g} % clipped" if fraction >= _CLIPPED else ""
 
 
 def _level(decibels: float) -> str:
@@ -534,11 +541,11 @@ _WORDS: Mapping[str, Callable[[float], str]] = {
 
 def mismatch_in_words(
     which: Sequence[str],
-    stream: Mapping[str, Any],
-    templates: Mapping[str, Any],
+    stream: Record,
+    templates: Record,
     matching: float | None = None,
 ) -> str:
-    """That a stream does not sound as the templates do, and what follows.
+    """Warn that a stream does not sound as the templates do, and what follows.
 
     Args:
         which: keys of the figures that differ.
@@ -552,18 +559,18 @@ def mismatch_in_words(
         telephone band, the templates: wide band; an attacker with templates of such sound knows \
 more than these bits: low bits are no safety here
     """
-    mine, theirs = (
-        condition_in_words({name: each[name] for name in which}) or "not clipped"
-        for each in (stream, templates)
+    stream_text, template_text = (
+        condition_in_words({name: conditions[name] for name in which}) or "not clipped"
+        for conditions in (stream, templates)
     )
     informed = _INFORMED
     if matching is not None:
         informed = f"templates of such sound read {matching:.1f} bits of 10 s on average"
-    return f"{mine}, the templates: {theirs}; {informed}: {CAVEAT}"
+    return f"{stream_text}, the templates: {template_text}; {informed}: {CAVEAT}"
 
 
-def poor_in_words(which: Sequence[str], stream: Mapping[str, Any]) -> str:
-    """That a stream sounds bad, and what follows.
+def poor_in_words(which: Sequence[str], stream: Record) -> str:
+    """Warn that a stream sounds bad, and what follows.
 
     Example:
         >>> poor_in_words(["snr_db"], {"snr_db": 1.2})
@@ -574,7 +581,7 @@ here'
 
 
 def unknown_in_words(seconds: float) -> str:
-    """That conditions could not be estimated of so many seconds of sound, and what follows.
+    """Warn that conditions could not be estimated from so many seconds of sound.
 
     Example:
         >>> unknown_in_words(20.0)
@@ -590,8 +597,8 @@ read too low. Reduce the noise, or use another microphone.'
 # --- The wording of a declared epsilon: what is promised of a voice, beside what is measured.
 
 
-def declared_in_words(declared: Mapping[str, Any]) -> str:
-    """What a mechanism declares, as the ``start`` record has it.
+def declared_in_words(declared: Record) -> str:
+    """Format what a mechanism declares, as the ``start`` record has it.
 
     Example:
         >>> declared_in_words({"mechanism": "usc:15", "epsilon_nats": 15.0, "window_seconds": 0.04,
@@ -605,8 +612,8 @@ def declared_in_words(declared: Mapping[str, Any]) -> str:
     )
 
 
-def promise_now(reading: Mapping[str, Any]) -> str:
-    """What is promised of all that was heard so far; empty where nothing declares anything.
+def promise_now(reading: Record) -> str:
+    """Format what is promised of all that was heard so far; empty where nothing is declared.
 
     Examples:
         >>> promise = {"windows": 25, "most_bits": 541.0, "optimal_nats": 374.0, "empty": True}
@@ -626,8 +633,8 @@ def promise_now(reading: Mapping[str, Any]) -> str:
     return f"promised: no attacker has more than {allowed}"
 
 
-def composed_in_words(start: Mapping[str, Any], reading: Mapping[str, Any]) -> str:
-    """What the declared epsilons come to together; empty where nothing declares any.
+def composed_in_words(start: Record, reading: Record) -> str:
+    """Format what the declared epsilons come to together; empty where nothing is declared.
 
     Example:
         >>> start = {"declared": {"epsilon_nats": 0.1, "window_seconds": 0.04, "delta": 1e-4}}
@@ -638,20 +645,20 @@ def composed_in_words(start: Mapping[str, Any], reading: Mapping[str, Any]) -> s
         >>> composed_in_words(start, {"declared": {**promise, "advanced_nats": None}})
         '250 times epsilon 0.1 are 25 together, 6.27 by optimal composition (delta 0.0001)'
     """
-    said, promise = start.get("declared"), reading.get("declared")
-    if not said or not promise:
+    declared, promise = start.get("declared"), reading.get("declared")
+    if not declared or not promise:
         return ""
     advanced = promise.get("advanced_nats")
     better = "" if advanced is None else f"{_short(advanced)} by advanced and "
-    whole, least = _short(promise["basic_nats"]), _short(promise["optimal_nats"])
+    total, optimal = _short(promise["basic_nats"]), _short(promise["optimal_nats"])
     return (
-        f"{promise['windows']:,} times epsilon {said['epsilon_nats']:g} are {whole} together, "
-        f"{better}{least} by optimal composition (delta {said['delta']:g})"
+        f"{promise['windows']:,} times epsilon {declared['epsilon_nats']:g} are {total} together, "
+        f"{better}{optimal} by optimal composition (delta {declared['delta']:g})"
     )
 
 
 def allowed_in_words(bits: float) -> str:
-    """Bits of evidence that a promise leaves room for.
+    """Format bits of evidence that a promise leaves room for.
 
     Example:
         >>> allowed_in_words(3.61), allowed_in_words(1.0), allowed_in_words(54100.7)
@@ -676,7 +683,7 @@ _KNOWS = {
 
 
 def attacker_in_words(name: str | None) -> str:
-    """Who a protected figure is of: it is nothing without.
+    """Name the attacker of a protected figure: it is nothing without.
 
     Examples:
         >>> attacker_in_words("ignorant")
@@ -685,8 +692,8 @@ def attacker_in_words(name: str | None) -> str:
     return f"an attacker {_KNOWS[name]}" if name in _KNOWS else f"the attacker {name}"
 
 
-def protected_figure(reading: Mapping[str, Any]) -> tuple[float, float, float] | None:
-    """The headline of the protected side with its limits; None where there is none.
+def protected_figure(reading: Record) -> tuple[float, float, float] | None:
+    """Return the headline of the protected side with its limits; None where there is none.
 
     Examples:
         >>> side = {"bits": 1.5, "bits_low": 1.0, "bits_high": 2.0}
@@ -701,8 +708,8 @@ def protected_figure(reading: Mapping[str, Any]) -> tuple[float, float, float] |
     return value, side.get("bits_low", value), side.get("bits_high", value)
 
 
-def attacker_of(reading: Mapping[str, Any]) -> str:
-    """Whose the figure of the protected side is, in words; empty where there is none.
+def attacker_of(reading: Record) -> str:
+    """Name the attacker of the protected side's figure; empty where there is none.
 
     Of an attacker who does not know the anonymiser, where no other was tried, it says what that is
     worth.
@@ -726,8 +733,8 @@ def attacker_of(reading: Mapping[str, Any]) -> str:
     return f"the strongest attacker tried, {_KNOWS.get(name) or attacker_in_words(name)}"
 
 
-def uninformed(reading: Mapping[str, Any]) -> bool:
-    """Whether nobody was tried but who does not know the anonymiser.
+def uninformed(reading: Record) -> bool:
+    """Return whether the only attacker tried does not know the anonymiser.
 
     Examples:
         >>> uninformed({"protected": {"attackers": {"ignorant": {}}}}), uninformed({})
@@ -737,8 +744,8 @@ def uninformed(reading: Mapping[str, Any]) -> bool:
     return side is not None and set(side.get("attackers") or ()) <= {IGNORANT}
 
 
-def fewer_in_words(reading: Mapping[str, Any]) -> str:
-    """By how much the protected figure lies below the clear one; empty where one is missing.
+def fewer_in_words(reading: Record) -> str:
+    """Format by how much the protected figure lies below the clear one; empty without either.
 
     A figure that was cut to what calibration supports may be more: then no difference is known. And
     what an attacker loses who does not know the anonymiser is no merit of it: nothing is said.
@@ -755,19 +762,19 @@ def fewer_in_words(reading: Mapping[str, Any]) -> str:
         >>> fewer_in_words({"bits": 3.0, "protected": {**side, "attackers": {"ignorant": {}}}})
         ''
     """
-    clear, found = reading.get("bits"), protected_figure(reading)
-    if clear is None or found is None or uninformed(reading):
+    clear, figure = reading.get("bits"), protected_figure(reading)
+    if clear is None or figure is None or uninformed(reading):
         return ""
     if reading["protected"].get("at_least"):
         return ""
     cut = is_evidence(reading) and reading.get("at_least")
-    least = "at least " if cut and clear >= found[0] else ""
-    apart = clear - found[0]
-    return f"{least}{abs(apart):.1f} {'fewer' if apart >= 0 else 'more'}"
+    prefix = "at least " if cut and clear >= figure[0] else ""
+    difference = clear - figure[0]
+    return f"{prefix}{abs(difference):.1f} {'fewer' if difference >= 0 else 'more'}"
 
 
 def level_in_words(bits: float) -> str:
-    """A level of the headline.
+    """Format a level of the headline.
 
     Examples:
         >>> level_in_words(3.0), level_in_words(1.0)
@@ -776,8 +783,8 @@ def level_in_words(bits: float) -> str:
     return f"{bits:g} bit{'' if bits == 1 else 's'}"
 
 
-def crossing_in_words(record: Mapping[str, Any]) -> str:
-    """A crossing, in one line.
+def crossing_in_words(record: Record) -> str:
+    """Format a crossing, in one line.
 
     Examples:
         >>> crossing = {"bits": 3.0, "side": "clear", "since_seconds": 4.0}
@@ -790,17 +797,17 @@ def crossing_in_words(record: Mapping[str, Any]) -> str:
     return f"{level_in_words(record.get('bits') or 0.0)} {crossing_words(record)}"
 
 
-def crossing_words(record: Mapping[str, Any]) -> str:
-    """The same without the level."""
+def crossing_words(record: Record) -> str:
+    """Format the same without the level."""
     was = "was" if record.get("bits") == 1 else "were"
     through = " through the anonymiser" if record.get("side") == "protected" else ""
     delay = record.get("delay_seconds")
-    more = "" if delay is None else f": {delay:.3g} s later"
-    return f"{was} reached{through} at {clock_time(record.get('since_seconds') or 0.0)}{more}"
+    suffix = "" if delay is None else f": {delay:.3g} s later"
+    return f"{was} reached{through} at {clock_time(record.get('since_seconds') or 0.0)}{suffix}"
 
 
-def delay_in_words(row: Mapping[str, Any]) -> str:
-    """What a row of the ``end`` record's table says of the delay.
+def delay_in_words(row: Record) -> str:
+    """Format the delay in a row of the ``end`` record's table.
 
     Examples:
         >>> row = {"clear": {"crossed": True}, "delay_seconds": 15.0, "at_least": False}
@@ -818,8 +825,8 @@ def delay_in_words(row: Mapping[str, Any]) -> str:
     return f"{'at least ' if row.get('at_least') else ''}{disclosure_delay:.3g} s"
 
 
-def delay_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """A row of the ``end`` record's table: level, when on either side, and the delay.
+def delay_cells(row: Record) -> tuple[str, str, str, str]:
+    """Format a row of the ``end`` record's table: level, when on either side, and the delay.
 
     Examples:
         >>> clear, safe = {"seconds": 4.0, "crossed": True}, {"seconds": 60.0, "crossed": False}
@@ -832,6 +839,6 @@ def delay_cells(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
     return level, clear, protected, delay_in_words(row)
 
 
-def _when(crossing: Mapping[str, Any]) -> str:
-    at = clock_time(crossing.get("seconds") or 0.0)
-    return at if crossing.get("crossed") else f"not by {at}"
+def _when(crossing: Record) -> str:
+    time = clock_time(crossing.get("seconds") or 0.0)
+    return time if crossing.get("crossed") else f"not by {time}"

@@ -1,4 +1,4 @@
-"""What each exchangeable part of the monitor must offer: one structural type a role.
+"""Structural types of the monitor's exchangeable parts, one a role.
 
 Nothing has to be inherited and nothing registered: an object with these attributes and methods
 fits. `Source`, `Feature`, `Sketch`, `Sink` and `Anonymiser` can be checked with ``isinstance``;
@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
 from monitor.kinds import FeatureSpec, Sensitivity
-from monitor.types import Alert, AnyArray, FloatArray, IntArray, Item, Track
+from monitor.types import Alert, AnyArray, FloatArray, IntArray, Item, Record, Track
 
 __all__ = [
     "AlertAction",
@@ -43,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """What comes out of a source, so that what cannot be heard is refused before it begins.
+    """Contents of a source, so that what cannot be heard is refused before it begins.
 
     Attributes:
         audio: blocks of samples, which then keep the clock; else `Frames` do.
@@ -116,7 +116,7 @@ class TranscriptNote:
 
 @runtime_checkable
 class Feature(Protocol):
-    """Turns audio into usable frames; any cutting into blocks gives the same frames.
+    """Maker of usable frames from audio; any cutting into blocks gives the same frames.
 
     It is fed mono audio at its own rate, pauses included (or `Words`, where its spec takes those),
     and gives usable frames only: where there is no voice there is nothing to give. Ticks are 10 ms
@@ -141,12 +141,12 @@ class Feature(Protocol):
         ...         self.reset()
         ...
         ...     def process(self, samples):
-        ...         heard = np.concatenate((self._rest, samples))
-        ...         whole = heard.size // 80
-        ...         self._rest = heard[whole * 80 :]
-        ...         ticks = self._ticks + np.arange(1, whole + 1)
-        ...         self._ticks += whole
-        ...         values = (heard[: whole * 80].reshape(whole, 80)[:, 40] > 0).astype(int)
+        ...         sound = np.concatenate((self._rest, samples))
+        ...         count = sound.size // 80
+        ...         self._rest = sound[count * 80 :]
+        ...         ticks = self._ticks + np.arange(1, count + 1)
+        ...         self._ticks += count
+        ...         values = (sound[: count * 80].reshape(count, 80)[:, 40] > 0).astype(int)
         ...         return Track(ticks[ticks > self._skip], values[ticks > self._skip])
         ...
         ...     def flush(self):
@@ -163,28 +163,28 @@ class Feature(Protocol):
 
     @property
     def spec(self) -> FeatureSpec:
-        """What its frames look like."""
+        """Spec of its frames."""
 
     @property
     def follow(self) -> Sensitivity | None:
-        """Its settings."""
+        """Settings for following it, or None."""
 
-    def process(self, heard: Any, /) -> Track:
-        """Frames completed by what is heard next, with the tick at which each was complete.
+    def process(self, content: Any, /) -> Track:
+        """Return frames completed by what comes next, with the tick at which each was complete.
 
         Args:
-            heard: samples, shape (n,), mono float at ``spec.rate``, finite; or `Words`, where
+            content: samples, shape (n,), mono float at ``spec.rate``, finite; or `Words`, where
                 ``spec.takes`` says so, and then frames are complete when their words are known.
         """
 
     def flush(self) -> Track:
-        """Frames that only the end of the recording completes."""
+        """Return frames that only the end of the recording completes."""
 
     def skip_to(self, tick: int) -> None:
-        """Frames complete by ``tick`` (counted from the last reset) need not be computed."""
+        """Skip frames complete by ``tick``, counted from the last reset: none need be computed."""
 
     def reset(self) -> None:
-        """Forget everything heard: the next sample is the first of a recording."""
+        """Start afresh: the next sample is the first of a recording."""
 
 
 @runtime_checkable
@@ -192,7 +192,7 @@ class WordFeature(Feature, Protocol):
     """A feature of words that also knows which words it was made for, as ``style`` does."""
 
     def doubt(self, label: str, texts: Sequence[str], /) -> str:
-        """What is wrong with all words of the transcript of this name, in a line; mostly empty."""
+        """Return what is wrong with all words of the transcript, in a line; mostly empty."""
         ...
 
 
@@ -200,7 +200,7 @@ class Embedder(Protocol):
     """A speaker network: windows of speech to embeddings."""
 
     def embed(self, windows: FloatArray) -> FloatArray:
-        """One embedding for each window: (b, n), float32 at 16 kHz, to (b, d).
+        """Embed each window: (b, n), float32 at 16 kHz, to (b, d).
 
         The length of an embedding is how much a second of its window counts, 1 on average.
         """
@@ -223,15 +223,15 @@ class CodeStream(Protocol):
     """Samples at 16 kHz to codes, one of each frame; any cutting gives the same."""
 
     def push(self, samples: FloatArray) -> IntArray:
-        """Hear more: the codes of the frames that are known now, and were not before."""
+        """Process more: the codes of the frames that are known now, and were not before."""
         ...
 
     def flush(self) -> IntArray:
-        """The codes that are still due; then `reset`."""
+        """Return the codes that are still due; then `reset`."""
         ...
 
     def reset(self) -> None:
-        """Forget all that was heard."""
+        """Start afresh."""
         ...
 
 
@@ -257,7 +257,7 @@ class Sketch(Protocol):
 
 @runtime_checkable
 class Source(Protocol):
-    """Where audio, or ready-made frames, come from. A context manager.
+    """Origin of audio, or ready-made frames. A context manager.
 
     Iterating gives the stream from its first sample to its end, in order: a `Block` of audio (of
     any length, at any rate), or `Frames` that features made before, and a `Gap` for each stretch
@@ -296,11 +296,11 @@ class Source(Protocol):
 
     @property
     def stream_info(self) -> StreamInfo:
-        """What comes out of it."""
+        """Contents of the stream."""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What to call its recordings; ``Gap.recording`` and the like are places in it."""
+        """Names of its recordings; ``Gap.recording`` and the like are places in it."""
         ...
 
     @property
@@ -309,7 +309,7 @@ class Source(Protocol):
         ...
 
     def provenance(self) -> tuple[Provenance, ...] | None:
-        """What it is made of, so that it is known again; None where nobody knows."""
+        """Return what it is made of, so that it is known again; None where nobody knows."""
 
     def __iter__(self) -> Iterator[Item]: ...
 
@@ -363,7 +363,7 @@ class AudioDevice(Protocol):
 
 @runtime_checkable
 class Sink(Protocol):
-    """Where records go: JSON lines, a terminal, a page.
+    """Receiver of records: JSON lines, a terminal, a page.
 
     A record is a mapping of plain values with a ``type``; ``docs/records.md`` explains every key. A
     sink ignores types and keys that it does not know.
@@ -385,11 +385,11 @@ class Sink(Protocol):
         (True, None)
     """
 
-    def write(self, record: Mapping[str, Any]) -> None:
+    def write(self, record: Record) -> None:
         """Take one record: ``start``, ``reading``, ``alert``, ``gap``, ``change`` or ``end``."""
 
     def close(self) -> None:
-        """Everything has been written; may be called twice."""
+        """Finish: everything has been written; may be called twice."""
 
 
 class RunLog(Sink, Protocol):
@@ -406,26 +406,26 @@ class RunLog(Sink, Protocol):
 
 
 class Recordable(Protocol):
-    """What has a record, as a `monitor.Reading` has."""
+    """Event with a record, as a `monitor.Reading`."""
 
-    def record(self) -> Mapping[str, Any]:
-        """The record, without its ``recording``."""
+    def record(self) -> Record:
+        """Return the record, without its ``recording``."""
 
 
 class Stateful(Protocol):
-    """What a checkpoint keeps so that a stopped run can go on as if it had not stopped."""
+    """State that a checkpoint keeps so that a stopped run can go on as if it had not stopped."""
 
-    def state(self) -> dict[str, Any]:
-        """Everything that was learnt from the records so far, as JSON-able values."""
+    def state(self) -> Record:
+        """Return everything that was learnt from the records so far, as JSON-able values."""
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Record) -> None:
         """Take up a ``state``, on an object made with the same arguments."""
 
 
 class AlertRule(Stateful, Protocol):
-    """Decides from the records of a run when to raise an alert, and when to clear it."""
+    """Rule that decides from the records of a run when to raise an alert, and when to clear it."""
 
-    def update(self, record: Mapping[str, Any]) -> list[Alert]:
+    def update(self, record: Record) -> list[Alert]:
         """Take the next record of the run: the alerts that it gives rise to, none as a rule."""
 
 
@@ -435,7 +435,7 @@ class ExplainedRule(AlertRule, Protocol):
 
     @property
     def rule(self) -> str:
-        """What it says, as text."""
+        """Text of the rule."""
         ...
 
     @property
@@ -443,11 +443,11 @@ class ExplainedRule(AlertRule, Protocol):
         """Why a stream that ends here says nothing of the rule; empty where it does."""
         ...
 
-    def note(self, start: Mapping[str, Any]) -> str | None:
-        """What a person should know before the stream of this ``start`` begins; mostly nothing."""
+    def note(self, start: Record) -> str | None:
+        """Return what a person should know before the stream of this ``start`` begins, or None."""
 
-    def record(self) -> dict[str, Any] | None:
-        """What the ``start`` record says of it among its ``alarms``; None for nothing."""
+    def record(self) -> Record | None:
+        """Return what the ``start`` record says of it among its ``alarms``; None for nothing."""
 
 
 class AlertAction(Sink, Protocol):
@@ -458,11 +458,11 @@ class AlertAction(Sink, Protocol):
     """
 
     def drain(self) -> Sequence[str]:
-        """The stream is over: finish, and tell what could not be done, a line each."""
+        """Finish, as the stream is over, and report what could not be done, a line each."""
 
 
 class AlertReceiver(Protocol):
-    """Where a `monitor.alerts.actions.registry.BackgroundDelivery` takes alerts, from its thread.
+    """Receiver of a `monitor.alerts.actions.registry.BackgroundDelivery`, called from its thread.
 
     Attributes:
         label: what to call it in front of a person; holds no address with a secret.
@@ -470,7 +470,7 @@ class AlertReceiver(Protocol):
 
     label: str
 
-    def deliver(self, record: Mapping[str, Any], cancel: threading.Event) -> None:
+    def deliver(self, record: Record, cancel: threading.Event) -> None:
         """Hand one alert over; may take its time until ``cancel`` is set.
 
         Raises:
@@ -480,7 +480,7 @@ class AlertReceiver(Protocol):
 
 
 class ThresholdForecast(Protocol):
-    """Knows how long a threshold is away, as `monitor.alerts.Forecast` does.
+    """Forecast of how long a threshold is away, as `monitor.alerts.Forecast`.
 
     Attributes:
         threshold_bits: the threshold.
@@ -490,7 +490,7 @@ class ThresholdForecast(Protocol):
     threshold_bits: float
     field: str
 
-    def update(self, record: Mapping[str, Any]) -> None:
+    def update(self, record: Record) -> None:
         """Take the next record of the run."""
 
     @property
@@ -511,7 +511,7 @@ class Anonymiser(Protocol):
             None where nothing comes out before ``flush``.
 
     One that promises an epsilon for each window of what it lets through says so by an attribute
-    ``declares``, a `monitor.anonymisers.blocks.Declared`: runs compose it.
+    ``declares``, a `monitor.anonymisers.laplace.Declared`: runs compose it.
 
     Raises:
         monitor.errors.UsageError: from ``process``, where a sample is no number.
@@ -540,11 +540,11 @@ class Anonymiser(Protocol):
         """By how many samples what came out may lag behind what went in."""
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """What can be said after these further samples: shape (n,) to (m,), float32."""
+        """Return what is final after these further samples: shape (n,) to (m,), float32."""
         ...
 
     def flush(self) -> FloatArray:
-        """The rest, at the end of the recording; then ``reset`` before anything else."""
+        """Return the rest, at the end of the recording; then ``reset`` before anything else."""
         ...
 
     def reset(self) -> None:
@@ -560,7 +560,7 @@ class ScoredComparisons(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the system that made the scores."""
+        """Name of the system that made the scores."""
 
     @property
     def mated(self) -> FloatArray:
@@ -568,11 +568,11 @@ class ScoredComparisons(Protocol):
 
     @property
     def owner(self) -> IntArray:
-        """Whose trial each of them is: shape (M,), 0 to S - 1."""
+        """Index of each score's person: shape (M,), 0 to S - 1."""
 
     @property
     def non_mated_counts(self) -> IntArray:
-        """How many scores of different speakers each person's trials have: shape (S,)."""
+        """Counts of scores of different speakers in each person's trials: shape (S,)."""
 
     def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Those scores, some megabytes at a time: owners, shape (rows,), scores (rows, n)."""
+        """Yield those scores, some megabytes at a time: owners, shape (rows,), scores (rows, n)."""

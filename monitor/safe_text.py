@@ -6,14 +6,23 @@ import os
 import shlex
 from pathlib import Path
 
-__all__ = ["LONGEST_NAME", "as_pipe", "as_raw", "as_wav", "file_name", "is_name", "printable"]
+__all__ = [
+    "LONGEST_NAME",
+    "as_pipe",
+    "as_raw",
+    "as_wav",
+    "file_name",
+    "is_name",
+    "printable",
+    "short_name",
+]
 
 LONGEST_NAME = 200
 """Characters of a name."""
 
 
 def printable(text: object) -> str:
-    r"""A text of one line that cannot steer a terminal, nor be no text at all in JSON.
+    r"""Return a text of one line that cannot steer a terminal, nor be no text at all in JSON.
 
     Examples:
         >>> printable("a\x1b[2Jb"), printable("caf\u00e9"), printable("t\udcffk.wav")
@@ -23,7 +32,7 @@ def printable(text: object) -> str:
 
 
 def is_name(text: object) -> bool:
-    r"""Whether a person, a session or a file can be called so: printed on one line.
+    r"""Return whether a person, a session or a file can be called so: printed on one line.
 
     Examples:
         >>> is_name("Zoë"), is_name("a\nb"), is_name(" "), is_name(7)
@@ -38,7 +47,7 @@ def is_name(text: object) -> bool:
 
 
 def file_name(path: str | os.PathLike[str]) -> str:
-    r"""The name of a file, without its folder, as it is shown and written down.
+    r"""Return the name of a file, without its folder, as it is shown and written down.
 
     Examples:
         >>> file_name("talks/a.wav"), file_name("t\udcffk\x07.wav")
@@ -47,24 +56,35 @@ def file_name(path: str | os.PathLike[str]) -> str:
     return printable(Path(path).name)
 
 
+def short_name(name: object, longest: int = 24) -> str:
+    r"""Return a name as one line of printable text, cut to fit beside a line.
+
+    Examples:
+        >>> short_name("a\tb"), short_name("x" * 30, 8)
+        ('a b', 'xxxxxxx…')
+    """
+    text = "".join(c if c.isprintable() else " " for c in str(name))
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
 def as_wav(path: str | os.PathLike[str], options: str = "") -> str:
-    """The command that makes a WAV of a recording that only ffmpeg reads.
+    """Return the command that makes a WAV of a recording that only ffmpeg reads.
 
     Examples:
         >>> print(as_wav("me/my talk.m4a"))
         ffmpeg -i 'me/my talk.m4a' 'me/my talk.wav'
     """
-    return f"ffmpeg {options}-i {_given(path)} {_given(Path(path).with_suffix('.wav'))}"
+    return f"ffmpeg {options}-i {_quote(path)} {_quote(Path(path).with_suffix('.wav'))}"
 
 
 def as_pipe(path: str | os.PathLike[str]) -> str:
-    """The command that hears a recording that only ffmpeg reads.
+    """Return the command that measures a recording that only ffmpeg reads.
 
     Examples:
         >>> print(as_pipe("film.m4a"))
         ffmpeg -i film.m4a -f wav - | monitor replay -
     """
-    return f"ffmpeg -i {_given(path)} -f wav - | monitor replay -"
+    return f"ffmpeg -i {_quote(path)} -f wav - | monitor replay -"
 
 
 def as_raw(path: str | os.PathLike[str]) -> str:
@@ -77,7 +97,7 @@ def as_raw(path: str | os.PathLike[str]) -> str:
     return f"monitor replay - --raw 16000:1:s16le < {shlex.quote(os.fspath(path))}"
 
 
-def _given(path: str | os.PathLike[str]) -> str:
-    """A path as a shell gives it to ffmpeg, which takes -x for an option and a:b for an address."""
+def _quote(path: str | os.PathLike[str]) -> str:
+    """Quote a path as a shell gives it to ffmpeg, to which -x is an option and a:b an address."""
     name = os.fspath(path)
     return shlex.quote(f"file:{name}" if name.startswith("-") or ":" in name else name)

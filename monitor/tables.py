@@ -16,6 +16,7 @@ from monitor.records.keys import Key
 from monitor.records.reading import READING
 from monitor.records.schema import read_run
 from monitor.safe_text import printable
+from monitor.types import Record
 
 if TYPE_CHECKING:
     import pandas
@@ -52,7 +53,7 @@ class Column:
 
 
 def unit_of(name: str) -> str:
-    """The unit of a figure, which its name says (docs/architecture.md, rank models of the parts).
+    """Return the unit of a figure, which its name says (docs/architecture.md, rank models).
 
     Examples:
         >>> unit_of("f0.rank_bits_low"), unit_of("speech"), unit_of("change.since_seconds")
@@ -70,11 +71,9 @@ def unit_of(name: str) -> str:
 
 SUFFIXES = (".csv", ".parquet")
 
-Row = Mapping[str, Any]
-
 
 def need(package: str) -> Any:
-    """An optional package of the extra 'tables'."""
+    """Import an optional package of the extra 'tables'."""
     try:
         return import_module(package)
     except ModuleNotFoundError:
@@ -84,7 +83,7 @@ def need(package: str) -> Any:
         ) from None
 
 
-def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+def write(path: Path, columns: Sequence[Column], rows: Iterable[Record]) -> None:
     """Write a table by the suffix of its name: whole or not at all, mode 0600."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -99,8 +98,8 @@ def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
         raise not_written(path, error) from None
 
 
-def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:
-    """UTF-8 with a header line; empty where there is no figure, ``true`` and ``false``."""
+def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Record]) -> None:
+    """Write UTF-8 with a header line; empty where there is no figure, ``true`` and ``false``."""
     text = io.TextIOWrapper(file, "utf-8", "replace", newline="", write_through=True)
     write_csv_rows(text, [[column.name for column in columns]])
     cells = ([row.get(column.name) for column in columns] for row in rows)
@@ -108,26 +107,28 @@ def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -
     text.detach()
 
 
-def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:
-    """Typed columns; the metadata of each field has its ``unit`` and its ``meaning``.
+def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Record]) -> None:
+    """Write typed columns; the metadata of each field has its ``unit`` and its ``meaning``.
 
     Raises:
         UsageError: pyarrow is not installed.
     """
     arrow = need("pyarrow")
     fields = [
-        arrow.field(each.name, _type(each), metadata={"unit": each.unit, "meaning": each.meaning})
-        for each in columns
+        arrow.field(
+            column.name, _type(column), metadata={"unit": column.unit, "meaning": column.meaning}
+        )
+        for column in columns
     ]
     rows = list(rows)
-    cells = [arrow.array(_cells(each, rows), _type(each)) for each in columns]
+    cells = [arrow.array(_cells(column, rows), _type(column)) for column in columns]
     need("pyarrow.parquet").write_table(
         arrow.Table.from_arrays(cells, schema=arrow.schema(fields)), file
     )
 
 
-def read_parquet(path: Path, columns: Sequence[Column]) -> list[dict[str, Any]]:
-    """The rows of a Parquet file that has these columns.
+def read_parquet(path: Path, columns: Sequence[Column]) -> list[Record]:
+    """Read the rows of a Parquet file that has these columns.
 
     Raises:
         UsageError: pyarrow is not installed.
@@ -140,20 +141,20 @@ def read_parquet(path: Path, columns: Sequence[Column]) -> list[dict[str, Any]]:
     except (OSError, need("pyarrow").ArrowException) as error:
         raise ValueError(f"no Parquet: {error}") from None
     kinds = [(field.name, field.type) for field in table.schema]
-    if kinds != [(each.name, _type(each)) for each in columns]:
+    if kinds != [(column.name, _type(column)) for column in columns]:
         raise ValueError("other columns")
-    rows: list[dict[str, Any]] = table.to_pylist()
+    rows: list[Record] = table.to_pylist()
     return rows
 
 
 def _type(column: Column) -> Any:
-    """Of Arrow."""
+    """Return the Arrow type of a column."""
     names = {"number": "float64", "integer": "int64", "boolean": "bool_", "text": "string"}
     return getattr(need("pyarrow"), names[column.kind])()
 
 
-def data_frame(columns: Sequence[Column], rows: Iterable[Row]) -> pandas.DataFrame:
-    """A data frame; missing numbers are NaN, what else is missing is NA.
+def data_frame(columns: Sequence[Column], rows: Iterable[Record]) -> pandas.DataFrame:
+    """Make a data frame; missing numbers are NaN, what else is missing is NA.
 
     Raises:
         UsageError: pandas is not installed.
@@ -161,18 +162,21 @@ def data_frame(columns: Sequence[Column], rows: Iterable[Row]) -> pandas.DataFra
     frames = need("pandas")
     types = {"number": "float64", "integer": "Int64", "boolean": "boolean", "text": "string"}
     rows = list(rows)
-    made = frames.DataFrame(
-        {each.name: frames.Series(_cells(each, rows), dtype=types[each.kind]) for each in columns}
+    frame = frames.DataFrame(
+        {
+            column.name: frames.Series(_cells(column, rows), dtype=types[column.kind])
+            for column in columns
+        }
     )
-    made.attrs["units"] = {each.name: each.unit for each in columns if each.unit}
-    return made
+    frame.attrs["units"] = {column.name: column.unit for column in columns if column.unit}
+    return frame
 
 
-def _cells(column: Column, rows: Sequence[Row]) -> list[Any]:
-    found = (row.get(column.name) for row in rows)
+def _cells(column: Column, rows: Sequence[Record]) -> list[Any]:
+    values = (row.get(column.name) for row in rows)
     if column.kind == "number":
-        return [None if value is None else float(value) for value in found]
-    return list(found)
+        return [None if value is None else float(value) for value in values]
+    return list(values)
 
 
 # -------------------------------------------------------------------------------------------- flat
@@ -188,7 +192,7 @@ _ENDS = {"_low": ", lower limit", "_high": ", upper limit"}
 
 
 def crowd(people: float) -> str:
-    """The size of a crowd as fields of alerts write it.
+    """Format the size of a crowd as fields of alerts write it.
 
     Example:
         >>> crowd(50), crowd(12_500), crowd(1_000_000)
@@ -199,116 +203,116 @@ def crowd(people: float) -> str:
     return short if len(short) < len(plain) else plain
 
 
-def flat(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a reading as one row.
+def flat(reading: Record) -> dict[str, object]:
+    """Flatten the record of a reading into one row.
 
     Example:
         >>> flat({"type": "reading", "bits": 2.0, "features": {"f0": {"rank": 3}},
         ...       "among": [{"people": 1000000, "bits": 7.5}], "top": [["ann", 0.25]]})
         {'bits': 2.0, 'f0.rank': 3, 'among.1e6.bits': 7.5, 'posterior.ann': 0.25}
     """
-    row: dict[str, Any] = {}
+    row: dict[str, object] = {}
     for name, value in reading.items():
         if name == "features":
             for feature, figures in value.items():
-                row |= {f"{feature}.{part}": each for part, each in figures.items()}
+                row |= {f"{feature}.{part}": entry for part, entry in figures.items()}
         elif name == "among":
-            for each in _with("people", value):
-                under = f"among.{crowd(each['people'])}."
-                row |= {under + part: figure for part, figure in each.items() if part != "people"}
-                favourite = row.pop(f"{under}favourite", None)
-                if favourite is not None:
-                    name = f"{under}favourite"
-                    row[name], row[f"{name}_probability"] = favourite
+            apart = ("people", "favourite")
+            for entry in _having("people", value):
+                under = f"among.{crowd(entry['people'])}."
+                row |= {under + part: figure for part, figure in entry.items() if part not in apart}
+                if entry.get("favourite") is not None:
+                    best = f"{under}favourite"
+                    row[best], row[f"{best}_probability"] = entry["favourite"]
         elif name == "top":
-            row |= {f"posterior.{who}": each for who, each in value}
+            row |= {f"posterior.{person}": entry for person, entry in value}
         elif name == "bystanders":
-            named = _with("name", value)
-            row |= {f"bystander.{each['name']}": each.get("probability") for each in named}
+            bystanders = _having("name", value)
+            row |= {f"bystander.{entry['name']}": entry.get("probability") for entry in bystanders}
         elif isinstance(value, Mapping):
-            row |= _under(name, value)
+            row |= _flatten_object(name, value)
         elif name != "type":
             row[name] = "+".join(value) if isinstance(value, list) else value
     return row
 
 
-def _under(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    row: dict[str, Any] = {}
-    for part, each in value.items():
+def _flatten_object(name: str, value: Record) -> dict[str, object]:
+    row: dict[str, object] = {}
+    for part, figure in value.items():
         if part == "attackers":
-            for who, figures in each.items():
-                row |= _under(f"{name}.{who}", figures)
+            for attacker, figures in figure.items():
+                row |= _flatten_object(f"{name}.{attacker}", figures)
         else:
-            row[f"{name}.{part}"] = "+".join(each) if isinstance(each, list) else each
+            row[f"{name}.{part}"] = "+".join(figure) if isinstance(figure, list) else figure
     return row
 
 
-def columns_of(
-    readings: Sequence[Mapping[str, Any]], *, posterior: bool = False
-) -> tuple[Column, ...]:
-    """The columns of a table of readings, in the order of docs/records.md.
+def columns_of(readings: Sequence[Record], *, posterior: bool = False) -> tuple[Column, ...]:
+    """Return the columns of a table of readings, in the order of docs/records.md.
 
     Those of a run are the same whatever happened in it, but for its features and crowds.
     """
-    features = _each(name for reading in readings for name in reading.get("features", ()))
-    among = (each for reading in readings for each in _with("people", reading.get("among")))
-    crowds = sorted({each["people"] for each in among})
-    named = _each(who for reading in readings for who, _ in reading.get("top", ()))
+    features = _unique(name for reading in readings for name in reading.get("features", ()))
+    among = (entry for reading in readings for entry in _having("people", reading.get("among")))
+    crowds = sorted({entry["people"] for entry in among})
+    top = _unique(person for reading in readings for person, _ in reading.get("top", ()))
     sides = [reading["protected"] for reading in readings if "protected" in reading]
-    attackers = _each(who for side in sides for who in side.get("attackers", ()))
-    beside = (each for reading in readings for each in _with("name", reading.get("bystanders")))
-    others = _each(each["name"] for each in beside)
-    found: list[Column] = []
+    attackers = _unique(person for side in sides for person in side.get("attackers", ()))
+    bystanders = (
+        entry for reading in readings for entry in _having("name", reading.get("bystanders"))
+    )
+    others = _unique(entry["name"] for entry in bystanders)
+    columns: list[Column] = []
     for key in READING.keys:
         schema = next(iter(key.properties.values()))
-        if key.name in ("label", "watch") and not any(key.name in each for each in readings):
+        if key.name in ("label", "watch") and not any(key.name in entry for entry in readings):
             continue
         if key.name == "features":
             parts = schema["additionalProperties"]["properties"]
-            found += [c for name in features for c in _columns(key, parts, f"{name}.")]
+            columns += [c for name in features for c in _columns(key, parts, f"{name}.")]
         elif key.name == "among":
             parts = dict(schema["items"]["properties"])
             del parts["people"], parts["favourite"]
             for people in crowds:
-                found += _columns(key, parts, f"among.{crowd(people)}.")
+                columns += _columns(key, parts, f"among.{crowd(people)}.")
                 if posterior:
                     name = f"among.{crowd(people)}.favourite"
-                    found.append(Column(name, "text", key.meaning))
-                    found.append(Column(f"{name}_probability", "number", key.meaning))
+                    columns.append(Column(name, "text", key.meaning))
+                    columns.append(Column(f"{name}_probability", "number", key.meaning))
         elif key.name in ("top", "bystanders"):
-            under, who = ("posterior", named) if key.name == "top" else ("bystander", others)
+            under, names = ("posterior", top) if key.name == "top" else ("bystander", others)
             if posterior:
-                found += [Column(f"{under}.{name}", "number", key.meaning) for name in who]
+                columns += [Column(f"{under}.{name}", "number", key.meaning) for name in names]
         elif key.name == "protected":
             parts = dict(schema["properties"])
             of_attacker = parts.pop("attackers")["additionalProperties"]["properties"]
             if sides:
-                found += _columns(key, parts, "protected.")
+                columns += _columns(key, parts, "protected.")
             for attacker in attackers:
-                found += _columns(key, of_attacker, f"protected.{attacker}.")
-        elif key.name == "declared" and not any("declared" in each for each in readings):
+                columns += _columns(key, of_attacker, f"protected.{attacker}.")
+        elif key.name == "declared" and not any("declared" in entry for entry in readings):
             continue
         elif "properties" in schema:
-            found += _columns(key, schema["properties"], f"{key.name}.")
+            columns += _columns(key, schema["properties"], f"{key.name}.")
         else:
-            found += _columns(key, key.properties, "")
-    return tuple(found)
+            columns += _columns(key, key.properties, "")
+    return tuple(columns)
 
 
-def _with(name: str, objects: Iterable[Any] | None) -> list[Mapping[str, Any]]:
-    """Those that have it; a run that somebody has edited may lack what it is called by."""
-    return [each for each in objects or () if name in each]
+def _having(name: str, objects: Iterable[Any] | None) -> list[Record]:
+    """Return those that have it; a run that somebody has edited may lack what it is called by."""
+    return [entry for entry in objects or () if name in entry]
 
 
-def _columns(key: Key, parts: Mapping[str, Any], under: str) -> Iterator[Column]:
+def _columns(key: Key, parts: Record, under: str) -> Iterator[Column]:
     for name, schema in parts.items():
-        end = next((said for end, said in _ENDS.items() if name.endswith(end)), "")
+        end = next((text for end, text in _ENDS.items() if name.endswith(end)), "")
         kinds = schema.get("type", "string")  # one of a few words
         first = kinds if isinstance(kinds, str) else kinds[0]
         yield Column(under + name, _KINDS.get(first, "text"), key.meaning + end)
 
 
-def _each(names: Iterable[str]) -> list[str]:
+def _unique(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
@@ -336,9 +340,9 @@ _OF_PERSON: Mapping[str, tuple[Kind, str]] = {
 }
 
 
-def write_people(path: Path, end: Mapping[str, Any]) -> None:
+def write_people(path: Path, end: Record) -> None:
     """Write a row for each person of a run, from its ``end`` record: CSV or Parquet, mode 0600."""
-    columns = [Column(name, *each) for name, each in _OF_PERSON.items()]
+    columns = [Column(name, *declaration) for name, declaration in _OF_PERSON.items()]
     recording = ", ".join(end.get("recordings", ()))
     rows = [
         {**row, "recording": recording, "differs": " ".join(row["differs"])}
@@ -347,7 +351,7 @@ def write_people(path: Path, end: Mapping[str, Any]) -> None:
     write(path, columns, rows)
 
 
-class Readings(Sequence[Mapping[str, Any]]):
+class Readings(Sequence[Record]):
     """Readings as a table: a row each, a column a figure, as docs/corpora.md lists them.
 
     Args:
@@ -366,53 +370,53 @@ class Readings(Sequence[Mapping[str, Any]]):
         ('s', 'bits')
     """
 
-    def __init__(self, readings: Iterable[Recordable | Mapping[str, Any]]) -> None:
+    def __init__(self, readings: Iterable[Recordable | Record]) -> None:
         records = (r if isinstance(r, Mapping) else r.record() for r in readings)
-        self._records = [each for each in records if each["type"] == "reading"]
+        self._records = [record for record in records if record["type"] == "reading"]
 
     @classmethod
     def read(cls, *runs: str | os.PathLike[str]) -> Self:
-        """Those of recorded runs, one after the other; ``run`` and ``watch`` say of which.
+        """Read those of recorded runs, one after the other; ``run`` and ``watch`` say of which.
 
         Raises:
             StoreError: a file is missing, or something other than a run.
         """
-        found: list[Mapping[str, Any]] = []
+        rows: list[Record] = []
         for run in runs:
             start, *records = read_run(run)
-            whose = {"run": printable(Path(run).as_posix()), "watch": start.get("watch")}
-            found += [{**whose, **each} for each in records]
-        return cls(found)
+            origin = {"run": printable(Path(run).as_posix()), "watch": start.get("watch")}
+            rows += [{**origin, **record} for record in records]
+        return cls(rows)
 
     @overload
-    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
+    def __getitem__(self, index: int) -> Record: ...
     @overload
     def __getitem__(self, index: slice) -> Readings: ...
-    def __getitem__(self, index: int | slice) -> Mapping[str, Any] | Readings:
-        found = self._records[index]
-        return Readings(found) if isinstance(found, list) else found
+    def __getitem__(self, index: int | slice) -> Record | Readings:
+        records = self._records[index]
+        return Readings(records) if isinstance(records, list) else records
 
     def __len__(self) -> int:
         return len(self._records)
 
     def columns(self, *, posterior: bool = False) -> tuple[Column, ...]:
-        """The columns of the table, with unit and meaning.
+        """Return the columns of the table, with unit and meaning.
 
         Args:
             posterior: with those of everybody whom a reading names (``posterior.NAME``).
         """
-        own = columns_of(self._records, posterior=posterior)
-        if not any("run" in each for each in self._records):
-            return own
-        said = {column.name for column in OF_THE_RUN}
-        return (*OF_THE_RUN, *(column for column in own if column.name not in said))
+        columns = columns_of(self._records, posterior=posterior)
+        if not any("run" in record for record in self._records):
+            return columns
+        names = {column.name for column in OF_THE_RUN}
+        return (*OF_THE_RUN, *(column for column in columns if column.name not in names))
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Cells by the name of their column; what a reading does not have is missing."""
+    def rows(self) -> Iterator[dict[str, object]]:
+        """Return cells by the name of their column; what a reading does not have is missing."""
         return map(flat, self._records)
 
     def to_pandas(self, *, posterior: bool = False) -> pandas.DataFrame:
-        """A data frame; ``attrs["units"]`` has the unit of every figure. Needs the extra 'tables'.
+        """Make a data frame; ``attrs["units"]`` has units. Needs the extra 'tables'.
 
         Args:
             posterior: as of `columns`.

@@ -25,6 +25,7 @@ __all__ = [
     "Item",
     "LevelReached",
     "Notice",
+    "Record",
     "RunEnd",
     "RunStart",
     "Track",
@@ -40,6 +41,8 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 """A numpy array of truth values."""
 AnyArray: TypeAlias = NDArray[Any]
 """A numpy array of anything."""
+Record: TypeAlias = Mapping[str, Any]
+"""A record of a run, or an object within one, as JSON has it: docs/records.md lists the keys."""
 
 TICKS_PER_SECOND = 100
 """The clock of the whole program: one tick is 10 ms of audio."""
@@ -140,7 +143,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What a person should know of a stream beside its figures; ``str(notice)`` is the sentence.
+    """Notice for a person beside a stream's figures; ``str(notice)`` is the sentence.
 
     Attributes:
         kind: one of `NOTICE_KINDS`; parts of your own may have others.
@@ -161,7 +164,7 @@ class Notice:
     text: str
     recording: int = 0
     level: str = "warning"
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Record = field(default_factory=dict)
     seconds: float | None = None
 
     def __str__(self) -> str:
@@ -196,8 +199,8 @@ class Alert:
     kind: str = "threshold"
     least_speech_seconds: float = 0.0
     seconds_left: float | None = None
-    false_alarms: Mapping[str, Any] | None = None
-    change: Mapping[str, Any] | None = None
+    false_alarms: Record | None = None
+    change: Record | None = None
     recording: str | None = None
     label: str | None = None
     watch: str | None = None
@@ -207,18 +210,18 @@ class Alert:
         """``alert.raised``, ``alert.cleared``, ``warning.raised`` or ``warning.cleared``."""
         return f"{self.level}.{self.state}"
 
-    def record(self) -> dict[str, Any]:
-        """As it is written: what does not apply is left out."""
+    def record(self) -> Record:
+        """Return the record: what does not apply is left out."""
         always = ("seconds", "speech", "rule", "field", "threshold", "level", "state", "value")
-        found = {"type": self.type, **{name: getattr(self, name) for name in always}}
+        record = {"type": self.type, **{name: getattr(self, name) for name in always}}
         if self.least_speech_seconds:
-            found["least_speech_seconds"] = self.least_speech_seconds
+            record["least_speech_seconds"] = self.least_speech_seconds
         if self.kind == "forecast":
-            found["seconds_left"] = self.seconds_left
+            record["seconds_left"] = self.seconds_left
         for name in ("false_alarms", "change", "recording", "label", "watch"):
             if (value := getattr(self, name)) is not None:
-                found[name] = value
-        return found
+                record[name] = value
+        return record
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +248,8 @@ class LevelReached:
         """``crossing.clear`` or ``crossing.protected``."""
         return f"crossing.{self.side}"
 
-    def record(self) -> dict[str, Any]:
-        """As it is written."""
+    def record(self) -> Record:
+        """Return the record."""
         return {"type": self.type, **asdict(self)}
 
 
@@ -256,10 +259,10 @@ class RunStart:
 
     type: ClassVar[Literal["start"]] = "start"
     code: ClassVar[str] = "start"
-    fields: Mapping[str, Any]
+    fields: Record
 
-    def record(self) -> dict[str, Any]:
-        """As it is written."""
+    def record(self) -> Record:
+        """Return the record."""
         return {**self.fields, "type": self.type}
 
 
@@ -269,10 +272,10 @@ class RunEnd:
 
     type: ClassVar[Literal["end"]] = "end"
     code: ClassVar[str] = "end"
-    fields: Mapping[str, Any]
+    fields: Record
 
-    def record(self) -> dict[str, Any]:
-        """As it is written."""
+    def record(self) -> Record:
+        """Return the record."""
         return {**self.fields, "type": self.type}
 
 
@@ -294,15 +297,15 @@ class EarlyFrames:
     seconds: IntArray
 
     def some(self, which: AnyArray | slice) -> EarlyFrames:
-        """Some of them, by place or by truth values."""
+        """Return some of them, by place or by truth values."""
         return EarlyFrames(self.ticks[which], self.values[which], self.seconds[which])
 
     def shares(self, window: float) -> FloatArray:
-        """By how much each counts beside a whole frame of so many seconds, shape (k,)."""
+        """Return by how much each counts beside a whole frame of so many seconds, shape (k,)."""
         return np.minimum(self.seconds / window, 1.0)
 
     def joined(self, after: EarlyFrames) -> EarlyFrames:
-        """These and then those."""
+        """Join these and then those."""
         return EarlyFrames(
             np.concatenate((self.ticks, after.ticks)),
             np.concatenate((self.values, after.values)),
@@ -330,20 +333,20 @@ class Track:
     early: EarlyFrames | None = None
 
     def some(self, which: AnyArray | slice) -> Track:
-        """Some of its frames, by place or by truth values; no early ones."""
+        """Return some of its frames, by place or by truth values; no early ones."""
         spans = None if self.spans is None else self.spans[which]
         return Track(self.ticks[which], self.values[which], spans)
 
     def within(self, low: int, high: int) -> Track:
-        """What is complete after tick ``low`` and by tick ``high``."""
-        made = self.some(slice(*self.ticks.searchsorted([low, high], side="right")))
+        """Return what is complete after tick ``low`` and by tick ``high``."""
+        track = self.some(slice(*self.ticks.searchsorted([low, high], side="right")))
         if self.early is None:
-            return made
+            return track
         inside = slice(*self.early.ticks.searchsorted([low, high], side="right"))
-        return replace(made, early=self.early.some(inside))
+        return replace(track, early=self.early.some(inside))
 
     def shifted(self, ticks: int) -> Track:
-        """The same frames, so many ticks later."""
+        """Return the same frames, so many ticks later."""
         if not ticks:
             return self
         spans = None if self.spans is None else self.spans + ticks
@@ -355,7 +358,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """What the features made of a run of consecutive ticks.
+    """Output of the features for a run of consecutive ticks.
 
     Attributes:
         speech: shape (n,), one decision of the voice activity detector for each tick.

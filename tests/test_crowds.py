@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.crowds import SCALE, best_match, crowd_of, left_of, narrowed_sentence, rounded, sizes
+from monitor.crowds import (
+    SCALE,
+    best_match,
+    crowd_of,
+    format_matches,
+    narrowed_sentence,
+    rounded,
+    sizes,
+)
 from monitor.errors import UsageError
 
 
@@ -70,9 +78,9 @@ def test_what_the_evidence_says_in_each_case():
 
 
 def test_few_words_for_a_line():
-    assert left_of(reading(11.3)) == "about 400 in a million"
-    assert left_of(reading(14.2, at_least=True)) == "at most 50 in a million"
-    assert left_of({"among": []}) == ""
+    assert format_matches(reading(11.3)) == "about 400 in a million"
+    assert format_matches(reading(14.2, at_least=True)) == "at most 50 in a million"
+    assert format_matches({"among": []}) == ""
 
 
 def test_nobody_watched_is_a_chance_and_no_evidence():

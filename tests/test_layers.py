@@ -21,7 +21,8 @@ import monitor
 ROOT = Path(monitor.__file__).parent
 ARCHITECTURE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
 LAYERS = [
-    {"errors", "lazy", "managed", "phrases", "safe_text", "types", "version"},
+    {"errors", "lazy", "managed", "safe_text", "types", "version"},
+    {"phrases"},
     {"audio_limits", "crowds", "files", "jobs", "maths", "programs", "records"},
     {"kinds"},
     {"cluster", "networks", "protocols"},

@@ -103,9 +103,9 @@ class Loudness:
     },
     {
         "monitor/features/registry.py": (
-            '    "tokens": Registered(',
-            """    "loudness": Registered(partial(_class_of, "loudness", "Loudness")),
-    "tokens": Registered(""",
+            '    "tokens": FeatureEntry(',
+            """    "loudness": FeatureEntry(partial(_load_class, "loudness", "Loudness")),
+    "tokens": FeatureEntry(""",
         ),
         "tests/contracts.py": (
             "from monitor.features.f0 import F0, RobustF0\n",
@@ -381,7 +381,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.anonymisers.utterance import checked
+from monitor.anonymisers.utterance import check_samples
 from monitor.types import FloatArray
 
 __all__ = ["Upside"]
@@ -397,7 +397,7 @@ class Upside:
 
     def process(self, samples: FloatArray) -> FloatArray:
         """The samples, turned."""
-        return np.asarray(self._factor * checked(samples), np.float32)
+        return np.asarray(self._factor * check_samples(samples), np.float32)
 
     def flush(self) -> FloatArray:
         """Nothing."""

@@ -1,16 +1,28 @@
-"""Laplace noise on speaker embeddings, with a declared epsilon (USC section 2.5)."""
+"""Laplace noise on speaker embeddings (USC section 2.5), and the bits a declared epsilon allows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Self
 
 import numpy as np
 
 from monitor.errors import UsageError
 from monitor.kinds import FeatureSpec
-from monitor.maths.composition import clipped, laplace, noise_scale, secret_uniform
+from monitor.maths.composition import (
+    DELTA,
+    Spent,
+    advanced,
+    basic,
+    clipped,
+    laplace,
+    noise_scale,
+    optimal,
+    secret_uniform,
+)
 from monitor.maths.scores import unit_vectors
 from monitor.types import FloatArray, Frames
 
@@ -21,7 +33,7 @@ direction is left. A larger C adds more noise than signal."""
 
 @dataclass(frozen=True, slots=True)
 class Laplace:
-    """Clips each embedding to an L1 norm of C and adds Laplace noise of scale 2 C / epsilon.
+    """Laplace noise of scale 2 C / epsilon on embeddings, each clipped to an L1 norm of C.
 
     Each number of each embedding has noise of its own. So in exact arithmetic a frame is
     (epsilon, 0)-private in the local sense: whatever comes out is at most exp(epsilon) times as
@@ -37,7 +49,7 @@ class Laplace:
         UsageError: one of them makes no sense.
 
     Example:
-        >>> Laplace.of("15"), Laplace.of("15,0.5").scale
+        >>> Laplace.parse("15"), Laplace.parse("15,0.5").scale
         (Laplace(epsilon=15.0, clip=1.0), 0.06666666666666667)
     """
 
@@ -50,8 +62,8 @@ class Laplace:
                 raise UsageError(f"{value:g} is not {what}: give a number above 0")
 
     @classmethod
-    def of(cls, setting: str) -> Laplace:
-        """As ``EPSILON`` or ``EPSILON,C`` say.
+    def parse(cls, setting: str) -> Laplace:
+        """Parse ``EPSILON`` or ``EPSILON,C``.
 
         Raises:
             UsageError: they do not.
@@ -66,11 +78,11 @@ class Laplace:
 
     @property
     def scale(self) -> float:
-        """Of the noise of each number."""
+        """Scale of the noise of each number."""
         return noise_scale(self.epsilon, self.clip)
 
     def noisy(self, values: FloatArray, *whose: object) -> FloatArray:
-        """Embeddings, shape (k, d), with noise, float32.
+        """Return embeddings, shape (k, d), with noise, float32.
 
         Args:
             values: the embeddings.
@@ -84,7 +96,7 @@ class Laplace:
     def protect(
         self, frames: Frames, tracks: Mapping[str, FeatureSpec], *, name: str, seed: int
     ) -> Frames:
-        """Frames whose embeddings have noise, and in which nothing else is said of the voice.
+        """Add noise to the embeddings of frames, and leave nothing else of the voice in them.
 
         Features of other kinds (pitch, phones) are left out: for them nothing is promised. What is
         speech, and when a frame is complete, stays.
@@ -95,7 +107,7 @@ class Laplace:
             name: of the recording; each has noise of its own.
             seed: secret wherever the promise counts.
         """
-        kept = {
+        tracks_out = {
             # early frames would tell more of the same speech: nothing is promised of them
             feature: replace(
                 track, values=self.noisy(track.values, seed, name, feature), early=None
@@ -103,4 +115,168 @@ class Laplace:
             for feature, track in frames.tracks.items()
             if tracks[feature].kind.pointed
         }
-        return replace(frames, tracks=kept)
+        return replace(frames, tracks=tracks_out)
+
+
+# ----------------------------------------------------------------------------------------- promise
+
+EVERYBODY_BITS = 33.0
+"""Enough to tell one person from all others alive: 2 ** 33 is more than 8 billion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """Bound on how much all frames of one speaker can give away together.
+
+    Attributes:
+        epsilon: of one frame, nats.
+        spent: frames, and the bounds of the three compositions, in nats (docs/method.md section 6).
+    """
+
+    speaker: str
+    epsilon: float
+    delta: float
+    seconds: float
+    spent: Spent
+
+    @property
+    def most_bits(self) -> float:
+        """Evidence in bits that no attacker exceeds who sees all of it: k epsilon / ln 2."""
+        return self.spent.basic_nats / math.log(2)
+
+    @property
+    def empty(self) -> bool:
+        """Flag: as much is allowed as tells one person from all others alive."""
+        return self.most_bits >= EVERYBODY_BITS
+
+
+def promises(
+    frames: Mapping[str, tuple[int, float]], epsilon: float, delta: float = DELTA
+) -> list[Promise]:
+    """Compute the promise to each speaker, over all recordings and features.
+
+    Args:
+        frames: of each speaker how many, and seconds of speech.
+        epsilon: of one frame, nats.
+        delta: of the advanced and the optimal composition.
+
+    Example:
+        >>> (ann,) = promises({"ann": (10, 30.0)}, 0.5)
+        >>> ann.spent.basic_nats, round(ann.most_bits, 1), ann.empty
+        (5.0, 7.2, False)
+    """
+    return [
+        Promise(speaker, epsilon, delta, seconds, compute_spent(epsilon, count, delta))
+        for speaker, (count, seconds) in frames.items()
+    ]
+
+
+def compute_spent(
+    epsilon: float, count: int, delta: float, *, optimal_count: int | None = None
+) -> Spent:
+    """Compute what so many frames spend, by each composition.
+
+    Args:
+        epsilon: of one frame, nats.
+        count: of frames.
+        delta: of the advanced and the optimal composition.
+        optimal_count: as many frames or more, whose optimal composition is a bound for fewer, too.
+
+    Example:
+        >>> compute_spent(0.5, 10, 1e-4, optimal_count=12).optimal_nats
+        5.0
+    """
+    optimal_nats = optimal(epsilon, count if optimal_count is None else optimal_count, delta)
+    basic_nats = basic(epsilon, count)
+    return Spent(count, basic_nats, advanced(epsilon, count, delta), min(basic_nats, optimal_nats))
+
+
+def empty_after(epsilon: float) -> int:
+    """Return the number of frames after which the bound is vacuous.
+
+    Example:
+        >>> empty_after(15.0), empty_after(0.1)
+        (2, 229)
+    """
+    return math.ceil(EVERYBODY_BITS * math.log(2) / epsilon)
+
+
+_MECHANISMS = ("laplace", "tokens")  # whose setting begins with an epsilon for each frame
+_EXACT = 1000  # windows up to which the optimal composition is worked out for each number of them
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A mechanism that is (epsilon, 0)-private in each window, in the local sense.
+
+    Whatever it lets through of a window is at most exp(epsilon) times as likely for one voice as
+    for any other, with noise of its own in each: windows compose (docs/method.md section 6).
+
+    Attributes:
+        mechanism: what declares it, such as ``"usc:15"``.
+        epsilon: of one window, nats, above 0.
+        ahead_seconds: how far beyond a moment the windows lie that what was let through until then
+            depends on.
+
+    Raises:
+        UsageError: epsilon or the window is none.
+
+    Example:
+        >>> token = Declared("usc:15", 15.0, 0.04)
+        >>> token.windows(1.0), round(token.after(25).most_bits), token.after(25).empty
+        (25, 541, True)
+    """
+
+    mechanism: str
+    epsilon: float
+    window_seconds: float
+    ahead_seconds: float = 0.0
+    delta: float = DELTA
+
+    def __post_init__(self) -> None:
+        for value, what in ((self.epsilon, "an epsilon"), (self.window_seconds, "a window")):
+            if not 0 < value < math.inf:
+                raise UsageError(f"{value:g} is not {what}: give a number above 0")
+
+    @classmethod
+    def parse_noise(cls, noise: str, window_seconds: float) -> Self | None:
+        """Return what noise on ready-made frames declares; None where nothing is known of it.
+
+        Args:
+            noise: as frames are marked with it, such as ``"laplace:15,1"``.
+            window_seconds: of a frame.
+
+        Example:
+            >>> Declared.parse_noise("laplace:15,1", 3.0).epsilon, Declared.parse_noise("fog", 3.0)
+            (15.0, None)
+        """
+        name, _, setting = noise.partition(":")
+        try:
+            epsilon = float(setting.partition(",")[0])
+            return cls(noise, epsilon, window_seconds) if name in _MECHANISMS else None
+        except (ValueError, UsageError):
+            return None
+
+    def windows(self, seconds: float) -> int:
+        """Count, at most, the windows that what was let through in so many seconds depends on."""
+        if seconds <= 0:
+            return 0
+        return math.ceil(round((seconds + self.ahead_seconds) / self.window_seconds, 6))
+
+    def after(self, windows: int) -> Promise:
+        """Compute the promise of so many windows together; the optimal bound is rounded up.
+
+        Beyond a thousand windows the optimal bound is that of the next number of two digits and
+        zeros: it is a bound for fewer as well, and need not be worked out at each reading.
+        """
+        return _after(self, windows)
+
+
+@lru_cache(maxsize=256)
+def _after(declared: Declared, windows: int) -> Promise:
+    step = 1 if windows <= _EXACT else 10 ** (len(str(windows)) - 2)
+    spent = compute_spent(
+        declared.epsilon, windows, declared.delta, optimal_count=-(-windows // step) * step
+    )
+    seconds = windows * declared.window_seconds
+    return Promise("", declared.epsilon, declared.delta, seconds, spent)

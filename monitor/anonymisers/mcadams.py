@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.signal import lfilter
 
-from monitor.anonymisers.utterance import checked
+from monitor.anonymisers.utterance import check_samples
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
@@ -28,9 +28,9 @@ class OverlapAdd:
         latency_samples: by how many what comes out lags behind, at most.
 
     Example:
-        >>> frames = OverlapAdd(4, lambda each: each)
-        >>> heard = [frames.process(np.arange(10.0)), frames.flush()]
-        >>> [each.size for each in heard], np.concatenate(heard).round(6).tolist()
+        >>> frames = OverlapAdd(4, lambda frame: frame)
+        >>> blocks = [frames.process(np.arange(10.0)), frames.flush()]
+        >>> [block.size for block in blocks], np.concatenate(blocks).round(6).tolist()
         ([4, 6], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0])
     """
 
@@ -48,26 +48,26 @@ class OverlapAdd:
         self._taken, self._first = 0, True
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """What is whole after these samples, shape (n,): shape (m,), float64."""
-        heard = np.concatenate((self._rest, samples))
+        """Return what is complete after these samples, shape (n,): shape (m,), float64."""
+        sound = np.concatenate((self._rest, samples))
         self._taken += len(samples)
-        whole = heard.size // self._hop
-        self._rest = heard[whole * self._hop :]
-        if not whole:
+        count = sound.size // self._hop
+        self._rest = sound[count * self._hop :]
+        if not count:
             return np.empty(0)
-        halves = heard[: whole * self._hop].reshape(whole, self._hop)
+        halves = sound[: count * self._hop].reshape(count, self._hop)
         before = np.concatenate((self._before[None], halves[:-1]))
         changed = self._window * self._change(self._window * np.hstack((before, halves)))
         # no later frame reaches back to the first half of one
         begun = np.concatenate((self._begun[None], changed[:-1, self._hop :]))
-        done: FloatArray = begun + changed[:, : self._hop]
+        output: FloatArray = begun + changed[:, : self._hop]
         self._before, self._begun = halves[-1].copy(), changed[-1, self._hop :].copy()
         if self._first:  # it is of the time before
-            done, self._first = done[1:], False
-        return done.ravel()
+            output, self._first = output[1:], False
+        return output.ravel()
 
     def flush(self) -> FloatArray:
-        """The rest, as if zeros followed; then `reset`."""
+        """Return the rest, as if zeros followed; then `reset`."""
         missing = self._taken - self._hop * max(0, self._taken // self._hop - 1)
         padded = self.process(np.zeros(2 * self._hop - self._rest.size))
         return padded[:missing]
@@ -86,7 +86,7 @@ _CORRECTION = 1e-9  # of a frame's power, as white noise: a pure tone has a pred
 
 
 class McAdams:
-    """Moves the formants of a voice, and leaves pitch and timing.
+    """Anonymiser that moves the formants of a voice, and leaves pitch and timing.
 
     Frames of 20 ms, half overlapping, are split by linear prediction of order 20 into poles and a
     residual. The angle of each pole that is not real, in radians at 16 kHz whatever the rate, is
@@ -117,69 +117,69 @@ class McAdams:
                 f"a McAdams coefficient of {alpha:g} is none; give {LEAST} to {MOST:g}"
             )
         self.alpha, self.rate = alpha, rate
-        self._frames = OverlapAdd(max(ORDER, round(rate * FRAME_SECONDS / 2)), self._moved)
+        self._frames = OverlapAdd(max(ORDER, round(rate * FRAME_SECONDS / 2)), self._move_formants)
         self.latency_samples = self._frames.latency_samples
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """What is whole after these samples."""
-        return self._frames.process(checked(samples)).astype(np.float32)
+        """Return what is complete after these samples."""
+        return self._frames.process(check_samples(samples)).astype(np.float32)
 
     def flush(self) -> FloatArray:
-        """The last frames."""
+        """Return the last frames."""
         return self._frames.flush().astype(np.float32)
 
     def reset(self) -> None:
         """Begin again."""
         self._frames.reset()
 
-    def _moved(self, frames: FloatArray) -> FloatArray:
-        """Frames with their formants elsewhere, shape (n, samples)."""
+    def _move_formants(self, frames: FloatArray) -> FloatArray:
+        """Move the formants of frames, shape (n, samples)."""
         size = frames.shape[1]
         power = np.stack([
             np.einsum("ij,ij->i", frames[:, lag:], frames[:, : size - lag])
             for lag in range(ORDER + 1)
         ], axis=1)  # fmt: skip
-        some = np.flatnonzero(power[:, 0])
-        if not some.size:
+        rows = np.flatnonzero(power[:, 0])
+        if not rows.size:
             return frames
-        heard, power = frames[some], power[some]
+        frames_in, power = frames[rows], power[rows]
         lags = power / power[:, :1]
         lags[:, 0] += _CORRECTION
-        predictors = predicted_by(lags)
-        residual = heard.copy()
+        predictors = fit_predictors(lags)
+        residual = frames_in.copy()
         for k in range(1, ORDER + 1):
-            residual[:, k:] += predictors[:, k, None] * heard[:, : size - k]
-        made = frames.copy()
-        poles = moved_poles(predictors, self.alpha, self.rate)
-        for row, pole, left, own in zip(some, poles, residual, power[:, 0], strict=True):
-            again = lfilter([1.0], pole, left)
-            if loudness := float(again @ again):
-                made[row] = again * math.sqrt(own / loudness)
-        return made
+            residual[:, k:] += predictors[:, k, None] * frames_in[:, : size - k]
+        output = frames.copy()
+        poles = move_poles(predictors, self.alpha, self.rate)
+        for row, pole, remainder, energy in zip(rows, poles, residual, power[:, 0], strict=True):
+            sound = lfilter([1.0], pole, remainder)
+            if loudness := float(sound @ sound):
+                output[row] = sound * math.sqrt(energy / loudness)
+        return output
 
 
-def predicted_by(lags: FloatArray) -> FloatArray:
-    """Linear prediction of autocorrelations, (n, order + 1): polynomials 1, a_1, ... of that shape.
+def fit_predictors(lags: FloatArray) -> FloatArray:
+    """Fit linear prediction to autocorrelations, (n, order + 1): as many polynomials 1, a_1, ...
 
     Levinson's recursion, as Durbin has it, of many frames at once.
 
     Example:
-        >>> predicted_by(np.array([[1.0, 0.5, 0.25]]))
+        >>> fit_predictors(np.array([[1.0, 0.5, 0.25]]))
         array([[ 1. , -0.5,  0. ]])
     """
-    found = np.zeros_like(lags)
-    found[:, 0] = 1.0
+    predictors = np.zeros_like(lags)
+    predictors[:, 0] = 1.0
     error = lags[:, 0].copy()
     for k in range(1, lags.shape[1]):
-        missing = np.einsum("ij,ij->i", found[:, :k], lags[:, k:0:-1])
+        missing = np.einsum("ij,ij->i", predictors[:, :k], lags[:, k:0:-1])
         turn = -missing / error
-        found[:, 1 : k + 1] += turn[:, None] * found[:, k - 1 :: -1][:, :k]
+        predictors[:, 1 : k + 1] += turn[:, None] * predictors[:, k - 1 :: -1][:, :k]
         error *= 1.0 - turn * turn
-    return found
+    return predictors
 
 
-def moved_poles(predictors: FloatArray, alpha: float, rate: int) -> FloatArray:
-    """Prediction polynomials (n, order + 1), their roots' angles at 16 kHz to a power: as many.
+def move_poles(predictors: FloatArray, alpha: float, rate: int) -> FloatArray:
+    """Raise the angles of polynomials' roots, (n, order + 1), at 16 kHz to a power: as many.
 
     Radii are kept, but none lies outside of the unit circle.
     """
@@ -193,12 +193,12 @@ def moved_poles(predictors: FloatArray, alpha: float, rate: int) -> FloatArray:
     angle = np.minimum(math.pi, (np.angle(np.where(pole, roots, 1.0)) * scale) ** alpha / scale)
     radius = np.minimum(np.abs(roots), 1.0)
     # a pole and its mirror image are (1, -2 r cos, r r), a real root is (1, -x)
-    one = np.where(pole, -2.0 * radius * np.cos(angle), np.where(real, -roots.real, 0.0))
-    two = np.where(pole, radius * radius, 0.0)
+    linear = np.where(pole, -2.0 * radius * np.cos(angle), np.where(real, -roots.real, 0.0))
+    quadratic = np.where(pole, radius * radius, 0.0)
     moved = np.zeros_like(predictors)
     moved[:, 0] = 1.0
     for k in range(order):
         before = moved.copy()
-        moved[:, 1:] += one[:, k, None] * before[:, :-1]
-        moved[:, 2:] += two[:, k, None] * before[:, :-2]
+        moved[:, 1:] += linear[:, k, None] * before[:, :-1]
+        moved[:, 2:] += quadratic[:, k, None] * before[:, :-2]
     return moved

@@ -8,7 +8,7 @@ import shlex
 import numpy as np
 import soundfile
 
-from monitor.anonymisers.utterance import checked
+from monitor.anonymisers.utterance import check_samples
 from monitor.errors import SourceError, UsageError
 from monitor.phrases import plural
 from monitor.programs import MOST_SAID_BYTES, run_program
@@ -24,7 +24,7 @@ _BYTES, _TIMES_LONGER, _MORE_SECONDS = 4, 4, 60.0
 
 
 class Program:
-    """Runs a command line for each recording, once it has been heard to its end.
+    """Anonymiser that runs a command line for each recording, once that has ended.
 
     It is given one channel as a 16-bit WAV and must print a WAV of one channel and of the same rate
     (16, 24 or 32 bits, or floats); the length may be another, up to four times as long and a
@@ -64,25 +64,25 @@ class Program:
         self.reset()
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """Nothing, before the end."""
-        self._heard.append(checked(samples).astype(np.float32))
+        """Return nothing: sound comes at the end."""
+        self._blocks.append(check_samples(samples).astype(np.float32))
         return np.empty(0, np.float32)
 
     def flush(self) -> FloatArray:
-        """What the program makes of the recording.
+        """Run the program on the recording.
 
         Raises:
             SourceError: it cannot be started, fails, takes too long, or prints something else, too
                 much or a WAV without a sample; with the last line of its standard error.
         """
-        given = io.BytesIO()
-        heard = np.concatenate([np.empty(0, np.float32), *self._heard])
-        soundfile.write(given, heard, self.rate, format="WAV", subtype="PCM_16")
+        wav = io.BytesIO()
+        sound = np.concatenate([np.empty(0, np.float32), *self._blocks])
+        soundfile.write(wav, sound, self.rate, format="WAV", subtype="PCM_16")
         name = file_name(self._command[0])
-        timeout = self._timeout or START_SECONDS + TIMES_REAL_TIME * heard.size / self.rate
-        most = _BYTES * (_TIMES_LONGER * heard.size + round(_MORE_SECONDS * self.rate))
+        timeout = self._timeout or START_SECONDS + TIMES_REAL_TIME * sound.size / self.rate
+        limit = _BYTES * (_TIMES_LONGER * sound.size + round(_MORE_SECONDS * self.rate))
         try:
-            ended = run_program(self._command, given.getvalue(), seconds=timeout, most_printed=most)
+            ended = run_program(self._command, wav.getvalue(), seconds=timeout, most_printed=limit)
         except OSError as error:
             raise SourceError(f"{name} cannot be started: {error.strerror}") from None
         if ended.stopped == "time":
@@ -91,53 +91,53 @@ class Program:
             )
         if ended.stopped is not None:
             where = "standard output" if ended.stopped == "printed" else "standard error"
-            limit = most if ended.stopped == "printed" else MOST_SAID_BYTES
+            megabytes = limit if ended.stopped == "printed" else MOST_SAID_BYTES
             raise SourceError(
-                f"{name} wrote over {limit / 1e6:.0f} MB to its {where} for a recording of "
-                f"{heard.size / self.rate:.1f} s and was killed; one WAV is expected"
+                f"{name} wrote over {megabytes / 1e6:.0f} MB to its {where} for a recording of "
+                f"{sound.size / self.rate:.1f} s and was killed; one WAV is expected"
                 f"{_last_words(ended.said)}"
             )
         if ended.status:
             failed, killed = "failed with exit status", "was killed by signal"
-            how = f"{failed if ended.status > 0 else killed} {abs(ended.status)}"
-            raise SourceError(f"{name} {how}{_last_words(ended.said)}")
+            failure = f"{failed if ended.status > 0 else killed} {abs(ended.status)}"
+            raise SourceError(f"{name} {failure}{_last_words(ended.said)}")
         try:
-            made = self._understood(ended.printed, name)
-            if heard.size and not made.size:
+            output = self._read_output(ended.printed, name)
+            if sound.size and not output.size:
                 raise SourceError(f"{name} printed a WAV without a sample: no voice is left of it")
         except SourceError as error:
             raise SourceError(f"{error}{_last_words(ended.said)}") from None
-        return made
+        return output
 
     def reset(self) -> None:
-        """Forget what was heard."""
-        self._heard: list[FloatArray] = []
+        """Start afresh."""
+        self._blocks: list[FloatArray] = []
 
-    def _understood(self, printed: bytes, name: str) -> FloatArray:
-        """The samples that it printed."""
+    def _read_output(self, printed: bytes, name: str) -> FloatArray:
+        """Read the samples that it printed."""
         try:
             pipe = Pipe(io.BytesIO(printed))
         except SourceError as error:
-            why = str(error).partition(";")[0]
-            raise SourceError(f"{name} printed no WAV that can be read: {why}") from None
+            reason = str(error).partition(";")[0]
+            raise SourceError(f"{name} printed no WAV that can be read: {reason}") from None
         if (pipe.rate, pipe.channels) != (self.rate, 1):
             raise SourceError(
                 f"{name} printed {plural(pipe.channels, 'channel')} at {pipe.rate} Hz; it was "
                 f"given one at {self.rate} Hz and must keep to that"
             )
         parts = [np.empty(0, np.float32)]
-        for each in pipe:
-            if not isinstance(each, Block):
+        for block in pipe:
+            if not isinstance(block, Block):
                 raise SourceError(f"{name} printed less than its header promises")
-            parts.append(each.samples)
-        made = np.concatenate(parts)
-        if not np.isfinite(made).all():
+            parts.append(block.samples)
+        samples = np.concatenate(parts)
+        if not np.isfinite(samples).all():
             raise SourceError(f"{name} printed samples that are no numbers")
-        return made
+        return samples
 
 
-def _last_words(said: bytes) -> str:
-    """The last line of an explanation, where there is one."""
-    lines = said.decode(errors="replace").split("\n")
+def _last_words(message: bytes) -> str:
+    """Return the last line of an explanation, where there is one."""
+    lines = message.decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {printable(last)[:_LAST_WORDS]}" if last else ""

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ NAME = ".unfinished-protect"  # within the folder that is written
 
 
 class Journal(Managed):
-    """What an unfinished run of many recordings has done, in a private file beside what is made.
+    """Record of an unfinished run of many recordings, in a private file beside what is made.
 
     It holds the seed, since a run that goes on must draw as the one before did; whoever has it can
     draw the same, so it goes when the work is done. One run at a time writes into a folder.
@@ -69,7 +70,7 @@ class Journal(Managed):
 
     def __init__(self, folder: Path, what: tuple[object, ...], seed: int | None) -> None:
         self.path = folder / NAME
-        asked = hashlib.sha256(repr((__version__, what, seed)).encode("utf-8", "replace"))
+        settings = hashlib.sha256(repr((__version__, what, seed)).encode("utf-8", "replace"))
         try:
             make_folder(folder)
             handle = open_private(self.path, os.O_RDWR | os.O_CREAT)
@@ -77,12 +78,12 @@ class Journal(Managed):
         except OSError as error:
             raise not_written(self.path, error) from None
         try:
-            self._begin(asked.hexdigest(), seed)
+            self._begin(settings.hexdigest(), seed)
         except BaseException:
             self._file.close()
             raise
 
-    def _begin(self, asked: str, seed: int | None) -> None:
+    def _begin(self, settings: str, seed: int | None) -> None:
         """Read what is there, or begin."""
         folder = file_name(self.path.parent)
         try:
@@ -91,35 +92,35 @@ class Journal(Managed):
             raise StoreError(f"another run is writing into {folder}; wait for it") from None
         try:
             text = self._file.read()
-            whole = text[: text.rfind("\n") + 1]  # a kill may have torn the last line
-            os.ftruncate(self._file.fileno(), len(whole.encode()))
-            lines = [json.loads(line) for line in whole.splitlines()]
+            complete = text[: text.rfind("\n") + 1]  # a kill may have torn the last line
+            os.ftruncate(self._file.fileno(), len(complete.encode()))
+            lines = [json.loads(line) for line in complete.splitlines()]
             self.made = {line["target"]: (line["source"], line["made"]) for line in lines[1:]}
-            known = (lines[0]["asked"], int(lines[0]["seed"], 16)) if lines else None
+            header = (lines[0]["asked"], int(lines[0]["seed"], 16)) if lines else None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise StoreError(f"{folder}/{NAME} is damaged; remove it to begin anew") from None
-        if known is None:
+        if header is None:
             self.seed = secrets.randbits(128) if seed is None else seed
-            _append(self.path, {"asked": asked, "seed": f"{self.seed:x}"})
-        elif known[0] != asked:
+            _append(self.path, {"asked": settings, "seed": f"{self.seed:x}"})
+        elif header[0] != settings:
             raise UsageError(
                 f"{folder} holds an unfinished run of other settings: finish it with those, or "
                 f"remove {folder}/{NAME} to begin anew"
             )
         else:
-            self.seed = known[1]
+            self.seed = header[1]
 
     def finish(self) -> None:
-        """All is made: nothing is left to go on with."""
+        """Remove the journal: all is made."""
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let the next run at it."""
+        """Release the folder to the next run."""
         self._file.close()
 
 
 def note(journal: Path, target: str, hashes: tuple[str, str]) -> None:
-    """Write down that one more is made, with hashes of source and target; any process may.
+    """Record that one more is made, with hashes of source and target; any process may.
 
     Raises:
         StoreError: it cannot be written.
@@ -128,7 +129,7 @@ def note(journal: Path, target: str, hashes: tuple[str, str]) -> None:
 
 
 def _append(journal: Path, line: dict[str, str]) -> None:
-    """A line at one go, so that lines of several processes do not mix."""
+    """Append a line at one go, so that lines of several processes do not mix."""
     try:
         handle = open_private(journal, os.O_WRONLY | os.O_APPEND)
         try:
@@ -149,7 +150,7 @@ _KEPT = ("PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE")
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """What was written.
+    """Length and clipping of a file that was written.
 
     Attributes:
         clipped: samples that were louder than the file can hold.
@@ -199,22 +200,22 @@ def protect(
     form = FORMATS.get(target.suffix.lower())
     if form is None:
         raise UsageError(f"{file_name(target)} must end in .wav or .flac")
-    heard = File(source)
+    recording = File(source)
     channels = [
-        make(method, Utterance(heard.rate, name, speaker, channel, seed, timeout_seconds))
-        for channel in range(heard.channels)
+        make(method, Utterance(recording.rate, name, speaker, channel, seed, timeout_seconds))
+        for channel in range(recording.channels)
     ]
-    subtype = heard.subtype
+    subtype = recording.subtype
     if subtype not in _KEPT or not soundfile.check_format(form, subtype):
         subtype = "PCM_16"
     frames = clipped = 0
     tag = "" if method == "none" else protection_tag("anonymised", method)
-    with sound_file(target, heard.rate, heard.channels, form, subtype, tag) as write:
-        for made in _pieces(heard, channels):
-            write(made)
-            frames += len(made)
-            clipped += int(np.count_nonzero(np.abs(made) > 1))
-    return Protected(frames / heard.rate, 0 if subtype in ("FLOAT", "DOUBLE") else clipped)
+    with sound_file(target, recording.rate, recording.channels, form, subtype, tag) as write:
+        for samples in _pieces(recording, channels):
+            write(samples)
+            frames += len(samples)
+            clipped += int(np.count_nonzero(np.abs(samples) > 1))
+    return Protected(frames / recording.rate, 0 if subtype in ("FLOAT", "DOUBLE") else clipped)
 
 
 @contextmanager
@@ -252,9 +253,9 @@ def sound_file(
             if guarded.error is not None:
                 raise guarded.error
             raw.flush()
-            with os.fdopen(os.dup(raw.fileno()), "rb") as again:
-                again.seek(0)
-                with soundfile.SoundFile(again) as file:
+            with os.fdopen(os.dup(raw.fileno()), "rb") as reader:
+                reader.seek(0)
+                with soundfile.SoundFile(reader) as file:
                     if file.frames != frames:
                         raise OSError(f"{file.frames} of {frames} samples were written")
     except OSError as error:
@@ -291,23 +292,25 @@ class _Guarded:
             return 0
 
 
-def _pieces(heard: File, channels: list[Anonymiser]) -> Iterator[FloatArray]:
-    """The protected recording, shape (n, channels)."""
-    for each in heard:
-        if not isinstance(each, Block):
-            raise SourceError(each.detail or f"{heard.label} is broken")
-        samples = np.asarray(each.samples).reshape(-1, len(channels))
+def _pieces(recording: File, channels: list[Anonymiser]) -> Iterator[FloatArray]:
+    """Yield the protected recording, shape (n, channels)."""
+    for block in recording:
+        if not isinstance(block, Block):
+            raise SourceError(block.detail or f"{recording.label} is broken")
+        samples = np.asarray(block.samples).reshape(-1, len(channels))
         try:
-            made = [p.process(s) for p, s in zip(channels, samples.T, strict=True)]
+            columns = [p.process(s) for p, s in zip(channels, samples.T, strict=True)]
         except UsageError as error:
-            raise SourceError(f"{heard.label}: {error}") from None
-        yield _joined(heard, made)
-    yield _joined(heard, [anonymiser.flush() for anonymiser in channels])
+            raise SourceError(f"{recording.label}: {error}") from None
+        yield _joined(recording, columns)
+    yield _joined(recording, [anonymiser.flush() for anonymiser in channels])
 
 
-def _joined(heard: File, columns: list[FloatArray]) -> FloatArray:
+def _joined(recording: File, columns: list[FloatArray]) -> FloatArray:
     if len({column.size for column in columns}) > 1:
-        raise SourceError(f"{heard.label}: its channels come out of the anonymiser unequally long")
+        raise SourceError(
+            f"{recording.label}: its channels come out of the anonymiser unequally long"
+        )
     return np.stack(columns, axis=1)
 
 
@@ -328,8 +331,10 @@ class Order:
     speaker: str | None
 
 
-def orders(source: Path, output: Path, *, speaker: str | None, replace: bool) -> Sequence[Order]:
-    """Everything that is to be done, and whether it may be done.
+def plan_orders(
+    source: Path, output: Path, *, speaker: str | None, replace: bool
+) -> Sequence[Order]:
+    """Plan everything that is to be done, and refuse what may not be done.
 
     Raises:
         CorpusError: there is no recording.
@@ -340,21 +345,21 @@ def orders(source: Path, output: Path, *, speaker: str | None, replace: bool) ->
     if not source.is_dir():
         if output.is_dir() or output.suffix.lower() not in FORMATS:
             raise UsageError(f"of one recording -o is a file that ends in {' or '.join(FORMATS)}")
-        wanted = [Order(source, output, source.name, speaker)]
+        requests = [Order(source, output, source.name, speaker)]
     else:
-        wanted = _of_folder(source, output, speaker)
-    targets = {os.path.realpath(order.target) for order in wanted}
-    if targets & {os.path.realpath(order.source) for order in wanted}:
+        requests = _of_folder(source, output, speaker)
+    targets = {os.path.realpath(order.target) for order in requests}
+    if targets & {os.path.realpath(order.source) for order in requests}:
         raise UsageError(f"-o {file_name(output)} is the recording itself; name another file")
-    there = [order for order in wanted if order.target.exists()]
-    if there and not replace:
-        count = f" and {plural(len(there) - 1, 'other')}" if len(there) > 1 else ""
-        raise StoreError(f"{file_name(there[0].target)}{count} exist already; give --replace")
-    return wanted
+    existing = [order for order in requests if order.target.exists()]
+    if existing and not replace:
+        count = f" and {plural(len(existing) - 1, 'other')}" if len(existing) > 1 else ""
+        raise StoreError(f"{file_name(existing[0].target)}{count} exist already; give --replace")
+    return requests
 
 
 def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
-    """Those of a folder, with the same names below another."""
+    """Plan a folder's recordings, with the same names below another."""
     if output.exists() and not output.is_dir():
         raise UsageError(f"of a folder -o is a folder; {file_name(output)} is a file")
     if Path(os.path.realpath(output)).is_relative_to(os.path.realpath(root)):
@@ -363,7 +368,7 @@ def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
     if speaker is None:
         with suppress(CorpusError):  # the folder does not say
             speakers = {recording.path: recording.speaker for recording in find(root)}
-    wanted: dict[Path, Order] = {}
+    requests: dict[Path, Order] = {}
     for path in recordings_below(root):
         if is_frames(path):  # they hold no sound
             continue
@@ -372,25 +377,25 @@ def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
         order = Order(
             path, output / name.with_suffix(suffix), name.as_posix(), speaker or speakers.get(path)
         )
-        if (other := wanted.setdefault(order.target, order)) is not order:
+        if (other := requests.setdefault(order.target, order)) is not order:
             raise UsageError(
                 f"{other.name} and {order.name} would both become {order.target.name}; rename one"
             )
-    if not wanted:
+    if not requests:
         if any(map(is_frames, recordings_below(root))):
             raise UsageError(
                 f"{root.name or root} holds frames, no sound: of those --method laplace:15"
             )
         raise CorpusError(f"no recording in {root.name or root}")
-    return list(wanted.values())
+    return list(requests.values())
 
 
 # ------------------------------------------------------------------------------------------- batch
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How all of them are protected.
+class ProtectionSettings:
+    """Settings by which all of them are protected.
 
     Attributes:
         method: of `monitor.anonymisers.registry`.
@@ -405,8 +410,8 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What became of one recording.
+class ProtectionOutcome:
+    """Outcome for one recording.
 
     Attributes:
         clipped: samples that were louder than the file can hold.
@@ -414,18 +419,18 @@ class Done:
     """
 
     order: Order
-    there: bool = False
+    is_done: bool = False
     seconds: float = 0.0
     clipped: int = 0
     problem: str = ""
 
 
-def protect_each(
-    wanted: Sequence[Order],
-    manner: Manner,
-    made: Mapping[str, tuple[str, str]] | None = None,
+def protect_all(
+    requests: Sequence[Order],
+    settings: ProtectionSettings,
+    hashes: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     jobs: Jobs = 1,
-) -> Generator[Done, None, None]:
+) -> Generator[ProtectionOutcome, None, None]:
     """Protect every recording, in order; what was made before, and is as it was, stays.
 
     Raises:
@@ -433,25 +438,26 @@ def protect_each(
         StoreError: a file cannot be written.
         MonitorError: a process was ended from outside.
     """
-    before = made or {}
-    tasks = [(order, before.get(order.name)) for order in wanted]
-    with closing(each_in_order(partial(_protected, manner), tasks, jobs)) as results:
+    tasks = [(order, hashes.get(order.name)) for order in requests]
+    with closing(each_in_order(partial(_protected, settings), tasks, jobs)) as results:
         yield from results
 
 
-def _protected(manner: Manner, task: tuple[Order, tuple[str, str] | None]) -> Done:
-    order, before = task
+def _protected(
+    settings: ProtectionSettings, task: tuple[Order, tuple[str, str] | None]
+) -> ProtectionOutcome:
+    order, hashes = task
     try:
         source = file_hash(order.source)
-        there = file_hash(order.target) if order.target.is_file() else None
-        if before == (source, there):
-            return Done(order, there=True)
-        made = protect(
-            order.source, order.target, manner.method, name=order.name, speaker=order.speaker,
-            seed=manner.seed, timeout_seconds=manner.timeout_seconds,
+        target_hash = file_hash(order.target) if order.target.is_file() else None
+        if hashes == (source, target_hash):
+            return ProtectionOutcome(order, is_done=True)
+        protected = protect(
+            order.source, order.target, settings.method, name=order.name, speaker=order.speaker,
+            seed=settings.seed, timeout_seconds=settings.timeout_seconds,
         )  # fmt: skip
-        if manner.journal is not None:
-            note(manner.journal, order.name, (source, file_hash(order.target)))
-        return Done(order, seconds=made.seconds, clipped=made.clipped)
+        if settings.journal is not None:
+            note(settings.journal, order.name, (source, file_hash(order.target)))
+        return ProtectionOutcome(order, seconds=protected.seconds, clipped=protected.clipped)
     except SourceError as error:
-        return Done(order, problem=unusable(order.source, error))
+        return ProtectionOutcome(order, problem=unusable(order.source, error))

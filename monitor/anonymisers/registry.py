@@ -42,7 +42,7 @@ def register(name: str, makes: Callable[[str, Utterance], Anonymiser]) -> None:
 
 
 def make(method: str, utterance: Utterance) -> Anonymiser:
-    """The anonymiser ``NAME`` or ``NAME:SETTING`` for a recording.
+    """Make the anonymiser ``NAME`` or ``NAME:SETTING`` for a recording.
 
     Raises:
         UsageError: there is none of that name, or it does not take the setting.
@@ -55,17 +55,17 @@ def make(method: str, utterance: Utterance) -> Anonymiser:
     if name == "tokens":
         raise UsageError("tokens are no audio: monitor protect VOICES -o FRAMES --method tokens:15")
     if name not in ANONYMISERS:
-        known = ", ".join(repr(each) for each in ANONYMISERS if each != "command")
+        names = ", ".join(repr(word) for word in ANONYMISERS if word != "command")
         raise UsageError(
-            f"no anonymiser is called {name!r}; those for audio are {known}, those "
+            f"no anonymiser is called {name!r}; those for audio are {names}, those "
             "for embeddings 'laplace'"
         )
-    made = ANONYMISERS[name](setting, utterance)
+    anonymiser = ANONYMISERS[name](setting, utterance)
     if colon and not setting:  # a script's empty variable must not mean "no noise"
         raise UsageError(
             f"nothing stands after {method!r}: give its setting, or leave out the colon"
         )
-    return made
+    return anonymiser
 
 
 def _unset(name: str, setting: str) -> None:
@@ -110,7 +110,7 @@ def _voice(setting: str, utterance: Utterance, *, name: str = "voice") -> Anonym
         numbers = setting.split(",")
         if len(numbers) != 2:
             raise UsageError(f"{setting!r} is not a setting such as {words}")
-        semitones, ratio = (_number(each, words, of=setting) for each in numbers)
+        semitones, ratio = (_number(number, words, of=setting) for number in numbers)
     elif name == "pitch":
         semitones = _number(setting, words)
     else:
@@ -142,19 +142,19 @@ def _command(setting: str, utterance: Utterance) -> Anonymiser:
 
 
 def _draws(name: str, setting: str, utterance: Utterance) -> np.random.Generator | None:
-    """Draws that are the recording's or the speaker's own; None where the setting is another."""
+    """Return draws of the recording's or the speaker's own; None for another setting."""
     if setting not in ("random", "speaker"):
         return None
     if setting == "speaker" and utterance.speaker is None:
         raise UsageError(
             f"{name}:speaker needs to know who speaks: give --speaker NAME, or {name}:random"
         )
-    whose = utterance.name if setting == "random" else utterance.speaker
-    return utterance.random(name, setting, whose)
+    key = utterance.name if setting == "random" else utterance.speaker
+    return utterance.random(name, setting, key)
 
 
 def _number(text: str, example: str, *, of: str | None = None) -> float:
-    """A number, the whole setting or a part of one."""
+    """Parse a number, the whole setting or a part of one."""
     try:
         return float(text)
     except ValueError:

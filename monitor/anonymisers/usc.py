@@ -1,4 +1,4 @@
-"""A voice made anew from its private tokens: what the codec's first codebook says, and no more."""
+"""A voice rebuilt from its private tokens: the codec's first codebook, and no more."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from monitor.anonymisers.blocks import Declared
-from monitor.anonymisers.utterance import Utterance, checked
+from monitor.anonymisers.laplace import Declared
+from monitor.anonymisers.utterance import Utterance, check_samples
 from monitor.errors import UsageError
 from monitor.features.extractor import Resampler
 from monitor.maths.spectra import irfft, rfft
@@ -33,7 +33,7 @@ _TINY = np.float32(1e-9)
 
 
 def magnitudes(bands: FloatArray) -> FloatArray:
-    """The spectra that log mel energies are most likely of: expectation maximisation, 10 rounds.
+    """Estimate spectra from log mel energies: expectation maximisation, 10 rounds.
 
     Energies of a spectrum are a mixture of triangles, and Poisson's deviance is what is made small
     (Richardson, JOSA 1972), so that no energy becomes negative.
@@ -52,11 +52,11 @@ def magnitudes(bands: FloatArray) -> FloatArray:
     """
     triangles = filters(bands.shape[1])
     energies = np.maximum(np.exp(np.asarray(bands, np.float32)) - np.float32(FLOOR), 0)
-    heard = triangles.sum(axis=1) + _TINY
-    found = energies @ triangles.T / heard
+    weights = triangles.sum(axis=1) + _TINY
+    powers = energies @ triangles.T / weights
     for _ in range(_GUESSES):
-        found *= (energies / (found @ triangles + _TINY)) @ triangles.T / heard
-    return np.asarray(np.sqrt(found), np.float32)
+        powers *= (energies / (powers @ triangles + _TINY)) @ triangles.T / weights
+    return np.asarray(np.sqrt(powers), np.float32)
 
 
 class GriffinLim:
@@ -82,10 +82,10 @@ class GriffinLim:
         weight = np.zeros(_OVERLAPS * HOP, np.float32)
         weight[:WIDTH] = self._window**2
         self._whole = weight.reshape(_OVERLAPS, HOP).sum(axis=0)
-        places = np.arange(-_OVERLAPS, _FRAMES) * HOP
+        starts = np.arange(-_OVERLAPS, _FRAMES) * HOP
         weights = np.zeros(_SPAN + 2 * _OVERLAPS * HOP, np.float32)
-        for place in places + _OVERLAPS * HOP:
-            weights[place : place + WIDTH] += weight[:WIDTH]
+        for start in starts + _OVERLAPS * HOP:
+            weights[start : start + WIDTH] += weight[:WIDTH]
         self._weights = np.maximum(weights[_OVERLAPS * HOP :][:_SPAN], 1e-2)
         self.reset()
 
@@ -99,7 +99,7 @@ class GriffinLim:
         self._taken, self._unborn = 0, AHEAD // SOUND_BLOCK
 
     def push(self, bands: FloatArray) -> FloatArray:
-        """What is final after these further frames, shape (t, bands).
+        """Return what is final after these further frames, shape (t, bands).
 
         Returns:
             shape (n,), float32; frame i begins at sample 160 i.
@@ -110,75 +110,75 @@ class GriffinLim:
         return self._push(bands)
 
     def flush(self) -> FloatArray:
-        """The rest of what the frames cover, as if silence followed; then forget all."""
-        due = self._taken * HOP + (WIDTH - HOP if self._taken else 0)
+        """Return the rest of what the frames cover, as if silence followed; then `reset`."""
+        size = self._taken * HOP + (WIDTH - HOP if self._taken else 0)
         blocks = -(-self._taken // SOUND_BLOCK) + 1
         silence = np.full((blocks * SOUND_BLOCK + AHEAD - self._taken, self._bands), np.log(FLOOR))
         before = max(0, self._taken // SOUND_BLOCK - AHEAD // SOUND_BLOCK) * SOUND_BLOCK * HOP
-        rest = self._push(silence)[: due - before]
+        rest = self._push(silence)[: size - before]
         self.reset()
         return rest
 
     def _push(self, bands: FloatArray) -> FloatArray:
         frames = np.concatenate([self._waiting, bands], dtype=np.float32)
-        whole = len(frames) - len(frames) % SOUND_BLOCK
-        self._waiting = frames[whole:].copy()
-        blocks = frames[:whole].reshape(-1, SOUND_BLOCK, self._bands)
-        made = [self._block(magnitudes(block)) for block in blocks]
-        unborn = min(self._unborn, len(made))
+        count = len(frames) - len(frames) % SOUND_BLOCK
+        self._waiting = frames[count:].copy()
+        blocks = frames[:count].reshape(-1, SOUND_BLOCK, self._bands)
+        sounds = [self._block(magnitudes(block)) for block in blocks]
+        unborn = min(self._unborn, len(sounds))
         self._unborn -= unborn
-        return np.concatenate([np.empty(0, np.float32), *made[unborn:]])
+        return np.concatenate([np.empty(0, np.float32), *sounds[unborn:]])
 
-    def _block(self, asked: FloatArray) -> FloatArray:
+    def _block(self, targets: FloatArray) -> FloatArray:
         """Make the oldest block final, with one more to look ahead to."""
-        going_on = _going_on(asked, np.angle(self._phases[-1]))
-        self._asked = np.concatenate([self._asked[SOUND_BLOCK:], asked])
-        spectra = self._asked * np.concatenate([self._phases[SOUND_BLOCK:], going_on])
+        phases = _continue_phases(targets, np.angle(self._phases[-1]))
+        self._asked = np.concatenate([self._asked[SOUND_BLOCK:], targets])
+        spectra = self._asked * np.concatenate([self._phases[SOUND_BLOCK:], phases])
         before = None
         for _ in range(_ROUNDS):
             sound = (self._final + self._added(spectra, _SPAN)) / self._weights
-            heard = rfft(sliding_window_view(sound, WIDTH)[::HOP] * self._window, FFT)
-            spectra = heard if before is None else heard + _MOMENTUM * (heard - before)
-            before = heard
+            projected = rfft(sliding_window_view(sound, WIDTH)[::HOP] * self._window, FFT)
+            spectra = projected if before is None else projected + _MOMENTUM * (projected - before)
+            before = projected
             spectra = spectra * (self._asked / np.maximum(np.abs(spectra), _TINY))
         self._phases = spectra / np.maximum(self._asked, _TINY)
         final = np.zeros(_SPAN + SOUND_BLOCK * HOP, np.float32)
         final[:_SPAN] = self._final
         final += self._added(spectra[:SOUND_BLOCK], final.size)
         self._final = final[SOUND_BLOCK * HOP :]
-        ready: FloatArray = (final[: SOUND_BLOCK * HOP].reshape(-1, HOP) / self._whole).ravel()
-        return ready
+        output: FloatArray = (final[: SOUND_BLOCK * HOP].reshape(-1, HOP) / self._whole).ravel()
+        return output
 
     def _added(self, spectra: AnyArray, size: int) -> FloatArray:
-        """The sound of overlapping frames, weighted, from the first one's begin on."""
+        """Add overlapping frames to sound, weighted, from the first one's begin on."""
         frames = np.zeros((len(spectra), _OVERLAPS, HOP), np.float32)
         flat = frames.reshape(len(spectra), -1)
         flat[:, :WIDTH] = irfft(spectra, FFT)[:, :WIDTH] * self._window
         added = np.zeros((max(len(spectra) + _OVERLAPS, -(-size // HOP)), HOP), np.float32)
-        for part in range(_OVERLAPS):
-            added[part : part + len(spectra)] += frames[:, part]
+        for step in range(_OVERLAPS):
+            added[step : step + len(spectra)] += frames[:, step]
         return added.ravel()[:size]
 
 
-def _going_on(asked: FloatArray, phases: FloatArray) -> AnyArray:
-    """Phases of frames, magnitudes of shape (k, 257), whose spectral peaks go on as tones.
+def _continue_phases(targets: FloatArray, phases: FloatArray) -> AnyArray:
+    """Compute phases of frames, magnitudes of shape (k, 257), whose spectral peaks go on as tones.
 
     ``phases`` are those of the frame before them, radians, shape (257,).
     """
-    bins = np.arange(asked.shape[1])
-    logs = np.log(np.maximum(asked, _TINY))
-    found = np.empty(asked.shape, np.complex64)
+    bins = np.arange(targets.shape[1])
+    logs = np.log(np.maximum(targets, _TINY))
+    phasors = np.empty(targets.shape, np.complex64)
     for i, log in enumerate(logs):
         peaks = np.flatnonzero((log[1:-1] > log[:-2]) & (log[1:-1] >= log[2:])) + 1
         if peaks.size:
             left, top, right = log[peaks - 1], log[peaks], log[peaks + 1]
-            place = peaks + 0.5 * (left - right) / np.minimum(left - 2 * top + right, -_TINY)
-            turned = phases[peaks] + 2 * np.pi * HOP / FFT * place
+            centre = peaks + 0.5 * (left - right) / np.minimum(left - 2 * top + right, -_TINY)
+            turned = phases[peaks] + 2 * np.pi * HOP / FFT * centre
             nearest = np.searchsorted((peaks[:-1] + peaks[1:] + 1) // 2, bins, side="right")
             # a window's transform turns by its middle from bin to bin
-            phases = turned[nearest] - np.pi * WIDTH / FFT * (bins - place[nearest])
-        found[i] = np.exp(1j * phases)
-    return found
+            phases = turned[nearest] - np.pi * WIDTH / FFT * (bins - centre[nearest])
+        phasors[i] = np.exp(1j * phases)
+    return phasors
 
 
 # Tura-Vecino et al., Universal semantic disentangled privacy-preserving speech representation
@@ -215,42 +215,42 @@ class Usc:
             raise UsageError(f"an epsilon of {epsilon:g} is none: give a number above 0")
         self.epsilon, self.rate = epsilon, utterance.rate
         self.declares = None
-        late = network.decoder.late
+        delay = network.decoder.late
         if epsilon is not None:
-            ahead = (late + AHEAD + SOUND_BLOCK) * HOP / RATE
+            ahead = (delay + AHEAD + SOUND_BLOCK) * HOP / RATE
             self.declares = Declared(f"usc:{epsilon:g}", epsilon, FRAME / RATE, ahead)
         self._books, self._decoder = network.books, network.decoder
-        whose = (utterance.seed, utterance.name, utterance.channel)
-        self._tokens = TokenStream(network, epsilon, *whose)
+        noise_key = (utterance.seed, utterance.name, utterance.channel)
+        self._tokens = TokenStream(network, epsilon, *noise_key)
         # whole blocks of the encoder, of the decoder and of what makes sound of spectra
-        heard = -(-network.encoder.late // _TOKENS) * _TOKENS
-        whole = heard - (-late // _USC_FRAMES) + AHEAD // _USC_FRAMES
-        waits = (whole * FRAME + BLOCK - 1) / RATE
+        encoder_frames = -(-network.encoder.late // _TOKENS) * _TOKENS
+        frames = encoder_frames - (-delay // _USC_FRAMES) + AHEAD // _USC_FRAMES
+        waits = (frames * FRAME + BLOCK - 1) / RATE
         if self.rate != RATE:
             waits += _RESAMPLING_SECONDS * max(1, _LOW_RATE / self.rate)
         self.latency_samples = math.ceil(waits * self.rate)
         self.reset()
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """What is whole after these samples."""
-        samples = checked(samples)
+        """Return what is complete after these samples."""
+        samples = check_samples(samples)
         self._taken += samples.size
-        heard = self._into.process(samples)
-        self._heard += heard.size
-        tokens = self._tokens.push(heard)
+        sound_in = self._into.process(samples)
+        self._heard += sound_in.size
+        tokens = self._tokens.push(sound_in)
         sound = self._sound.push(self._latents.push(self._books.latents(tokens[:, None])))
-        made = self._back.process(sound).astype(np.float32)
-        self._out += made.size
-        return made
+        output = self._back.process(sound).astype(np.float32)
+        self._out += output.size
+        return output
 
     def flush(self) -> FloatArray:
-        """The rest, as if silence followed."""
+        """Return the rest, as if silence followed."""
         last = self._into.flush()
         padding = np.zeros(-(self._heard + last.size) % FRAME, np.float32)
         tokens = [self._tokens.push(np.concatenate((last, padding))), self._tokens.flush()]
-        said = [self._latents.push(self._books.latents(each[:, None])) for each in tokens]
-        said.append(self._latents.flush())
-        sound = [*map(self._sound.push, said), self._sound.flush()]
+        latents = [self._latents.push(self._books.latents(block[:, None])) for block in tokens]
+        latents.append(self._latents.flush())
+        sound = [*map(self._sound.push, latents), self._sound.flush()]
         rest = np.concatenate([*map(self._back.process, sound), self._back.flush()])
         missing = self._taken - self._out
         rest = np.append(rest, np.zeros(max(0, missing - rest.size)))[:missing]

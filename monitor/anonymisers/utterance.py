@@ -1,4 +1,4 @@
-"""What an anonymiser is told of a recording, and the samples that every anonymiser accepts."""
+"""Recordings as an anonymiser sees them, and the samples that every anonymiser accepts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from monitor.types import FloatArray
 _LARGEST = 1e12  # larger ones come from broken memory, and their squares would leave float32
 
 
-def checked(samples: FloatArray) -> FloatArray:
-    """The samples as float64, shape (n,)."""
+def check_samples(samples: FloatArray) -> FloatArray:
+    """Return the samples as float64, shape (n,); refuse what is no number."""
     samples = np.asarray(samples, np.float64)
     if samples.ndim != 1:
         raise UsageError(f"an anonymiser takes one channel, not samples of shape {samples.shape}")
@@ -46,7 +46,7 @@ class Utterance:
     timeout_seconds: float | None = None
 
     def random(self, *whose: object) -> np.random.Generator:
-        """A generator that depends on nothing but the seed and ``whose`` draws these are.
+        """Return a generator that depends on the seed and ``whose`` draws these are alone.
 
         Example:
             >>> monday, tuesday = Utterance(16000, "monday"), Utterance(16000, "tuesday")
@@ -60,7 +60,7 @@ class Utterance:
 
 
 class Unchanged:
-    """Gives the samples back as they are.
+    """Anonymiser that gives the samples back as they are.
 
     Example:
         >>> Unchanged(16000).process(np.array([0.5, -0.5]))
@@ -73,15 +73,15 @@ class Unchanged:
         self.rate = rate
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """Them, as float32."""
-        return checked(samples).astype(np.float32)
+        """Return them as float32."""
+        return check_samples(samples).astype(np.float32)
 
     def flush(self) -> FloatArray:
-        """Nothing."""
+        """Return nothing."""
         return np.empty(0, np.float32)
 
     def reset(self) -> None:
-        """Nothing is remembered."""
+        """Do nothing: there is no state."""
 
 
 MEMORY_SECONDS = 0.5
@@ -89,7 +89,7 @@ MOST_DECIBELS = 120.0
 
 
 class Noise:
-    """Adds white Gaussian noise whose power follows the voice's, so many decibels below it.
+    """White Gaussian noise whose power follows the voice's, so many decibels below it.
 
     A stream does not know how loud it will have been: the noise stands to the mean power of what
     was heard so far, forgetting exponentially with a time constant of half a second. Over a whole
@@ -122,8 +122,8 @@ class Noise:
         self.reset()
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """The samples with noise."""
-        samples = checked(samples)
+        """Add noise to the samples."""
+        samples = check_samples(samples)
         if not samples.size:  # scipy refuses to filter nothing
             return np.empty(0, np.float32)
         numerator, denominator = [1 - self._keeps], [1, -self._keeps]
@@ -135,11 +135,11 @@ class Noise:
         return noisy
 
     def flush(self) -> FloatArray:
-        """Nothing."""
+        """Return nothing."""
         return np.empty(0, np.float32)
 
     def reset(self) -> None:
         """Begin again, with the same noise."""
-        own = self._utterance
-        self._random = own.random("noise", own.name, own.channel)
+        utterance = self._utterance
+        self._random = utterance.random("noise", utterance.name, utterance.channel)
         self._power = np.zeros(1)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.signal import resample_poly
 
-from monitor.anonymisers.utterance import Utterance, checked
+from monitor.anonymisers.utterance import Utterance, check_samples
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
@@ -27,7 +27,7 @@ _LEAST_PEAK = 1e-30
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What a voice is made of, in frames.
+    """Pitch, envelope and noise of a voice, in frames.
 
     Attributes:
         f0: Hz, 0 where there is no voice, shape (frames + 1,): of the next frame, too.
@@ -42,24 +42,24 @@ class Analysis:
 
 @lru_cache(maxsize=1)
 def pyworld() -> Any:
-    """The compiled part of pyworld.
+    """Load the compiled part of pyworld.
 
     Its package is not run: that only asks pkg_resources for a version number, which warns, and is
     gone from newer setuptools.
     """
     package = find_spec("pyworld")
-    found = package and PathFinder.find_spec("pyworld.pyworld", package.submodule_search_locations)
-    if found is None or found.loader is None:
+    spec = package and PathFinder.find_spec("pyworld.pyworld", package.submodule_search_locations)
+    if spec is None or spec.loader is None:
         raise UsageError(
             "pitch, formant, voice and whisper need pyworld: "
             "pip install 'speaker-disclosure-monitor[vocoder]'"
         )
-    module = module_from_spec(found)
-    found.loader.exec_module(module)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 
-def analysed(samples: FloatArray, rate: int, step: int, first: int, frames: int) -> Analysis:
+def analyse(samples: FloatArray, rate: int, step: int, first: int, frames: int) -> Analysis:
     """Take a stretch of a voice apart: DIO and StoneMask, CheapTrick, D4C, with their defaults.
 
     Args:
@@ -86,17 +86,17 @@ def analysed(samples: FloatArray, rate: int, step: int, first: int, frames: int)
     rate *= finer
     speed = min(12, max(1, rate // _DIO_RATE))
     f0, times = world.dio(samples, rate, frame_period=1000 * step * finer / rate, speed=speed)
-    wanted = slice(first, first + frames + 1)
-    f0, times = f0[wanted].copy(), times[wanted].copy()
+    near = slice(first, first + frames + 1)
+    f0, times = f0[near].copy(), times[near].copy()
     f0 = world.stonemask(samples, f0, times, rate)
-    of_frames = (samples, f0[:-1].copy(), times[:-1].copy(), rate)
-    envelope = world.cheaptrick(*of_frames, fft_size=size)[:, :bins]
-    noise = world.d4c(*of_frames, fft_size=size)[:, :bins]
-    return Analysis(f0, normalised(envelope), noise)
+    arguments = (samples, f0[:-1].copy(), times[:-1].copy(), rate)
+    envelope = world.cheaptrick(*arguments, fft_size=size)[:, :bins]
+    noise = world.d4c(*arguments, fft_size=size)[:, :bins]
+    return Analysis(f0, normalise(envelope), noise)
 
 
-def normalised(envelope: FloatArray) -> FloatArray:
-    """Power spectra of half the circle, shape (frames, bins), with a mean of 1 over all of it."""
+def normalise(envelope: FloatArray) -> FloatArray:
+    """Scale power spectra of half the circle, shape (frames, bins), to a mean of 1."""
     ends = envelope[:, :1] + envelope[:, -1:]
     mean = (2 * envelope.sum(axis=1, keepdims=True) - ends) / (2 * envelope.shape[1] - 2)
     return np.asarray(envelope / mean)
@@ -125,7 +125,7 @@ class Pulses:
         self._phase, self._last = 0.0, _UNVOICED_HERTZ
 
     def next(self, f0: FloatArray) -> FloatArray:
-        """The next samples, shape (steps * step,).
+        """Return the next samples, shape (steps * step,).
 
         Args:
             f0: Hz at the ends of each step, 0 where there is no voice, shape (steps + 1,).
@@ -150,7 +150,7 @@ class Pulses:
 
 
 def minimum_phase(power: FloatArray) -> FloatArray:
-    """The causal filters with these power spectra whose energy comes soonest, by the cepstrum.
+    """Compute causal filters of these power spectra with the soonest energy, by the cepstrum.
 
     Args:
         power: above 0, shape (n, fft / 2 + 1); so are the complex responses.
@@ -181,7 +181,7 @@ _FLOOR = 1e-10  # of the loudest part of an envelope; a filter has no logarithm 
 
 
 class Vocoder:
-    """Moves the pitch, scales the formants, or takes the voice away so that a whisper is left.
+    """Anonymiser that moves the pitch, scales the formants, or leaves a whisper.
 
     WORLD's analysis (extra ``vocoder``) splits blocks of 100 ms, each heard with 100 ms on both
     sides, into frames of 5 ms: pitch, spectral envelope, and how much of it is noise. Pulses at the
@@ -220,11 +220,11 @@ class Vocoder:
         self.reset()
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """What is whole after these samples."""
-        return self._process(checked(samples))
+        """Return what is complete after these samples."""
+        return self._process(check_samples(samples))
 
     def flush(self) -> FloatArray:
-        """The rest, as if silence followed."""
+        """Return the rest, as if silence followed."""
         missing = self._taken - self._given
         parts = []
         while missing > 0:
@@ -247,38 +247,38 @@ class Vocoder:
         self._waiting.append(samples)
         self._waits += samples.size
         self._taken += samples.size
-        whole = self._block + 2 * self._around
-        if self._waits < whole:
+        size = self._block + 2 * self._around
+        if self._waits < size:
             return np.empty(0, np.float32)
-        heard = np.concatenate(self._waiting)
-        done: list[FloatArray] = []
-        at = 0
-        while heard.size - at >= whole:
-            made = self._made(heard[at : at + whole])
-            done.append(made if self._given or done else made[self._step :])
-            at += self._block
-        self._waiting, self._waits = [heard[at:]], heard.size - at
-        ready = np.concatenate(done).astype(np.float32)
-        self._given += ready.size
-        return ready
+        sound = np.concatenate(self._waiting)
+        parts: list[FloatArray] = []
+        start = 0
+        while sound.size - start >= size:
+            output = self._synthesise(sound[start : start + size])
+            parts.append(output if self._given or parts else output[self._step :])
+            start += self._block
+        self._waiting, self._waits = [sound[start:]], sound.size - start
+        joined = np.concatenate(parts).astype(np.float32)
+        self._given += joined.size
+        return joined
 
-    def _made(self, heard: FloatArray) -> FloatArray:
-        """What is whole with one more block: from a step before its begin to one before its end."""
+    def _synthesise(self, samples: FloatArray) -> FloatArray:
+        """Make a block more: from a step before its begin to one before its end."""
         step, frames = self._step, BLOCK_STEPS
-        voice = analysed(heard, self.rate, step, AROUND_STEPS, frames)
+        voice = analyse(samples, self.rate, step, AROUND_STEPS, frames)
         envelope = np.maximum(voice.envelope, _FLOOR * voice.envelope.max(axis=1, keepdims=True))
-        envelope = normalised(moved(envelope, self.ratio))
-        filters = np.sqrt(self._powers(heard))[:, None] * minimum_phase(envelope)
+        envelope = normalise(scale_formants(envelope, self.ratio))
+        filters = np.sqrt(self._powers(samples))[:, None] * minimum_phase(envelope)
         excited = np.stack([self._random.standard_normal(self._block), np.zeros(self._block)])
         if self.semitones is None:
             breath, tone = filters, np.zeros_like(filters)
         else:
             f0 = voice.f0 * 2 ** (self.semitones / 12)
             excited[1] = self._pulses.next(f0)
-            share = np.clip(voice.noise, 1e-5, 1.0) ** 2
-            tones = np.maximum(1 - share, 1e-10)
-            filters /= np.sqrt(_heard_power(envelope, tones, f0[:-1], self.rate))[:, None]
-            breath = filters * minimum_phase(share)
+            fraction = np.clip(voice.noise, 1e-5, 1.0) ** 2
+            tones = np.maximum(1 - fraction, 1e-10)
+            filters /= np.sqrt(_predict_power(envelope, tones, f0[:-1], self.rate))[:, None]
+            breath = filters * minimum_phase(fraction)
             tone = np.where(f0[:-1, None] > 0, filters * minimum_phase(tones), 0)
         excited = np.concatenate((self._excited, excited), axis=1)
         self._excited = excited[:, -step:]
@@ -293,43 +293,45 @@ class Vocoder:
         self._begun = out[self._block :]
         return out[: self._block]
 
-    def _powers(self, heard: FloatArray) -> FloatArray:
-        """Mean square around each frame of the block, shape (frames,)."""
+    def _powers(self, sound: FloatArray) -> FloatArray:
+        """Compute the mean square around each frame of the block, shape (frames,)."""
         half = self._loudness.size // 2
         begins = self._around - half + self._step * np.arange(BLOCK_STEPS)
-        around = heard[begins[:, None] + np.arange(self._loudness.size)]
+        around = sound[begins[:, None] + np.arange(self._loudness.size)]
         return np.asarray(around**2 @ self._loudness)
 
 
-def _heard_power(envelope: FloatArray, tones: FloatArray, f0: FloatArray, rate: int) -> FloatArray:
-    """How loud each frame will be: of its tone only what is at the harmonics is heard."""
+def _predict_power(
+    envelope: FloatArray, tones: FloatArray, f0: FloatArray, rate: int
+) -> FloatArray:
+    """Predict how loud each frame will be: of its tone only the harmonics sound."""
     power = np.ones(len(f0))
     hertz = np.linspace(0, rate / 2, envelope.shape[1])
     for i in np.flatnonzero(f0 > 0):
         harmonics = np.arange(f0[i], rate / 2, f0[i])
         if harmonics.size:
-            whole, toned = envelope[i], envelope[i] * tones[i]
-            share = float(toned.sum() / whole.sum())
-            power[i] = 1 - share + np.interp(harmonics, hertz, toned).mean()
+            spectrum, tone = envelope[i], envelope[i] * tones[i]
+            fraction = float(tone.sum() / spectrum.sum())
+            power[i] = 1 - fraction + np.interp(harmonics, hertz, tone).mean()
     return power
 
 
-def moved(envelope: FloatArray, ratio: float) -> FloatArray:
-    """Spectra with what was at f now at ratio times f; above the last bin all is as there.
+def scale_formants(envelope: FloatArray, ratio: float) -> FloatArray:
+    """Return spectra with what was at f now at ratio times f; above the last bin all is as there.
 
     Args:
         envelope: above 0, shape (frames, bins).
         ratio: above 0.
 
     Example:
-        >>> moved(np.array([[1.0, 2.0, 4.0, 8.0, 16.0]]), 2.0).round(3).tolist()
+        >>> scale_formants(np.array([[1.0, 2.0, 4.0, 8.0, 16.0]]), 2.0).round(3).tolist()
         [[1.0, 1.414, 2.0, 2.828, 4.0]]
     """
     if ratio == 1:
         return envelope
     last = envelope.shape[1] - 1
-    place = np.minimum(np.arange(last + 1) / ratio, last)
-    below = np.minimum(place.astype(int), last - 1)
-    part = place - below
+    position = np.minimum(np.arange(last + 1) / ratio, last)
+    below = np.minimum(position.astype(int), last - 1)
+    fraction = position - below
     logs = np.log(envelope)
-    return np.asarray(np.exp((1 - part) * logs[:, below] + part * logs[:, below + 1]))
+    return np.asarray(np.exp((1 - fraction) * logs[:, below] + fraction * logs[:, below + 1]))

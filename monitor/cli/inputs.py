@@ -62,9 +62,10 @@ def open_all(
 def load_speaker_model(features: Iterable[str] | None, recordings: Iterable[str | Path]) -> None:
     """Load the network of ``--speaker-model``, if its feature is wanted of any audio."""
     from monitor.cli.options import feature_setup
-    from monitor.features.registry import MODEL, make
+    from monitor.features.registry import make
+    from monitor.kinds import SPEAKER_PREFIX
 
-    wanted = [name for name in features or () if name.startswith(MODEL)]
+    wanted = [name for name in features or () if name.startswith(SPEAKER_PREFIX)]
     if wanted and _any_audio(recordings):
         make(wanted, feature_setup())
 
@@ -83,10 +84,14 @@ def check_model(name: str, population: Population, store: str | Path | None) -> 
         population: of the templates.
         store: where they are.
     """
-    from monitor.features.registry import MODEL
+    from monitor.kinds import SPEAKER_PREFIX
 
     if name and name not in population.features:
-        theirs = [name_there for name_there in population.features if name_there.startswith(MODEL)]
+        theirs = [
+            name_there
+            for name_there in population.features
+            if name_there.startswith(SPEAKER_PREFIX)
+        ]
         difference = (
             f"templates of another network, {theirs[0]}" if theirs else "no templates of it"
         )

@@ -64,7 +64,7 @@ def in_options(message: str | MonitorError) -> str:
         'overwrite it (--replace), or begin at --start 4'
     """
     text = message.args[0] if isinstance(message, MonitorError) and message.args else message
-    return text.written(_option) if isinstance(text, Message) else str(message)
+    return text.render(_option) if isinstance(text, Message) else str(message)
 
 
 def _option(argument: Argument) -> str:

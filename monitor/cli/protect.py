@@ -89,7 +89,13 @@ def command(asked: ProtectOptions) -> int:
     """
     from contextlib import ExitStack
 
-    from monitor.anonymisers.recording import NAME, Journal, Manner, orders, protect_each
+    from monitor.anonymisers.recording import (
+        NAME,
+        Journal,
+        ProtectionSettings,
+        plan_orders,
+        protect_all,
+    )
     from monitor.anonymisers.registry import make
     from monitor.anonymisers.utterance import Utterance
     from monitor.cli.options import progress_over, seconds_of, worthwhile_processes
@@ -121,7 +127,7 @@ def command(asked: ProtectOptions) -> int:
             replace=asked.replace,
         )
     going_on = (asked.output / NAME).is_file()
-    wanted = orders(
+    wanted = plan_orders(
         asked.recordings, asked.output, speaker=asked.speaker, replace=asked.replace or going_on
     )
     for order in wanted:  # what makes no sense is refused before anything is written
@@ -138,17 +144,19 @@ def command(asked: ProtectOptions) -> int:
             journal = stack.enter_context(Journal(asked.output, (method, asked.speaker), seed))
             seed = journal.seed
         seed = secrets.randbits(128) if seed is None else seed
-        manner = Manner(method, seed, asked.command_timeout, journal.path if journal else None)
+        settings = ProtectionSettings(
+            method, seed, asked.command_timeout, journal.path if journal else None
+        )
         minutes = sum(lengths.values()) / 60
         step = stack.enter_context(progress_over(minutes, "protecting", "min"))
         digests = journal.made if journal else {}
         several = jobs or worthwhile_processes(lengths.values())
-        results = stack.enter_context(closing(protect_each(wanted, manner, digests, several)))
+        results = stack.enter_context(closing(protect_all(wanted, settings, digests, several)))
         try:
             for done in results:
                 problems += [done.problem] if done.problem else []
                 seconds, clipped = seconds + done.seconds, clipped + done.clipped
-                unchanged += done.there
+                unchanged += done.is_done
                 step(done.order.name, lengths[done.order] / 60)
         except KeyboardInterrupt:
             if journal:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from monitor.anonymisers.blocks import EVERYBODY_BITS, Promise, empty_after, promises
-from monitor.anonymisers.laplace import Laplace
+from monitor.anonymisers.laplace import EVERYBODY_BITS, Laplace, Promise, empty_after, promises
 from monitor.cli.options import progress_over, say
 from monitor.corpus.finding import find
 from monitor.errors import SourceError, StoreError, UsageError
@@ -189,7 +188,7 @@ def protect_frames(
     replace: bool,
 ) -> int:
     """Write a folder of ``monitor hear`` with noise on its embeddings; return the exit status."""
-    mechanism = Laplace.of(setting)
+    mechanism = Laplace.parse(setting)
     wrong = UsageError("laplace is for embeddings: give a folder of monitor hear, not recordings")
     if frames.is_file() and not is_frames(frames) and frames.suffix.lower() not in (".csv", ".tsv"):
         raise wrong

@@ -101,7 +101,7 @@ class OneOfMany:
 
     def beside(self, path: Path) -> list[Path]:
         """List what is read beside this recording alone: its transcript, where words are used."""
-        transcript = self.transcribing.choice.found(path) if self.words else None
+        transcript = self.transcribing.choice.find(path) if self.words else None
         return [] if transcript is None else [transcript]
 
     def part_of(self, seconds: float) -> float:
@@ -132,9 +132,9 @@ class OneOfMany:
 
     def marks(self) -> object:
         """Mark the networks of the features, where this is called."""
-        from monitor.features.registry import marks_of
+        from monitor.features.registry import list_marks
 
-        return marks_of(self._features(), self.setup)
+        return list_marks(self._features(), self.setup)
 
     def _features(self) -> tuple[str, ...]:
         from monitor.features.registry import defaults

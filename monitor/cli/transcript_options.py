@@ -169,7 +169,7 @@ class Transcribing:
             return corpus, (*usual, *of_words) if self.transcript is not None else None
         usual = defaults(among, feature_setup())
         if corpus is None or not all(
-            is_frames(recording.path) or recording.words.found(recording.path)
+            is_frames(recording.path) or recording.words.find(recording.path)
             for recording in corpus
         ):
             usual = tuple(name for name in usual if takes(name) != "words")
@@ -215,7 +215,7 @@ class Transcribing:
             lines_from(sys.stdin.fileno()),
             speaker=self.speaker_in_transcript,
             label="standard input",
-            told=lambda line: report(in_options(line)),
+            report=lambda line: report(in_options(line)),
         )
         return LiveWords(source, pipe, self.speaker_in_transcript)
 
@@ -278,7 +278,7 @@ class LiveTurns:
 
         check_pipe("--turns", "RTTM")
         lines = lines_from(sys.stdin.fileno())
-        pipe = TurnPipe(lines, label="standard input", told=report)
+        pipe = TurnPipe(lines, label="standard input", report=report)
         return LiveDiarised(source, pipe, delay_seconds=5.0 if self.delay is None else self.delay)
 
 
@@ -294,6 +294,6 @@ def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> So
         what = "standard input is no UTF-8 text: --transcript - takes JSON lines"
         raise SourceError(what) from None
     read = read_word_lines("standard input", text)
-    if not read.said:
+    if not read.timed_words:
         raise SourceError("standard input holds no words")
     return SideInputSource(source, words=choice.of(read), start_seconds=start_seconds)

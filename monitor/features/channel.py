@@ -1,4 +1,4 @@
-"""What a voice comes through: the channel's spectrum, and the conditions of a recording."""
+"""The channel of a voice: its spectrum, and the conditions of a recording."""
 
 from __future__ import annotations
 
@@ -52,27 +52,29 @@ class Channel(AudioFeature):
         self.reset()
 
     def process(self, samples: FloatArray) -> Track:
-        """The levels of every three seconds that these further samples, shape (n,), complete."""
+        """Return the levels of every three seconds that further samples, shape (n,), complete."""
         pieces = self._framer.push(samples)
-        ticks = (self._heard + 1 + np.arange(len(pieces))) * SECONDS * TICKS_PER_SECOND
-        self._heard += len(pieces)
-        due = ticks > self._skip
-        if not due.any():
+        ticks = (self._count + 1 + np.arange(len(pieces))) * SECONDS * TICKS_PER_SECOND
+        self._count += len(pieces)
+        is_wanted = ticks > self._skip
+        if not is_wanted.any():
             return self.spec.no_frames()
-        pieces = pieces[np.argmax(due) :]
-        some = [pieces[start : start + _AT_ONCE] for start in range(0, len(pieces), _AT_ONCE)]
-        levels, speech = (np.concatenate(each) for each in zip(*map(_levels, some), strict=True))
-        return Track(ticks[due][speech], levels[speech])
+        pieces = pieces[np.argmax(is_wanted) :]
+        batches = [pieces[start : start + _AT_ONCE] for start in range(0, len(pieces), _AT_ONCE)]
+        levels, speech = (
+            np.concatenate(arrays) for arrays in zip(*map(_levels, batches), strict=True)
+        )
+        return Track(ticks[is_wanted][speech], levels[speech])
 
     def reset(self) -> None:
-        """Forget everything heard: the next sample is the first of a recording."""
+        """Start afresh: the next sample is the first of a recording."""
         super().reset()
         self._framer = Framer(SECONDS * _RATE, SECONDS * _RATE)
-        self._heard = 0
+        self._count = 0
 
 
 def _levels(pieces: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Shape (n, samples) to levels (n, 20) and where there is speech, (n,)."""
+    """Compute levels, (n, 20), of shape (n, samples), and where there is speech, (n,)."""
     looks = np.lib.stride_tricks.sliding_window_view(pieces, _LENGTH, axis=1)[:, ::_HOP]
     spectrum = rfft(looks * _WINDOW)
     power = spectrum.real**2 + spectrum.imag**2
@@ -119,8 +121,8 @@ class ConditionRows:
         self._samples, self._seconds, self._skip = 0, 0, 0
 
     def process(self, columns: FloatArray, mono: FloatArray) -> Track:
-        """The rows of the seconds that further samples, (n, channels), and their mean complete."""
-        rate, made = self._rate, list[IntArray]()
+        """Return rows of the seconds that samples, (n, channels), and their mean complete."""
+        rate, batches = self._rate, list[IntArray]()
         columns = columns[:, : max(1, _MOST_SAMPLES // rate)]
         count = (self._samples + mono.size) // rate
         if count and self._samples:
@@ -129,13 +131,13 @@ class ConditionRows:
             self._waiting, self._samples = [], 0
         before = min(max(self._skip // TICKS_PER_SECOND - self._seconds, 0), count)
         for start in range(before, count, _TOGETHER):
-            part = slice(start * rate, min(start + _TOGETHER, count) * rate)
-            seconds = columns[part].reshape(-1, rate, columns.shape[1])
-            made.append(describe_seconds(seconds, mono[part].reshape(-1, rate), rate))
+            batch = slice(start * rate, min(start + _TOGETHER, count) * rate)
+            seconds = columns[batch].reshape(-1, rate, columns.shape[1])
+            batches.append(describe_seconds(seconds, mono[batch].reshape(-1, rate), rate))
         if mono.size > count * rate:  # copies, so that a long block is not kept by its last samples
             self._waiting.append((columns[count * rate :].copy(), mono[count * rate :].copy()))
             self._samples += mono.size - count * rate
-        rows = np.concatenate(made) if made else np.empty((0, ROW), np.int32)
+        rows = np.concatenate(batches) if batches else np.empty((0, ROW), np.int32)
         ticks = (self._seconds + before + 1 + np.arange(len(rows))) * TICKS_PER_SECOND
         self._seconds += count
         return Track(ticks, rows)

@@ -35,7 +35,7 @@ _AT_ONCE = 60 * RATE
 
 
 def window_spec(name: str, size: int, network: str | None = None) -> FeatureSpec:
-    """What embeddings of such windows look like; ``network`` is the sha256 of its weights."""
+    """Return the spec of embeddings of such windows; ``network`` is the sha256 of its weights."""
     return FeatureSpec(name, EMBEDDING, size, WINDOW_SECONDS, RATE, network)
 
 
@@ -66,28 +66,28 @@ class SpeechWindows(AudioFeature):
         self.reset()
 
     def process(self, samples: FloatArray) -> Track:
-        """The windows that these further samples, shape (n,), complete, embedded."""
+        """Embed the windows that these further samples, shape (n,), complete."""
         samples = np.asarray(samples, np.float32)
-        made = self.spec.no_frames()
+        track = self.spec.no_frames()
         for start in range(0, samples.size, _AT_ONCE):
-            made = join_tracks(made, self._embed_windows(samples[start : start + _AT_ONCE]))
-        return made
+            track = join_tracks(track, self._embed_windows(samples[start : start + _AT_ONCE]))
+        return track
 
     def _has_early(self, window: int) -> bool:
-        place = window % self.early_every if self.early_every else window
-        return place < EARLY_WINDOWS
+        index = window % self.early_every if self.early_every else window
+        return index < EARLY_WINDOWS
 
     def flush(self) -> Track:
-        """The window that the recording cuts short, where it is a second or more."""
+        """Embed the window that the recording cuts short, where it is a second or more."""
         last = self._window[: self._filled].copy()
         self._filled = 0
         if last.size < SHORTEST or self._ticks <= self._skip:
             return self.spec.no_frames()
-        share = np.float32(last.size / _WINDOW)
-        return Track(np.array([self._ticks]), share * self._encoder.embed(last[None]))
+        fraction = np.float32(last.size / _WINDOW)
+        return Track(np.array([self._ticks]), fraction * self._encoder.embed(last[None]))
 
     def reset(self) -> None:
-        """Forget everything heard: the next sample is the first of a recording."""
+        """Start afresh: the next sample is the first of a recording."""
         super().reset()
         self.activity.reset()
         self._rest: FloatArray = np.empty(0, np.float32)  # less than a tick
@@ -96,49 +96,51 @@ class SpeechWindows(AudioFeature):
         self._windows = 0  # whole ones so far
 
     def _embed_windows(self, samples: FloatArray) -> Track:
-        heard = np.concatenate((self._rest, samples))
-        count = heard.size // _TICK
-        ticks = heard[: count * _TICK].reshape(count, _TICK)
-        self._rest = heard[count * _TICK :].copy()
-        spoken = np.flatnonzero(self.activity.process(samples))
+        sound = np.concatenate((self._rest, samples))
+        count = sound.size // _TICK
+        ticks = sound[: count * _TICK].reshape(count, _TICK)
+        self._rest = sound[count * _TICK :].copy()
+        speech_ticks = np.flatnonzero(self.activity.process(samples))
         before = self._filled // _TICK
-        speech = np.concatenate((self._window[: self._filled], ticks[spoken].ravel()))
-        whole = speech.size // _WINDOW
-        early = self._embed_early(speech, before, spoken)
-        self._windows += whole
-        self._filled = speech.size - whole * _WINDOW
-        self._window[: self._filled] = speech[whole * _WINDOW :]
+        speech = np.concatenate((self._window[: self._filled], ticks[speech_ticks].ravel()))
+        window_count = speech.size // _WINDOW
+        early = self._embed_early(speech, before, speech_ticks)
+        self._windows += window_count
+        self._filled = speech.size - window_count * _WINDOW
+        self._window[: self._filled] = speech[window_count * _WINDOW :]
         # a window is complete with the tick that brings its last samples
-        last = np.arange(1, whole + 1) * (_WINDOW // _TICK) - before - 1
-        complete = self._ticks + spoken[last] + 1
+        last = np.arange(1, window_count + 1) * (_WINDOW // _TICK) - before - 1
+        complete = self._ticks + speech_ticks[last] + 1
         self._ticks += count
-        wanted = complete > self._skip
-        windows = speech[: whole * _WINDOW].reshape(whole, _WINDOW)[wanted]
+        is_new = complete > self._skip
+        windows = speech[: window_count * _WINDOW].reshape(window_count, _WINDOW)[is_new]
         values = [
             self._encoder.embed(windows[start : start + _BATCH])
             for start in range(0, len(windows), _BATCH)
         ]
         if not values:
             return replace(self.spec.no_frames(), early=early)
-        return Track(complete[wanted], np.concatenate(values), early=early)
+        return Track(complete[is_new], np.concatenate(values), early=early)
 
-    def _embed_early(self, speech: FloatArray, before: int, spoken: IntArray) -> EarlyFrames | None:
+    def _embed_early(
+        self, speech: FloatArray, before: int, speech_ticks: IntArray
+    ) -> EarlyFrames | None:
         """Early frames that newly spoken ticks complete, the first after ``before`` of a window."""
         long = _WINDOW // _TICK
         ticks, values, seconds = [], [], []
         for window in range(-(-speech.size // _WINDOW)):
             if not self._has_early(self._windows + window):
                 continue
-            for each in EARLY_SECONDS:
-                end = window * long + each * TICKS_PER_SECOND  # in ticks of this speech
-                if not before < end <= before + spoken.size:
+            for length in EARLY_SECONDS:
+                end = window * long + length * TICKS_PER_SECOND  # in ticks of this speech
+                if not before < end <= before + speech_ticks.size:
                     continue
-                tick = int(self._ticks + spoken[end - before - 1] + 1)
+                tick = int(self._ticks + speech_ticks[end - before - 1] + 1)
                 if tick > self._skip:
-                    part = speech[window * _WINDOW : window * _WINDOW + each * RATE]
+                    beginning = speech[window * _WINDOW : window * _WINDOW + length * RATE]
                     ticks.append(tick)
-                    values.append(self._encoder.embed(part[None]))
-                    seconds.append(each)
+                    values.append(self._encoder.embed(beginning[None]))
+                    seconds.append(length)
         if not ticks:
             return None
         return EarlyFrames(np.array(ticks), np.concatenate(values), np.array(seconds))
@@ -179,5 +181,5 @@ class Voice(SpeechWindows):
         super().__init__(self.spec, network, self.follow)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As another process is given it: afresh."""
+        """Return how another process makes it afresh."""
         return type(self), self._given

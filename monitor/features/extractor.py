@@ -61,7 +61,7 @@ class VoiceActivity:
         return np.repeat(decisions, self._ticks)
 
     def reset(self) -> None:
-        """Forget everything heard: the next sample is the first of a recording."""
+        """Start afresh: the next sample is the first of a recording."""
         self._framer = Framer(self._samples, self._samples)
         self._detector = _Detector(self._rate)
         self._detector.at[id(self)] = 0
@@ -71,10 +71,10 @@ class VoiceActivity:
 
         Nothing changes but the time that it takes. Whether both decide alike, and so can.
         """
-        if alike := (self._rate, self._ticks) == (other._rate, other._ticks):
+        if compatible := (self._rate, self._ticks) == (other._rate, other._ticks):
             self._detector = other._detector
             self._detector.at[id(self)] = 0
-        return alike
+        return compatible
 
 
 class _Detector:
@@ -86,31 +86,31 @@ class _Detector:
 
     def __init__(self, rate: int) -> None:
         self.at: dict[int, int] = {}
-        self._rate, self._heard = rate, _webrtcvad.create()
-        _webrtcvad.init(self._heard)
-        _webrtcvad.set_mode(self._heard, _AGGRESSIVENESS)
-        self._first, self._known = 0, np.empty(0, np.bool_)  # decisions that somebody waits for
+        self._rate, self._vad = rate, _webrtcvad.create()
+        _webrtcvad.init(self._vad)
+        _webrtcvad.set_mode(self._vad, _AGGRESSIVENESS)
+        self._first, self._decisions = 0, np.empty(0, np.bool_)  # decisions that somebody waits for
 
-    def decide(self, who: int, frames: FloatArray) -> BoolArray:
-        """On further frames, shape (k, samples): shape (k,)."""
-        begin = self.at[who] - self._first
-        self.at[who] += len(frames)
-        new = frames[len(self._known) - begin :]
+    def decide(self, reader: int, frames: FloatArray) -> BoolArray:
+        """Decide on further frames, shape (k, samples): shape (k,)."""
+        begin = self.at[reader] - self._first
+        self.at[reader] += len(frames)
+        new = frames[len(self._decisions) - begin :]
         if len(new):
-            self._known = np.concatenate((self._known, self._ask(new)))
-        found = self._known[begin : begin + len(frames)]
-        told = min(self.at.values()) - self._first
-        self._first, self._known = self._first + told, self._known[told:]
-        return found
+            self._decisions = np.concatenate((self._decisions, self._ask(new)))
+        decisions = self._decisions[begin : begin + len(frames)]
+        passed = min(self.at.values()) - self._first
+        self._first, self._decisions = self._first + passed, self._decisions[passed:]
+        return decisions
 
     def _ask(self, frames: FloatArray) -> BoolArray:
         scaled = frames * np.float32(_FULL_SCALE)
         np.rint(scaled, out=scaled)
         np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1, out=scaled)
-        heard = scaled.astype(np.int16).tobytes()
-        decide, size = partial(_webrtcvad.process, self._heard, self._rate), frames.shape[1]
-        starts = range(0, len(heard), 2 * size)
-        decisions = [decide(heard[at : at + 2 * size], size) for at in starts]
+        pcm = scaled.astype(np.int16).tobytes()
+        decide, size = partial(_webrtcvad.process, self._vad, self._rate), frames.shape[1]
+        starts = range(0, len(pcm), 2 * size)
+        decisions = [decide(pcm[start : start + 2 * size], size) for start in starts]
         return np.array(decisions, dtype=np.bool_)
 
 
@@ -138,12 +138,12 @@ class Resampler:
         )
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """What can be said after these further samples, shape (n,): shape (m,), float32."""
+        """Resample further samples, shape (n,), as far as they allow: shape (m,), float32."""
         samples = np.ascontiguousarray(samples, np.float32)
         return self._feed(samples, last=False) if samples.size else samples
 
     def flush(self) -> FloatArray:
-        """The rest, at the end of the recording; afterwards a new resampler is needed."""
+        """Return the rest, at the end of the recording; afterwards a new resampler is needed."""
         return self._feed(np.empty(0, np.float32), last=True)
 
     def _feed(self, samples: FloatArray, *, last: bool) -> FloatArray:
@@ -197,7 +197,7 @@ class Mixer:
     Example:
         >>> mixer, sound = Mixer(8000, 0, 0), np.random.default_rng(0).standard_normal(80_000)
         >>> mixed = mixer.mix(np.stack([sound, -sound], axis=1).astype(np.float32))
-        >>> ((tick, notice),) = mixer.found()
+        >>> ((tick, notice),) = mixer.pop_notices()
         >>> float(abs(mixed).max()), tick, notice.kind
         (0.0, 300, 'channels cancel')
     """
@@ -212,62 +212,62 @@ class Mixer:
         self._found: list[tuple[int, Notice]] = []
 
     def mix(self, columns: FloatArray) -> FloatArray:
-        """The mean of further samples, shape (n, channels) float32: shape (n,)."""
-        mixed = mean_of(columns)
+        """Average the channels of further samples, shape (n, channels) float32: shape (n,)."""
+        mixed = average_channels(columns)
         if columns.shape[1] > 1 and self._open:
             self._compare(columns[:, :MOST_COMPARED], mixed)
         return mixed
 
-    def found(self) -> tuple[tuple[int, Notice], ...]:
-        """What was noticed since it was asked last, as (tick, Notice): each once a recording."""
-        found, self._found = tuple(self._found), []
-        return found
+    def pop_notices(self) -> tuple[tuple[int, Notice], ...]:
+        """Return the notices since the last call, as (tick, Notice): each once a recording."""
+        notices, self._found = tuple(self._found), []
+        return notices
 
     def _compare(self, columns: FloatArray, mixed: FloatArray) -> None:
-        heard = np.column_stack((columns, mixed)).T
-        if self._rest is not None and len(self._rest) == len(heard):
-            heard = np.concatenate((self._rest, heard), axis=1)
+        sound = np.column_stack((columns, mixed)).T
+        if self._rest is not None and len(self._rest) == len(sound):
+            sound = np.concatenate((self._rest, sound), axis=1)
         elif self._rest is not None:  # another number of channels
             self._levels.clear()
-        count = heard.shape[1] // self._length
-        self._rest = heard[:, count * self._length :].copy()
-        for frame in np.split(heard[:, : count * self._length], count, axis=1) if count else ():
-            self._levels.append(self._levels_of(np.ascontiguousarray(frame)))
+        count = sound.shape[1] // self._length
+        self._rest = sound[:, count * self._length :].copy()
+        for frame in np.split(sound[:, : count * self._length], count, axis=1) if count else ():
+            self._levels.append(self._measure_levels(np.ascontiguousarray(frame)))
             self._frames += 1
             if self._frames % _SECOND == 0 and self._open:
                 self._look()
 
-    def _levels_of(self, frame: FloatArray) -> FloatArray:
-        """Of channels and their mean, decibels, shape (channels + 1, 1 + bands)."""
+    def _measure_levels(self, frame: FloatArray) -> FloatArray:
+        """Compute levels of channels and their mean, decibels, shape (channels + 1, 1 + bands)."""
         spectrum = rfft(frame)
         power = (spectrum.real**2 + spectrum.imag**2) * (2 / self._length**2)
         edges = [round(hertz * self._length / self._rate) for hertz in BANDS_HZ]
         bands = [power[:, low:high].sum(axis=1) for low, high in pairwise(edges)]
-        made = np.stack([power.sum(axis=1), *bands], axis=1, dtype=np.float64)
-        return 10 * np.log10(made + _SILENCE)
+        totals = np.stack([power.sum(axis=1), *bands], axis=1, dtype=np.float64)
+        return 10 * np.log10(totals + _SILENCE)
 
     def _look(self) -> None:
         levels = np.stack(self._levels)
         channels, mixed = levels[:, :-1, 0], levels[:, -1, 0]
         loud = np.quantile(channels, _LOUD, axis=0)
         active = channels > np.maximum(loud - ACTIVE_DECIBELS, 10 * np.log10(_SILENCE) + 20.0)
-        some = active.any(axis=1)
-        if "channels cancel" in self._open and np.count_nonzero(some) >= LEAST_CANCELLED_FRAMES:
-            power = 10 * np.log10(np.mean(10 ** (channels[some] / 10), axis=1))
-            if np.median(power - mixed[some]) > CANCELLED_DECIBELS:
+        sounding = active.any(axis=1)
+        if "channels cancel" in self._open and np.count_nonzero(sounding) >= LEAST_CANCELLED_FRAMES:
+            power = 10 * np.log10(np.mean(10 ** (channels[sounding] / 10), axis=1))
+            if np.median(power - mixed[sounding]) > CANCELLED_DECIBELS:
                 best = int(np.argmax(loud)) + 1
                 self._say(
                     "channels cancel",
                     "the channels cancel each other: mixed they are near silence; hear one "
                     f"(--channel {best})",
                 )
-        if "channels differ" in self._open and np.count_nonzero(some) >= LEAST_FRAMES:
-            low, high = np.percentile(channels[some], _SPREAD, axis=0)
-            bands = levels[some, :-1, 1:]
-            heard = np.maximum(bands, np.quantile(bands, _LOUD, axis=0) - FAINT_DECIBELS)
-            spoken = np.flatnonzero(high - low >= LEAST_RANGE_DECIBELS).tolist()
-            for a, b in combinations(spoken, 2):
-                if _alike(heard[:, a], heard[:, b]) < LEAST_CORRELATION:
+        if "channels differ" in self._open and np.count_nonzero(sounding) >= LEAST_FRAMES:
+            low, high = np.percentile(channels[sounding], _SPREAD, axis=0)
+            bands = levels[sounding, :-1, 1:]
+            band_levels = np.maximum(bands, np.quantile(bands, _LOUD, axis=0) - FAINT_DECIBELS)
+            speech_channels = np.flatnonzero(high - low >= LEAST_RANGE_DECIBELS).tolist()
+            for a, b in combinations(speech_channels, 2):
+                if _correlate(band_levels[:, a], band_levels[:, b]) < LEAST_CORRELATION:
                     two = channels.shape[1] == 2
                     self._say(
                         "channels differ",
@@ -283,30 +283,30 @@ class Mixer:
         self._found.append((self._first_tick + tick, Notice(kind, text, self._recording)))
 
 
-def mean_of(columns: FloatArray) -> FloatArray:
-    """The mean of the channels, added in order: numpy's own order depends on the shape."""
+def average_channels(columns: FloatArray) -> FloatArray:
+    """Average the channels, added in order: numpy's own order depends on the shape."""
     if columns.shape[1] == 1:
         return columns[:, 0]
     total: FloatArray = sum(columns.T[1:], start=columns[:, 0])
     return total / np.float32(columns.shape[1])
 
 
-def _alike(a: FloatArray, b: FloatArray) -> float:
-    """The mean correlation of two channels' bands, (n, bands) each; one may come a little later."""
+def _correlate(a: FloatArray, b: FloatArray) -> float:
+    """Return the mean correlation of two channels' bands, (n, bands) each; one may lag a little."""
     size, best = len(a), -1.0
     for lag in range(-MOST_LAG_FRAMES, MOST_LAG_FRAMES + 1):
         x, y = (a[lag:], b[: size - lag]) if lag >= 0 else (a[: size + lag], b[-lag:])
         x, y = x - x.mean(axis=0), y - y.mean(axis=0)
         scale = np.sqrt((x * x).sum(axis=0) * (y * y).sum(axis=0))
-        told = scale > 0
-        if not told.any():  # nothing but silence in the bands of one of them
+        is_varying = scale > 0
+        if not is_varying.any():  # nothing but silence in the bands of one of them
             return 1.0
-        best = max(best, float(np.mean((x * y).sum(axis=0)[told] / scale[told])))
+        best = max(best, float(np.mean((x * y).sum(axis=0)[is_varying] / scale[is_varying])))
     return best
 
 
 class Extractor:
-    """Feeds every feature and the voice activity detector from one stream, live and over files.
+    """Feeder of every feature and the voice activity detector, live and over files.
 
     The concatenated output is the same for any cutting of the stream into blocks. A tick comes
     out once every sample rate in use has been heard up to it and voice activity has decided on it
@@ -353,7 +353,7 @@ class Extractor:
         self._current: _Recording | None = None
 
     def process(self, block: Block) -> Frames:
-        """The ticks and frames that a further block completes.
+        """Return the ticks and frames that a further block completes.
 
         Raises:
             SourceError: the block makes no sense; nothing has changed then.
@@ -371,9 +371,9 @@ class Extractor:
         return frames if ended is None else join_frames(ended, frames)
 
     def flush(self) -> Frames:
-        """What only the end of the recording, or of the stream, completes."""
+        """Return what only the end of the recording, or of the stream, completes."""
         if self._current is None:
-            tracks = {each.spec.name: each.spec.no_frames() for each in self.features}
+            tracks = {feature.spec.name: feature.spec.no_frames() for feature in self.features}
             return Frames(np.empty(0, np.bool_), tracks)
         with one_thread():
             frames = self._current.flush()
@@ -382,7 +382,7 @@ class Extractor:
         return frames
 
     def skip_to(self, tick: int) -> None:
-        """Frames complete by ``tick`` of the stream need not be computed.
+        """Skip frames complete by ``tick`` of the stream: they need not be computed.
 
         Resampling and voice activity still run, so that what follows is the same to the last bit.
         """
@@ -411,17 +411,17 @@ class _Recording:
         self._vad = VoiceActivity()
         rates = {VAD_RATE, *(_rate(feature) for feature in features)}
         self._resamplers = {rate: Resampler(block.rate, rate) for rate in rates}
-        self._heard = dict.fromkeys(rates, 0)  # samples, at each rate
+        self._samples_in = dict.fromkeys(rates, 0)  # samples, at each rate
         self._source_rate = block.rate
-        self._source_heard = 0
+        self._source_samples = 0
         self._waiting: BoolArray = np.empty(0, np.bool_)  # decisions on ticks not yet given
         self._ticks = 0
         for feature in features:
             feature.reset()
-        one: VoiceActivity | None = None
-        for each in (getattr(feature, "activity", None) for feature in features):
-            if isinstance(each, VoiceActivity) and (one is None or not each.share(one)):
-                one = each
+        first: VoiceActivity | None = None
+        for activity in (getattr(feature, "activity", None) for feature in features):
+            if isinstance(activity, VoiceActivity) and (first is None or not activity.share(first)):
+                first = activity
         self.skip_to(skip)
 
     def skip_to(self, tick: int) -> None:
@@ -433,17 +433,19 @@ class _Recording:
     def process(self, samples: FloatArray) -> Frames:
         columns = self._bad_samples.silence(samples)
         mono = self._high_pass.process(self._mixer.mix(columns))
-        self._source_heard += mono.size
+        self._source_samples += mono.size
         level = self._leveller.process(mono)
-        sounds = {rate: each.process(level) for rate, each in self._resamplers.items()}
+        sounds = {rate: resampler.process(level) for rate, resampler in self._resamplers.items()}
         tracks = self._feed(sounds)
         if self._conditions is not None:
             rows = self._conditions.process(columns, mono)
             tracks[CONDITION] = rows.shifted(self._first_tick)
-        complete = min(heard * TICKS_PER_SECOND // rate for rate, heard in self._heard.items())
+        complete = min(
+            samples_in * TICKS_PER_SECOND // rate for rate, samples_in in self._samples_in.items()
+        )
         speech = self._due(min(complete, self._ticks + self._waiting.size))
         losses = self._bad_samples.report(self._ticks)
-        notices = (*self._mixer.found(), *self._bad_samples.notices())
+        notices = (*self._mixer.pop_notices(), *self._bad_samples.pop_notices())
         return Frames(speech, tracks, losses, notices=notices)
 
     def flush(self) -> Frames:
@@ -457,21 +459,21 @@ class _Recording:
             last = feature.flush().shifted(self._first_tick)
             name = feature.spec.name
             tracks[name] = join_tracks(tracks[name], last)
-        ends = [(self._source_rate, self._source_heard), *self._heard.items()]
-        total = max(-(-heard * TICKS_PER_SECOND // rate) for rate, heard in ends)
+        ends = [(self._source_rate, self._source_samples), *self._samples_in.items()]
+        total = max(-(-samples_in * TICKS_PER_SECOND // rate) for rate, samples_in in ends)
         decided = -(-total // DECISION_TICKS) * DECISION_TICKS
-        silence = decided * VAD_RATE // TICKS_PER_SECOND - self._heard[VAD_RATE]
+        silence = decided * VAD_RATE // TICKS_PER_SECOND - self._samples_in[VAD_RATE]
         self._decide(np.zeros(silence, np.float32))
         return Frames(self._due(total), tracks, self._bad_samples.finish())
 
     def _feed(self, sounds: Mapping[int, FloatArray]) -> dict[str, Track]:
         """Let the detector and every feature hear what has come out of the resamplers."""
         for rate, sound in sounds.items():
-            self._heard[rate] += sound.size
+            self._samples_in[rate] += sound.size
         self._decide(sounds[VAD_RATE])
         return {
-            each.spec.name: each.process(sounds[_rate(each)]).shifted(self._first_tick)
-            for each in self._features
+            feature.spec.name: feature.process(sounds[_rate(feature)]).shifted(self._first_tick)
+            for feature in self._features
         }
 
     def _decide(self, sound: FloatArray) -> None:
@@ -486,7 +488,7 @@ class _Recording:
 
 
 def _rate(feature: Feature) -> int:
-    """Of the audio it is fed; a UsageError where it hears none."""
+    """Return the rate of the audio a feature is fed; a UsageError where it takes words."""
     if feature.spec.rate is None:
         raise UsageError(f"feature {feature.spec.name} is made of words, and hears no audio")
     return feature.spec.rate

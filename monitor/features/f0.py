@@ -54,24 +54,24 @@ class F0(AudioFeature):
         self.reset()
 
     def process(self, samples: FloatArray) -> Track:
-        """The voiced frames that these further samples, shape (n,), complete."""
+        """Return the voiced frames that these further samples, shape (n,), complete."""
         frames = self._framer.push(samples)
-        start = self._heard
-        self._heard += len(frames)
+        start = self._frames
+        self._frames += len(frames)
         skipped = min(max(0, self._skip - _tick(start) + 1), len(frames))
         lags = self._yin.lags(frames[skipped:])
         voiced = np.flatnonzero(lags)
         return Track(voiced + _tick(start + skipped), lags[voiced] - LOWEST_LAG)
 
     def reset(self) -> None:
-        """Forget everything heard: the next sample is the first of a recording."""
+        """Start afresh: the next sample is the first of a recording."""
         super().reset()
         self._framer = Framer(FRAME, HOP)
-        self._heard = 0
+        self._frames = 0
 
 
 def _tick(frame: int) -> int:
-    """The tick by which the last sample of a frame has been heard."""
+    """Return the tick by which the last sample of a frame has been heard."""
     return -(-(HOP * frame + FRAME) // HOP)
 
 
@@ -88,7 +88,7 @@ class _Yin:
         self._columns = np.empty((2, HIGHEST_LAG * _CHUNK), np.float32)
 
     def lags(self, frames: FloatArray) -> IntArray:
-        """Shape (n, 246) to shape (n,); 0 where a frame is not periodic."""
+        """Find lags of frames, (n, 246), shape (n,); 0 where a frame is not periodic."""
         lags = np.zeros(len(frames), np.intp)
         for start in range(0, len(frames), _CHUNK):
             chunk = frames[start : start + _CHUNK]
@@ -177,7 +177,7 @@ class RobustF0(F0):
     _state: FloatArray
 
     def process(self, samples: FloatArray) -> Track:
-        """The voiced frames that these further samples, shape (n,), complete."""
+        """Return the voiced frames that these further samples, shape (n,), complete."""
         from scipy.signal import sosfilt  # slow to import
 
         if not len(samples):  # scipy refuses to filter nothing
@@ -186,7 +186,7 @@ class RobustF0(F0):
         return super().process(low.astype(np.float32))
 
     def reset(self) -> None:
-        """Forget everything heard: the next sample is the first of a recording."""
+        """Start afresh: the next sample is the first of a recording."""
         from scipy.signal import butter
 
         super().reset()

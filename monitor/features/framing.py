@@ -16,7 +16,7 @@ from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Noti
 
 
 class AudioFeature:
-    """What features of audio share: the tick up to which no frames are wanted.
+    """Base of audio features: holds the tick up to which no frames are wanted.
 
     `reset` is to be called when one is made.
     """
@@ -24,15 +24,15 @@ class AudioFeature:
     spec: FeatureSpec
 
     def flush(self) -> Track:
-        """Frames that only the end of the recording completes: none."""
+        """Return frames that only the end of the recording completes: none."""
         return self.spec.no_frames()
 
     def skip_to(self, tick: int) -> None:
-        """Frames complete by ``tick`` (counted from the last reset) are not given."""
+        """Skip frames complete by ``tick``, counted from the last reset."""
         self._skip = tick
 
     def reset(self) -> None:
-        """Forget everything heard: the next sample is the first of a recording."""
+        """Start afresh: the next sample is the first of a recording."""
         self._skip = 0
 
 
@@ -64,15 +64,15 @@ class Framer:
         self._rest: FloatArray = np.empty(0, np.float32)
 
     def push(self, samples: FloatArray) -> FloatArray:
-        """The frames, (k, length), that further samples, (n,), complete: a read-only view."""
-        heard = np.concatenate((self._rest, samples), dtype=np.float32)
-        count = max(0, (heard.size - self.length) // self.hop + 1)
+        """Return the frames, (k, length), that further samples, (n,), complete; read-only."""
+        sound = np.concatenate((self._rest, samples), dtype=np.float32)
+        count = max(0, (sound.size - self.length) // self.hop + 1)
         # A copy, so that an hour pushed at once is not kept alive by its last few samples.
-        self._rest = heard[count * self.hop :].copy() if count else heard
+        self._rest = sound[count * self.hop :].copy() if count else sound
         if not count:
             return np.empty((0, self.length), np.float32)
-        step = heard.itemsize
-        return as_strided(heard, (count, self.length), (self.hop * step, step), writeable=False)
+        step = sound.itemsize
+        return as_strided(sound, (count, self.length), (self.hop * step, step), writeable=False)
 
     def reset(self) -> None:
         """Forget what was pushed: the next sample is the first of a stream."""
@@ -80,7 +80,7 @@ class Framer:
 
 
 def columns_of(block: Block, channel: int | None) -> FloatArray:
-    """The channels of a block in use, shape (n, channels); ``channel`` from 0, None for all.
+    """Return the channels of a block in use, shape (n, channels); ``channel`` from 0, None for all.
 
     Raises:
         SourceError: samples, rate or channel make no sense.
@@ -144,45 +144,45 @@ class BadSamples:
         self._rate = rate
         self._recording = recording
         self._first_tick = first_tick
-        self._heard = 0
+        self._samples_in = 0
         self._pending: dict[int, tuple[int, int]] = {}  # second: first tick, samples
         self._in_range = True
         self._notices: tuple[tuple[int, Notice], ...] = ()
 
     def silence(self, samples: FloatArray) -> FloatArray:
-        """Shape (n, channels), float32, with zeros where there was no number."""
+        """Return shape (n, channels), float32, with zeros where there was no number."""
         samples = np.asarray(samples, np.float32)
         # what is no number spoils the extremes, too: two passes that need no memory
         if samples.size and not -_LARGEST <= samples.min() <= samples.max() <= _LARGEST:
             sound = np.abs(samples) <= _LARGEST
             samples = np.where(sound, samples, np.float32(0))
-            self._note(self._heard + np.flatnonzero(~sound.all(axis=1)))
+            self._note(self._samples_in + np.flatnonzero(~sound.all(axis=1)))
         if self._in_range and samples.size and max(samples.max(), -samples.min()) > _BEYOND:
             self._in_range = False
             first = int(np.argmax((np.abs(samples) > _BEYOND).any(axis=1)))
-            tick = (self._heard + first) * TICKS_PER_SECOND // self._rate + 1
+            tick = (self._samples_in + first) * TICKS_PER_SECOND // self._rate + 1
             text = (
                 f"Samples reach beyond {_BEYOND:g} times full scale. They were scaled down, and "
                 "bits are not affected. Write whole numbers as integers, or divide them by 32768."
             )
             notice = Notice("samples out of range", text, self._recording, "info")
             self._notices = ((self._first_tick + tick, notice),)
-        self._heard += len(samples)
+        self._samples_in += len(samples)
         return samples
 
-    def notices(self) -> tuple[tuple[int, Notice], ...]:
-        """What was noticed since it was asked last, as (tick, Notice)."""
+    def pop_notices(self) -> tuple[tuple[int, Notice], ...]:
+        """Return the notices since the last call, as (tick, Notice)."""
         notices, self._notices = self._notices, ()
         return notices
 
     def report(self, ticks: int) -> tuple[tuple[int, Gap], ...]:
-        """The losses of the seconds complete after so many ticks of it, as (tick, Gap)."""
-        due = [second for second in self._pending if (second + 1) * TICKS_PER_SECOND <= ticks]
-        return tuple(self._gap(*self._pending.pop(second)) for second in sorted(due))
+        """Return losses of the seconds complete after so many ticks of it, as (tick, Gap)."""
+        seconds = [second for second in self._pending if (second + 1) * TICKS_PER_SECOND <= ticks]
+        return tuple(self._gap(*self._pending.pop(second)) for second in sorted(seconds))
 
     def finish(self) -> tuple[tuple[int, Gap], ...]:
-        """What has not been reported, at the end of the recording."""
-        return self.report(self._heard * TICKS_PER_SECOND + TICKS_PER_SECOND)
+        """Report the losses that are left at the end of the recording."""
+        return self.report(self._samples_in * TICKS_PER_SECOND + TICKS_PER_SECOND)
 
     def _note(self, lost: np.ndarray) -> None:
         ticks = lost * TICKS_PER_SECOND // self._rate
@@ -199,7 +199,7 @@ class BadSamples:
 
 
 def join_tracks(before: Track, after: Track) -> Track:
-    """The frames of one track and then of another."""
+    """Join the frames of one track and then of another."""
     early = before.early if after.early is None else after.early
     if before.early is not None and after.early is not None:
         early = before.early.joined(after.early)
@@ -215,7 +215,7 @@ def join_tracks(before: Track, after: Track) -> Track:
 
 
 def join_frames(before: Frames, after: Frames) -> Frames:
-    """One run of ticks and then the next."""
+    """Join one run of ticks and the next."""
     tracks: dict[str, Track] = {**before.tracks, **after.tracks}
     for name in before.tracks.keys() & after.tracks.keys():
         tracks[name] = join_tracks(before.tracks[name], after.tracks[name])
@@ -225,9 +225,9 @@ def join_frames(before: Frames, after: Frames) -> Frames:
 
 
 def join_runs(runs: Sequence[Frames]) -> Frames:
-    """All runs of a recording, at least one; neighbours first, so that nothing is copied often."""
+    """Join all runs of a recording, at least one; neighbours first, to copy less."""
     joined = list(runs)
     while len(joined) > 1:
-        pairs = [joined[at : at + 2] for at in range(0, len(joined), 2)]
+        pairs = [joined[start : start + 2] for start in range(0, len(joined), 2)]
         joined = [join_frames(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
     return joined[0]

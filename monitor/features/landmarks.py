@@ -53,24 +53,24 @@ class Landmarks:
         self.reset()
 
     def process(self, samples: FloatArray) -> Track:
-        """The landmarks of every half second that these further samples, shape (n,), complete."""
+        """Return landmarks of every half second that further samples, shape (n,), complete."""
         self._waiting.append(np.asarray(samples, np.float32))
         self._samples += len(samples)
-        ready = len(self._power) + self._spectra - 2 * _BESIDE
-        if ready < _BLOCK:  # small blocks cost nothing until a half second is full
+        frames = len(self._power) + self._spectra - 2 * _BESIDE
+        if frames < _BLOCK:  # small blocks cost nothing until a half second is full
             self._waiting[-1] = self._waiting[-1].copy()
             return self.spec.no_frames()
-        return self._due(ready // _BLOCK * _BLOCK)
+        return self._due(frames // _BLOCK * _BLOCK)
 
     def flush(self) -> Track:
-        """Those of the rest of the recording."""
+        """Return the landmarks of the rest of the recording."""
         return self._due(len(self._power) + self._spectra - _BESIDE)
 
     def skip_to(self, tick: int) -> None:
-        """Nothing is skipped: what was heard before a stop is wanted after it."""
+        """Skip nothing: what was heard before a stop is wanted after it."""
 
     def reset(self) -> None:
-        """Forget everything heard: the next sample is the first of a recording."""
+        """Start afresh: the next sample is the first of a recording."""
         self._waiting: list[FloatArray] = []  # of which no spectra were made
         self._samples = 0  # of those
         self._power = np.zeros((_BESIDE, _TILT.size), np.float32)
@@ -79,7 +79,7 @@ class Landmarks:
 
     @property
     def _spectra(self) -> int:
-        """How many can be made of the samples that wait."""
+        """Count of spectra that can be made of the samples that wait."""
         return max(0, (self._samples - _LENGTH) // _HOP + 1)
 
     def _due(self, count: int) -> Track:
@@ -97,53 +97,55 @@ class Landmarks:
         return Track(ticks, pitches, spans)
 
     def _peaks(self, count: int) -> tuple[IntArray, IntArray, FloatArray]:
-        """Frames and bins of all peaks of further frames, and power there and in the bins beside.
+        """Find frames and bins of all peaks of further frames, and power there and beside.
 
         After the end of a recording there is silence.
         """
-        sound, taken = np.concatenate(self._waiting), 0
-        found = []
+        sound, position = np.concatenate(self._waiting), 0
+        peaks = []
         for first in range(0, count, _TOGETHER):
-            some = min(_TOGETHER, count - first)
+            size = min(_TOGETHER, count - first)
             before = len(self._power)
-            power = np.zeros((some + 2 * _BESIDE, _TILT.size), np.float32)
+            power = np.zeros((size + 2 * _BESIDE, _TILT.size), np.float32)
             power[:before] = self._power
-            more = min(len(power) - before, (sound.size - taken - _LENGTH) // _HOP + 1)
-            if more > 0:
-                power[before : before + more] = _spectrum(sound[taken:], more)
-                taken += more * _HOP
-            self._power = power[some:].copy()
-            place = np.flatnonzero(_exceeding(power))
-            times, bins = place // _INNER, place % _INNER + _AROUND
-            beside = power[times[:, None] + _BESIDE, bins[:, None] + _NEIGHBOURS]
-            found.append((times + first, bins, beside))
-        self._waiting = [sound[taken:].copy()]
-        self._samples = sound.size - taken
-        frames, pitches, powers = zip(*found, strict=True)
+            count_in = min(len(power) - before, (sound.size - position - _LENGTH) // _HOP + 1)
+            if count_in > 0:
+                power[before : before + count_in] = _spectrum(sound[position:], count_in)
+                position += count_in * _HOP
+            self._power = power[size:].copy()
+            indices = np.flatnonzero(_mark_peaks(power))
+            times, bins = indices // _INNER, indices % _INNER + _AROUND
+            neighbours = power[times[:, None] + _BESIDE, bins[:, None] + _NEIGHBOURS]
+            peaks.append((times + first, bins, neighbours))
+        self._waiting = [sound[position:].copy()]
+        self._samples = sound.size - position
+        frames, pitches, powers = zip(*peaks, strict=True)
         return np.concatenate(frames), np.concatenate(pitches), np.concatenate(powers)
 
     def _strongest(
-        self, times: IntArray, bins: IntArray, beside: FloatArray, count: int
+        self, times: IntArray, bins: IntArray, neighbours: FloatArray, count: int
     ) -> tuple[IntArray, IntArray]:
-        """Frames and pitches of the strongest peaks of each half second, in order."""
-        heights = beside[:, 1]
+        """Return frames and pitches of the strongest peaks of each half second, in order."""
+        heights = neighbours[:, 1]
         blocks = times // _BLOCK
         loudest = np.zeros(-(-count // _BLOCK), np.float32)
         np.maximum.at(loudest, blocks, heights)
         for number, height in enumerate(loudest.tolist()):
             self._loudest = np.float32(max(float(self._loudest * _FADING), height, float(_SILENCE)))
             loudest[number] = self._loudest
-        some = np.flatnonzero(heights > (loudest * np.float32(FAINT))[blocks])
-        some = some[np.lexsort((-heights[some], blocks[some]))]
-        rank = np.arange(some.size) - np.searchsorted(blocks[some], blocks[some])
-        some = np.sort(some[rank < PER_BLOCK])
-        left, here, right = np.log(beside[some] + _SILENCE).T
-        bend = left - 2 * here + right
-        shift = np.where(bend < 0, 0.5 * (left - right) / np.where(bend < 0, bend, -1), 0.0)
-        hertz = _HERTZ[bins[some]] + np.clip(shift, -0.5, 0.5) * (_RATE / _LENGTH)
+        rows = np.flatnonzero(heights > (loudest * np.float32(FAINT))[blocks])
+        rows = rows[np.lexsort((-heights[rows], blocks[rows]))]
+        rank = np.arange(rows.size) - np.searchsorted(blocks[rows], blocks[rows])
+        rows = np.sort(rows[rank < PER_BLOCK])
+        left, here, right = np.log(neighbours[rows] + _SILENCE).T
+        curvature = left - 2 * here + right
+        shift = np.where(
+            curvature < 0, 0.5 * (left - right) / np.where(curvature < 0, curvature, -1), 0.0
+        )
+        hertz = _HERTZ[bins[rows]] + np.clip(shift, -0.5, 0.5) * (_RATE / _LENGTH)
         steps = np.floor(STEPS_PER_OCTAVE * np.log2(hertz / _LOW_HZ)).astype(np.intp)
         # of one frame in order of pitch, as the bins are
-        return times[some], np.clip(steps, 0, PITCHES - 1)
+        return times[rows], np.clip(steps, 0, PITCHES - 1)
 
 
 def _spectrum(sound: FloatArray, count: int) -> FloatArray:
@@ -154,15 +156,15 @@ def _spectrum(sound: FloatArray, count: int) -> FloatArray:
     return np.asarray((spectrum.real**2 + spectrum.imag**2) * _TILT)
 
 
-def _exceeding(power: FloatArray) -> BoolArray:
-    """Which bins of the inner frames exceed all around them; of equals the first one does."""
-    wide, width = power, 1
+def _mark_peaks(power: FloatArray) -> BoolArray:
+    """Mark bins of the inner frames that exceed all around them; of equals the first one."""
+    maxima, width = power, 1
     while width < 2 * _AROUND + 1:  # the largest of so many bins, from there on
         step = min(width, 2 * _AROUND + 1 - width)
-        wide, width = np.maximum(wide[:, :-step], wide[:, step:]), width + step
+        maxima, width = np.maximum(maxima[:, :-step], maxima[:, step:]), width + step
     inner = slice(_BESIDE, len(power) - _BESIDE)
-    two = np.maximum(wide[:-1], wide[1:])  # of two frames
+    two = np.maximum(maxima[:-1], maxima[1:])  # of two frames
     here = power[inner, _AROUND:-_AROUND]
-    found = here >= np.maximum(wide[inner], two[_BESIDE + 1 :])
-    found &= here > two[: len(here)]
-    return np.asarray(found)
+    is_peak = here >= np.maximum(maxima[inner], two[_BESIDE + 1 :])
+    is_peak &= here > two[: len(here)]
+    return np.asarray(is_peak)

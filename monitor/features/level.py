@@ -72,9 +72,9 @@ class Leveller:
     def process(self, samples: FloatArray) -> FloatArray:
         """Level the whole ticks that further samples, shape (n,), complete: float32."""
         sound = np.concatenate((self._rest, samples), dtype=np.float32)
-        whole = sound.size - sound.size % self._size
-        self._rest = sound[whole:].copy()
-        return self._level(sound[:whole])
+        size = sound.size - sound.size % self._size
+        self._rest = sound[size:].copy()
+        return self._level(sound[:size])
 
     def flush(self) -> FloatArray:
         """Level the last samples, less than a tick."""
@@ -95,7 +95,7 @@ class Leveller:
         return np.asarray(ticks * ramps).ravel()
 
     def _loudness(self, decibels: FloatArray) -> FloatArray:
-        """The loudest half second lately, at each further tick, in decibels."""
+        """Return the loudest half second lately, at each further tick, in decibels."""
         # a running sum over the whole recording: however it is cut, the same numbers are added
         sums = np.cumsum(np.append(self._sums[-1], decibels))
         sums = np.append(self._sums[:-1], sums)

@@ -16,7 +16,7 @@ from monitor.networks.usc import TokenStream, UscNetwork, shipped_codec
 from monitor.protocols import CodeStream
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
-__all__ = ["Codes", "Phones", "SaidPhone", "Tokens", "said_phones"]
+__all__ = ["Codes", "Phones", "TimedPhone", "Tokens", "recognise_phones"]
 
 
 _TICK = 16_000 // TICKS_PER_SECOND
@@ -55,62 +55,62 @@ class Codes(AudioFeature):
         self.reset()
 
     def process(self, samples: FloatArray) -> Track:
-        """The frames of speech that these further samples, shape (n,), complete."""
-        heard = np.concatenate((self._rest, samples), dtype=np.float32)
-        whole = heard.size - heard.size % self._block
-        heard, self._rest = heard[:whole], heard[whole:].copy()
-        self._decide(heard)
-        if self._memory is not None and heard.size:
-            before = max(0, self._skip - self._memory - self._heard) // self._block_ticks
-            skipped = min(before * self._block, heard.size)
+        """Return the frames of speech that these further samples, shape (n,), complete."""
+        sound = np.concatenate((self._rest, samples), dtype=np.float32)
+        size = sound.size - sound.size % self._block
+        sound, self._rest = sound[:size], sound[size:].copy()
+        self._decide(sound)
+        if self._memory is not None and sound.size:
+            before = max(0, self._skip - self._memory - self._elapsed) // self._block_ticks
+            skipped = min(before * self._block, sound.size)
             self._leave_out(skipped)
-            heard = heard[skipped:]
-        self._heard += heard.size // _TICK
-        return self._out(self._stream.push(heard))
+            sound = sound[skipped:]
+        self._elapsed += sound.size // _TICK
+        return self._out(self._stream.push(sound))
 
     def flush(self) -> Track:
-        """The last frames: silence follows them."""
+        """Return the last frames: silence follows them."""
         rest, self._rest = self._rest, np.empty(0, np.float32)
         self._decide(rest[: rest.size - rest.size % (self._ticks * _TICK)])
-        self._heard += -(-rest.size // _TICK)
+        self._elapsed += -(-rest.size // _TICK)
         codes = np.concatenate((self._stream.push(rest), self._stream.flush()))
         return self._out(codes[: self._speech.size])
 
     def reset(self) -> None:
-        """Forget everything heard: the next sample is the first of a recording."""
+        """Start afresh: the next sample is the first of a recording."""
         super().reset()
         self._stream.reset()
         self.activity.reset()
         self._rest = np.empty(0, np.float32)
-        self._heard = 0  # ticks
+        self._elapsed = 0  # ticks
         self._next = 0  # the frame that comes out of the network next
         self._speech: BoolArray = np.empty(0, np.bool_)  # whether it and those after it are speech
 
     def _decide(self, samples: FloatArray) -> None:
-        """A frame is speech where all of its ticks are."""
+        """Decide whether frames are speech: where all of their ticks are."""
         decisions = self.activity.process(samples).reshape(-1, self._ticks).all(axis=1)
         self._speech = np.concatenate((self._speech, decisions))
 
     def _leave_out(self, samples: int) -> None:
-        """The network hears silence before what follows: it forgets that before it matters."""
+        """Skip samples: the network hears silence before what follows, and forgets it in time."""
         if not samples:
             return
-        self._heard += samples // _TICK
-        before, self._next = self._next, self._heard // self._ticks
+        self._elapsed += samples // _TICK
+        before, self._next = self._next, self._elapsed // self._ticks
         self._speech = self._speech[self._next - before :]
         self._stream.reset()
 
     def _out(self, codes: IntArray) -> Track:
-        """What has come out of the network, without what is no speech."""
+        """Return the codes that came out of the network, without what is no speech."""
         speech, self._speech = self._speech[: codes.size], self._speech[codes.size :]
         frames = self._next + np.flatnonzero(speech)
         begins = frames * self._ticks
         blocks = -(-(begins + self._late) // self._block_ticks)  # whose last sample completes each
-        ticks = np.minimum(blocks * self._block_ticks, self._heard)
-        wanted = ticks > self._skip
+        ticks = np.minimum(blocks * self._block_ticks, self._elapsed)
+        is_new = ticks > self._skip
         codes, self._next = codes[frames - self._next], self._next + codes.size
         spans = np.column_stack((begins, begins + self._ticks))
-        return Track(ticks[wanted], codes[wanted], spans[wanted])
+        return Track(ticks[is_new], codes[is_new], spans[is_new])
 
 
 PHONES_RATE = 16_000
@@ -189,7 +189,7 @@ class Tokens(Codes):
         super().__init__(spec, stream, BLOCK, network.encoder.late, None)
 
 
-class SaidPhone(NamedTuple):
+class TimedPhone(NamedTuple):
     """A phone, and when it was recognised.
 
     Attributes:
@@ -203,8 +203,8 @@ class SaidPhone(NamedTuple):
     end: float
 
 
-def said_phones(samples: FloatArray, rate: int = RATE) -> list[SaidPhone]:
-    """The phones of a recording, in order, by the package's own recogniser of English.
+def recognise_phones(samples: FloatArray, rate: int = RATE) -> list[TimedPhone]:
+    """Recognise the phones of a recording, in order, by the package's own English recogniser.
 
     What was said, not how: the feature `phones` does not count these.
 
@@ -217,7 +217,7 @@ def said_phones(samples: FloatArray, rate: int = RATE) -> list[SaidPhone]:
         StoreError: the weights in the package are damaged.
 
     Example:
-        >>> said_phones(np.zeros(16000))
+        >>> recognise_phones(np.zeros(16000))
         []
     """
     samples = np.asarray(samples, np.float32)
@@ -226,9 +226,9 @@ def said_phones(samples: FloatArray, rate: int = RATE) -> list[SaidPhone]:
     resampler, network = Resampler(rate, RATE), shipped_recogniser()
     stream = network.stream()
     parts = [resampler.process(samples), resampler.flush()]
-    heard = np.concatenate([*map(stream.push, parts), stream.flush()])
+    outputs = np.concatenate([*map(stream.push, parts), stream.flush()])
     every = network.frame_seconds
     return [
-        SaidPhone(phone, first * every, (last + 1) * every)
-        for phone, first, last in network.spoken(heard)
+        TimedPhone(phone, first * every, (last + 1) * every)
+        for phone, first, last in network.spoken(outputs)
     ]

@@ -11,19 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from monitor.errors import UsageError
-from monitor.kinds import FeatureSpec, Sensitivity
+from monitor.kinds import SPEAKER_PREFIX, FeatureSpec, Sensitivity
 from monitor.phrases import STYLE_CAVEAT
 from monitor.protocols import Feature
-
-MODEL = "speaker_"
-"""What the name of a feature by a network of one's own begins with; the file's digest follows."""
 
 _WORD_LIST = "MONITOR_WORD_LIST"
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureSetup:
-    """From where features are made that need a file of the user's.
+    """Files of the user's that some features are made from.
 
     What is None is as the environment says where the feature is made.
 
@@ -51,7 +48,7 @@ class FeatureSetup:
             object.__setattr__(self, "speaker", speaker_model(self.speaker_model).spec.name)
 
     def elsewhere(self) -> FeatureSetup:
-        """The same for other processes: with absolute paths, and with the environment of here."""
+        """Return the same for other processes: absolute paths, and this environment."""
         return replace(
             self,
             word_list=self.word_list and self.word_list.absolute(),
@@ -59,13 +56,13 @@ class FeatureSetup:
         )
 
     def words(self) -> str | None:
-        """The list of ``style``; None or empty for the package's own."""
+        """Return the list of ``style``; None or empty for the package's own."""
         if self.word_list:
             return str(self.word_list)
         return os.environ.get(_WORD_LIST, self.environment.get(_WORD_LIST))
 
     def names(self) -> list[str]:
-        """Every feature that can be made by its name."""
+        """List every feature that can be made by its name."""
         return [*FEATURES, self.speaker] if self.speaker else [*FEATURES]
 
 
@@ -74,8 +71,8 @@ AS_ENVIRONMENT = FeatureSetup()
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
-    """How to get a feature.
+class FeatureEntry:
+    """Entry of the registry: how to get a feature.
 
     Attributes:
         load: gives its class; what that imports may be slow, and is imported then.
@@ -92,52 +89,52 @@ class Registered:
     caveat: str = ""
 
     def new(self, setup: FeatureSetup) -> Feature:
-        """A fresh feature."""
-        made: Feature = self.make(setup) if self.make else self.load()()
-        return made
+        """Make a fresh feature."""
+        feature: Feature = self.make(setup) if self.make else self.load()()
+        return feature
 
 
-def _class_of(module: str, name: str) -> Any:
+def _load_class(module: str, name: str) -> Any:
     return getattr(import_module(f"monitor.features.{module}"), name)
 
 
-def _style(setup: FeatureSetup) -> Feature:
+def _make_style(setup: FeatureSetup) -> Feature:
     from monitor.features.style import Style, read_style_words
 
     words = setup.words()
     return Style(read_style_words(words)) if words else Style()
 
 
-def _own(setup: FeatureSetup) -> Feature:
+def _make_own(setup: FeatureSetup) -> Feature:
     from monitor.features.speaker_model import speaker_model  # onnxruntime
 
     assert setup.speaker_model is not None
-    made = speaker_model(setup.speaker_model).another()
-    if made.spec.name != setup.speaker:
+    feature = speaker_model(setup.speaker_model).another()
+    if feature.spec.name != setup.speaker:
         raise UsageError(f"{setup.speaker_model} has changed: it is no longer {setup.speaker}")
-    return made
+    return feature
 
 
-FEATURES: dict[str, Registered] = {
-    "f0": Registered(partial(_class_of, "f0", "F0")),
-    "phones": Registered(partial(_class_of, "phones", "Phones")),
-    "voice": Registered(partial(_class_of, "embeddings", "Voice")),
-    "tokens": Registered(partial(_class_of, "phones", "Tokens"), usual=False),
-    "f0_robust": Registered(partial(_class_of, "f0", "RobustF0"), usual=False),
-    "style": Registered(
-        partial(_class_of, "style", "Style"),
-        _style,
+FEATURES: dict[str, FeatureEntry] = {
+    "f0": FeatureEntry(partial(_load_class, "f0", "F0")),
+    "phones": FeatureEntry(partial(_load_class, "phones", "Phones")),
+    "voice": FeatureEntry(partial(_load_class, "embeddings", "Voice")),
+    "tokens": FeatureEntry(partial(_load_class, "phones", "Tokens"), usual=False),
+    "f0_robust": FeatureEntry(partial(_load_class, "f0", "RobustF0"), usual=False),
+    "style": FeatureEntry(
+        partial(_load_class, "style", "Style"),
+        _make_style,
         takes="words",
         usual=False,
         caveat=STYLE_CAVEAT,
     ),
 }
 """Every feature that can be made by its name, but for that of a `FeatureSetup`."""
-_MODEL = Registered(partial(_class_of, "speaker_model", "SpeakerModel"), _own)
+_MODEL = FeatureEntry(partial(_load_class, "speaker_model", "SpeakerModel"), _make_own)
 
 
 def make(features: Iterable[str | Feature], setup: FeatureSetup = AS_ENVIRONMENT) -> list[Feature]:
-    """A fresh feature for each name; one that is made already stays as it is.
+    """Make a fresh feature for each name; one that is made already stays as it is.
 
     Raises:
         UsageError: for an unknown name, or one whose extra is not installed.
@@ -148,20 +145,21 @@ def make(features: Iterable[str | Feature], setup: FeatureSetup = AS_ENVIRONMENT
         ['f0']
     """
     return [
-        _registered(each, setup).new(setup) if isinstance(each, str) else each for each in features
+        _find_entry(feature, setup).new(setup) if isinstance(feature, str) else feature
+        for feature in features
     ]
 
 
-def marks_of(
+def list_marks(
     features: Iterable[str], setup: FeatureSetup = AS_ENVIRONMENT
 ) -> dict[str, str | None]:
-    """By name, the mark of the network that makes a feature here; None where there is none.
+    """Return, by name, the mark of the network that makes a feature here; None without one.
 
     Raises:
         UsageError, StoreError: as `make`.
 
     Example:
-        >>> marks_of(["f0"])
+        >>> list_marks(["f0"])
         {'f0': None}
     """
     return {feature.spec.name: feature.spec.network for feature in make(features, setup)}
@@ -176,16 +174,16 @@ def register(feature: Callable[[], Feature]) -> None:
     spec = getattr(feature, "spec", None)
     if not isinstance(spec, FeatureSpec) or spec.takes == "frames":
         raise UsageError(f"{feature!r} needs a class attribute spec that takes audio or words")
-    FEATURES[spec.name] = Registered(lambda: feature, takes=spec.takes)
+    FEATURES[spec.name] = FeatureEntry(lambda: feature, takes=spec.takes)
 
 
 def takes(name: str) -> str:
-    """What a feature of that name is made of; ``"audio"`` where nobody registered it."""
+    """Return the input of a feature of that name; ``"audio"`` where nobody registered it."""
     return FEATURES[name].takes if name in FEATURES else "audio"
 
 
 def caveats(names: Iterable[str]) -> list[str]:
-    """What is to be said wherever figures of these features are shown, a sentence each.
+    """Return the caveats to show beside figures of these features, a sentence each.
 
     Example:
         >>> caveats(["f0", "voice"])
@@ -195,20 +193,20 @@ def caveats(names: Iterable[str]) -> list[str]:
     return [entry.caveat for entry in entries if entry.caveat]
 
 
-def followed(name: str) -> Sensitivity | None:
-    """How a feature is followed for changes of the voice, by its own statement, or None.
+def get_change_sensitivity(name: str) -> Sensitivity | None:
+    """Return a feature's own settings for noticing changes of the voice, or None.
 
     Of one that nobody registered, such as ready-made frames, nothing is known of how its margins
     vary. Templates of a network of one's own are followed as `SpeakerModel` says, whether the file
     is at hand or not.
     """
-    entry = FEATURES.get(name, _MODEL if name.startswith(MODEL) else None)
-    how: Sensitivity | None = None if entry is None else entry.load().follow
-    return how
+    entry = FEATURES.get(name, _MODEL if name.startswith(SPEAKER_PREFIX) else None)
+    sensitivity: Sensitivity | None = None if entry is None else entry.load().follow
+    return sensitivity
 
 
 def ready(name: str, setup: FeatureSetup = AS_ENVIRONMENT) -> bool:
-    """True where a feature can be computed with what is installed and configured.
+    """Return whether a feature can be computed with what is installed and configured.
 
     That of a network needs its file. What exists only as ready-made frames is ready.
 
@@ -216,13 +214,13 @@ def ready(name: str, setup: FeatureSetup = AS_ENVIRONMENT) -> bool:
         >>> ready("f0")
         True
     """
-    return name in setup.names() or not name.startswith(MODEL)
+    return name in setup.names() or not name.startswith(SPEAKER_PREFIX)
 
 
 def defaults(
     among: Iterable[str] | None = None, setup: FeatureSetup = AS_ENVIRONMENT
 ) -> tuple[str, ...]:
-    """The features to hear where nobody chose: all usual ones that are ready and not superseded.
+    """Return the features of a default run: all usual ones that are ready and not superseded.
 
     Args:
         among: what there is to choose from, such as the features of a population; None for all.
@@ -238,7 +236,7 @@ def defaults(
 
 
 def superseded(name: str, by: Iterable[str]) -> bool:
-    """Whether another feature does the same better.
+    """Return whether another feature does the same better.
 
     ``voice`` is in every install; a network of the user's own takes its place.
 
@@ -246,22 +244,22 @@ def superseded(name: str, by: Iterable[str]) -> bool:
         >>> superseded("voice", ["f0", "speaker_ab"]), superseded("voice", ["f0", "voice"])
         (True, False)
     """
-    return name == "voice" and any(other.startswith(MODEL) for other in by)
+    return name == "voice" and any(other.startswith(SPEAKER_PREFIX) for other in by)
 
 
-def _registered(name: str, setup: FeatureSetup) -> Registered:
+def _find_entry(name: str, setup: FeatureSetup) -> FeatureEntry:
     if name in FEATURES:
         return FEATURES[name]
     if name == setup.speaker:
         return _MODEL
-    if name.startswith(MODEL):
+    if name.startswith(SPEAKER_PREFIX):
         raise UsageError(
             f"{name} needs the network that made its templates: --speaker-model FILE.onnx, the "
-            f"file whose sha256 begins with {name.removeprefix(MODEL)}"
+            f"file whose sha256 begins with {name.removeprefix(SPEAKER_PREFIX)}"
         )
     from difflib import get_close_matches
 
-    known = setup.names()
-    close = get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}"
+    names = setup.names()
+    close = get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(names)}"
     raise UsageError(f"unknown feature {name!r}: {hint}")

@@ -23,8 +23,7 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.features.embeddings import RATE, SHORTEST, SpeechWindows, window_spec
-from monitor.features.registry import MODEL
-from monitor.kinds import Sensitivity
+from monitor.kinds import SPEAKER_PREFIX, Sensitivity
 from monitor.maths.spectra import rfft
 from monitor.networks.layers import triangles
 from monitor.types import FloatArray
@@ -71,17 +70,17 @@ class Kaldi:
         return _FRAME + (frames - 1) * _STEP
 
     def energies(self, sound: FloatArray) -> FloatArray:
-        """Energies of sound, shape (n,), at 16 kHz: shape (frames, 80), float32."""
-        every = np.lib.stride_tricks.sliding_window_view(sound, _FRAME)[::_STEP]
-        frames = every.astype(np.float64) * self._scale
+        """Compute energies of sound, shape (n,), at 16 kHz: shape (frames, 80), float32."""
+        windows = np.lib.stride_tricks.sliding_window_view(sound, _FRAME)[::_STEP]
+        frames = windows.astype(np.float64) * self._scale
         frames -= frames.mean(axis=1, keepdims=True)
         before = np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
         frames = (frames - _EMPHASIS * before) * self._window
         levels = np.log(np.maximum(_powers(frames) @ self._triangles(), self._floor))
         if self._centred:
             levels -= levels.mean(axis=0)
-        made: FloatArray = levels.astype(np.float32)
-        return made
+        bands: FloatArray = levels.astype(np.float32)
+        return bands
 
     @classmethod
     @cache
@@ -123,7 +122,7 @@ class MelBanks:
         return (frames - 1) * _STEP
 
     def energies(self, sound: FloatArray) -> FloatArray:
-        """Energies of sound, shape (n,), at 16 kHz: shape (72, frames), float32."""
+        """Compute energies of sound, shape (n,), at 16 kHz: shape (72, frames), float32."""
         wave = sound.astype(np.float64)
         if self._normalised:
             wave = (wave - wave.mean()) / (wave.std() + 1e-6)
@@ -163,7 +162,7 @@ _TAKES = (
 
 
 def network_bytes(path: Path) -> bytes:
-    """What a file of a network holds; StoreError of no plain file, or one that is far too large."""
+    """Read the file of a network; StoreError of no plain file, or one that is far too large."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe would never end
@@ -206,13 +205,13 @@ class Network:
             raise UsageError(f"{label} needs onnxruntime: {_INSTALL}")
         self._label = label
         self._session = _session(data, label)
-        given = self._session.get_inputs()
-        if len(given) != 1 or given[0].type != "tensor(float)":
-            raise StoreError(f"{label}: {_TAKES}; {_found(given)}")
-        self._input = given[0].name
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1 or inputs[0].type != "tensor(float)":
+            raise StoreError(f"{label}: {_TAKES}; {_describe_inputs(inputs)}")
+        self._input = inputs[0].name
         self._output = self._session.get_outputs()[0].name
         self._front: Kaldi | MelBanks | None = None
-        match given[0].shape:
+        match inputs[0].shape:
             case [_, length]:
                 pass
             case [_, length, Kaldi.bands]:
@@ -220,7 +219,7 @@ class Network:
             case [_, MelBanks.bands, length]:
                 self._front = self._mel_banks()
             case _:
-                raise StoreError(f"{label}: {_TAKES}; {_found(given)}")
+                raise StoreError(f"{label}: {_TAKES}; {_describe_inputs(inputs)}")
         self._samples = self._fixed(length)
         # a hum, since silence is no speech: what it gives, for the shortest window as well
         hum = np.sin(np.arange(3 * SHORTEST) * (2 * np.pi * 150 / RATE)).astype(np.float32)
@@ -259,13 +258,13 @@ class Network:
         return self._unit(np.sum(embeddings, axis=0))
 
     def _run(self, window: FloatArray) -> FloatArray:
-        given = window if self._front is None else self._front.energies(window)
+        batch = window if self._front is None else self._front.energies(window)
         try:
-            with _ended_in_time() as (options, late):
-                made = self._session.run([self._output], {self._input: given[None]}, options)[0]
-            embedding = np.asarray(made, np.float32).ravel()
+            with _ended_in_time() as (options, expired):
+                output = self._session.run([self._output], {self._input: batch[None]}, options)[0]
+            embedding = np.asarray(output, np.float32).ravel()
         except Exception as error:
-            if late.is_set():
+            if expired.is_set():
                 raise StoreError(
                     f"{self._label}: was ended after {RUN_SECONDS:.0f} s with "
                     f"{window.size / RATE:.3g} s of sound: a loop in it may never end; give another"
@@ -281,19 +280,19 @@ class Network:
         return unit
 
     def _metadata(self) -> dict[str, str]:
-        said: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
-        rate = said.get("sample_rate", str(RATE))
+        metadata: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
+        rate = metadata.get("sample_rate", str(RATE))
         if rate != str(RATE):
             raise StoreError(f"{self._label}: is for {rate!a:.20} Hz, not {RATE}")
-        return said
+        return metadata
 
     def _kaldi(self) -> Kaldi:
-        said = self._metadata()
-        framework = said.get("framework", "wespeaker" if self._output == "embs" else "")
+        metadata = self._metadata()
+        framework = metadata.get("framework", "wespeaker" if self._output == "embs" else "")
         return Kaldi(
             hamming=framework == "wespeaker",
-            whole_numbers=said.get("normalize_samples", "0") == "0",
-            centred=said.get("feature_normalize_type", "global-mean") == "global-mean",
+            whole_numbers=metadata.get("normalize_samples", "0") == "0",
+            centred=metadata.get("feature_normalize_type", "global-mean") == "global-mean",
         )
 
     def _mel_banks(self) -> MelBanks:
@@ -302,20 +301,20 @@ class Network:
 
 @contextmanager
 def _ended_in_time() -> Iterator[tuple[Any, Event]]:
-    """Options of a run that is ended where it takes too long; and whether it was."""
+    """Yield options of a run that is ended where it takes too long; and whether it was."""
     import onnxruntime
 
-    options, late = onnxruntime.RunOptions(), Event()
+    options, expired = onnxruntime.RunOptions(), Event()
 
     def end() -> None:
-        late.set()
+        expired.set()
         options.terminate = True  # looked at before each operator, within loops as well
 
     timer = Timer(RUN_SECONDS, end)
     timer.daemon = True
     timer.start()
     try:
-        yield options, late
+        yield options, expired
     finally:
         timer.cancel()
 
@@ -343,13 +342,13 @@ def _session(data: bytes, label: str) -> Any:
             raise StoreError(f"{label}: is damaged, or no ONNX network: {_brief(error)}") from None
 
 
-def _found(inputs: Any) -> str:
-    shapes = [f"{each.type} {each.shape}" for each in inputs]
+def _describe_inputs(inputs: Any) -> str:
+    shapes = [f"{node.type} {node.shape}" for node in inputs]
     return f"this one takes {'; '.join(shapes) or 'nothing'}"[:200]
 
 
 def _brief(error: BaseException) -> str:
-    """What went wrong in a library, in one line."""
+    """Return a library's error in one line."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"[:200]
 
@@ -378,16 +377,16 @@ class SpeakerModel(SpeechWindows):
         data = network_bytes(Path(path))
         network = Network(data, Path(path).name)
         digest = hashlib.sha256(data).hexdigest()
-        spec = window_spec(MODEL + digest[:_DIGITS], network.size, digest)
+        spec = window_spec(SPEAKER_PREFIX + digest[:_DIGITS], network.size, digest)
         super().__init__(spec, network, self.follow)
         self._network = network
 
     def another(self) -> SpeechWindows:
-        """A fresh feature with the same network."""
+        """Make a fresh feature with the same network."""
         return SpeechWindows(self.spec, self._network, self.follow)
 
 
 @lru_cache(maxsize=1)
 def speaker_model(path: Path) -> SpeakerModel:
-    """The network of a file, loaded once."""
+    """Load the network of a file, once."""
     return SpeakerModel(path)

@@ -41,7 +41,7 @@ _LONGEST_TAG = 8
 
 
 class StyleTokens:
-    """Turns the texts of words, in order, into tokens that are alike whoever wrote them down.
+    """Tokens of the texts of words, in order, alike whoever wrote them down.
 
     Recognisers and captioners write the same speech differently: ``WHAT'S``, ``What’s,``,
     ``what's``. What stands in brackets is the transcriber's, not the speaker's, and is dropped, be
@@ -49,10 +49,10 @@ class StyleTokens:
     breaks it off. It knows no language; `StyleWords` does.
 
     Example:
-        >>> said = StyleTokens()
-        >>> [*said.push(" What’s"), *said.push("WELL-KNOWN,"), *said.push("[NOISE]")]
+        >>> tokens = StyleTokens()
+        >>> [*tokens.push(" What’s"), *tokens.push("WELL-KNOWN,"), *tokens.push("[NOISE]")]
         ["what's", 'well', 'known']
-        >>> [*said.push("I-I"), *said.push("wa-"), *said.push("1,995")]
+        >>> [*tokens.push("I-I"), *tokens.push("wa-"), *tokens.push("1,995")]
         ['i', 'i', '-', '#']
     """
 
@@ -60,22 +60,22 @@ class StyleTokens:
         self.reset()
 
     def reset(self) -> None:
-        """The next word is the first of a recording."""
+        """Start afresh: the next word is the first of a recording."""
         self._closes, self._waited = "", 0  # an open bracket, and words within it
 
     def push(self, text: str) -> list[str]:
-        """The tokens of a further word; none where it is only a mark or a tag."""
+        """Return the tokens of a further word; none where it is only a mark or a tag."""
         text = text[:_LONGEST_WORD].translate(_ALIKE)  # NFKC makes a space of some apostrophes
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         text = "".join(c for c in text if unicodedata.category(c) != "Cf")
         text = text.translate(_ALIKE).replace(*_HESITATION)
-        found: list[str] = []
+        tokens: list[str] = []
         for piece in self._spoken(text).split():
-            found += _parts(piece)
-        return found
+            tokens += _parts(piece)
+        return tokens
 
     def _spoken(self, text: str) -> str:
-        """Without tags; one may go on over several words."""
+        """Remove tags; one may go on over several words."""
         if self._closes:
             _, closed, rest = text.partition(self._closes)
             self._waited += 1
@@ -96,13 +96,13 @@ def _parts(piece: str) -> Iterator[str]:
     piece = "".join(c if c in "-'" or unicodedata.category(c)[0] in "LMN" else "." for c in piece)
     piece = piece.strip(".")
     cut = piece.endswith("-") and any(c.isalpha() for c in piece)
-    *whole, last = piece.rstrip("-").split("-") if piece.strip("-") else [""]
-    for part in whole if cut else [*whole, last]:
+    *parts, last = piece.rstrip("-").split("-") if piece.strip("-") else [""]
+    for part in parts if cut else [*parts, last]:
         if _digits(part):
             yield NUMBER
         else:
-            each_own = (each for each in part.split(".") if each.strip("'"))
-            yield from (NUMBER if _digits(each) else each for each in each_own)
+            words = (word for word in part.split(".") if word.strip("'"))
+            yield from (NUMBER if _digits(word) else word for word in words)
     if cut:
         yield CUT_OFF
 
@@ -170,41 +170,41 @@ class StyleWords:
         for number, line in enumerate(text.splitlines(), 1):
             content = line.split("#", 1)[0]
             if content.strip():
-                self._learn(content, bins, f"{label} line {number}")
+                self._add_line(content, bins, f"{label} line {number}")
         if not self._places:
             raise UsageError(f"{label} has no words: {_FORM}")
         if len(self._places) > _MOST_WORDS:
             raise UsageError(f"{label} has more than {_MOST_WORDS} words: it is no list of classes")
         self.bins = tuple(bins)
         self._number = bins.get(NUMBERS)
-        own = list(self._places)
-        self._ends = _longest_first(w for w in own if w[0] == "'" or w == "n't")
-        self._begins = _longest_first(w for w in own if w[-1] == "'")
+        words = list(self._places)
+        self._ends = _longest_first(w for w in words if w[0] == "'" or w == "n't")
+        self._begins = _longest_first(w for w in words if w[-1] == "'")
         plain = [self.bins, sorted(self._places.items()), sorted(self._variants.items())]
         self.mark = hashlib.sha256(repr(plain).encode()).hexdigest()
 
-    def _learn(self, line: str, bins: dict[str, int], where: str) -> None:
-        left, equals, right = line.partition("=")
-        said = left.split()
+    def _add_line(self, line: str, bins: dict[str, int], where: str) -> None:
+        before, equals, right = line.partition("=")
+        names = before.split()
         if equals:
-            if len(said) != 1 or not right.strip() or "=" in right:
+            if len(names) != 1 or not right.strip() or "=" in right:
                 raise UsageError(f"{where}: {_FORM}")
-            self._variants[_word(said[0], where)] = [_word(e, where) for e in right.split()]
+            self._variants[_word(names[0], where)] = [_word(e, where) for e in right.split()]
             return
-        words = [_word(each, where) for each in said[1:] or said]
-        place = bins.setdefault(said[0] if len(said) > 1 else words[0], len(bins))
+        words = [_word(text, where) for text in names[1:] or names]
+        index = bins.setdefault(names[0] if len(names) > 1 else words[0], len(bins))
         for word in words:
-            if self._places.setdefault(word, place) != place:
+            if self._places.setdefault(word, index) != index:
                 raise UsageError(f"{where}: {word!r} is there twice")
 
     def units(self, token: str) -> list[Unit]:
-        """What a token of `StyleTokens` is counted as, in order."""
+        """Return the units that a token of `StyleTokens` counts as, in order."""
         token = token[:_LONGEST]
         if token in (NUMBER, CUT_OFF):
             return [Unit(token, self._number if token == NUMBER else None)]
-        found = self._whole(token)
-        if found is not None:
-            return found
+        units = self._look_up(token)
+        if units is not None:
+            return units
         for end in self._ends:
             if token.endswith(end) and len(token) > len(end):
                 return [*self.units(token[: -len(end)]), self._unit(end)]
@@ -214,27 +214,27 @@ class StyleWords:
         bare = token.strip("'")
         return self._lengthened(bare) or [Unit(bare, None)]
 
-    def _whole(self, token: str) -> list[Unit] | None:
-        for each in (token, token.strip("'")):
-            if each in self._variants:
-                return [self._unit(word) for word in self._variants[each]]
-            if each in self._places:
-                return [self._unit(each)]
+    def _look_up(self, token: str) -> list[Unit] | None:
+        for form in (token, token.strip("'")):
+            if form in self._variants:
+                return [self._unit(word) for word in self._variants[form]]
+            if form in self._places:
+                return [self._unit(form)]
         return None
 
     def _lengthened(self, word: str) -> list[Unit] | None:
         """``sooo`` is ``so``, where the list has it."""
-        for kept in (r"\1\1", r"\1"):
-            shorter = _RUN.sub(kept, word)
-            if shorter != word and (found := self._whole(shorter)):
-                return found
+        for pattern in (r"\1\1", r"\1"):
+            shorter = _RUN.sub(pattern, word)
+            if shorter != word and (units := self._look_up(shorter)):
+                return units
         return None
 
     def _unit(self, word: str) -> Unit:
         return Unit(word, self._places.get(word), word in self._ends)
 
     def is_number(self, unit: Unit) -> bool:
-        """Whether it is a number, in digits or in words."""
+        """Return whether it is a number, in digits or in words."""
         return unit.text == NUMBER or (unit.place is not None and unit.place == self._number)
 
 
@@ -243,7 +243,7 @@ def _longest_first(words: Iterable[str]) -> dict[str, None]:
 
 
 def _word(text: str, where: str) -> str:
-    """A word of a list, written as tokens are; UsageError where it could never be met with."""
+    """Parse a word of a list, as tokens are written; UsageError where no token can be it."""
     tokens = StyleTokens().push(text)
     if len(tokens) > 1:
         raise UsageError(f"{where}: {text!r} is more than one word, write its parts")
@@ -253,7 +253,7 @@ def _word(text: str, where: str) -> str:
 
 
 def read_style_words(path: str | os.PathLike[str]) -> StyleWords:
-    """A list of words from a file of UTF-8 text, or a UsageError that names the line."""
+    """Read a list of words from a file of UTF-8 text, or raise a UsageError that names the line."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -269,7 +269,7 @@ def read_style_words(path: str | os.PathLike[str]) -> StyleWords:
 
 @cache
 def english() -> StyleWords:
-    """The package's own list, of English."""
+    """Load the package's own list, of English."""
     return StyleWords((files("monitor.features") / "style_english.txt").read_text("utf-8"))
 
 
@@ -312,9 +312,9 @@ class Style:
 
     Example:
         >>> ends = np.array([10, 40, 60])
-        >>> heard = Words(("I", "said", "uh,"), ends - 10, ends, known=ends)
+        >>> words = Words(("I", "said", "uh,"), ends - 10, ends, known=ends)
         >>> style = Style()
-        >>> [style.bins[place] for place in style.process(heard).values]
+        >>> [style.bins[place] for place in style.process(words).values]
         ['i', '(other, up to 4 letters)', 'uh']
     """
 
@@ -338,7 +338,7 @@ class Style:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything heard: the next word is the first of a recording."""
+        """Start afresh: the next word is the first of a recording."""
         self._tokens.reset()
         self._last: Unit | None = None
         self._begun: int | None = None  # when the last word did
@@ -348,10 +348,10 @@ class Style:
         self._lately: deque[str] = deque(maxlen=_LATELY_WORDS)  # words that the list lacks
 
     def skip_to(self, tick: int) -> None:
-        """Words are counted in a moment: none is left out."""
+        """Skip nothing: words are counted in a moment."""
 
     def doubt(self, label: str, texts: Iterable[str]) -> str:
-        """Whether the words of a transcript are of another language than the list, in a line.
+        """Return a line where a transcript's words seem of another language than the list.
 
         Args:
             label: of the transcript.
@@ -368,36 +368,38 @@ class Style:
         listed = sum(unit.place is not None for unit in units)
         if len(units) < _ENOUGH_WORDS or listed >= _FEW_LISTED * len(units):
             return ""
-        share = f"{100 * listed / len(units):.0f} % of its words are in the list"
-        return f"{label}: {share}: another language? (--word-list)"
+        percentage = f"{100 * listed / len(units):.0f} % of its words are in the list"
+        return f"{label}: {percentage}: another language? (--word-list)"
 
     def flush(self) -> Track:
-        """Windows that are not full say nothing."""
+        """Return nothing: windows that are not full do not count."""
         return Track(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 2), np.int64))
 
-    def process(self, heard: Words) -> Track:
-        """Frames of further words, in the order in which they were known."""
+    def process(self, content: Words) -> Track:
+        """Return frames of further words, in the order in which they were known."""
         rows: list[tuple[int, int, int, int]] = []  # known, bin, span
-        times = zip(heard.begins.tolist(), heard.ends.tolist(), heard.known.tolist(), strict=True)
-        for text, (begin, end, known) in zip(heard.texts, times, strict=True):
+        times = zip(
+            content.begins.tolist(), content.ends.tolist(), content.known.tolist(), strict=True
+        )
+        for text, (begin, end, arrival) in zip(content.texts, times, strict=True):
             units = [u for token in self._tokens.push(text) for u in self._words.units(token)]
-            counted = self._counting(units)
-            for i, place in enumerate(counted):  # each has its share of the word's time
+            counted = self._count_bins(units)
+            for i, bin_index in enumerate(counted):  # each has its share of the word's time
                 first = begin + (end - begin) * i // len(counted)
                 last = begin + (end - begin) * (i + 1) // len(counted)
-                rows.append((known, place, *self._span(first, max(last, first + 1))))
-                rows += [(known, *frame) for frame in self._rate(first)]
-        made = np.array(rows, np.int64).reshape(-1, 4)
-        return Track(made[:, 0], made[:, 1], made[:, 2:])
+                rows.append((arrival, bin_index, *self._span(first, max(last, first + 1))))
+                rows += [(arrival, *rate_frame) for rate_frame in self._rate(first)]
+        frames = np.array(rows, np.int64).reshape(-1, 4)
+        return Track(frames[:, 0], frames[:, 1], frames[:, 2:])
 
     def _span(self, first: int, last: int) -> tuple[int, int]:
-        """Of a word: a tick that it shares with the one before is usable once."""
+        """Return the span of a word: a tick that it shares with the one before is usable once."""
         begin = self._reached if first < self._reached < last else first
         self._reached = max(self._reached, last)
         return begin, last
 
-    def _counting(self, units: list[Unit]) -> list[int]:
-        made = []
+    def _count_bins(self, units: list[Unit]) -> list[int]:
+        bins = []
         for unit in units:
             last = self._last
             if unit.leans and (last is None or last.place is None):
@@ -406,20 +408,20 @@ class Style:
                 continue  # one number: digits or words, however many
             self._last = unit
             if unit.text == CUT_OFF:
-                made.append(_BROKEN_OFF)
+                bins.append(_BROKEN_OFF)
             elif last is not None and unit.text == last.text:
-                made.append(_REPEATED)
+                bins.append(_REPEATED)
             elif unit.place is not None:
-                made.append(self._listed + unit.place)
+                bins.append(self._listed + unit.place)
             else:
                 lately = unit.text in self._lately
                 self._lately.append(unit.text)
                 letters = bisect_right(_LETTERS, len(unit.text))
-                made.append(_AGAIN if lately else len(_MARKS) + letters)
-        return made
+                bins.append(_AGAIN if lately else len(_MARKS) + letters)
+        return bins
 
     def _rate(self, begin: int) -> list[tuple[int, int, int]]:
-        """The frame, bin and span, that a further word begun at this tick completes; or none."""
+        """Return the frame, bin and span, that a word begun at this tick completes; or none."""
         if self._begun is not None:
             if not self._gaps:
                 self._gaps_since = self._begun
@@ -429,11 +431,11 @@ class Style:
             return []
         a_second = _RATE_WORDS * TICKS_PER_SECOND / max(sum(self._gaps), 1)
         self._gaps.clear()
-        place = self._rate_bins + bisect_right(_RATES, a_second)
-        return [(place, self._gaps_since, self._gaps_since + 1)]
+        index = self._rate_bins + bisect_right(_RATES, a_second)
+        return [(index, self._gaps_since, self._gaps_since + 1)]
 
 
-def _steps(edges: tuple[float, ...], first: str, less: int) -> list[str]:
+def _steps(edges: tuple[float, ...], first: str, shift: int) -> list[str]:
     """In words: below the first edge, from edge to edge, from the last on."""
-    between = [f"{low:g} to {high + less:g}" for low, high in pairwise(edges)]
-    return [first.format(edges[0] + less), *between, f"from {edges[-1]:g}"]
+    between = [f"{low:g} to {high + shift:g}" for low, high in pairwise(edges)]
+    return [first.format(edges[0] + shift), *between, f"from {edges[-1]:g}"]

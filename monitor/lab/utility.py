@@ -15,7 +15,7 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.features.extractor import Resampler
 from monitor.features.f0 import LOWEST_LAG, RATE, RobustF0
-from monitor.features.phones import said_phones
+from monitor.features.phones import recognise_phones
 from monitor.lab.evaluation.family import Figure
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
@@ -75,7 +75,7 @@ def understand(samples: FloatArray, rate: int) -> Understood:
     samples = np.asarray(samples, np.float32)
     if not samples.size:
         raise UsageError("a recording without samples says nothing")
-    phones = tuple(each.phone for each in said_phones(samples, rate))
+    phones = tuple(each.phone for each in recognise_phones(samples, rate))
     power = float(np.mean(np.square(samples, dtype=np.float64)))
     return Understood(samples.size / rate, power, phones, pitch_of(samples, rate))
 

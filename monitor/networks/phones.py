@@ -158,7 +158,7 @@ def tokens(log_posteriors: FloatArray) -> list[Token]:
 
 
 class PhoneNetwork(StreamingNetwork):
-    """The recogniser of 39 phones of English (`said_phones`); the feature counts units instead.
+    """Recogniser of 39 phones of English (`recognise_phones`); the feature counts units instead.
 
     Separable convolutions at 50 frames a second, in the middle at 25, causal but for a stated
     look-ahead; CTC (Graves et al., ICML 2006) on 39 phones, and a trigram of them. `recipes.phones`

@@ -1,8 +1,8 @@
-"""What calibration learnt, as pictures: expected bits, and reliability of the posterior."""
+"""Pictures of a calibration: expected bits, and reliability of the posterior."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,9 @@ from monitor.plots.canvas import (
     RED,
     draw,
     format_seconds,
-    nice_seconds,
+    scale_seconds,
 )
+from monitor.types import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,7 @@ _MOST_LINES = 5
 _FEWEST = 8.0  # candidates behind a point: fewer say nothing
 
 
-def plot_reliability(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def plot_reliability(rows: Sequence[Record], path: Path) -> None:
     """Draw the reliability diagram of the largest set of features, a panel for each session.
 
     Of the candidates given probability p by a fit that left their trial's speaker out, a fraction
@@ -42,8 +43,8 @@ def plot_reliability(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     if not rows:
         raise UsageError("a reliability diagram needs at least one calibrated length")
     feature = max((row["feature"] for row in rows), key=lambda name: name.count("+"))
-    mine = [row for row in rows if row["feature"] == feature]
-    sessions = [s for s in ("cross", "same") if any(row["session"] == s for row in mine)]
+    shown = [row for row in rows if row["feature"] == feature]
+    sessions = [s for s in ("cross", "same") if any(row["session"] == s for row in shown)]
 
     def paint(figure: Figure) -> None:
         figure.text(
@@ -53,7 +54,7 @@ def plot_reliability(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         width = 0.86 / len(sessions)
         for i, session in enumerate(sessions):
             axes = figure.add_axes((0.07 + i * (width + 0.03), 0.13, width - 0.03, 0.72))
-            _panel(axes, session, [row for row in mine if row["session"] == session])
+            _panel(axes, session, [row for row in shown if row["session"] == session])
         figure.text(
             0.07, 0.02, "Each point: candidates given about that probability by a fit without "
             "their speaker (of fewer than 8, none). Above the diagonal it is too modest, below it "
@@ -64,7 +65,7 @@ def plot_reliability(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     draw(path, paint, (6.5 * len(sessions) + 0.5, 6.5))
 
 
-def _panel(axes: Axes, session: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _panel(axes: Axes, session: str, rows: Sequence[Record]) -> None:
     reach = {d: sum(row["D"] == d for row in rows) for d in sorted({row["D"] for row in rows})}
     template = max(reach, key=lambda d: (reach[d], d))
     lines = sorted((row for row in rows if row["D"] == template), key=lambda row: row["T"])
@@ -73,13 +74,15 @@ def _panel(axes: Axes, session: str, rows: Sequence[Mapping[str, Any]]) -> None:
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":")
     colours = (BLUE, GREEN, ORANGE, RED, PURPLE)
     for row, colour in zip([lines[int(i)] for i in picks], colours, strict=False):
-        given, true, share = (np.array(row["reliability"][n]) for n in ("given", "true", "share"))
-        many = share * row["trials"] * row["candidates"] >= _FEWEST
-        given, true, share = given[many], true[many], share[many]
+        claimed, actual, fraction = (
+            np.array(row["reliability"][n]) for n in ("given", "true", "share")
+        )
+        enough = fraction * row["trials"] * row["candidates"] >= _FEWEST
+        claimed, actual, fraction = claimed[enough], actual[enough], fraction[enough]
         text = f"{format_seconds(row['T'])}: off by {row['calibration_error']:.2f}"
-        axes.plot(given, true, color=colour, linewidth=1.2, label=text)
-        sizes = 12 + 60 * np.sqrt(share * row["candidates"])
-        axes.scatter(given, true, s=sizes, color=colour, alpha=0.6)
+        axes.plot(claimed, actual, color=colour, linewidth=1.2, label=text)
+        sizes = 12 + 60 * np.sqrt(fraction * row["candidates"])
+        axes.scatter(claimed, actual, s=sizes, color=colour, alpha=0.6)
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(-0.02, 1.02)
     axes.set_xlabel("probability given")
@@ -104,7 +107,7 @@ _DODGE = 0.012
 """How far lines stand apart, as a share of the axis, so that their limits can be told apart."""
 
 
-def plot_rank_models(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def plot_rank_models(rows: Sequence[Record], path: Path) -> None:
     """Draw the model's MeanD with its limits against T, all at one number of candidates.
 
     A row of panels a feature, a panel a kind of session, a line a template length D.
@@ -125,8 +128,8 @@ def plot_rank_models(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         )
         for i, feature in enumerate(features):
             for j, session in enumerate(sessions):
-                some = [r for r in rows if r["feature"] == feature and r["session"] == session]
-                _calibration_panel(panels[i, j], some, templates, max(lengths) / min(lengths))
+                group = [r for r in rows if r["feature"] == feature and r["session"] == session]
+                _calibration_panel(panels[i, j], group, templates, max(lengths) / min(lengths))
                 panels[i, j].set_title(
                     f"{feature}, {session} session", loc="left", fontsize=11, weight="bold"
                 )
@@ -160,7 +163,7 @@ def _name(template: float) -> str:
 
 
 def _calibration_panel(
-    axes: Axes, rows: Sequence[Mapping[str, Any]], templates: Sequence[float], span: float
+    axes: Axes, rows: Sequence[Record], templates: Sequence[float], span: float
 ) -> None:
     for i, template in enumerate(templates):
         line = sorted(
@@ -171,25 +174,22 @@ def _calibration_panel(
         if not line:
             continue
         x, y, low, high = np.array(line, float).T
-        share = i / max(len(templates) - 1, 1)
+        fraction = i / max(len(templates) - 1, 1)
         x = x * np.exp(np.log(span) * _DODGE * (i - (len(templates) - 1) / 2))
         axes.errorbar(
             x, y, [np.maximum(y - low, 0.0), np.maximum(high - y, 0.0)], elinewidth=1.0,
-            color=tuple((1 - share) * _SHORT + share * _LONG), linewidth=1.6, markersize=5,
+            color=tuple((1 - fraction) * _SHORT + fraction * _LONG), linewidth=1.6, markersize=5,
             marker=_MARKERS[i % len(_MARKERS)], label=_name(template),
         )  # fmt: skip
 
 
 def _frame(panels: Any, lengths: Sequence[float], ceiling: float) -> None:
-    """Axes that all panels share."""
+    """Set up the axes that all panels share."""
     first = panels[0, 0]
     left, right = (min(lengths), max(lengths)) if lengths else (1.0, 60.0)
     left, right = (left, right) if right > left else (left / 2, right * 2)
-    first.set_xscale("log")
     first.set_xlim(left / 1.3, right * 1.3)
-    ticks = nice_seconds(left, right)
-    first.set_xticks(ticks, [format_seconds(tick) for tick in ticks])
-    first.set_xticks([], minor=True)
+    scale_seconds(first, left, right)
     first.set_ylim(0.0, 1.04 * ceiling)
     for panel in panels.flat:
         panel.axhline(ceiling, color=GREY, linestyle=":", linewidth=1.0)

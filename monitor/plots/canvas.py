@@ -6,11 +6,11 @@ import html
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -83,7 +83,7 @@ NICE_SECONDS = (*SECOND_TICKS, 60, 180, 600, 1800, 3600, 10800, 36000, 86400, 25
 
 
 def check_suffix(path: Path) -> str:
-    """The suffix of a picture that can be drawn, in lower case; UsageError for any other."""
+    """Return the suffix of a picture that can be drawn, in lower case; UsageError for any other."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(f"cannot draw into {path.name!r}: let the name end in .png, .svg or .pdf")
@@ -91,7 +91,7 @@ def check_suffix(path: Path) -> str:
 
 
 def check_drawing() -> None:
-    """Find out whether anything can be drawn here."""
+    """Refuse (StoreError) where nothing can be drawn here."""
     try:
         import matplotlib.style  # noqa: F401
     except OSError:
@@ -107,16 +107,16 @@ def draw(path: Path, paint: Callable[[Figure], None], inches: tuple[float, float
     The same input gives the same bytes, and an interrupted call leaves no half file.
     """
     suffix = check_suffix(path)
-    figure = painted(paint, inches)
+    figure = make_figure(paint, inches)
     try:
         with atomic_write(path) as file:
-            written(figure, file, suffix)
+            write_figure(figure, file, suffix)
     except OSError as error:
         raise not_written(path, error) from error
 
 
-def painted(paint: Callable[[Figure], None], inches: tuple[float, float]) -> Figure:
-    """A figure of 100 dots per inch, in the style of all pictures of a run."""
+def make_figure(paint: Callable[[Figure], None], inches: tuple[float, float]) -> Figure:
+    """Paint a figure of 100 dots per inch, in the style of all pictures of a run."""
     check_drawing()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -128,24 +128,24 @@ def painted(paint: Callable[[Figure], None], inches: tuple[float, float]) -> Fig
     return figure
 
 
-def written(figure: Figure, file: IO[bytes], suffix: str) -> None:
+def write_figure(figure: Figure, file: IO[bytes], suffix: str) -> None:
     """Write such a figure into an open file, as its suffix says: the same bytes each time."""
     with _in_style():
         figure.savefig(file, format=suffix[1:], dpi=100, metadata=SUFFIXES[suffix])
 
 
 @contextmanager
-def _in_style() -> Iterator[None]:
+def _in_style(style: Mapping[str, object] = STYLE) -> Iterator[None]:
     import matplotlib.style
 
-    with warnings.catch_warnings(), matplotlib.style.context(["default", STYLE]):
+    with warnings.catch_warnings(), matplotlib.style.context(["default", {**style}]):
         # A speaker's name in another script is drawn as boxes; that is no reason to complain.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 
 
 def format_seconds(seconds: float) -> str:
-    """A length for people.
+    """Format a length for people.
 
     Examples:
         >>> [format_seconds(s) for s in (0.3, 12.34, 60, 100, 600, 5400, 36000)]
@@ -154,15 +154,15 @@ def format_seconds(seconds: float) -> str:
     if seconds < 10:
         return f"{round(seconds, 2 if seconds < 0.1 else 1):g} s"
     if seconds < 600:
-        whole = round(seconds)
-        return f"{whole // 60} min" if whole % 60 == 0 else f"{whole} s"
+        total = round(seconds)
+        return f"{total // 60} min" if total % 60 == 0 else f"{total} s"
     if seconds < 3600:
         return f"{seconds / 60:.0f} min"
     return f"{round(seconds / 3600, 1):g} h"
 
 
 def nice_seconds(low: float, high: float) -> list[float]:
-    """Round lengths within [low, high], for ticks of a log axis; never empty.
+    """Return round lengths within [low, high], for ticks of a log axis; never empty.
 
     Examples:
         >>> nice_seconds(0.5, 70)
@@ -175,8 +175,16 @@ def nice_seconds(low: float, high: float) -> list[float]:
     return inside if len(inside) <= 8 else inside[::2]
 
 
-def spread_apart(wanted: list[float], sizes: list[float], low: float, high: float) -> list[float]:
-    """Centres near ``wanted`` (ascending) so that labels of these sizes do not touch.
+def scale_seconds(axes: Axes, low: float, high: float) -> None:
+    """Scale the lower axis by the logarithm of seconds, with round ticks within [low, high]."""
+    axes.set_xscale("log")
+    ticks = nice_seconds(low, high)
+    axes.set_xticks(ticks, [format_seconds(tick) for tick in ticks])
+    axes.set_xticks([], minor=True)
+
+
+def spread_apart(targets: list[float], sizes: list[float], low: float, high: float) -> list[float]:
+    """Place centres near ``targets`` (ascending) so that labels of these sizes do not touch.
 
     Labels that would touch form one group, centred on the mean of what its members wanted.
 
@@ -187,28 +195,28 @@ def spread_apart(wanted: list[float], sizes: list[float], low: float, high: floa
         [3.5, 4.5]
     """
     groups: list[tuple[list[int], float, float]] = []  # members, centre, size
-    for i, (centre, size) in enumerate(zip(wanted, sizes, strict=True)):
+    for i, (centre, size) in enumerate(zip(targets, sizes, strict=True)):
         groups.append(([i], min(max(centre, low + size / 2), high - size / 2), size))
         while len(groups) > 1:
-            (before, at, breadth), (after, beside, other) = groups[-2:]
-            if beside - at >= (breadth + other) / 2:
+            (before, last_centre, last_size), (after, next_centre, next_size) = groups[-2:]
+            if next_centre - last_centre >= (last_size + next_size) / 2:
                 break
-            members, total = before + after, breadth + other
-            offsets, reached = [], 0.0
+            members, total = before + after, last_size + next_size
+            offsets, edge = [], 0.0
             for member in members:
-                offsets.append(reached + sizes[member] / 2 - total / 2)
-                reached += sizes[member]
+                offsets.append(edge + sizes[member] / 2 - total / 2)
+                edge += sizes[member]
             mean = sum(
-                wanted[m] - offset for m, offset in zip(members, offsets, strict=True)
+                targets[m] - offset for m, offset in zip(members, offsets, strict=True)
             ) / len(members)
             middle = min(max(mean, low + total / 2), high - total / 2)
             groups[-2:] = [(members, middle, total)]
-    centres = [0.0] * len(wanted)
+    centres = [0.0] * len(targets)
     for members, middle, total in groups:
-        reached = middle - total / 2
+        edge = middle - total / 2
         for member in members:
-            centres[member] = reached + sizes[member] / 2
-            reached += sizes[member]
+            centres[member] = edge + sizes[member] / 2
+            edge += sizes[member]
     return centres
 
 
@@ -217,7 +225,7 @@ def spread_apart(wanted: list[float], sizes: list[float], low: float, high: floa
 
 @dataclass(frozen=True)
 class Palette:
-    """What a picture is drawn in."""
+    """Colours that a picture is drawn in."""
 
     ink: str
     muted: str
@@ -232,12 +240,13 @@ PRINT = Palette(BLACK, GREY, "#E2E2E2", (BLUE, RED, GREEN, PURPLE, ORANGE, LIGHT
 
 
 @contextmanager
-def styled(palette: Palette, inches: tuple[float, float], dpi: float = 72) -> Iterator[Figure]:
-    """A blank figure without pyplot or a screen; what is drawn on it within is of one style."""
-    import matplotlib.style
+def style_figure(
+    palette: Palette, inches: tuple[float, float], dpi: float = 72
+) -> Iterator[Figure]:
+    """Yield a blank figure without pyplot or a screen; what is drawn on it is of one style."""
     from matplotlib.figure import Figure
 
-    style: dict[str, Any] = {
+    style = {
         **STYLE,
         "svg.fonttype": "none",
         "font.size": 9,
@@ -256,9 +265,7 @@ def styled(palette: Palette, inches: tuple[float, float], dpi: float = 72) -> It
         "legend.fontsize": 8,
         "lines.linewidth": 1.6,
     }
-    with warnings.catch_warnings(), matplotlib.style.context(["default", style]):
-        # a name in another script is drawn as boxes; that is no reason to complain
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+    with _in_style(style):
         yield Figure(figsize=inches, dpi=dpi, layout="constrained")
 
 
@@ -291,10 +298,10 @@ def inline_svg(paint: Callable[[Axes], object], name: str, description: str) -> 
 def inline_figure(
     paint: Callable[[Figure], object], name: str, description: str, inches: tuple[float, float]
 ) -> str:
-    """As `inline_svg`, of a figure of several pairs of axes."""
+    """Draw a figure of several pairs of axes as `inline_svg` does one."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    with styled(PAGE, inches) as figure:
+    with style_figure(PAGE, inches) as figure:
         FigureCanvasSVG(figure)
         figure.patch.set_visible(False)
         paint(figure)
@@ -306,7 +313,7 @@ def inline_figure(
 
 
 def standalone_svg(inline: str, palette: Palette) -> str:
-    """A picture of `inline_figure` as a file of its own, on white, in the colours of a palette.
+    """Make a picture of `inline_figure` a file of its own, on white, in a palette's colours.
 
     Example:
         >>> from monitor.plots.canvas import PRINT
@@ -368,7 +375,7 @@ def save_picture(
         with atomic_write(path) as file:
             file.write(standalone_svg(inline, PRINT).encode())
         path = stem.with_name(f"{stem.name}.png")
-        with styled(PRINT, inches, dpi=200) as figure:
+        with style_figure(PRINT, inches, dpi=200) as figure:
             FigureCanvasAgg(figure)
             paint(figure, PRINT)
             with atomic_write(path) as file:

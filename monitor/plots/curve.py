@@ -1,4 +1,4 @@
-"""Runs as pictures: bits of identity against seconds of speech."""
+"""Pictures of runs: bits of identity against seconds of speech."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from monitor.crowds import (
     best_match,
     bits_or_more,
     crowd_of,
-    left_of,
+    format_matches,
     narrowed_sentence,
     people,
     rounded,
@@ -52,15 +52,24 @@ from monitor.plots.canvas import (
     RED,
     draw,
     format_seconds,
-    nice_seconds,
-    painted,
+    make_figure,
+    scale_seconds,
     spread_apart,
 )
-from monitor.types import BoolArray, FloatArray, IntArray
+from monitor.plots.people import INCHES as PEOPLE_INCHES
+from monitor.plots.people import make_painter as make_people_painter
+from monitor.safe_text import short_name
+from monitor.types import BoolArray, FloatArray, IntArray, Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Columns: TypeAlias = Mapping[str, FloatArray]
+Pieces: TypeAlias = Sequence[slice]
+"""Readings between two fresh starts of the evidence."""
+Label: TypeAlias = tuple[float, str, str]
+"""Bits at the end of a line, its text and colour."""
 
 # --- The records of a run as columns of numbers, ready to be drawn.
 
@@ -77,42 +86,39 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class RunColumns:
-    """The records of a run as columns: everything that a plot needs of it."""
+    """Records of a run as columns: everything that a plot needs of it."""
 
-    columns: Mapping[str, FloatArray]
+    columns: Columns
     speakers: int
     ceiling: float
     plateau: float | None
     watch: str | None
-    alerts: Sequence[Mapping[str, Any]] = ()
+    alerts: Sequence[Record] = ()
     gaps: Sequence[tuple[float, float | None]] = field(default=())
-    changes: Sequence[Mapping[str, Any]] = ()
+    changes: Sequence[Record] = ()
     notices: Sequence[str] = ()
     fresh: Sequence[int] = ()
     doubtful: BoolArray = field(default_factory=lambda: np.zeros(0, bool))
     doubt: str = ""
-    session: str | None = None
-    withheld: str | None = None
-    enrolment: str = ""
-    last: Mapping[str, Any] = field(default_factory=dict)
-    alone: Mapping[str, FloatArray] = field(default_factory=dict)
+    last: Record = field(default_factory=dict)
+    alone: Columns = field(default_factory=dict)
     protected: str = ""
     evidence: bool = False
 
     def speech_at(self, seconds: float) -> float:
-        """Speech seconds at a stream time."""
+        """Return speech seconds at a stream time."""
         times, speech = self.columns["seconds"], self.columns["speech"]
-        known = np.isfinite(times) & np.isfinite(speech)
-        if not known.any():
+        is_finite = np.isfinite(times) & np.isfinite(speech)
+        if not is_finite.any():
             return 0.0
-        return float(np.interp(seconds, times[known], speech[known]))
+        return float(np.interp(seconds, times[is_finite], speech[is_finite]))
 
 
-def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
+def read_columns(records: Sequence[Record]) -> RunColumns:
     """Sort the records of a run by type; a missing ``start`` or ``end`` is no harm.
 
     Examples:
-        >>> run = run_of([{"type": "reading", "seconds": 2.0, "speech": 1.5, "bits": None,
+        >>> run = read_columns([{"type": "reading", "seconds": 2.0, "speech": 1.5, "bits": None,
         ...                  "ceiling": 5.64}])
         >>> run.speakers, run.columns["speech"], run.columns["bits"]
         (50, array([1.5]), array([nan]))
@@ -120,19 +126,19 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
     readings = [record for record in records if record.get("type") == "reading"]
     start = next((record for record in records if record.get("type") == "start"), {})
     ended = next((record for record in records if record.get("type") == "end"), {})
-    last: Mapping[str, Any] = readings[-1] if readings else {}
+    last: Record = readings[-1] if readings else {}
     columns = {name: _column([r.get(name) for r in readings]) for name in COLUMNS}
     evidence = any(map(is_evidence, readings))
     for end in ("", "_low", "_high"):
         columns[f"closed_set_bits{end}"] = _column([closed_set(r, end) for r in readings])
         # a reading without evidence has the other figure: one curve is of one kind
-        own = [is_evidence(r) == evidence for r in readings]
-        columns[f"bits{end}"] = np.where(own, columns[f"bits{end}"], np.nan)
+        of_one_kind = [is_evidence(r) == evidence for r in readings]
+        columns[f"bits{end}"] = np.where(of_one_kind, columns[f"bits{end}"], np.nan)
     for name in ("spread_low", "spread_high"):
         columns[name] = _column([r.get(name) if is_evidence(r) else None for r in readings])
     changes = [r for r in records if r.get("type") == "change"]
-    fresh = _fresh(columns, changes)
-    columns["speech"] = _one_after_the_other(columns["speech"], fresh)
+    fresh = _find_restarts(columns, changes)
+    columns["speech"] = _chain_speech(columns["speech"], fresh)
     guides = [r.get("evidence_guides" if evidence else "guides") or {} for r in readings]
     for name in POWERS:
         columns[name] = _column([guide.get(name) for guide in guides])
@@ -151,8 +157,8 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
         watch = "the watched speaker"
     names = tuple(last.get("features") or {})
     key = "gain_bits" if watch is None else "local_bits"
-    each = [reading.get("features") or {} for reading in readings]
-    alone = {n: _column([(f.get(n) or {}).get(key) for f in each]) for n in names}
+    figures = [reading.get("features") or {} for reading in readings]
+    alone = {n: _column([(f.get(n) or {}).get(key) for f in figures]) for n in names}
     return RunColumns(
         columns=columns,
         speakers=speakers,
@@ -170,9 +176,6 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
         fresh=fresh,
         doubtful=np.array(["change" in reading for reading in readings], bool),
         doubt=another_voice(last, None if watch is None else short_name(watch)),
-        session=last.get("session"),
-        withheld=last.get("withheld"),
-        enrolment=enrolment(last),
         last=last,
         alone=alone if len(names) > 1 else {},
         evidence=evidence,
@@ -180,19 +183,8 @@ def run_of(records: Sequence[Mapping[str, Any]]) -> RunColumns:
     )
 
 
-def short_name(name: object, longest: int = 24) -> str:
-    r"""A name that fits beside a line: printable and not too long.
-
-    Examples:
-        >>> short_name("a\tb"), short_name("x" * 30, 8)
-        ('a b', 'xxxxxxx…')
-    """
-    text = "".join(c if c.isprintable() else " " for c in str(name))
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
 def curve_points(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
-    """Indices of at most about ``4 * limit`` points that draw the same curve on a log axis.
+    """Return indices of at most about ``4 * limit`` points that draw the same curve on a log axis.
 
     Of each of ``limit`` slots along log x the first, last, lowest and highest points stay, so
     that no peak is lost.
@@ -210,26 +202,26 @@ def curve_points(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
     return np.unique(np.concatenate([heads, tails, order[heads], highest]))
 
 
-def _fresh(columns: Mapping[str, FloatArray], changes: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Readings with which the evidence began afresh: after a reset or split, or where T fell."""
+def _find_restarts(columns: Columns, changes: Sequence[Record]) -> list[int]:
+    """Find readings with which evidence began afresh: after a reset or split, or where T fell."""
     seconds, speech = columns["seconds"], columns["speech"]
-    known = np.flatnonzero(np.isfinite(speech))
-    found = set(known[1:][np.diff(speech[known]) < 0].tolist())
+    indices = np.flatnonzero(np.isfinite(speech))
+    starts = set(indices[1:][np.diff(speech[indices]) < 0].tolist())
     for change in changes:
         if change.get("action") in ("reset", "split"):
             # the reading that comes with the change is the last one on the old evidence
             after = np.flatnonzero(seconds > change["seconds"])
-            found |= set(after[:1].tolist())
-    return sorted(found - {0})
+            starts |= set(after[:1].tolist())
+    return sorted(starts - {0})
 
 
-def _one_after_the_other(speech: FloatArray, fresh: Sequence[int]) -> FloatArray:
-    """Where the evidence began afresh, the speech before it counts on: the axis never goes back."""
+def _chain_speech(speech: FloatArray, fresh: Sequence[int]) -> FloatArray:
+    """Add the speech before each fresh start to what follows: the axis never goes back."""
     result = speech.copy()
-    for at in fresh:
-        before = speech[:at][np.isfinite(speech[:at])]
+    for start in fresh:
+        before = speech[:start][np.isfinite(speech[:start])]
         if before.size:
-            result[at:] += before[-1]
+            result[start:] += before[-1]
     return result
 
 
@@ -245,79 +237,82 @@ CAPTION_COLUMNS = 145
 
 
 def heading(run: RunColumns) -> str:
-    """The last value of the figure shown first, as one sentence.
+    """Format the last value of the figure shown first, as one sentence.
 
     Examples:
-        >>> from monitor.plots.curve import run_of
+        >>> from monitor.plots.curve import read_columns
         >>> reading = {"type": "reading", "seconds": 20.0, "speech": 15.0, "bits": 2.0}
-        >>> heading(run_of([{"type": "start", "speakers": 40, "watch": "ann"}, reading]))
+        >>> heading(read_columns([{"type": "start", "speakers": 40, "watch": "ann"}, reading]))
         'After 15 s of speech, an attacker gives ann a chance of 1 in 10'
-        >>> heading(run_of([{"type": "start", "speakers": 40}, reading]))
+        >>> heading(read_columns([{"type": "start", "speakers": 40}, reading]))
         'After 15 s of speech, an attacker thinks that about 10 of 40 people are left'
         >>> told = {"headline": "evidence", "among": [{"people": 1e6, "bits": 11.3}]}
         >>> told |= {"bits": 11.3, "closed_set_bits": 5.0}
-        >>> heading(run_of([{"type": "start", "watch": "ann"}, {**reading, **told}]))
+        >>> heading(read_columns([{"type": "start", "watch": "ann"}, {**reading, **told}]))
         'After 15 s of speech, this voice narrows a city of a million down to about 400 people'
         >>> change = {"since_seconds": 12.0, "features": ["f0"]}
-        >>> heading(run_of([{"type": "start", "watch": "ann"}, {**reading, "change": change}]))
+        >>> start = {"type": "start", "watch": "ann"}
+        >>> heading(read_columns([start, {**reading, "change": change}]))
         "Another voice since 0:12: these bits may not be ann's"
     """
     if run.doubt:
         return _sentence(run.doubt)
     speech, closed = run.columns["speech"], run.columns["closed_set_bits"]
-    known = np.flatnonzero(np.isfinite(closed) & np.isfinite(speech))
-    if not known.size:
+    indices = np.flatnonzero(np.isfinite(closed) & np.isfinite(speech))
+    if not indices.size:
         return "Nothing can be said about this voice yet"
-    said = verdict(float(closed[known[-1]]), _ceiling(run), run.watch)
-    if crowd := narrowed_sentence(run.last, run.watch or "", fit=False):
-        said = short_name(crowd, 110)
+    text = verdict(float(closed[indices[-1]]), _ceiling(run), run.watch)
+    if narrowing := narrowed_sentence(run.last, run.watch or "", fit=False):
+        text = short_name(narrowing, 110)
     care = f": {caution}" if (caution := caveat_of(run.last)) else ""
     begun = [change for change in run.changes if change.get("action") in ("reset", "split")]
     before = float(speech[run.fresh[-1] - 1]) if run.fresh else 0.0
-    heard = format_seconds(float(speech[known[-1]]) - before)
+    length = format_seconds(float(speech[indices[-1]]) - before)
     if begun and run.fresh:
         since = clock_time(begun[-1]["since_seconds"])
-        return f"The voice since {since}: after {heard} of it, {said}{care}"
-    return f"After {heard} of speech, {said}{care}"
+        return f"The voice since {since}: after {length} of it, {text}{care}"
+    return f"After {length} of speech, {text}{care}"
 
 
 def summary(run: RunColumns) -> str:
-    """Bits now and at the peak, the closed-set figure beside evidence, and what was lost."""
+    """Format bits now and at the peak, the closed-set figure beside evidence, and what was lost."""
     speech, bits = run.columns["speech"], run.columns["bits"]
-    known = bits[np.isfinite(bits) & (speech > 0)]
+    finite_bits = bits[np.isfinite(bits) & (speech > 0)]
     parts = []
     if match := best_match(run.last, run.speakers):
         parts = [short_name(match, 100)]
     closed = closed_set(run.last) if run.evidence else None
-    among = [] if closed is None else [f"closed-set: {in_bits(round(closed, 1))}{_at_most(run)}"]
-    if known.size:
-        now, highest = float(known[-1]), float(known.max())
+    of_set = []
+    if closed is not None:
+        of_set = [f"closed-set: {in_bits(round(closed, 1))}{_ceiling_note(run)}"]
+    if finite_bits.size:
+        now, highest = float(finite_bits[-1]), float(finite_bits.max())
         peak = int(np.nanargmax(np.where(speech > 0, bits, np.nan)))
-        whose = " of an earlier voice" if run.fresh and peak < run.fresh[-1] else ""
+        owner = " of an earlier voice" if run.fresh and peak < run.fresh[-1] else ""
         if not run.evidence:
-            parts += [f"{in_bits(now)}{_at_most(run)}", f"peak {in_bits(highest)}{whose}"]
+            parts += [f"{in_bits(now)}{_ceiling_note(run)}", f"peak {in_bits(highest)}{owner}"]
         elif is_evidence(run.last):
-            told = bits_or_more(run.last, f"{in_bits(round(now, 1))} of evidence")
-            parts += [told, f"peak {in_bits(round(highest, 1))}{whose}", *among]
+            evidence = bits_or_more(run.last, f"{in_bits(round(now, 1))} of evidence")
+            parts += [evidence, f"peak {in_bits(round(highest, 1))}{owner}", *of_set]
         else:  # the evidence has ended
-            parts += [*among, f"peak {in_bits(round(highest, 1))} of evidence{whose}"]
+            parts += [*of_set, f"peak {in_bits(round(highest, 1))} of evidence{owner}"]
     if run.watch is not None and not run.evidence:
         parts.append(f"by chance it would be {one_in_words(run, 0.0)}")
     if run.gaps:
         lost = sum(seconds or 0.0 for _, seconds in run.gaps)
         parts.append(f"{plural(len(run.gaps), 'gap')}, {lost:.2g} s of audio lost")
-    if run.withheld:
-        parts.append(f"withheld: {short_name(run.withheld, 60)}")
+    if withheld := run.last.get("withheld"):
+        parts.append(f"withheld: {short_name(withheld, 60)}")
     return "  ·  ".join(parts)
 
 
-def _at_most(run: RunColumns) -> str:
+def _ceiling_note(run: RunColumns) -> str:
     among = f" among the {run.speakers} enrolled" if run.evidence else ""
     return f" of at most {run.ceiling:.2f}{among}"
 
 
 def caption(run: RunColumns) -> str:
-    """Which figure the curve is, and what its band covers; no line wider than the picture."""
+    """Explain which figure the curve is and what its band covers, no wider than the picture."""
     return "\n".join(textwrap.fill(line, CAPTION_COLUMNS) for line in _caption(run).splitlines())
 
 
@@ -331,8 +326,8 @@ def _caption(run: RunColumns) -> str:
             "everybody whom the voice fits as well is counted. It assumes recordings like those "
             "it was learnt from."
         )
-        asked = _enrolled(run).replace(" ", "\n", 1)
-        return f"{text}{asked}{_of_words(run)}{_noticed(run)}"
+        question = _enrolment_note(run).replace(" ", "\n", 1)
+        return f"{text}{question}{_style_note(run)}{_format_notices(run)}"
     if run.watch is None:
         text = "Attacker's confidence, assuming the speaker is enrolled; it can be wrong."
     else:
@@ -342,31 +337,33 @@ def _caption(run: RunColumns) -> str:
     text += " Bands: 95 % interval."
     if run.watch is None:
         text += "\n1 in k: as sure as if k equally likely speakers were left."
-    if run.session == "same":
+    if run.last.get("session") == "same":
         text += " Templates from the same session."
-    enrolled = _enrolled(run) if run.watch is None else _enrolled(run).replace(" ", "\n", 1)
-    return text + enrolled + _of_words(run) + _noticed(run)
+    enrolled = (
+        _enrolment_note(run) if run.watch is None else _enrolment_note(run).replace(" ", "\n", 1)
+    )
+    return text + enrolled + _style_note(run) + _format_notices(run)
 
 
-def _of_words(run: RunColumns) -> str:
-    """Whose style is heard, where any is."""
-    heard = "style" in (run.last.get("features") or ())
-    return f"\n{STYLE_CAVEAT[:1].upper()}{STYLE_CAVEAT[1:]}." if heard else ""
+def _style_note(run: RunColumns) -> str:
+    """Return the caveat of ``style``, where it is used."""
+    is_used = "style" in (run.last.get("features") or ())
+    return f"\n{STYLE_CAVEAT[:1].upper()}{STYLE_CAVEAT[1:]}." if is_used else ""
 
 
-def _noticed(run: RunColumns) -> str:
-    """What was noticed on the stream, a line each: as many as there is room for."""
-    more = f" (and {len(run.notices) - MOST_NOTICES} more)" if run.notices[MOST_NOTICES:] else ""
-    lines = [f"\nNote: {said}" for said in run.notices[:MOST_NOTICES]]
-    return "".join(lines) + more
+def _format_notices(run: RunColumns) -> str:
+    """Format the notices of the stream, a line each: as many as there is room for."""
+    suffix = f" (and {len(run.notices) - MOST_NOTICES} more)" if run.notices[MOST_NOTICES:] else ""
+    lines = [f"\nNote: {notice}" for notice in run.notices[:MOST_NOTICES]]
+    return "".join(lines) + suffix
 
 
-def _enrolled(run: RunColumns) -> str:
-    """Whether anybody enrolled speaks."""
-    said = _sentence(run.enrolment)
+def _enrolment_note(run: RunColumns) -> str:
+    """Format whether anybody enrolled speaks."""
+    sentence = _sentence(enrolment(run.last))
     if is_impostor(run.last):
-        return f" {said}."
-    return f" {AT_ALL} {said}." if run.enrolment else ""
+        return f" {sentence}."
+    return f" {AT_ALL} {sentence}." if sentence else ""
 
 
 def _sentence(words: str) -> str:
@@ -374,11 +371,11 @@ def _sentence(words: str) -> str:
 
 
 def one_in_words(run: RunColumns, bits: float) -> str:
-    """What these bits mean among the N of the run.
+    """Format what these bits mean among the N of the run.
 
     Examples:
-        >>> from monitor.plots.curve import run_of
-        >>> run = run_of([{"type": "start", "speakers": 3000}])
+        >>> from monitor.plots.curve import read_columns
+        >>> run = read_columns([{"type": "start", "speakers": 3000}])
         >>> one_in_words(run, 0.0), one_in_words(run, 8.0), one_in_words(run, 11.0)
         ('1 in 3,000', '1 in 12', '1 or 2 left')
     """
@@ -386,7 +383,7 @@ def one_in_words(run: RunColumns, bits: float) -> str:
 
 
 def in_bits(bits: float) -> str:
-    """Bits with their unit.
+    """Format bits with their unit.
 
     Examples:
         >>> in_bits(3.0), in_bits(1.0), in_bits(-0.254), in_bits(-0.001)
@@ -409,13 +406,13 @@ APART = 0.03  # of upright texts, in widths of the axes
 
 
 def across(axes: Axes, x: float) -> float:
-    """Where x lies along the axis, 0 to 1."""
+    """Return where x lies along the axis, 0 to 1."""
     left, right = np.log(axes.get_xlim())
     return float(np.clip((np.log(x) - left) / (right - left), 0, 1))
 
 
 def draw_scale(axes: Axes) -> None:
-    """The right axis: faint lines where bits of evidence leave one person of a crowd, named."""
+    """Draw the right axis: faint lines, named, where bits leave one person of a crowd."""
     low, high = axes.get_ylim()
     for crowd in SCALE:
         if not low < crowd.bits < high:
@@ -449,28 +446,28 @@ def mark_doubt(axes: Axes, x: FloatArray, doubtful: BoolArray) -> None:
 
 
 def mark_changes(axes: Axes, run: RunColumns) -> None:
-    """Upright lines where another voice or channel began, with the time of the recording."""
+    """Draw upright lines where another voice or channel began, with the recording's time."""
     free = 0.0
     for change in run.changes:
-        x = _place(axes, run, change["since_seconds"])
+        x = _locate(axes, run, change["since_seconds"])
         axes.axvline(x, color=PURPLE, linewidth=1.2, linestyle=(0, (1, 2)))
-        at = across(axes, x)
-        if at < free:
+        position = across(axes, x)
+        if position < free:
             continue
-        left = at > APART
+        is_left = position > APART
         axes.text(
-            at + (-0.004 if left else 0.004), 0.06, voice_since(change), transform=axes.transAxes,
-            rotation=90, ha="right" if left else "left", va="bottom", color=PURPLE, fontsize=10,
-            zorder=1,
+            position + (-0.004 if is_left else 0.004), 0.06, voice_since(change),
+            transform=axes.transAxes, rotation=90, ha="right" if is_left else "left",
+            va="bottom", color=PURPLE, fontsize=10, zorder=1,
         )  # fmt: skip
-        free = at + APART
+        free = position + APART
 
 
 def mark_alerts(axes: Axes, run: RunColumns) -> None:
-    """Upright lines where alerts were raised and where they were over."""
+    """Draw upright lines where alerts were raised and where they were over."""
     free = 0.0
     for alert in run.alerts:
-        x = _place(axes, run, alert["seconds"])
+        x = _locate(axes, run, alert["seconds"])
         raised = alert["state"] == "raised"
         axes.axvline(
             x, color=RED, linewidth=1.3 if raised else 1, alpha=0.9 if raised else 0.5,
@@ -487,10 +484,10 @@ def mark_alerts(axes: Axes, run: RunColumns) -> None:
 
 
 def mark_gaps(axes: Axes, run: RunColumns) -> None:
-    """Ticks on the axis where audio was lost."""
+    """Draw ticks on the axis where audio was lost."""
     if not run.gaps:
         return
-    places = sorted({_place(axes, run, seconds) for seconds, _ in run.gaps})
+    places = sorted({_locate(axes, run, seconds) for seconds, _ in run.gaps})
     upwards = axes.get_xaxis_transform()
     axes.vlines(places, 0.0, 0.035, transform=upwards, color=BLACK, linewidth=2.5)
     first, last = across(axes, places[0]), across(axes, places[-1])
@@ -503,8 +500,8 @@ def mark_gaps(axes: Axes, run: RunColumns) -> None:
     )  # fmt: skip
 
 
-def _place(axes: Axes, run: RunColumns, seconds: float) -> float:
-    """Where a stream time lies among the speech seconds that are shown."""
+def _locate(axes: Axes, run: RunColumns, seconds: float) -> float:
+    """Return where a stream time lies among the speech seconds that are shown."""
     left, right = axes.get_xlim()
     return min(max(run.speech_at(seconds), left), right)
 
@@ -529,7 +526,7 @@ _INCHES = (12, 7.5)
 
 
 def plot_run(
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[Record],
     path: Path,
     *,
     title: str | None = None,
@@ -563,13 +560,13 @@ def plot_run(
         ...     (Path(folder) / "run.png").stat().st_size > 10_000
         True
     """
-    draw(path, _painter(records, title, guides=guides), _inches(records))
+    draw(path, *_make_painter(records, title, guides=guides))
 
 
-def figure_of(
-    records: Sequence[Mapping[str, Any]], *, title: str | None = None, guides: bool = False
+def draw_run(
+    records: Sequence[Record], *, title: str | None = None, guides: bool = False
 ) -> Figure:
-    """The picture that `plot_run` writes, as a figure of matplotlib.
+    """Draw the picture that `plot_run` writes, as a figure of matplotlib.
 
     Args:
         records: the records of one run, in order.
@@ -579,91 +576,77 @@ def figure_of(
     Raises:
         StoreError: matplotlib has no place for its cache.
     """
-    return painted(_painter(records, title, guides=guides), _inches(records))
+    return make_figure(*_make_painter(records, title, guides=guides))
 
 
-def _inches(records: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    if not _of_people(records):
-        return _INCHES
-    from monitor.plots.people import INCHES
-
-    return INCHES
-
-
-def _of_people(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a run is of several people side by side."""
-    return any(record.get("type") == "start" and "people" in record for record in records)
-
-
-def _painter(
-    records: Sequence[Mapping[str, Any]], title: str | None, *, guides: bool
-) -> Callable[[Figure], None]:
-    if _of_people(records):
-        from monitor.plots.people import painter
-
-        return painter(records, title)
-    run = run_of(records)
+def _make_painter(
+    records: Sequence[Record], title: str | None, *, guides: bool
+) -> tuple[Callable[[Figure], None], tuple[float, float]]:
+    """Return what paints a run, of one person or of several side by side, and its inches."""
+    if any(record.get("type") == "start" and "people" in record for record in records):
+        return make_people_painter(records, title), PEOPLE_INCHES
+    run = read_columns(records)
     title_text = short_name(heading(run) if title is None else title, 2 * TITLE_COLUMNS)
     lines = textwrap.wrap(title_text, TITLE_COLUMNS) or [""]
     guided = not run.protected and (guides or not run.evidence)
     small = caption(run) + (f"\n{GUIDES_NOTE}" if guided and run.evidence else "")
 
     def paint(figure: Figure) -> None:
-        wide = 0.60 if run.evidence else 0.655  # the scale of crowds stands beside it
+        width = 0.60 if run.evidence else 0.655  # the scale of crowds stands beside it
         below = 0.022 * max(0, small.count("\n") - 1)  # for lines beyond two
-        axes = figure.add_axes((0.085, 0.135 + below, wide, 0.715 - below))
-        heard = run.columns["speech"] > 0
-        shown = {name: column[heard] for name, column in run.columns.items()}
-        alone = {name: column[heard] for name, column in run.alone.items()}
-        parts = _stretches(heard, run.fresh)
-        _frame(axes, run, shown, list(alone.values()))
-        labels = _levels(axes, run)
+        axes = figure.add_axes((0.085, 0.135 + below, width, 0.715 - below))
+        has_speech = run.columns["speech"] > 0
+        shown = {name: column[has_speech] for name, column in run.columns.items()}
+        alone = {name: column[has_speech] for name, column in run.alone.items()}
+        pieces = _cut_pieces(has_speech, run.fresh)
+        _set_axes(axes, run, shown, list(alone.values()))
+        labels = _draw_levels(axes, run)
         if run.protected:
-            labels += _protected(axes, run, shown, parts)
+            labels += _draw_protected(axes, run, shown, pieces)
         if guided:
-            labels += _guides(axes, run, shown, parts)
-            labels += _composition(axes, shown, parts)
+            labels += _draw_guides(axes, run, shown, pieces)
+            labels += _draw_composition(axes, shown, pieces)
         if run.evidence:
             draw_scale(axes)
         elif not run.protected:
-            labels += _each_feature(axes, shown["speech"], alone, parts)
-        labels += _curves(axes, run, shown, parts)
-        mark_doubt(axes, shown["speech"], run.doubtful[heard])
+            labels += _draw_features(axes, shown["speech"], alone, pieces)
+        labels += _draw_curves(axes, run, shown, pieces)
+        mark_doubt(axes, shown["speech"], run.doubtful[has_speech])
         mark_changes(axes, run)
         mark_alerts(axes, run)
         mark_gaps(axes, run)
         _label_ends(axes, labels, 1.105 if run.evidence else 1.003)
         largest = 12.5 if lines[1:] else 16.0
         size = min(largest, 16 * 74 / max(1, *map(len, lines)))
-        said = "\n".join(lines)
-        figure.text(0.085, 0.94, said, fontsize=size, weight="bold", color=BLACK, va="bottom")
+        heading_text = "\n".join(lines)
+        figure.text(
+            0.085, 0.94, heading_text, fontsize=size, weight="bold", color=BLACK, va="bottom"
+        )
         figure.text(0.085, 0.912, summary(run), color=GREY)
         figure.text(0.085, 0.018, small, fontsize=10, color=GREY)
 
-    return paint
+    return paint, _INCHES
 
 
-def _stretches(heard: BoolArray, fresh: Sequence[int]) -> list[slice]:
-    """The readings that are shown, cut where the evidence began afresh."""
-    places = np.cumsum(heard) - 1
-    cuts = sorted({int(places[at]) + int(not heard[at]) for at in fresh} - {0})
-    edges = [0, *(at for at in cuts if at < int(heard.sum())), int(heard.sum())]
+def _cut_pieces(has_speech: BoolArray, fresh: Sequence[int]) -> list[slice]:
+    """Cut the readings that are shown where the evidence began afresh."""
+    places = np.cumsum(has_speech) - 1
+    cuts = sorted({int(places[start]) + int(not has_speech[start]) for start in fresh} - {0})
+    edges = [0, *(start for start in cuts if start < int(has_speech.sum())), int(has_speech.sum())]
     return [slice(low, high) for low, high in pairwise(edges) if high > low]
 
 
-def _frame(
-    axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], more: Sequence[FloatArray]
-) -> None:
-    """Limits, ticks and grid."""
+def _set_axes(axes: Axes, run: RunColumns, shown: Columns, more: Sequence[FloatArray]) -> None:
+    """Set limits, ticks and grid."""
     speech = shown["speech"]
     ends = ("", "_low", "_high")
     names = [
         "closed_set_bits",
         *(f"{side}bits{end}" for side in ("", "protected_") for end in ends),
     ]
-    beside = [shown["support_bits"]] if run.evidence else [shown["linear"], *more]
-    beside = [] if run.protected and not run.evidence else beside
-    figures = np.concatenate([*(shown[name] for name in names), *beside])
+    others = [shown["support_bits"]] if run.evidence else [shown["linear"], *more]
+    others = [] if run.protected and not run.evidence else others
+    figures = np.concatenate([*(shown[name] for name in names), *others])
     figures = np.append(figures[np.isfinite(figures)], [0.0, run.ceiling or 1.0])
     low, high = float(figures.min()), float(figures.max())
     high = axis_top(high) if run.evidence else high
@@ -672,11 +655,8 @@ def _frame(
     left = max(left, right / 3000)
     if right < left * 1.5:
         left = right / 4
-    axes.set_xscale("log")
     axes.set_xlim(left, right)
-    ticks = nice_seconds(left, right)
-    axes.set_xticks(ticks, [format_seconds(tick) for tick in ticks])
-    axes.set_xticks([], minor=True)
+    scale_seconds(axes, left, right)
     step = max(1, round((high - low) / 7))
     bits = list(range(int(np.ceil(low / step)) * step, int(high) + 1, step))
     closed = not run.evidence  # it means the same in any crowd
@@ -694,8 +674,8 @@ def _frame(
         )  # fmt: skip
 
 
-def _levels(axes: Axes, run: RunColumns) -> list[tuple[float, str, str]]:
-    """Horizontal lines: ceiling, average plateau, alert thresholds."""
+def _draw_levels(axes: Axes, run: RunColumns) -> list[Label]:
+    """Draw horizontal lines: ceiling, average plateau, alert thresholds."""
     labels = []
     if run.ceiling > 0:
         axes.axhline(run.ceiling, color=BLACK, linewidth=1.4)
@@ -708,71 +688,64 @@ def _levels(axes: Axes, run: RunColumns) -> list[tuple[float, str, str]]:
         which = "closed-set" if run.evidence else "average"
         text = f"{which} plateau: {run.plateau:.2f} bits\naverages never exceed it"
         labels.append((run.plateau, text, GREEN))
-    own = "evidence_bits" if run.evidence else "closed_set_bits"
+    headline = "evidence_bits" if run.evidence else "closed_set_bits"
     for shown, threshold in sorted({(a["field"], a["threshold"]) for a in run.alerts})[:3]:
-        if shown in ("bits", own, "closed_set_bits"):
-            of = "" if shown in ("bits", own) else "closed-set "
+        if shown in ("bits", headline, "closed_set_bits"):
+            of = "" if shown in ("bits", headline) else "closed-set "
             axes.axhline(threshold, color=RED, linewidth=0.9, linestyle=(0, (1, 3)))
             labels.append((threshold, f"{of}alert threshold: {in_bits(threshold)}", RED))
     return labels
 
 
-def _guides(
-    axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], parts: Sequence[slice]
-) -> list[tuple[float, str, str]]:
-    """Dashed lines up to the ceiling, of evidence its support; one that gets there is labelled."""
-    labels: list[tuple[float, str, str]] = []
-    above: list[tuple[float, str, str]] = []
-    most = run.ceiling
+def _draw_guides(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces) -> list[Label]:
+    """Draw dashed lines up to the ceiling, of evidence its support; label one that gets there."""
+    labels: list[Label] = []
+    above: list[Label] = []
+    maximum = run.ceiling
     if run.evidence:
-        most = float(np.nanmax(np.append(shown["support_bits"], 0.0)))
-        axes.axhline(most, color=GREY, linewidth=1.0, linestyle=(0, (8, 3, 1, 3)))
-        labels.append((most, f"{_SUPPORT}:\n{in_bits(round(most, 1))}", GREY))
+        maximum = float(np.nanmax(np.append(shown["support_bits"], 0.0)))
+        axes.axhline(maximum, color=GREY, linewidth=1.0, linestyle=(0, (8, 3, 1, 3)))
+        labels.append((maximum, f"{_SUPPORT}:\n{in_bits(round(maximum, 1))}", GREY))
     for name, text, colour, dashes in GUIDES:
-        label: list[tuple[float, str, str]] = []
-        for part in parts:
-            x, y = shown["speech"][part], shown[name][part]
-            known = np.flatnonzero(np.isfinite(y) & (y > 0) & (y < (most or np.inf)) & (x > 0))
-            if not known.size:
+        label: list[Label] = []
+        for piece in pieces:
+            x, y = shown["speech"][piece], shown[name][piece]
+            indices = np.flatnonzero(np.isfinite(y) & (y > 0) & (y < (maximum or np.inf)) & (x > 0))
+            if not indices.size:
                 continue
             # readings a second apart would draw a power of T with corners on a log axis
             power = POWERS[name]
-            before = float(shown["speech"][part.start - 1]) if part.start else 0.0
-            scale = y[known[0]] / (x[known[0]] - before) ** power
-            reaches = (most / scale) ** (1 / power) if most > 0 else np.inf
+            before = float(shown["speech"][piece.start - 1]) if piece.start else 0.0
+            scale = y[indices[0]] / (x[indices[0]] - before) ** power
+            reaches = (maximum / scale) ** (1 / power) if maximum > 0 else np.inf
             end = min(float(x[-1]) - before, float(reaches))
             dense = np.geomspace(min(float(x[0]) - before, end), end, 200)
             axes.plot(before + dense, scale * dense**power, color=colour, lw=1, linestyle=dashes)
+            # where it ends early, beside evidence, a note says the rest
+            short = text.partition(":")[0] if run.evidence else text.replace("\n", " ")
             if reaches > x[-1] - before:
                 label = [(float(scale * end**power), text, colour)]
-            elif (one_line := _above(run, text)) not in (each for _, each, _ in above):
-                above.append((across(axes, before + end), one_line, colour))
+            elif short not in (words for _, words, _ in above):
+                above.append((across(axes, before + end), short, colour))
         labels += label  # of the last stretch
     widths = [(len(text) + 2) * CHARACTER_WIDTH for _, text, _ in above]
     centres = spread_apart([at for at, _, _ in above], widths, 0.0, 1.0)
     for centre, (_, text, colour) in zip(centres, above, strict=True):
         axes.annotate(
-            text, (centre, most), xycoords=("axes fraction", "data"), xytext=(0, 5),
+            text, (centre, maximum), xycoords=("axes fraction", "data"), xytext=(0, 5),
             textcoords="offset points", ha="center", color=colour, fontsize=10, zorder=6,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )  # fmt: skip
     return labels
 
 
-def _above(run: RunColumns, text: str) -> str:
-    """A guide's label where it ends early: beside evidence its name, as a note says the rest."""
-    return text.partition(":")[0] if run.evidence else text.replace("\n", " ")
-
-
-def _composition(
-    axes: Axes, shown: Mapping[str, FloatArray], parts: Sequence[slice]
-) -> list[tuple[float, str, str]]:
-    """What a declared epsilon allows an attacker, as far as it fits into the picture."""
+def _draw_composition(axes: Axes, shown: Columns, pieces: Pieces) -> list[Label]:
+    """Draw what a declared epsilon allows an attacker, as far as it fits into the picture."""
     labels, top = [], axes.get_ylim()[1]
     for name, dashes in COMPOSITION.items():
         fits = shown[name] < top  # not where nothing is declared
-        for part in parts:
-            x, y = shown["speech"][part][fits[part]], shown[name][part][fits[part]]
+        for piece in pieces:
+            x, y = shown["speech"][piece][fits[piece]], shown[name][piece][fits[piece]]
             axes.plot(x, y, color=BLACK, linewidth=1.0, linestyle=dashes)
         if fits.any():
             last = float(shown[name][fits][-1])
@@ -780,133 +753,130 @@ def _composition(
     return labels
 
 
-def _each_feature(
-    axes: Axes, x: FloatArray, alone: Mapping[str, FloatArray], parts: Sequence[slice]
-) -> list[tuple[float, str, str]]:
-    """Thin lines: what each feature would disclose alone."""
+def _draw_features(axes: Axes, x: FloatArray, alone: Columns, pieces: Pieces) -> list[Label]:
+    """Draw thin lines: what each feature would disclose alone."""
     labels = []
     for (name, y), dashes in zip(alone.items(), ("-", (0, (5, 2)), (0, (1, 1.5))), strict=False):
-        known = np.flatnonzero(np.isfinite(y))
-        if known.size:
-            for part in parts:
-                keep = part.start + curve_points(x[part], y[part])
+        indices = np.flatnonzero(np.isfinite(y))
+        if indices.size:
+            for piece in pieces:
+                keep = piece.start + curve_points(x[piece], y[piece])
                 axes.plot(x[keep], y[keep], color=LIGHT_BLUE, linewidth=1.3, linestyle=dashes)
-            last = float(y[known[-1]])
-            alone_words = f"{short_name(name)} alone{_until(x, known)}: {in_bits(last)}"
+            last = float(y[indices[-1]])
+            alone_words = f"{short_name(name)} alone{_until(x, indices)}: {in_bits(last)}"
             labels.append((last, alone_words, LIGHT_BLUE))
     return labels
 
 
-def _protected(
-    axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], parts: Sequence[slice]
-) -> list[tuple[float, str, str]]:
-    """The other side of the same speech, with its limits, and what the anonymiser takes off."""
+def _draw_protected(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces) -> list[Label]:
+    """Draw the other side of the same speech, with limits, and what the anonymiser takes off."""
     x, name = shown["speech"], "protected_bits"
     y = shown[name]
-    known = np.flatnonzero(np.isfinite(y))
-    if not known.size:
+    indices = np.flatnonzero(np.isfinite(y))
+    if not indices.size:
         return []
-    for part in parts:
-        keep = part.start + curve_points(x[part], y[part])
+    for piece in pieces:
+        keep = piece.start + curve_points(x[piece], y[piece])
         low, high = shown[f"{name}_low"][keep], shown[f"{name}_high"][keep]
         axes.fill_between(x[keep], low, high, color=ORANGE, alpha=0.16, linewidth=0)
         axes.plot(x[keep], y[keep], color=ORANGE, linewidth=2.2, linestyle=(0, (4, 1.2)))
-    last = float(y[known[-1]])
+    last = float(y[indices[-1]])
     at_least = (run.last.get("protected") or {}).get("at_least")
     bits = f"{'at least ' if at_least else ''}{in_bits(round(last, 1))}"
-    apart, who = fewer_in_words(run.last), attacker_of(run.last)
-    until = _until(x, known)
-    apart = "" if until else apart  # of the last reading
-    said = [f"through {run.protected}{until}: {bits}", apart, f"to {who}" if who else ""]
-    label = textwrap.fill(", ".join(filter(None, said)), LABEL_COLUMNS)
+    difference, attacker = fewer_in_words(run.last), attacker_of(run.last)
+    until = _until(x, indices)
+    difference = "" if until else difference  # of the last reading
+    phrases = [
+        f"through {run.protected}{until}: {bits}",
+        difference,
+        f"to {attacker}" if attacker else "",
+    ]
+    label = textwrap.fill(", ".join(filter(None, phrases)), LABEL_COLUMNS)
     return [(last, label, ORANGE)]
 
 
-def _spread(axes: Axes, shown: Mapping[str, FloatArray], parts: Sequence[slice]) -> None:
-    """Between which bits other voices of that length read, lighter than the limits."""
+def _draw_spread(axes: Axes, shown: Columns, pieces: Pieces) -> None:
+    """Shade between which bits other voices of that length read, lighter than the limits."""
     low, high = shown["spread_low"], shown["spread_high"]
-    for part in parts:
-        keep = part.start + curve_points(shown["speech"][part], low[part])
+    for piece in pieces:
+        keep = piece.start + curve_points(shown["speech"][piece], low[piece])
         x = shown["speech"][keep]
         axes.fill_between(x, low[keep], high[keep], color=BLUE, alpha=0.07, linewidth=0, zorder=0)
 
 
-def _curves(
-    axes: Axes, run: RunColumns, shown: Mapping[str, FloatArray], parts: Sequence[slice]
-) -> list[tuple[float, str, str]]:
-    """Expected bits, the closed-set figure beside evidence, and over them the headline."""
+def _draw_curves(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces) -> list[Label]:
+    """Draw expected bits, the closed-set figure beside evidence, and over them the headline."""
     labels = []
     x = shown["speech"]
     main = [("bits", BLUE, 2.6, 0.22)]
     if run.evidence and not run.protected:
         main.insert(0, ("closed_set_bits", LIGHT_BLUE, 1.4, 0.0))
-    if run.evidence and not run.protected:
-        _spread(axes, shown, parts)
+        _draw_spread(axes, shown, pieces)
     for name, colour, width, shade in (("expected_bits", GREY, 1.2, 0.13), *main):
         y = shown[name]
-        known = np.flatnonzero(np.isfinite(y))
-        if not known.size:
+        indices = np.flatnonzero(np.isfinite(y))
+        if not indices.size:
             continue
-        for part in parts:
-            keep = part.start + curve_points(x[part], y[part])
+        for piece in pieces:
+            keep = piece.start + curve_points(x[piece], y[piece])
             low, high = shown[f"{name}_low"][keep], shown[f"{name}_high"][keep]
             axes.fill_between(x[keep], low, high, color=colour, alpha=shade, linewidth=0)
-            marker = "o" if np.isfinite(y[part]).sum() == 1 else None
+            marker = "o" if np.isfinite(y[piece]).sum() == 1 else None
             thick = width if keep.size < 600 else width / 2
             axes.plot(x[keep], y[keep], color=colour, linewidth=thick, marker=marker)
-        last = float(y[known[-1]])
+        last = float(y[indices[-1]])
         if name == "closed_set_bits":
-            among = f"closed-set, among the {run.speakers}{_until(x, known)}"
+            among = f"closed-set, among the {run.speakers}{_until(x, indices)}"
             labels.append((last, f"{among}:\n{in_bits(round(last, 2))}", colour))
-        elif name == "bits" and (until := _until(x, known)):
+        elif name == "bits" and (until := _until(x, indices)):
             what = "evidence" if run.evidence else "bits"
-            text = f"{what}{until}: {in_bits(round(last, 2))}; {_why_no_more(run)}"
+            text = f"{what}{until}: {in_bits(round(last, 2))}; {_end_reason(run)}"
             labels.append((last, textwrap.fill(text, LABEL_COLUMNS), colour))
         elif name == "bits":
-            peak = int(known[np.argmax(y[known])])
-            peak = int(known[-1]) if y[peak] == last else peak  # evidence is cut to one figure
-            whose = "the attacker" if run.watch is None else "this voice"
+            peak = int(indices[np.argmax(y[indices])])
+            peak = int(indices[-1]) if y[peak] == last else peak  # evidence is cut to one figure
+            owner = "the attacker" if run.watch is None else "this voice"
             bits = in_bits(last)
             if run.evidence:
                 bits = bits_or_more(run.last, in_bits(round(last, 1)))
-            now = f"{'several voices' if run.doubt else whose} now: {bits}"
+            now = f"{'several voices' if run.doubt else owner} now: {bits}"
             peaked = ""
             if x[peak] < x[-1]:
                 mark_peak(axes, float(x[peak]), float(y[peak]))
             else:
                 peaked = "" if run.evidence else ", its peak"  # the line above has it
-            means = left_of(run.last) if run.evidence else one_in_words(run, last)
-            said = f"\n= {means}" if means and not run.doubt else ""
-            labels.append((last, f"{now}{said}{peaked}", colour))
+            means = format_matches(run.last) if run.evidence else one_in_words(run, last)
+            meaning = f"\n= {means}" if means and not run.doubt else ""
+            labels.append((last, f"{now}{meaning}{peaked}", colour))
         else:
             what = "closed-set average:" if run.evidence else "expected bits: an average"
             labels.append((last, f"{what}\nvoice{'s' * run.evidence} of this length", colour))
     return labels
 
 
-def _until(x: FloatArray, known: IntArray) -> str:
-    """When a figure ended, where it did before the run; else empty."""
-    return "" if known[-1] == x.size - 1 else f" until {format_seconds(float(x[known[-1]]))}"
+def _until(x: FloatArray, indices: IntArray) -> str:
+    """Format when a figure ended, where it did before the run; else empty."""
+    return "" if indices[-1] == x.size - 1 else f" until {format_seconds(float(x[indices[-1]]))}"
 
 
-def _why_no_more(run: RunColumns) -> str:
-    """Why the figure shown first has ended."""
-    if run.withheld:
-        return f"withheld since: {short_name(run.withheld, 60)}"
-    features: Mapping[str, Mapping[str, Any]] = run.last.get("features") or {}
-    heard = [name for name, each in features.items() if each.get("usable")]
-    of = f" of {short_name('+'.join(heard))}" if heard else ""
+def _end_reason(run: RunColumns) -> str:
+    """Explain why the figure shown first has ended."""
+    if withheld := run.last.get("withheld"):
+        return f"withheld since: {short_name(withheld, 60)}"
+    features: Mapping[str, Record] = run.last.get("features") or {}
+    names = [name for name, figures in features.items() if figures.get("usable")]
+    of = f" of {short_name('+'.join(names))}" if names else ""
     return f"none since, as no rank model tells it{of}"
 
 
-def _label_ends(axes: Axes, labels: list[tuple[float, str, str]], begin: float) -> None:
+def _label_ends(axes: Axes, labels: list[Label], begin: float) -> None:
     """Write each label beside the end of its line, moved just enough not to touch another."""
     bottom, top = axes.get_ylim()
     labels = sorted(labels, key=lambda label: label[0])
-    wanted = [(y - bottom) / (top - bottom) for y, _, _ in labels]
+    targets = [(y - bottom) / (top - bottom) for y, _, _ in labels]
     sizes = [LINE_HEIGHT * (text.count("\n") + 1) + 0.016 for _, text, _ in labels]
     for y, centre, (_, text, colour) in zip(
-        wanted, spread_apart(wanted, sizes, -0.1, 1.05), labels, strict=True
+        targets, spread_apart(targets, sizes, -0.1, 1.05), labels, strict=True
     ):
         axes.plot(
             [begin, begin + 0.019, begin + 0.027], [y, centre, centre], color=colour,
@@ -925,7 +895,7 @@ _LABEL_HEIGHT = 0.115
 
 
 def plot_crowds(
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[Record],
     path: Path,
     among: Sequence[int],
     *,
@@ -942,7 +912,7 @@ def plot_crowds(
     Raises:
         UsageError: the run has no evidence, or a crowd is smaller than N.
     """
-    run = run_of(records)
+    run = read_columns(records)
     lines = [(m, bits_in(records, m)) for m in among]
     if not any(np.isfinite(bits).any() for _, bits in lines):
         raise UsageError(
@@ -954,8 +924,8 @@ def plot_crowds(
             f"among {people(among[0])} people there is no room for the {run.speakers} enrolled; "
             f"draw {run.speakers} or more"
         )
-    told = f"What the voice of {run.watch} was worth among more and more people"
-    heading = short_name(told if title is None else title, 90)
+    default = f"What the voice of {run.watch} was worth among more and more people"
+    heading = short_name(default if title is None else title, 90)
 
     def paint(figure: Figure) -> None:
         axes = figure.add_axes((0.08, 0.12, 0.62, 0.76))
@@ -965,8 +935,8 @@ def plot_crowds(
     draw(path, paint, (9, 5))
 
 
-def bits_in(records: Sequence[Mapping[str, Any]], crowd: float) -> FloatArray:
-    """``log2(M p)`` of the watched speaker among M people at each reading, NaN where not known.
+def bits_in(records: Sequence[Record], crowd: float) -> FloatArray:
+    """Compute ``log2(M p)`` of the watched speaker among M people at each reading, or NaN.
 
     What all enrolled speakers together hold against the watched one is in the reading's own crowd
     and evidence: ``M1 p1 = M1 LR / (D + M1)`` gives D, and D gives every other M.
@@ -977,66 +947,61 @@ def bits_in(records: Sequence[Mapping[str, Any]], crowd: float) -> FloatArray:
         >>> bits_in([reading], 1e6).round(3), bits_in([reading], 1000)
         (array([9.999]), array([9.]))
     """
-    return np.array([_bits(each, crowd) for each in records if each.get("type") == "reading"])
+    return np.array([_bits(record, crowd) for record in records if record.get("type") == "reading"])
 
 
-def _bits(reading: Mapping[str, Any], crowd: float) -> float:
+def _bits(reading: Record, crowd: float) -> float:
     evidence = reading.get("evidence_bits")
-    known = [each for each in reading.get("among") or () if each.get("bits") is not None]
-    if evidence is None or not known:
+    crowds = [entry for entry in reading.get("among") or () if entry.get("bits") is not None]
+    if evidence is None or not crowds:
         return float("nan")
     # of the smallest crowd the digits that were written down say most
-    least = min(known, key=lambda each: float(each["people"]))
-    others = least["people"] * (2.0 ** (evidence - least["bits"]) - 1.0)
+    smallest = min(crowds, key=lambda entry: float(entry["people"]))
+    others = smallest["people"] * (2.0 ** (evidence - smallest["bits"]) - 1.0)
     return float(np.log2(crowd) + evidence - np.log2(max(others + crowd, 1e-300)))
 
 
 def _paint(axes: Axes, run: RunColumns, lines: Sequence[tuple[int, FloatArray]]) -> None:
-    heard = run.columns["speech"] > 0
-    x = run.columns["speech"][heard]
-    bottom = min(0.0, *(float(np.nanmin(bits[heard])) for _, bits in lines))
-    top = max(float(np.nanmax(bits[heard])) for _, bits in lines)
-    axes.set_xscale("log")
+    has_speech = run.columns["speech"] > 0
+    x = run.columns["speech"][has_speech]
+    bottom = min(0.0, *(float(np.nanmin(bits[has_speech])) for _, bits in lines))
+    top = max(float(np.nanmax(bits[has_speech])) for _, bits in lines)
     axes.set_xlim(max(float(x[0]), float(x[-1]) / 3000), float(x[-1]))
     axes.set_ylim(bottom - 0.3, top * 1.12)
-    ticks = nice_seconds(*axes.get_xlim())
-    axes.set_xticks(ticks, [format_seconds(tick) for tick in ticks])
-    axes.set_xticks([], minor=True)
+    scale_seconds(axes, *axes.get_xlim())
     step = max(1, round((top - bottom) / 7))
     axes.set_yticks(range(int(np.ceil(bottom / step)) * step, int(top * 1.12) + 1, step))
     axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)
     axes.set_xlabel("speech heard (log scale)", color=BLACK)
     axes.set_ylabel("bits", color=BLACK)
     labels = []
-    for i, ((m, bits), colour) in enumerate(zip(lines, _cycle(len(lines)), strict=True)):
-        y = bits[heard]
+    for i, ((m, bits), colour) in enumerate(zip(lines, cycle(_COLOURS), strict=False)):
+        y = bits[has_speech]
         keep = curve_points(x, y)
         # far below their ceilings large crowds say the same: the larger shows beside the smaller
-        wide = 1.8 + 1.6 * i
-        axes.plot(x[keep], y[keep], color=colour, linewidth=wide, zorder=2 + len(lines) - i)
+        width = 1.8 + 1.6 * i
+        axes.plot(x[keep], y[keep], color=colour, linewidth=width, zorder=2 + len(lines) - i)
         last = float(y[np.isfinite(y)][-1])
         name = crowd_of(m, run.speakers)
-        left = m * 2.0**-last
-        means = f"1 of about {rounded(left)} left" if left >= 1.5 else "hardly anybody else left"
+        matches = m * 2.0**-last
+        means = (
+            f"1 of about {rounded(matches)} left" if matches >= 1.5 else "hardly anybody else left"
+        )
         clipped = "at least " if run.last.get("at_least") and m > run.speakers else ""
         label = f"{name}:\n{clipped}{last:.1f} of {np.log2(m):.1f} bits,\n{means}"
         labels.append((last, label, colour))
-    labels.sort(key=lambda each: each[0])
+    labels.sort(key=lambda label: label[0])
     low, high = axes.get_ylim()
-    wanted = [(y - low) / (high - low) for y, _, _ in labels]
-    places = spread_apart(wanted, [_LABEL_HEIGHT * 1.3] * len(labels), 0.0, 1.0)
-    for at, place, (_, text, colour) in zip(wanted, places, labels, strict=True):
+    targets = [(y - low) / (high - low) for y, _, _ in labels]
+    centres = spread_apart(targets, [_LABEL_HEIGHT * 1.3] * len(labels), 0.0, 1.0)
+    for target, centre, (_, text, colour) in zip(targets, centres, labels, strict=True):
         axes.plot(
-            [1.005, 1.02, 1.03], [at, place, place], transform=axes.transAxes, color=colour,
+            [1.005, 1.02, 1.03], [target, centre, centre], transform=axes.transAxes, color=colour,
             linewidth=0.8, clip_on=False,
         )  # fmt: skip
-        axes.text(1.04, place, text, transform=axes.transAxes, va="center", color=colour,
+        axes.text(1.04, centre, text, transform=axes.transAxes, va="center", color=colour,
                   fontsize=10)  # fmt: skip
     axes.text(
         0.01, 0.98, "the more people there could be, the more the same voice tells",
         transform=axes.transAxes, va="top", color=GREY, fontsize=9.5,
     )  # fmt: skip
-
-
-def _cycle(count: int) -> list[str]:
-    return [_COLOURS[i % len(_COLOURS)] for i in range(count)]

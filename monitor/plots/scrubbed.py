@@ -1,4 +1,4 @@
-"""A recording before and after it was held to a budget of bits, on the clock of the recording."""
+"""Picture of a recording before and after it was held to a budget of bits, on its clock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHADE = "#E8E8E8"
 
 @dataclass(frozen=True, slots=True)
 class ScrubCurves:
-    """What is drawn; seconds are those of the recording.
+    """Curves to draw; seconds are those of the recording.
 
     Attributes:
         title: what was done, in a line.

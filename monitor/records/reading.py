@@ -74,7 +74,7 @@ DECLARED_READING = object_of(
 
 
 def declared_record(promise: Any) -> dict[str, Any]:
-    """A `monitor.anonymisers.blocks.Promise` of all that was heard so far."""
+    """A `monitor.anonymisers.laplace.Promise` of all that was heard so far."""
     spent = promise.spent
     better = spent.advanced_nats < spent.basic_nats
     return {

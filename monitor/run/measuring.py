@@ -173,10 +173,10 @@ class Measurement:
             UsageError: the suffix is another.
             StoreError: it cannot be written, or matplotlib has no place for its cache.
         """
-        from monitor.plots.curve import figure_of, plot_run
+        from monitor.plots.curve import draw_run, plot_run
 
         if path is None:
-            return figure_of(self.records, title=title)
+            return draw_run(self.records, title=title)
         return plot_run(self.records, Path(path), title=title)
 
     def __str__(self) -> str:
@@ -223,11 +223,11 @@ class Measurement:
         """The picture as SVG; None where nothing was heard, of which there is none."""
         if not self.readings:
             return None
-        from monitor.plots.canvas import written
+        from monitor.plots.canvas import write_figure
 
         figure: Figure = self.plot()
         made = io.BytesIO()
-        written(figure, made, ".svg")
+        write_figure(figure, made, ".svg")
         text = made.getvalue().decode()
         return text[text.index("<svg") :]
 

@@ -61,7 +61,7 @@ from monitor.stream.records import (
 from monitor.types import Alert, LevelReached, Notice, RunEnd, RunStart
 
 if TYPE_CHECKING:
-    from monitor.anonymisers.blocks import Declared
+    from monitor.anonymisers.laplace import Declared
     from monitor.ledger import LedgerSession
     from monitor.stream.pair import MonitorPair
     from monitor.stream.people import Person, SideBySide
@@ -233,10 +233,10 @@ class Promised:
         if side is not None:
             declared = side.anonymiser.declared
         elif monitor.noise:
-            from monitor.anonymisers.blocks import Declared
+            from monitor.anonymisers.laplace import Declared
 
             seconds = monitor.population.features[monitor.features[0]].spec.frame_seconds
-            declared = Declared.of_noise(monitor.noise, seconds)
+            declared = Declared.parse_noise(monitor.noise, seconds)
         else:
             return None
         return None if declared is None else cls(declared, monitor, side)
@@ -244,7 +244,7 @@ class Promised:
     @property
     def record(self) -> dict[str, Any]:
         """What the ``start`` record says of it."""
-        from monitor.anonymisers.blocks import empty_after
+        from monitor.anonymisers.laplace import empty_after
 
         declared = self._declared
         return {

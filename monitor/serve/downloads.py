@@ -14,8 +14,8 @@ import orjson
 
 from monitor import phrases
 from monitor.documents import bullet_list, document, paragraphs, section, table
-from monitor.plots.canvas import written
-from monitor.plots.curve import figure_of, heading, run_of
+from monitor.plots.canvas import write_figure
+from monitor.plots.curve import draw_run, heading, read_columns
 from monitor.sinks.console import RunBuffer
 from monitor.sinks.jsonl import line_of
 from monitor.sinks.people import PEOPLE_COLUMNS, people_rows
@@ -152,7 +152,7 @@ def run_report(records: Sequence[Mapping[str, Any]]) -> str:
     if not heard:
         facts.append("Nothing was heard: no bits disclosed.")
     elif "people" not in start:
-        facts.append(f"{heading(run_of(records))}.")
+        facts.append(f"{heading(read_columns(records))}.")
     if not end:
         facts.append("The run had not ended.")
     return document("What a voice gave away", facts, parts)
@@ -160,7 +160,7 @@ def run_report(records: Sequence[Mapping[str, Any]]) -> str:
 
 def _png(records: Sequence[Mapping[str, Any]]) -> bytes:
     file = BytesIO()
-    written(figure_of(records), file, ".png")
+    write_figure(draw_run(records), file, ".png")
     return file.getvalue()
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from monitor import phrases
-from monitor.crowds import best_match, bits_or_more, left_of, narrowed_sentence
+from monitor.crowds import best_match, bits_or_more, format_matches, narrowed_sentence
 from monitor.safe_text import printable
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def bits_now(reading: Mapping[str, Any]) -> str:
     words = bits_or_more(reading, f"{number(bits)} bits")
     if change := reading.get("change"):
         return f"{words}, {phrases.voice_since(change)}{beside}"
-    return ", ".join(each for each in (words, left_of(reading)) if each) + beside
+    return ", ".join(each for each in (words, format_matches(reading)) if each) + beside
 
 
 def limits_in_words(low: float, high: float, *, cut: bool | None = False) -> str:

@@ -28,12 +28,12 @@ def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptN
     late = "" if seconds is None else transcript.beyond(seconds)
     return TranscriptNote(
         transcript.label,
-        len(transcript.said),
+        len(transcript.timed_words),
         transcript.spread,
         named[0] if len(named) == 1 else None,
         words_mark(transcript),
         (*transcript.notices, *([late] if late else [])),
-        tuple(word.text for word in transcript.said),
+        tuple(word.text for word in transcript.timed_words),
     )
 
 
@@ -280,7 +280,7 @@ class LiveWords(WrappedLiveSource):
                     yield Gap("words ended", None, self._recording, line)
             yield item
         yield from self._words()
-        self._pipe.tell_lost()
+        self._pipe.report_lost()
 
     def _words(self) -> Iterator[Words]:
         """What came since the last time, on the clock of the recording that goes on."""

@@ -66,7 +66,7 @@ class Diarised(SplitSource):
         self._cut = source.stream_info.cut
         seconds = math.inf if source.seconds is None else source.seconds
         self._promised = not math.isinf(seconds)
-        turns = turns.cut(seconds, own, told=self._promised and not self._cut)
+        turns = turns.cut(seconds, own, warns=self._promised and not self._cut)
         self.turns, self.notices, self.people = turns, turns.notices, turns.labels
         self._alone = turns.alone
         self._place = {label: place for place, label in enumerate(self.people)}
@@ -208,7 +208,7 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
         yield from self._take(heard)
         while held:
             yield self._given(*held.popleft())
-        self._pipe.tell_lost()
+        self._pipe.report_lost()
         if self._late:
             yield Gap("late turns", self._late, detail=f"{self._late:.1f} s more came too late")
 

@@ -9,12 +9,18 @@ import numpy as np
 
 from monitor.errors import Argument, Message, UsageError
 from monitor.features.framing import columns_of
-from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, followed, make, takes
+from monitor.features.registry import (
+    AS_ENVIRONMENT,
+    FeatureSetup,
+    get_change_sensitivity,
+    make,
+    takes,
+)
 from monitor.kinds import FeatureSpec, Sensitivity, unlike_networks
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.accumulator import check_frames
-from monitor.transcripts.coverage import Coverage, coverage_of
+from monitor.transcripts.coverage import Coverage, measure_coverage
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, Frames, IntArray, Track, Tracks, Words
 
 
@@ -123,7 +129,9 @@ class FrontEnd:
     def followed(self) -> dict[str, Sensitivity]:
         """How each feature says that it is followed for changes; others are not followed."""
         made = self._made
-        stated = {n: made[n].follow if n in made else followed(n) for n in self._names}
+        stated = {
+            n: made[n].follow if n in made else get_change_sensitivity(n) for n in self._names
+        }
         return {name: how for name, how in stated.items() if how is not None}
 
     def _compare(self, label: str, spec: FeatureSpec) -> None:
@@ -240,7 +248,7 @@ class RecordingCoverage:
 
 def worth_telling(words: Words, speech: BoolArray) -> Coverage | None:
     """How words lie in speech, shape (ticks,); None where there is nothing of either."""
-    return coverage_of(words, speech) if words.texts and speech.any() else None
+    return measure_coverage(words, speech) if words.texts and speech.any() else None
 
 
 class WordCoverage:

@@ -23,8 +23,8 @@ from monitor.features.registry import (
     FEATURES,
     FeatureSetup,
     defaults,
+    list_marks,
     make,
-    marks_of,
     takes,
 )
 from monitor.jobs import Jobs, absolute, each_in_order, here
@@ -77,24 +77,19 @@ def with_their_words(
     return with_words(source, path, words, own=speaker, start_seconds=start_seconds)
 
 
-def told_of_words(
-    words: Words, label: str, speech: BoolArray, choice: TranscriptChoice, path: Path
-) -> tuple[str, ...]:
+def told_of_words(words: Words, label: str, speech: BoolArray) -> tuple[str, ...]:
     """What is to be said of a transcript once its recording was heard: that it may be of another.
 
     Args:
         words: of the recording, on its clock.
         label: of the transcript.
         speech: shape (ticks,), as far as the recording was heard.
-        choice: which transcript goes with it.
-        path: of the recording.
     """
     heard = words.begins < speech.size
     texts = tuple(text for text, own in zip(words.texts, heard.tolist(), strict=True) if own)
     some = Words(texts, words.begins[heard], words.ends[heard], words.known[heard])
     found = worth_telling(some, speech)
-    doubt = found.sentence(label) if found is not None and found.doubtful else ""
-    return tuple(line for line in (doubt, choice.passed_over(path)) if line)
+    return (found.sentence(label),) if found is not None and found.doubtful else ()
 
 
 def heard_runs(
@@ -275,7 +270,7 @@ class Listener:
             heard = speech_frames(path.name, list(runs), self.specs)
         if isinstance(source, SideInputSource) and source.words is not None:
             label = source.transcripts[0].label
-            told = told_of_words(source.words, label, heard.speech, words, path)
+            told = told_of_words(source.words, label, heard.speech)
             heard = replace(heard, told=heard.told + told)
         return heard
 
@@ -430,7 +425,7 @@ def _each(
 ) -> Generator[_Result, None, None]:
     """What comes of each group of recordings of one speaker."""
     tasks = [  # as they are found from any working folder
-        tuple(replace(r, path=absolute(r.path), words=r.words.made_absolute()) for r in group)
+        tuple(replace(r, path=absolute(r.path), words=r.words.make_absolute()) for r in group)
         for group in groups
     ]
     names = listener.names
@@ -445,7 +440,7 @@ def _each(
         tasks,
         jobs,
         reads=lambda group: [f for r in group for f in r.words.files(r.path, words=words)],
-        alike=partial(marks_of, names, setup),
+        alike=partial(list_marks, names, setup),
     )
     with closing(made) as results:
         for specs, result in results:

@@ -17,7 +17,7 @@ from monitor.corpus.recordings import Corpus, unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS, EARLY_WINDOWS
 from monitor.features.framing import join_runs
-from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, make, marks_of, takes
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, list_marks, make, takes
 from monitor.files import csv_text, held_by, make_folder, not_written, sweep, write_text
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.protocols import Feature
@@ -171,7 +171,7 @@ def keep(
             each,
             source=absolute(each.source),
             target=absolute(each.target),
-            words=each.words.made_absolute(),
+            words=each.words.make_absolute(),
         )
         for each in wanted
     ]
@@ -184,7 +184,7 @@ def keep(
         tasks,
         jobs,
         reads=read,
-        alike=partial(marks_of, manner.features, manner.setup),
+        alike=partial(list_marks, manner.features, manner.setup),
     )
     with closing(made) as results:
         for order, outcome in zip(wanted, results, strict=True):
@@ -287,7 +287,7 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
     told = tuple(f"{label}: {notice.text}" for _, notice in frames.notices)
     if transcript is not None:
         own = transcript.words(), transcript.label
-        told += told_of_words(*own, frames.speech, order.words, order.source)
+        told += told_of_words(*own, frames.speech)
     return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem, told)
 
 

@@ -7,33 +7,33 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.transcripts.coverage import Coverage, coverage_of
+    from monitor.transcripts.coverage import Coverage, measure_coverage
     from monitor.transcripts.formats import TranscriptChoice, read_transcript, transcript_beside
     from monitor.transcripts.live import TurnPipe, WordPipe, lines_from
-    from monitor.transcripts.transcript import SaidWord, Transcript
+    from monitor.transcripts.transcript import TimedWord, Transcript
     from monitor.transcripts.turns import Turn, Turns, read_turns
 
 __all__ = [
     "Coverage",
-    "SaidWord",
+    "TimedWord",
     "Transcript",
     "TranscriptChoice",
     "Turn",
     "TurnPipe",
     "Turns",
     "WordPipe",
-    "coverage_of",
     "lines_from",
+    "measure_coverage",
     "read_transcript",
     "read_turns",
     "transcript_beside",
 ]
 
 _HOMES = {
-    "coverage": "Coverage coverage_of",
+    "coverage": "Coverage measure_coverage",
     "formats": "TranscriptChoice read_transcript transcript_beside",
     "live": "TurnPipe WordPipe lines_from",
-    "transcript": "SaidWord Transcript",
+    "transcript": "TimedWord Transcript",
     "turns": "Turn Turns read_turns",
 }
 

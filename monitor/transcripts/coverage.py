@@ -1,4 +1,4 @@
-"""Whether a transcript is of the recording that it lies beside: where its words are, is speech."""
+"""Check that a transcript is of the recording beside it: where its words are, is speech."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DOUBTFUL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How the words of a transcript lie in the speech of a recording.
+    """Overlap of the words of a transcript with the speech of a recording.
 
     Attributes:
         in_speech: share of the words' time in which there is speech.
@@ -36,11 +36,11 @@ class Coverage:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the words fit the speech no better than those of another recording might."""
+        """Flag: the words fit the speech no better than those of another recording might."""
         return self.as_well is not None and self.as_well > _DOUBTFUL
 
     def sentence(self, label: str) -> str:
-        """All of it in a line, for people.
+        """Format all of it in a line, for people.
 
         Example:
             >>> print(Coverage(0.62, 0.7, 0.4).sentence("talk.vtt"))
@@ -58,8 +58,8 @@ class Coverage:
         return line
 
 
-def coverage_of(words: Words, speech: BoolArray) -> Coverage:
-    """How the words of a transcript lie in the speech of a recording.
+def measure_coverage(words: Words, speech: BoolArray) -> Coverage:
+    """Measure how the words of a transcript lie in the speech of a recording.
 
     Args:
         words: their begins and ends, in ticks of the recording.
@@ -69,7 +69,7 @@ def coverage_of(words: Words, speech: BoolArray) -> Coverage:
         >>> begins = np.arange(0, 6000, 200)
         >>> words = Words(("so",) * 30, begins, begins + 90, begins + 90)
         >>> speech = np.arange(6000) % 200 < 120
-        >>> found = coverage_of(words, speech)
+        >>> found = measure_coverage(words, speech)
         >>> found.in_speech, found.covered
         (1.0, 0.75)
     """
@@ -77,20 +77,20 @@ def coverage_of(words: Words, speech: BoolArray) -> Coverage:
     steps = np.zeros(ticks + 1, np.int64)
     np.add.at(steps, words.begins, 1)
     np.add.at(steps, words.ends, -1)
-    said = np.cumsum(steps[:-1]) > 0
-    heard = np.zeros(ticks, np.bool_)
-    heard[: speech.size] = speech
-    covered = _share(said & heard, heard)
+    has_words = np.cumsum(steps[:-1]) > 0
+    has_speech = np.zeros(ticks, np.bool_)
+    has_speech[: speech.size] = speech
+    covered = _share(has_words & has_speech, has_speech)
     tells = covered < _NO_PAUSES and speech.size >= _ENOUGH_SECONDS * TICKS_PER_SECOND
-    as_well = _as_well(said[: speech.size], speech) if tells else None
-    return Coverage(_share(said & heard, said), covered, as_well)
+    as_well = _as_well(has_words[: speech.size], speech) if tells else None
+    return Coverage(_share(has_words & has_speech, has_words), covered, as_well)
 
 
-def _as_well(said: BoolArray, speech: BoolArray) -> float | None:
-    """Share of the circular shifts, but for small ones, that overlap speech as much as none."""
+def _as_well(has_words: BoolArray, speech: BoolArray) -> float | None:
+    """Return the share of circular shifts, but for small ones, that fit speech as well as none."""
     from scipy import ndimage  # slow to import
 
-    a, b = _binned(said), _binned(speech)
+    a, b = _binned(has_words), _binned(speech)
     near = round(_NEAR_SECONDS * TICKS_PER_SECOND / _BIN_TICKS)
     if min(np.ptp(a), np.ptp(b)) == 0:
         return None
@@ -102,10 +102,10 @@ def _as_well(said: BoolArray, speech: BoolArray) -> float | None:
     return float(np.mean(far >= best[0] - 1e-6))
 
 
-def _share(part: BoolArray, whole: BoolArray) -> float:
-    return float(part.sum()) / max(int(whole.sum()), 1)
+def _share(subset: BoolArray, mask: BoolArray) -> float:
+    return float(subset.sum()) / max(int(mask.sum()), 1)
 
 
 def _binned(mask: BoolArray) -> FloatArray:
-    whole = mask.size // _BIN_TICKS
-    return np.asarray(mask[: whole * _BIN_TICKS].reshape(whole, _BIN_TICKS).mean(axis=1))
+    count = mask.size // _BIN_TICKS
+    return np.asarray(mask[: count * _BIN_TICKS].reshape(count, _BIN_TICKS).mean(axis=1))

@@ -17,8 +17,8 @@ from monitor.managed import Managed
 from monitor.phrases import plural
 from monitor.safe_text import printable
 from monitor.transcripts.formats import parse_line
-from monitor.transcripts.transcript import MOST_WORDS_A_SECOND, SaidWord, Transcript
-from monitor.transcripts.turns import MOST_LABELS, Turn, turn_of_line
+from monitor.transcripts.transcript import MOST_WORDS_A_SECOND, TimedWord, Transcript
+from monitor.transcripts.turns import MOST_LABELS, Turn, parse_turn
 from monitor.types import TICKS_PER_SECOND, Words
 
 _MOST_WAITING = 10_000  # lines; then whoever writes them has to wait
@@ -32,12 +32,12 @@ Parsed = TypeVar("Parsed")
 
 
 class LinePipe(Managed, Generic[Parsed]):
-    """Reads lines on a thread of its own, so that nobody waits for whoever writes them.
+    """Reader of lines on a thread of its own, so that nobody waits for whoever writes them.
 
     Args:
         lines: texts or UTF-8, as they come; `lines_from` gives those of a file descriptor.
         label: what to call it in front of a person.
-        told: called with a line for people, by whoever takes what came.
+        report: called with a line for people, by whoever takes what came.
 
     Attributes:
         label: what it is called.
@@ -45,18 +45,18 @@ class LinePipe(Managed, Generic[Parsed]):
     """
 
     def __init__(
-        self, lines: Iterable[bytes | str], label: str, told: Callable[[str], object]
+        self, lines: Iterable[bytes | str], label: str, report: Callable[[str], object]
     ) -> None:
         self.label, self.malformed = label, 0
-        self._lines, self._told = lines, told
+        self._lines, self._report = lines, report
         self._queue: Queue[list[Parsed] | str] = Queue(_MOST_WAITING)
         self._stopped, self._over = Event(), Event()
         # it may wait for a line for ever, and must not keep the program from ending
         self._thread = Thread(target=self._read, name="lines", daemon=True)
 
     @abstractmethod
-    def _parsed(self, where: str, line: bytes | str) -> list[Parsed]:
-        """What a line says; SourceError where it is malformed."""
+    def _parse(self, where: str, line: bytes | str) -> list[Parsed]:
+        """Parse a line; SourceError where it is malformed."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -68,68 +68,68 @@ class LinePipe(Managed, Generic[Parsed]):
 
     @property
     def over(self) -> bool:
-        """Whether the pipe has ended and all of it was taken."""
+        """Flag: the pipe has ended and all of it was taken."""
         return self._over.is_set() and self._queue.empty()
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until the pipe has ended, or for so long."""
         self._over.wait(seconds)
 
-    def _came(self) -> list[Parsed]:
-        """All that came since the last time; malformed lines are told."""
-        found: list[Parsed] = []
+    def _take(self) -> list[Parsed]:
+        """Return all that came since the last time; report malformed lines."""
+        items: list[Parsed] = []
         try:
             while True:
-                came = self._queue.get_nowait()
-                if isinstance(came, str):
-                    self._tell(came)
+                entry = self._queue.get_nowait()
+                if isinstance(entry, str):
+                    self._report_malformed(entry)
                 else:
-                    found += came
+                    items += entry
         except Empty:
-            return found
+            return items
 
-    def _tell(self, line: str) -> None:
+    def _report_malformed(self, line: str) -> None:
         self.malformed += 1
         if self.malformed <= _MOST_TOLD:
-            self._told(f"{line}; it is left out")
+            self._report(f"{line}; it is left out")
         elif self.malformed == _MOST_TOLD + 1:
-            self._told(f"{self.label}: more malformed lines are left out")
+            self._report(f"{self.label}: more malformed lines are left out")
 
-    def _tell_lost(self, *lost: tuple[int, str, str]) -> None:
-        """Say how much was left out: how many, of what; nothing where nothing was."""
-        every = ((self.malformed, "malformed line", "malformed lines"), *lost)
-        said = [plural(count, one, several) for count, one, several in every if count]
-        if said:
-            self._told(f"{self.label}: left out in all: {' and '.join(said)}")
+    def _report_lost(self, *lost: tuple[int, str, str]) -> None:
+        """Report how much was left out: how many, of what; nothing where nothing was."""
+        counts = ((self.malformed, "malformed line", "malformed lines"), *lost)
+        losses = [plural(count, noun, nouns) for count, noun, nouns in counts if count]
+        if losses:
+            self._report(f"{self.label}: left out in all: {' and '.join(losses)}")
 
     def _read(self) -> None:
         try:
             for number, line in enumerate(self._lines, 1):
-                found: list[Parsed] | str
+                entry: list[Parsed] | str
                 try:
-                    found = self._parsed(f"{self.label} line {number}", line)
+                    entry = self._parse(f"{self.label} line {number}", line)
                 except SourceError as error:
-                    found = str(error)
-                if found and not self._waits(found):
+                    entry = str(error)
+                if entry and not self._put(entry):
                     return
         except OSError as error:
-            self._waits(f"{self.label}: nothing more can be read ({error.strerror})")
+            self._put(f"{self.label}: nothing more can be read ({error.strerror})")
         finally:
             self._over.set()
 
-    def _waits(self, found: list[Parsed] | str) -> bool:
+    def _put(self, entry: list[Parsed] | str) -> bool:
         """Put it where it waits to be taken; False once nobody takes any."""
         while not self._stopped.is_set():
             try:
-                self._queue.put(found, timeout=_WAIT_SECONDS)
+                self._queue.put(entry, timeout=_WAIT_SECONDS)
             except Full:
                 continue
             return True
         return False
 
 
-class WordPipe(LinePipe[SaidWord]):
-    r"""Reads lines of words on a thread of its own, so that nobody waits for a recogniser.
+class WordPipe(LinePipe[TimedWord]):
+    r"""Reader of lines of words on a thread of its own, so that nobody waits for a recogniser.
 
     A line is a word, as in a `.words` file, or a segment as Whisper's JSON has it. Words may come
     late: one counts from when it is taken, or from its own ``known`` where that is later still. A
@@ -140,7 +140,7 @@ class WordPipe(LinePipe[SaidWord]):
         speaker: take the words of this one alone; None takes all, until a second speaker is
             named: then those of the first alone.
         label: what to call it in front of a person.
-        told: called with a line for people, by whoever takes words.
+        report: called with a line for people, by whoever takes words.
 
     Attributes:
         label: what it is called.
@@ -164,86 +164,88 @@ class WordPipe(LinePipe[SaidWord]):
         *,
         speaker: str | None = None,
         label: str = "-",
-        told: Callable[[str], object] = lambda _: None,
+        report: Callable[[str], object] = lambda _: None,
     ) -> None:
-        super().__init__(lines, label, told)
+        super().__init__(lines, label, report)
         self.count = self.ahead = self.beyond = 0
-        self._room, self._heard = float(_MOST_AT_ONCE), 0.0
+        self._room, self._seconds = float(_MOST_AT_ONCE), 0.0
         self.speakers: tuple[str, ...] = ()
         self._speaker = speaker
 
-    def _parsed(self, where: str, line: bytes | str) -> list[SaidWord]:
+    def _parse(self, where: str, line: bytes | str) -> list[TimedWord]:
         return parse_line(where, line)
 
-    def collect(self, tick: int, recording: int = 0, heard: int | None = None) -> Words | None:
-        """The words that came since the last time; None for none.
+    def collect(
+        self, tick: int, recording: int = 0, audio_ticks: int | None = None
+    ) -> Words | None:
+        """Return the words that came since the last time; None for none.
 
         Args:
             tick: how much of the recording has been heard; what counted before counts now.
             recording: which recording of the stream.
-            heard: ticks that anybody can have heard; words that end more than 10 s later have times
-                of another unit or clock, and are left out. None asks nothing.
+            audio_ticks: ticks that anybody can have heard; words that end more than 10 s later have
+                times of another unit or clock, and are left out. None asks nothing.
         """
-        said = self._came()
-        if heard is not None:
-            said = self._of_now(said, heard / TICKS_PER_SECOND)
-            said = self._sayable(said, heard / TICKS_PER_SECOND)
-        named = [word.speaker for word in said if word.speaker]
-        self.speakers = tuple(dict.fromkeys([*self.speakers, *named]))
+        words_now = self._take()
+        if audio_ticks is not None:
+            words_now = self._drop_ahead(words_now, audio_ticks / TICKS_PER_SECOND)
+            words_now = self._limit_rate(words_now, audio_ticks / TICKS_PER_SECOND)
+        speakers = [word.speaker for word in words_now if word.speaker]
+        self.speakers = tuple(dict.fromkeys([*self.speakers, *speakers]))
         if self._speaker is None and len(self.speakers) > 1:
             self._speaker = self.speakers[0]
             names = ", ".join(map(printable, self.speakers))
-            mine = f"those of {printable(self._speaker)} alone count from here on"
-            self._told(
+            consequence = f"those of {printable(self._speaker)} alone count from here on"
+            self._report(
                 Message(
-                    f"{self.label}: words of {names}: {mine}, as others' would be held against "
-                    "her (", Argument("speaker_in_transcript"), ")",
+                    f"{self.label}: words of {names}: {consequence}, as others' would be held "
+                    "against her (", Argument("speaker_in_transcript"), ")",
                 )
             )  # fmt: skip
-        said = [word for word in said if self._speaker in (None, word.speaker)]
-        if not said:
+        words_now = [word for word in words_now if self._speaker in (None, word.speaker)]
+        if not words_now:
             return None
-        self.count += len(said)
-        words = Transcript(self.label, tuple(said)).words()
+        self.count += len(words_now)
+        words = Transcript(self.label, tuple(words_now)).words()
         return replace(words, known=np.maximum(words.known, tick), recording=recording)
 
-    def _of_now(self, said: list[SaidWord], seconds: float) -> list[SaidWord]:
-        near: list[SaidWord] = []
-        far: list[SaidWord] = []
-        for word in said:
+    def _drop_ahead(self, words: list[TimedWord], seconds: float) -> list[TimedWord]:
+        near: list[TimedWord] = []
+        far: list[TimedWord] = []
+        for word in words:
             (far if word.end > seconds + _MOST_AHEAD_SECONDS else near).append(word)
         if far and not self.ahead:
             ends = f"a word ends at {far[0].end:.4g} s, and {seconds:.4g} s were heard"
             must = "times must be seconds from the start of what is heard"
-            self._told(f"{self.label}: {ends}: {must}; such words are left out")
+            self._report(f"{self.label}: {ends}: {must}; such words are left out")
         self.ahead += len(far)
         return near
 
-    def _sayable(self, said: list[SaidWord], seconds: float) -> list[SaidWord]:
-        """So many of them as anybody can have said: room for them grows with what was heard."""
-        grown = MOST_WORDS_A_SECOND * max(0.0, seconds - self._heard)
-        self._room, self._heard = min(self._room + grown, _MOST_AT_ONCE), seconds
-        kept = said[: int(self._room)]
-        self._room -= len(kept)
-        if len(kept) < len(said) and not self.beyond:
-            self._told(
-                f"{self.label}: {len(said)} words at {seconds:.4g} s are more than anybody says; "
+    def _limit_rate(self, words: list[TimedWord], seconds: float) -> list[TimedWord]:
+        """Limit words to as many as anybody can have said: room grows with what was heard."""
+        grown = MOST_WORDS_A_SECOND * max(0.0, seconds - self._seconds)
+        self._room, self._seconds = min(self._room + grown, _MOST_AT_ONCE), seconds
+        allowed = words[: int(self._room)]
+        self._room -= len(allowed)
+        if len(allowed) < len(words) and not self.beyond:
+            self._report(
+                f"{self.label}: {len(words)} words at {seconds:.4g} s are more than anybody says; "
                 f"beyond {_MOST_AT_ONCE} at once, and {MOST_WORDS_A_SECOND} a second, they are "
                 "left out"
             )
-        self.beyond += len(said) - len(kept)
-        return kept
+        self.beyond += len(words) - len(allowed)
+        return allowed
 
-    def tell_lost(self) -> None:
-        """Say how much was left out; nothing where nothing was."""
-        self._tell_lost(
+    def report_lost(self) -> None:
+        """Report how much was left out; nothing where nothing was."""
+        self._report_lost(
             (self.ahead, "word ahead", "words ahead"),
             (self.beyond, "word too many", "words too many"),
         )
 
 
 class TurnPipe(LinePipe[Turn]):
-    r"""Reads the SPEAKER lines of an RTTM on a thread of its own, as a live diariser writes them.
+    r"""Reader of RTTM's SPEAKER lines on a thread of its own, as a live diariser writes them.
 
     A line comes when its turn is over, or so far; times are seconds from the start of what is
     heard. A malformed line is named and left out; so is a turn that ends more than 10 s after what
@@ -252,7 +254,7 @@ class TurnPipe(LinePipe[Turn]):
     Args:
         lines: texts or UTF-8, as they come; `lines_from` gives those of a file descriptor.
         label: what to call it in front of a person.
-        told: called with a line for people, by whoever takes turns.
+        report: called with a line for people, by whoever takes turns.
 
     Attributes:
         label: what it is called.
@@ -274,61 +276,61 @@ class TurnPipe(LinePipe[Turn]):
         lines: Iterable[bytes | str],
         *,
         label: str = "-",
-        told: Callable[[str], object] = lambda _: None,
+        report: Callable[[str], object] = lambda _: None,
     ) -> None:
-        super().__init__(lines, label, told)
+        super().__init__(lines, label, report)
         self.count = self.ahead = self.beyond = 0
         self.labels: dict[str, None] = {}
 
-    def _parsed(self, where: str, line: bytes | str) -> list[Turn]:
-        found = turn_of_line(where, line)
-        return [] if found is None else [found]
+    def _parse(self, where: str, line: bytes | str) -> list[Turn]:
+        turn = parse_turn(where, line)
+        return [] if turn is None else [turn]
 
-    def collect(self, heard: float) -> list[Turn]:
-        """The turns that came since the last time; so many seconds can have been heard by now."""
-        found = []
-        for turn in self._came():
-            if turn.end_seconds > heard + _MOST_AHEAD_SECONDS:
+    def collect(self, audio_seconds: float) -> list[Turn]:
+        """Return the turns that came since the last time, of so many seconds of audio."""
+        turns = []
+        for turn in self._take():
+            if turn.end_seconds > audio_seconds + _MOST_AHEAD_SECONDS:
                 if not self.ahead:
-                    self._told(
-                        f"{self.label}: a turn ends at {turn.end_seconds:.4g} s, and {heard:.4g} s "
-                        "were heard: times must be seconds from the start of what is heard; such "
-                        "turns are left out"
+                    self._report(
+                        f"{self.label}: a turn ends at {turn.end_seconds:.4g} s, and "
+                        f"{audio_seconds:.4g} s were heard: times must be seconds from the start "
+                        "of what is heard; such turns are left out"
                     )
                 self.ahead += 1
             elif turn.label not in self.labels and len(self.labels) >= MOST_LABELS:
                 if not self.beyond:
-                    self._told(
+                    self._report(
                         f"{self.label}: more than {MOST_LABELS} labels: turns of further ones are "
                         "left out"
                     )
                 self.beyond += 1
             else:
                 self.labels[turn.label] = None
-                found.append(turn)
-        self.count += len(found)
-        return found
+                turns.append(turn)
+        self.count += len(turns)
+        return turns
 
-    def tell_lost(self) -> None:
-        """Say how much was left out; nothing where nothing was."""
-        self._tell_lost(
+    def report_lost(self) -> None:
+        """Report how much was left out; nothing where nothing was."""
+        self._report_lost(
             (self.ahead, "turn ahead", "turns ahead"),
             (self.beyond, "turn of a label too many", "turns of labels too many"),
         )
 
 
 def lines_from(descriptor: int) -> Iterator[bytes]:
-    """The lines of a pipe as they come; read without buffers that a dying program would lock.
+    """Yield the lines of a pipe as they come; read without buffers that a dying program would lock.
 
     Args:
         descriptor: of the file, such as ``sys.stdin.fileno()``.
     """
-    kept = b""
+    rest = b""
     while data := os.read(descriptor, 65_536):
-        *lines, kept = (kept + data).split(b"\n")
+        *lines, rest = (rest + data).split(b"\n")
         yield from lines
-        if len(kept) > _MOST_BYTES:
-            yield kept
-            kept = b""
-    if kept:
-        yield kept
+        if len(rest) > _MOST_BYTES:
+            yield rest
+            rest = b""
+    if rest:
+        yield rest

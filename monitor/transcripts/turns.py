@@ -19,7 +19,7 @@ from monitor.errors import SourceError
 from monitor.files import MemoryFile, readable
 from monitor.phrases import clock_time, plural
 from monitor.safe_text import file_name, printable
-from monitor.transcripts.formats import SUFFIXES, read_transcript, read_word_lines
+from monitor.transcripts.formats import SUFFIXES, read_transcript
 from monitor.transcripts.transcript import (
     LATEST_SECONDS,
     Transcript,
@@ -78,13 +78,13 @@ class Turn:
 
     @property
     def seconds(self) -> float:
-        """How long it lasts."""
+        """Length of the turn."""
         return self.end_seconds - self.start_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Who speaks when in one recording.
+    """Turns of one recording: who speaks when.
 
     Attributes:
         turns: as they were written, in order; turns of several labels may overlap.
@@ -108,19 +108,19 @@ class Turns:
 
     @classmethod
     def of(cls, turns: Iterable[Turn], label: str = "turns", notices: Sequence[str] = ()) -> Turns:
-        """Turns in any order."""
-        found = tuple(sorted(turns))
-        if not found:
+        """Make turns of those in any order."""
+        ordered = tuple(sorted(turns))
+        if not ordered:
             raise SourceError(f"{label} holds no turns: it does not say who speaks when")
-        if len(found) > MOST_TURNS:
+        if len(ordered) > MOST_TURNS:
             raise SourceError(f"{label} holds more than {MOST_TURNS} turns; cut it into parts")
-        names = {turn.label for turn in found}
+        names = {turn.label for turn in ordered}
         if len(names) > MOST_LABELS:
             raise SourceError(
                 f"{label} names {plural(len(names), 'label')}, and at most {MOST_LABELS} can be "
                 "heard side by side: does each turn have a label of its own?"
             )
-        return cls(found, label, tuple(notices))
+        return cls(ordered, label, tuple(notices))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -134,25 +134,25 @@ class Turns:
         Turns of one label that overlap or touch are one; time in which two labels speak is left
         out.
         """
-        return tuple(self._swept()[0])
+        return tuple(self._sweep()[0])
 
     @property
     def overlap_of(self) -> dict[str, float]:
         """By label, the seconds of its turns in which another label speaks too."""
-        return self._swept()[1]
+        return self._sweep()[1]
 
     @property
     def overlap_seconds(self) -> float:
         """Seconds in which two labels or more speak: they count for nobody."""
-        return self._swept()[2]
+        return self._sweep()[2]
 
-    def cut(self, seconds: float, start_seconds: float = 0.0, *, told: bool = True) -> Turns:
-        """The turns of a part of the recording, on the clock of that part.
+    def cut(self, seconds: float, start_seconds: float = 0.0, *, warns: bool = True) -> Turns:
+        """Cut out the turns of a part of the recording, on the clock of that part.
 
         Args:
             seconds: how long the part is.
             start_seconds: where in the recording it begins.
-            told: whether turns after its end are worth a notice.
+            warns: whether turns after its end are worth a notice.
 
         Raises:
             SourceError: no turn lies in it.
@@ -175,14 +175,14 @@ class Turns:
             label: sum(turn.seconds for turn in inside if turn.label == label) - seconds
             for label, seconds in self._spoken(inside).items()
         }
-        named = [label for label, seconds in twice.items() if seconds > _TOLERATED_SECONDS]
-        if named:
-            some = ", ".join(named[:_NAMED]) + (", ..." if len(named) > _NAMED else "")
+        labels = [label for label, seconds in twice.items() if seconds > _TOLERATED_SECONDS]
+        if labels:
+            names = ", ".join(labels[:_NAMED]) + (", ..." if len(labels) > _NAMED else "")
             notices += (
                 f"{self.label}: turns of one label overlap each other, and are taken as one: "
-                f"{some} ({sum(twice[label] for label in named):.1f} s)",
+                f"{names} ({sum(twice[label] for label in labels):.1f} s)",
             )
-        if told and beyond:
+        if warns and beyond:
             what = "1 turn lies" if beyond == 1 else f"{beyond} turns lie"
             notices += (
                 f"{self.label}: {what} beyond the end of the recording ({clock_time(end)}); "
@@ -192,17 +192,17 @@ class Turns:
 
     @staticmethod
     def _spoken(turns: Sequence[Turn]) -> dict[str, float]:
-        """Seconds in which each label speaks, alone or not."""
+        """Count seconds in which each label speaks, alone or not."""
         until: dict[str, float] = {}
-        found: dict[str, float] = {}
+        seconds: dict[str, float] = {}
         for turn in sorted(turns):
             begin = max(turn.start_seconds, until.get(turn.label, 0.0))
-            found[turn.label] = found.get(turn.label, 0.0) + max(turn.end_seconds - begin, 0.0)
+            seconds[turn.label] = seconds.get(turn.label, 0.0) + max(turn.end_seconds - begin, 0.0)
             until[turn.label] = max(turn.end_seconds, until.get(turn.label, 0.0))
-        return found
+        return seconds
 
-    def _swept(self) -> tuple[list[Turn], dict[str, float], float]:
-        """Who is alone when, the overlap of each label, and of all."""
+    def _sweep(self) -> tuple[list[Turn], dict[str, float], float]:
+        """Compute who is alone when, the overlap of each label, and of all."""
         times = sorted(
             [(turn.start_seconds, 1, turn.label) for turn in self.turns]
             + [(turn.end_seconds, -1, turn.label) for turn in self.turns],
@@ -235,14 +235,13 @@ class Turns:
 
 
 def read_turns(path: str | os.PathLike[str] | MemoryFile, *, recording: str | None = None) -> Turns:
-    r"""Who speaks when, from whatever file says it.
+    r"""Read who speaks when, from a file whose suffix names its format.
 
     Args:
         path: RTTM (``.rttm``; pyannote, NeMo, Kaldi), labels of Audacity (``.txt``: start, end and
             label with tabs between), JSON rows of ``start``, ``end`` and ``speaker``, or a
             transcript that names its speakers (`read_transcript`: WhisperX, ``<v NAME>``); a tier
-            a person of ELAN (``.eaf``) or Praat (``.TextGrid``). ``-`` is
-            standard input: RTTM, labels or JSON.
+            a person of ELAN (``.eaf``) or Praat (``.TextGrid``). ``-`` is RTTM on standard input.
         recording: the name of the recording, which an RTTM of several is asked for; None for that
             of the file.
 
@@ -264,25 +263,29 @@ def read_turns(path: str | os.PathLike[str] | MemoryFile, *, recording: str | No
     path = readable(path)
     name = file_name(path.name)
     suffix = path.suffix.lower()
+    stem = Path(name if recording is None else recording).stem
     if path.is_dir():
         raise SourceError(f"{name} is a folder: name the turns in it")
     if suffix == ".json":
         text = read_text(path, holds="turns", mends=True)
-        return _of_json(name, text) or _of_transcript(read_transcript(path))
+        return _parse_json(name, text) or _turns_from_words(read_transcript(path))
     if suffix in SUFFIXES:
-        return _of_transcript(read_transcript(path))
+        return _turns_from_words(read_transcript(path))
     if suffix in _ANNOTATED:
         if isinstance(path, MemoryFile):
             raise SourceError(f"{name} is of ELAN or Praat: save its turns as RTTM")
-        intervals, told = read_intervals(path, Path(name if recording is None else recording).stem)
-        return Turns.of((_turn(name, *each) for each in intervals), name, told)
-    text = read_text(path, holds="turns")
+        intervals, notices = read_intervals(path, stem)
+        return Turns.of((_turn(name, *interval) for interval in intervals), name, notices)
     if path == Path("-"):
-        name = "standard input"
-        if text.lstrip()[0] in "[{":
-            return _of_json(name, text) or _of_transcript(read_word_lines(name, text))
-    own = Path(name if recording is None else recording).stem
-    return read_rttm(name, text, own) if _is_rttm(text) else read_labels(name, text)
+        return read_rttm("standard input", read_text(path, holds="turns"), stem)
+    if suffix == ".rttm":
+        return read_rttm(name, read_text(path, holds="turns"), stem)
+    if suffix == ".txt":
+        return read_labels(name, read_text(path, holds="turns"))
+    raise SourceError(
+        f"{name}: unknown format of turns; write RTTM (.rttm), labels of Audacity (.txt), JSON "
+        f"(.json), ELAN (.eaf), Praat (.TextGrid) or a transcript ({', '.join(SUFFIXES)})"
+    )
 
 
 # ------------------------------------------------------------------------------------------- RTTM
@@ -297,13 +300,8 @@ _SCORE = re.compile(rf"<NA>|{_NUMBER.pattern}", re.ASCII)
 _SPEAKER_CELLS = "SPEAKER, recording, channel, start, duration, <NA>, <NA>, label"
 
 
-def _is_rttm(text: str) -> bool:
-    lines = (line for line in lines_of(text) if line.strip() and not line.startswith(";"))
-    return next(lines, "").split(None, 1)[:1] in ([each] for each in _RTTM_TYPES)
-
-
 def read_rttm(name: str, text: str, recording: str = "") -> Turns:
-    r"""The SPEAKER lines of an RTTM (NIST, RT-09 evaluation plan, appendix A); others are ignored.
+    r"""Read the SPEAKER lines of an RTTM (NIST, RT-09 evaluation plan, appendix A), and no others.
 
     Args:
         name: what to call the file.
@@ -315,32 +313,32 @@ def read_rttm(name: str, text: str, recording: str = "") -> Turns:
         >>> read_rttm("call.rttm", line.format(0.0, "A") + line.format(2.0, "B")).labels
         ('A', 'B')
     """
-    found: dict[str, list[Turn]] = {}
+    turns_by_recording: dict[str, list[Turn]] = {}
     empty = 0
     for number, line in enumerate(lines_of(text), 1):
         if (fields := _speaker_fields(f"{name} line {number}", line)) is None:
             continue
-        of, turn = fields
+        name_of, turn = fields
         if turn is None:
             empty += 1
         else:
-            found.setdefault(of, []).append(turn)
-    if len(found) > 1 and recording not in found:
-        named = printable(", ".join(list(found)[:_NAMED]))
+            turns_by_recording.setdefault(name_of, []).append(turn)
+    if len(turns_by_recording) > 1 and recording not in turns_by_recording:
+        names = printable(", ".join(list(turns_by_recording)[:_NAMED]))
         which = f"none is {printable(recording)}" if recording else "say which"
-        raise SourceError(f"{name} is of {len(found)} recordings, {named}; {which}")
-    turns = found.get(recording) or next(iter(found.values()), [])
+        raise SourceError(f"{name} is of {len(turns_by_recording)} recordings, {names}; {which}")
+    turns = turns_by_recording.get(recording) or next(iter(turns_by_recording.values()), [])
     return Turns.of(turns, name, _left_out(name, empty))
 
 
-def turn_of_line(where: str, line: bytes | str) -> Turn | None:
-    r"""The turn of one line of an RTTM as it comes through a pipe; None of a line that says none.
+def parse_turn(where: str, line: bytes | str) -> Turn | None:
+    r"""Parse the turn of one line of an RTTM as it comes through a pipe; None of a line without.
 
     Raises:
         SourceError: it is malformed, or no UTF-8 text.
 
     Example:
-        >>> turn_of_line("-", b"SPEAKER call 1 0.5 2.0 <NA> <NA> ann <NA> <NA>\n")
+        >>> parse_turn("-", b"SPEAKER call 1 0.5 2.0 <NA> <NA> ann <NA> <NA>\n")
         Turn(start_seconds=0.5, end_seconds=2.5, label='ann')
     """
     if isinstance(line, bytes):
@@ -353,7 +351,7 @@ def turn_of_line(where: str, line: bytes | str) -> Turn | None:
 
 
 def _speaker_fields(where: str, line: str) -> tuple[str, Turn | None] | None:
-    """The recording and the turn of a SPEAKER line; None of lines of other types.
+    """Return the recording and the turn of a SPEAKER line; None of lines of other types.
 
     A turn that lasts no time, or is nobody's, is None. Names of recordings and labels may have
     blanks in them: the two <NA> between times and label tell where each begins.
@@ -375,7 +373,7 @@ def _speaker_fields(where: str, line: str) -> tuple[str, Turn | None] | None:
 
 
 def _without_scores(where: str, cells: Sequence[str]) -> str:
-    """The label alone of what ends an RTTM's line: confidence and look-ahead may follow it."""
+    """Return the label of what ends an RTTM's line: confidence and look-ahead may follow it."""
     last = cells[:0:-1][:2]
     scores = len(list(takewhile(lambda cell: _SCORE.fullmatch(cell), last)))
     if scores and cells[-scores].isdigit():  # "Speaker 1", or a confidence of 1
@@ -388,7 +386,7 @@ def _without_scores(where: str, cells: Sequence[str]) -> str:
 
 
 def read_labels(name: str, text: str) -> Turns:
-    r"""Labels of Audacity: start, end and label a line, with tabs between.
+    r"""Read labels of Audacity: start, end and label a line, with tabs between.
 
     Lines that begin with a backslash say a range of frequencies and are ignored; so are labels
     without text and those at one point of time.
@@ -404,14 +402,15 @@ def read_labels(name: str, text: str) -> Turns:
         cells = line.split("\t")
         if len(cells) < 3:
             raise SourceError(
-                f"{name} line {number} must be start, end and label with tabs between, or an RTTM"
+                f"{name} line {number} must be start, end and label with tabs between; an RTTM "
+                "is named .rttm"
             )
         start, end = (_seconds(f"{name} line {number}", cell) for cell in cells[:2])
-        said = " ".join(cells[2].split())
-        if is_nobody(said) or start == end:
+        label = " ".join(cells[2].split())
+        if is_nobody(label) or start == end:
             points += 1
             continue
-        turns.append(_turn(f"{name} line {number}", start, end, said))
+        turns.append(_turn(f"{name} line {number}", start, end, label))
     return Turns.of(turns, name, _left_out(name, points))
 
 
@@ -420,10 +419,10 @@ def _left_out(name: str, count: int, what: str = "line") -> list[str]:
 
 
 def _seconds(where: str, cell: str) -> float:
-    found = float(cell) if len(cell) < 100 and _NUMBER.fullmatch(cell) else math.nan
-    if not math.isfinite(found):
+    seconds = float(cell) if len(cell) < 100 and _NUMBER.fullmatch(cell) else math.nan
+    if not math.isfinite(seconds):
         raise SourceError(f"{where}: {printable(cell)[:40]!r} is no number of seconds")
-    return found
+    return seconds
 
 
 def _turn(where: str, start: float, end: float, label: str) -> Turn:
@@ -436,14 +435,14 @@ def _turn(where: str, start: float, end: float, label: str) -> Turn:
 # ------------------------------------------------------------------------------------- transcripts
 
 
-def _of_transcript(transcript: Transcript) -> Turns:
-    """The turns of the words of a transcript; words that nobody is named for are nobody's."""
+def _turns_from_words(transcript: Transcript) -> Turns:
+    """Return the turns of a transcript's words; words that nobody is named for are nobody's."""
     if not transcript.speakers:
         raise SourceError(
             f"{transcript.label} does not say who speaks: give a transcript with speakers, or an "
             "RTTM"
         )
-    words = sorted(transcript.said, key=lambda word: (word.begin, word.end))
+    words = sorted(transcript.timed_words, key=lambda word: (word.begin, word.end))
     turns: list[Turn] = []
     before = ""
     for word in words:
@@ -456,21 +455,23 @@ def _of_transcript(transcript: Transcript) -> Turns:
         else:
             turns.append(Turn(word.begin, word.end, word.speaker))
     nobody = sum(not word.speaker for word in words)
-    told = [f"{transcript.label}: {plural(nobody, 'word')} of nobody, left out"] if nobody else []
-    return Turns.of(turns, transcript.label, [*transcript.notices, *told])
+    notices = (
+        [f"{transcript.label}: {plural(nobody, 'word')} of nobody, left out"] if nobody else []
+    )
+    return Turns.of(turns, transcript.label, [*transcript.notices, *notices])
 
 
-def _of_json(name: str, text: str) -> Turns | None:
-    """The turns of rows of start, end and speaker without words; None of anything else."""
+def _parse_json(name: str, text: str) -> Turns | None:
+    """Return the turns of rows of start, end and speaker without words; None of anything else."""
     try:
-        found: Any = json.loads(text, strict=False)
+        document: Any = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return None
     for key in ("output", "diarization"):
-        found = found[key] if isinstance(found, dict) and key in found else found
-    if isinstance(found, dict):
-        found = found.get("segments")
-    rows = rows_in(found)
+        document = document[key] if isinstance(document, dict) and key in document else document
+    if isinstance(document, dict):
+        document = document.get("segments")
+    rows = rows_in(document)
     if not rows or any(text_of(row) or row.get("words") for row in rows):
         return None
     check_times(name, rows)
@@ -478,7 +479,7 @@ def _of_json(name: str, text: str) -> Turns | None:
     return Turns.of(turns, name, _left_out(name, len(rows) - len(turns), "turn"))
 
 
-def _json_turns(name: str, rows: Sequence[dict[str, Any]]) -> Iterator[Turn]:
+def _json_turns(name: str, rows: Sequence[dict[str, object]]) -> Iterator[Turn]:
     for number, row in enumerate(rows, 1):
         start, end = times_of(row)
         label = printable(speaker_of(row))
@@ -502,7 +503,7 @@ _Tiers = list[tuple[str, list[Interval]]]
 
 
 def read_intervals(path: Path, recording: str = "") -> tuple[list[Interval], list[str]]:
-    """Start, end and label of all that somebody says, in seconds; and notices, a line each.
+    """Read start, end and label of all that somebody says, in seconds; and notices, a line each.
 
     A tier is a person: of ELAN its participant, where it names one, else its name; tiers that
     depend on another and tiers of points are left out, and what an aligner adds to the name
@@ -525,35 +526,37 @@ def read_intervals(path: Path, recording: str = "") -> tuple[list[Interval], lis
         raise SourceError(f"{name} is too large to hold turns: {_MOST_BYTES // 10**6} MB at most")
     try:
         if kind == "ELAN":
-            tiers = _of_elan(name, data, recording)
+            tiers = _parse_elan(name, data, recording)
         elif data.startswith(_PRAAT_BINARY):
-            tiers = _of_binary_praat(name, path)
+            tiers = _read_binary_praat(name, path)
         else:
-            tiers = _of_praat(name, read_text(path, holds="turns"))
+            tiers = _parse_praat(name, read_text(path, holds="turns"))
     except Exception as error:  # pympi raises bare ones
         if type(error) is not Exception and not isinstance(error, _DAMAGE):
             raise
         raise SourceError(f"{name} is no file of {kind}, or is damaged") from None
-    spoken = [(label, [row for row in rows if _says(row[2])]) for label, rows in tiers]
-    lasting = [(label, [row for row in rows if row[1] > row[0]]) for label, rows in spoken]
-    left_out = sum(len(rows) for _, rows in spoken) - sum(len(rows) for _, rows in lasting)
-    lasting = [(label, rows) for label, rows in lasting if rows]
-    told = _left_out(name, left_out, "turn")
-    if len(lasting) == 1 and len(tiers) == 1:
-        return [(low, high, printable(text.strip())) for low, high, text in lasting[0][1]], told
-    names = list(dict.fromkeys(label for label, _ in lasting))
-    some = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+    labelled = [(label, [row for row in rows if _says(row[2])]) for label, rows in tiers]
+    intervals = [(label, [row for row in rows if row[1] > row[0]]) for label, rows in labelled]
+    left_out = sum(len(rows) for _, rows in labelled) - sum(len(rows) for _, rows in intervals)
+    intervals = [(label, rows) for label, rows in intervals if rows]
+    notices = _left_out(name, left_out, "turn")
+    if len(intervals) == 1 and len(tiers) == 1:
+        return [
+            (low, high, printable(text.strip())) for low, high, text in intervals[0][1]
+        ], notices
+    names = list(dict.fromkeys(label for label, _ in intervals))
+    people = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
     if names:
-        told.insert(0, f"{name}: {plural(len(names), 'tier')} taken as people: {some}")
-    return [(low, high, label) for label, rows in lasting for low, high, _ in rows], told
+        notices.insert(0, f"{name}: {plural(len(names), 'tier')} taken as people: {people}")
+    return [(low, high, label) for label, rows in intervals for low, high, _ in rows], notices
 
 
 def _says(text: str) -> bool:
     return not is_nobody(text.strip()) and text.strip().lower() not in _SILENCE
 
 
-def _of_elan(name: str, data: bytes, recording: str) -> _Tiers:
-    """The tiers of an EAF (ELAN Annotation Format 3.0), times on the clock of the recording."""
+def _parse_elan(name: str, data: bytes, recording: str) -> _Tiers:
+    """Read the tiers of an EAF (ELAN Annotation Format 3.0), on the recording's clock."""
     root = ElementTree.fromstring(data)
     if root.tag != "ANNOTATION_DOCUMENT":
         raise ValueError("another document")
@@ -561,7 +564,7 @@ def _of_elan(name: str, data: bytes, recording: str) -> _Tiers:
         units = header.get("TIME_UNITS", "milliseconds")
         if units != "milliseconds":
             raise SourceError(f"{name} counts time in {printable(units)}: save it in milliseconds")
-    origin = _origin_of(name, root, recording)
+    origin = _find_origin(name, root, recording)
     slots = {
         slot.attrib["TIME_SLOT_ID"]: (int(slot.get("TIME_VALUE", "")) + origin) / 1000
         for slot in root.iter("TIME_SLOT")
@@ -573,18 +576,18 @@ def _of_elan(name: str, data: bytes, recording: str) -> _Tiers:
             continue
         rows = [
             (
-                slots.get(each.attrib["TIME_SLOT_REF1"], math.nan),
-                slots.get(each.attrib["TIME_SLOT_REF2"], math.nan),
-                each.findtext("ANNOTATION_VALUE", ""),
+                slots.get(annotation.attrib["TIME_SLOT_REF1"], math.nan),
+                slots.get(annotation.attrib["TIME_SLOT_REF2"], math.nan),
+                annotation.findtext("ANNOTATION_VALUE", ""),
             )
-            for each in tier.iter("ALIGNABLE_ANNOTATION")
+            for annotation in tier.iter("ALIGNABLE_ANNOTATION")
         ]
         tiers.append((printable(tier.get("PARTICIPANT") or tier.attrib["TIER_ID"]), rows))
     return tiers
 
 
-def _origin_of(name: str, root: ElementTree.Element, recording: str) -> int:
-    """Milliseconds of the recording that lie before time 0 of an EAF.
+def _find_origin(name: str, root: ElementTree.Element, recording: str) -> int:
+    """Return the milliseconds of the recording that lie before time 0 of an EAF.
 
     Raises:
         SourceError: it is of several media that begin at different times, none of that name.
@@ -596,9 +599,9 @@ def _origin_of(name: str, root: ElementTree.Element, recording: str) -> int:
     if recording in origins:
         return origins[recording]
     if len(set(origins.values())) > 1:
-        named = printable(", ".join(list(origins)[:_NAMED]))
+        names = printable(", ".join(list(origins)[:_NAMED]))
         raise SourceError(
-            f"{name} is of media that begin at different times, {named}: name the recording as "
+            f"{name} is of media that begin at different times, {names}: name the recording as "
             "the one that it is"
         )
     return next(iter(origins.values()), 0)
@@ -612,8 +615,8 @@ _PRAAT = re.compile(
 """What counts in a text file of Praat: texts, numbers and flags that stand free, and comments."""
 
 
-def _of_praat(name: str, text: str) -> _Tiers:
-    """The tiers of intervals in a text file of Praat, long or short."""
+def _parse_praat(name: str, text: str) -> _Tiers:
+    """Read the tiers of intervals in a text file of Praat, long or short."""
     if "chronological" in text[:50]:
         raise SourceError(f"{name} is a chronological TextGrid: save it in Praat as a text file")
     tokens = (match for match in _PRAAT.finditer(text) if match.lastgroup)
@@ -642,8 +645,8 @@ def _of_praat(name: str, text: str) -> _Tiers:
     return tiers
 
 
-def _of_binary_praat(name: str, path: Path) -> _Tiers:
-    """The same of a binary file, which pympi reads."""
+def _read_binary_praat(name: str, path: Path) -> _Tiers:
+    """Read the same of a binary file, by pympi."""
     try:
         import pympi
     except ImportError:

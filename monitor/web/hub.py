@@ -19,7 +19,7 @@ import orjson
 
 from monitor import phrases
 from monitor.alerts.rules import Forecast
-from monitor.crowds import SCALE, left_of, people
+from monitor.crowds import SCALE, format_matches, people
 from monitor.sinks.summary import NARROWED, bits_now, happened, in_a_crowd, narrowed_names
 
 # --- What the page says of a record, in the words of all views.
@@ -104,7 +104,7 @@ def _words_of_reading(reading: Mapping[str, Any], start: Mapping[str, Any]) -> d
     withheld = phrases.reasons(reading)
     said = {
         "now": bits_now(reading),
-        "left": left_of(reading) if phrases.is_evidence(reading) else "",
+        "left": format_matches(reading) if phrases.is_evidence(reading) else "",
         "crowd": in_a_crowd(reading, watch, start.get("speakers") or 0),
         "care": phrases.caveat_of(reading),
         "enrolled": phrases.enrolment(reading),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.anonymisers.blocks import Declared
+from monitor.anonymisers.laplace import Declared
 from monitor.errors import UsageError
 from monitor.maths.composition import basic, optimal
 
@@ -43,7 +43,7 @@ def test_what_is_no_epsilon_is_refused(epsilon):
 
 
 def test_noise_on_frames_declares_what_its_setting_says():
-    assert Declared.of_noise("tokens:2.5", 0.04) == Declared("tokens:2.5", 2.5, 0.04)
-    assert Declared.of_noise("laplace:15,1", 3.0) == Declared("laplace:15,1", 15.0, 3.0)
+    assert Declared.parse_noise("tokens:2.5", 0.04) == Declared("tokens:2.5", 2.5, 0.04)
+    assert Declared.parse_noise("laplace:15,1", 3.0) == Declared("laplace:15,1", 15.0, 3.0)
     for unknown in ("", "laplace", "laplace:much", "laplace:-1", "laplace:inf", "mist:3"):
-        assert Declared.of_noise(unknown, 3.0) is None
+        assert Declared.parse_noise(unknown, 3.0) is None

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from monitor.anonymisers import Laplace, Utterance, make
-from monitor.anonymisers.blocks import EVERYBODY_BITS, empty_after, promises
+from monitor.anonymisers.laplace import EVERYBODY_BITS, empty_after, promises
 from monitor.errors import UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.lab.evaluation.accounting import account
@@ -124,7 +124,7 @@ def test_a_promise_is_empty_from_where_it_is_said(epsilon):
 ])  # fmt: skip
 def test_a_setting_that_makes_no_sense_is_refused(setting, said):
     with pytest.raises(UsageError, match=said):
-        Laplace.of(setting)
+        Laplace.parse(setting)
 
 
 def test_audio_is_refused():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from monitor.anonymisers import McAdams, Utterance, make
-from monitor.anonymisers.mcadams import DRAWN, moved_poles
+from monitor.anonymisers.mcadams import DRAWN, move_poles
 from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from tests.anonymisers.vowels import FORMANTS, peaks, vowel
@@ -41,7 +41,7 @@ def test_formants_of_a_vowel_move_as_alpha_says(alpha, rate):
 def test_poles_keep_their_radii_and_real_ones_stay():
     poles = 0.95 * np.exp(1j * np.array([0.3, 1.0, 2.0]))
     before = np.poly(np.concatenate((poles, poles.conj(), [0.5, -0.4]))).real
-    after = np.roots(moved_poles(before[None], 0.7, 16000)[0])
+    after = np.roots(move_poles(before[None], 0.7, 16000)[0])
     turning = after[after.imag > 1e-9]
     assert np.sort(np.angle(turning)) == pytest.approx([0.3**0.7, 1.0, 2.0**0.7])
     assert np.abs(turning) == pytest.approx(0.95)

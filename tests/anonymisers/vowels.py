@@ -8,7 +8,7 @@ import numpy as np
 import soxr
 from scipy.signal import lfilter
 
-from monitor.anonymisers.vocoder import moved
+from monitor.anonymisers.vocoder import scale_formants
 from monitor.features.f0 import F0, LOWEST_LAG
 from monitor.features.f0 import RATE as F0_RATE
 from monitor.types import Track
@@ -64,7 +64,7 @@ def formant_ratio(before: np.ndarray, after: np.ndarray) -> float:
     inner = slice(25, 400)  # 400 Hz to 6.2 kHz
     rows -= rows[:, inner].mean(axis=1, keepdims=True)
     ratios = np.arange(0.7, 1.4, 0.01)
-    stretched = (np.log(moved(np.exp(rows[:1]), ratio))[0] for ratio in ratios)
+    stretched = (np.log(scale_formants(np.exp(rows[:1]), ratio))[0] for ratio in ratios)
     errors = [np.std((row - rows[1])[inner]) for row in stretched]
     return float(ratios[np.argmin(errors)])
 

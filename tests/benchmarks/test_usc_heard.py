@@ -13,7 +13,7 @@ import soundfile
 
 from benchmarks.usc_heard import main
 from monitor.anonymisers import protect
-from monitor.features.phones import said_phones
+from monitor.features.phones import recognise_phones
 from monitor.jobs import one_thread
 from monitor.lab.utility import edits
 from tests.sounds import RATE, synthetic
@@ -54,7 +54,7 @@ def test_a_reader_s_words_pass_and_noise_takes_them(shared, tmp_path):
     found = heard_page(path, tmp_path / "heard.html")
     with one_thread():
         heard = {
-            name: [said.phone for said in said_phones(sound / 2**15)]
+            name: [said.phone for said in recognise_phones(sound / 2**15)]
             for name, sound in found.items()
         }
     clear = heard["As it is"]

@@ -16,7 +16,7 @@ from monitor.errors import StoreError
 from monitor.features.f0 import F0
 from monitor.features.style import Style
 from monitor.phrases import STYLE_CAVEAT
-from monitor.plots.curve import caption, run_of
+from monitor.plots.curve import caption, read_columns
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
 from monitor.population.rank_model import RankModels
@@ -95,7 +95,7 @@ def test_the_picture_says_whose_style_it_is(run, us, talk, tmp_path):
     log, picture = tmp_path / "run.jsonl", tmp_path / "run.svg"
     given = ["-p", us, "--transcript", talk.with_suffix(".vtt"), "--jsonl", log]
     assert run("replay", talk, *given, "--plot", picture).code == 0
-    assert caption(run_of(read_run(log))).endswith(f"\n{STYLE_CAVEAT.capitalize()}.")
+    assert caption(read_columns(read_run(log))).endswith(f"\n{STYLE_CAVEAT.capitalize()}.")
     assert "of what is read aloud" in picture.read_text()
 
 

@@ -28,7 +28,7 @@ def noticed(stereo, cuts=(), rate=RATE):
     found = []  # type: ignore[var-annotated]
     for part in np.split(np.asarray(stereo, np.float32), cuts):
         mixer.mix(part)
-        found += mixer.found()
+        found += mixer.pop_notices()
     return found
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.features.f0 import F0
-from monitor.features.registry import FEATURES, followed, make, takes
+from monitor.features.registry import FEATURES, get_change_sensitivity, make, takes
 from monitor.features.speaker_model import SpeakerModel
 from monitor.kinds import Sensitivity
 from monitor.protocols import Feature
@@ -35,11 +35,13 @@ def test_an_unknown_name_is_refused_with_a_hint(name, hint):
 @pytest.mark.parametrize("name", sorted(FEATURES))
 def test_every_feature_says_itself_how_it_is_followed(name):
     if takes(name) == "words" or name == "tokens":
-        assert followed(name) is None  # too few words a minute; of tokens it was not measured
+        assert (
+            get_change_sensitivity(name) is None
+        )  # too few words a minute; of tokens it was not measured
     else:
-        assert isinstance(followed(name), Sensitivity)
+        assert isinstance(get_change_sensitivity(name), Sensitivity)
 
 
 def test_what_nobody_registered_inherits_nobody_s_settings():
-    assert followed("codes") is None
-    assert followed("speaker_0123456789abcdef") == SpeakerModel.follow
+    assert get_change_sensitivity("codes") is None
+    assert get_change_sensitivity("speaker_0123456789abcdef") == SpeakerModel.follow

@@ -20,11 +20,11 @@ from monitor.plots.curve import (
     bits_in,
     caption,
     curve_points,
-    figure_of,
+    draw_run,
     heading,
     plot_crowds,
     plot_run,
-    run_of,
+    read_columns,
     summary,
 )
 
@@ -324,19 +324,21 @@ def test_ten_hours_are_drawn_small(tmp_path: Path) -> None:
 
 
 def test_words() -> None:
-    watched = run_of([start(watch="4088"), reading(60.0, CEILING - math.log2(12)), GAP])
+    watched = read_columns([start(watch="4088"), reading(60.0, CEILING - math.log2(12)), GAP])
     assert heading(watched) == "After 48 s of speech, an attacker gives 4088 a chance of 1 in 12"
     assert "by chance it would be 1 in 50" in summary(watched)
     assert "1 gap, 0.01 s of audio lost" in summary(watched)
-    nobody = run_of([start(), reading(60.0, CEILING)])
+    nobody = read_columns([start(), reading(60.0, CEILING)])
     assert "hardly any doubt which of 50 people it is" in heading(nobody)
     assert "assuming the speaker is enrolled" in caption(nobody)
     why = "f0 cannot tell; it takes a speaker embedding (voice)"
-    unknown = run_of([start(), reading(60.0, 1.0, enrolled=None, enrolled_withheld=why)])
+    unknown = read_columns([start(), reading(60.0, 1.0, enrolled=None, enrolled_withheld=why)])
     asked = "Is the speaker enrolled at all?"
     assert f"{asked} Not known: it takes a speaker embedding (voice)." in caption(unknown)
-    assert f"{asked} 97 % likely." in caption(run_of([start(), reading(9.0, 1.0, enrolled=0.97)]))
-    assert heading(run_of([])) == "Nothing can be said about this voice yet"
+    assert f"{asked} 97 % likely." in caption(
+        read_columns([start(), reading(9.0, 1.0, enrolled=0.97)])
+    )
+    assert heading(read_columns([])) == "Nothing can be said about this voice yet"
 
 
 @given(
@@ -430,13 +432,13 @@ def test_another_voice_is_marked_and_the_title_claims_nothing(tmp_path: Path) ->
     assert text.count("another voice since 0:35") == 1  # at its line
     assert "several voices now" in text
     assert "a chance of" not in text
-    run = run_of(noted())
+    run = read_columns(noted())
     assert run.doubtful.tolist() == [False] * 40 + [True] * 20
 
 
 @pytest.mark.parametrize("speech", [0.8, 3.0], ids=["shorter", "longer than the first voice's"])
 def test_the_line_breaks_at_a_split(speech: float, tmp_path: Path) -> None:
-    run = run_of(split(speech))
+    run = read_columns(split(speech))
     assert list(run.fresh) == [41]  # after the last reading on the old evidence
     assert np.all(np.diff(run.columns["speech"]) > 0)
     assert run.columns["speech"][41] == pytest.approx(0.8 * 41 + speech)
@@ -473,7 +475,7 @@ def test_the_protected_side_is_drawn_with_whom_it_is_told_to(tmp_path):
     (label,) = [" ".join(text.split()) for text in drawn if "mcadams" in text]
     assert label.startswith("through mcadams:0.8: ")
     assert "bits, 2.0 fewer, to the strongest attacker tried, who has enrolled" in label
-    run = run_of(records)
+    run = read_columns(records)
     assert np.allclose(run.columns["bits"] - run.columns["protected_bits"], 2)
     assert run.protected == "mcadams:0.8"
 
@@ -489,7 +491,7 @@ def evident(seconds: float) -> dict[str, Any]:
 
 
 def lines_of(records: list[dict[str, Any]], **options: Any) -> list[tuple[Any, Any]]:
-    axes = figure_of(records, **options).axes[0]
+    axes = draw_run(records, **options).axes[0]
     return [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in axes.lines]
 
 

@@ -12,8 +12,7 @@ import soundfile
 
 from monitor import Monitor, Population
 from monitor.anonymisers import Usc, Utterance
-from monitor.anonymisers.blocks import promises
-from monitor.anonymisers.laplace import Laplace
+from monitor.anonymisers.laplace import Laplace, promises
 from monitor.networks.usc import shipped_codec
 from monitor.protocols import Source
 from monitor.run import Protection, Run
@@ -35,7 +34,7 @@ def frames(path: Path, noise: str) -> FramesFile:
     values /= np.linalg.norm(values, axis=1, keepdims=True)
     track = Track(300 * np.arange(1, SECONDS // 3 + 1), values.astype(np.float32))
     if noise:
-        track = Track(track.ticks, Laplace.of(noise.partition(":")[2]).noisy(track.values, 0))
+        track = Track(track.ticks, Laplace.parse(noise.partition(":")[2]).noisy(track.values, 0))
     write_frames(
         path, np.ones(100 * SECONDS, bool), {"voice": track}, {"voice": spec.size}, {"voice": 3.0},
         networks={"voice": spec.network}, noise=noise,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from monitor.phrases import CAVEAT
-from monitor.plots.curve import heading, run_of
+from monitor.plots.curve import heading, read_columns
 from monitor.run.each import COLUMNS, RecordingOutcome
 from monitor.sinks.summary import bits_now
 from monitor.tables import Readings
@@ -29,8 +29,8 @@ def test_the_headline_has_the_caveat_beside_it(more, bits):
     start = {"type": "start", "watch": "ann", "speakers": 50, "ceiling": 5.64}
     assert CAVEAT in bits_now(apart)
     assert CAVEAT not in bits_now(reading)
-    assert CAVEAT in heading(run_of([start, apart]))
-    assert CAVEAT not in heading(run_of([start, reading]))
+    assert CAVEAT in heading(read_columns([start, apart]))
+    assert CAVEAT not in heading(read_columns([start, reading]))
 
 
 def test_tables_have_a_column_for_each_figure():

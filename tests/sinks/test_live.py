@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from monitor.alerts import Forecast
-from monitor.anonymisers.blocks import Declared
+from monitor.anonymisers.laplace import Declared
 from monitor.records.reading import declared_record
 from monitor.sinks.live import LiveView
 from tests.sinks.test_terminal import Screen, reading

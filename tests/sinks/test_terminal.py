@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from monitor.anonymisers.blocks import Declared
+from monitor.anonymisers.laplace import Declared
 from monitor.protocols import Sink
 from monitor.records.reading import declared_record
 from monitor.sinks.live import LiveView

@@ -70,7 +70,7 @@ class Script(AudioQueue):
         super().__init__(SLOW)
         self._script, self._lines = script, Queue[str | None]()
         self.told: list[str] = []
-        self.pipe = TurnPipe(iter(self._lines.get, None), told=self.told.append)
+        self.pipe = TurnPipe(iter(self._lines.get, None), report=self.told.append)
 
     def items(self) -> Iterator[Block]:
         """The sound, each line when it has come."""
@@ -138,7 +138,7 @@ def test_what_makes_no_sense_is_left_out_and_told():
     labels = [line(0.0, 1.0, f"S{k}") for k in range(MOST_LABELS + 2)]
     rows = ["SPEAKER call 1 0 x", "\xff", line(0.2, 90.0, "far"), *labels, "", ";; a comment"]
     told: list[str] = []
-    pipe = TurnPipe(rows, told=told.append)
+    pipe = TurnPipe(rows, report=told.append)
     with LiveDiarised(queue_of(RAMP), pipe) as source:
         pipe.wait()
         for _ in source.split():

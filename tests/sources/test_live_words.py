@@ -117,7 +117,7 @@ def test_after_a_device_came_back_words_lie_on_the_clock_of_the_new_recording():
 def test_of_two_speakers_nobody_chose_between_the_first_counts():
     told: list[str] = []
     lines = [line("a", 0.1, 0.3, speaker="ann"), line("so", 0.4, 0.5, speaker="bob")]
-    pipe, queue = WordPipe(lines, told=told.append), AudioQueue(RATE)
+    pipe, queue = WordPipe(lines, report=told.append), AudioQueue(RATE)
     with LiveWords(queue, pipe) as source:
         pipe.wait()
         queue.put(voice(1.0))
@@ -151,7 +151,7 @@ def test_a_run_counts_them_and_tells_how_they_lay(on_change):
 def test_words_far_ahead_of_what_was_heard_are_left_out_and_all_that_was_is_told():
     told: list[str] = []
     rows = ["no json", line("a", 0.1, 0.3), line("so", 100, 200), line("the", 200, 400)]
-    pipe, queue = WordPipe(rows, told=told.append), AudioQueue(RATE)
+    pipe, queue = WordPipe(rows, report=told.append), AudioQueue(RATE)
     with LiveWords(queue, pipe) as source:
         pipe.wait()
         queue.put(voice(1.0))

@@ -281,7 +281,7 @@ def test_a_feature_is_registered_by_its_class(monkeypatch):
     register(Style)
     (made,) = registry.make(["style"])
     assert isinstance(made, Style)
-    assert (registry.takes("style"), registry.followed("style")) == ("words", None)
+    assert (registry.takes("style"), registry.get_change_sensitivity("style")) == ("words", None)
     for wrong in (lambda: Style(), type("Codes", (), {"spec": CODES})):
         with pytest.raises(UsageError, match="needs a class attribute spec"):
             register(wrong)

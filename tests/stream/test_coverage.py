@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from monitor.stream import front_end as coverage
 from monitor.stream.front_end import WordCoverage, worth_telling
 from monitor.stream.records import coverage_notices, coverage_record
-from monitor.transcripts.coverage import coverage_of
+from monitor.transcripts.coverage import measure_coverage
 from monitor.types import Words
 
 TICKS = 3000
@@ -59,7 +59,7 @@ def test_each_recording_is_told_by_itself_and_one_without_words_too():
     assert [each.coverage is None for each in made] == [False, True, True]
     record = coverage_record(made, ["a", "b", "c"])
     assert record[1]["words_in_speech"] is None
-    assert record[0]["words_in_speech"] == coverage_of(said(), speech()).in_speech
+    assert record[0]["words_in_speech"] == measure_coverage(said(), speech()).in_speech
     begun = [{"transcript": "a.vtt"}, {"transcript": "b.vtt"}]
     lines = list(map(str, coverage_notices(made, ["a", "b", "c"], begun)))
     assert lines[0].startswith("a.vtt: ")

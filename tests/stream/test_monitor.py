@@ -126,7 +126,7 @@ class Late:
 
 @pytest.fixture
 def late(monkeypatch) -> Population:
-    monkeypatch.setitem(registry.FEATURES, "late", registry.Registered(lambda: Late))
+    monkeypatch.setitem(registry.FEATURES, "late", registry.FeatureEntry(lambda: Late))
     templates = two_features()
     slices = templates.features["f0"].slices
     return Population(

@@ -19,7 +19,7 @@ from rich.console import Console
 
 import monitor
 from monitor import Monitor
-from monitor.plots.curve import caption, run_of
+from monitor.plots.curve import caption, read_columns
 from monitor.population.reference import demo_frames
 from monitor.protocols import Provenance
 from monitor.records.schema import SCHEMA, read_run
@@ -135,8 +135,8 @@ def test_records_of_a_run_its_views_and_its_end_have_them(tmp_path):
     assert [each.kind for each in run.notices[-3:]] == ["narrow", "quiet", "quiet"]
     assert list(map(str, run.notices[:-3])) == found[0]["notices"]
     assert shown.getvalue().count("note at 0:07: only a telephone's band") == 1
-    assert "Note: only a telephone's band" in caption(run_of(kept.records))
-    assert "(and 1 more)" in caption(run_of(kept.records))
+    assert "Note: only a telephone's band" in caption(read_columns(kept.records))
+    assert "(and 1 more)" in caption(read_columns(kept.records))
 
 
 def test_the_summary_has_them(capsys):

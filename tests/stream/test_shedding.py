@@ -31,7 +31,7 @@ class Slow(F0):
         super().__init__()
 
     def process(self, samples) -> Track:
-        if self._heard * 0.01 >= self._skip * 0.01:
+        if self._frames * 0.01 >= self._skip * 0.01:
             self._now[0] += self._cost * samples.size / 8000
         return super().process(samples)
 

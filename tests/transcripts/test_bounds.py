@@ -25,7 +25,7 @@ from monitor.transcripts import read_transcript
 resource.setrlimit(resource.RLIMIT_CPU, ({CPU_SECONDS}, {CPU_SECONDS}))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
-    print(len(read_transcript(sys.argv[1]).said))
+    print(len(read_transcript(sys.argv[1]).timed_words))
 except SourceError as error:
     print(error)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3)
@@ -86,13 +86,13 @@ def test_ten_thousand_words_in_a_second_are_refused_wherever_they_stand(tmp_path
 
 def test_and_left_out_where_they_come_through_a_pipe() -> None:
     told: list[str] = []
-    with WordPipe([line("so", 1.0) for _ in range(9_990)], told=told.append) as pipe:
+    with WordPipe([line("so", 1.0) for _ in range(9_990)], report=told.append) as pipe:
         pipe.wait()
-        words = pipe.collect(100, heard=100)
+        words = pipe.collect(100, audio_ticks=100)
         assert words is not None
         assert len(words.texts) == pipe.count == 1000
         assert pipe.beyond == 9_990 - pipe.count
-        pipe.tell_lost()
+        pipe.report_lost()
     assert len(told) == 2
     assert "more than anybody says" in told[0]
     assert told[1].endswith("left out in all: 8,990 words too many")
@@ -108,6 +108,6 @@ def test_long_captions_are_read_alike_in_both_formats(tmp_path: Path) -> None:
     whole = read("a.vtt", f"WEBVTT\n\n{body}")
     blocks = body.strip().split("\n\n")
     counted = "\n\n".join(f"{i}\n{block}" for i, block in enumerate(blocks, 1))
-    assert read("a.srt", counted.replace(".", ",")).said == whole.said
-    assert len(whole.said) == 3 * 12_000
-    assert whole.said[-1].end == 6000.0
+    assert read("a.srt", counted.replace(".", ",")).timed_words == whole.timed_words
+    assert len(whole.timed_words) == 3 * 12_000
+    assert whole.timed_words[-1].end == 6000.0

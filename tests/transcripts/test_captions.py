@@ -74,7 +74,7 @@ No.
 
 
 def texts(talk: Transcript) -> list[str]:
-    return [word.text for word in talk.said]
+    return [word.text for word in talk.timed_words]
 
 
 def test_voices_tags_and_characters():
@@ -83,10 +83,10 @@ def test_voices_tags_and_characters():
     assert texts(talk) == ["So", "it", "goes", "&", "so", "No!"]
     assert talk.speakers == ("Ann", "Bob Low")
     assert texts(talk.of("Bob Low")) == ["No!"]
-    assert {word.known for word in talk.said} == {3603.0}
+    assert {word.known for word in talk.timed_words} == {3603.0}
     assert talk.spread
-    assert talk.said[0].begin == 1.0
-    assert talk.said[-1].end == pytest.approx(3603.0)
+    assert talk.timed_words[0].begin == 1.0
+    assert talk.timed_words[-1].end == pytest.approx(3603.0)
 
 
 def test_where_a_caption_is_shown_is_no_word():
@@ -101,15 +101,15 @@ def test_where_a_caption_is_shown_is_no_word():
 )  # fmt: skip
 def test_speakers_that_stand_before_the_text(text, named):
     talk = read_captions("a.srt", f"1\n00:00:00,000 --> 00:00:01,000\n{text}\n")
-    assert {word.speaker for word in talk.said} == {named}
-    assert len(talk.said) == 3
+    assert {word.speaker for word in talk.timed_words} == {named}
+    assert len(talk.timed_words) == 3
 
 
 def test_times_within_a_caption_are_those_of_words_and_lines_that_roll_up_count_once():
     talk = read_captions("a.vtt", YOUTUBE)
     assert texts(talk) == ["hello", "and", "welcome", "to", "the", "show"]
-    assert [word.begin for word in talk.said] == [0.0, 0.32, 0.48, 2.399, 2.72, 3.0]
-    assert talk.said[1].known == 0.48
+    assert [word.begin for word in talk.timed_words] == [0.0, 0.32, 0.48, 2.399, 2.72, 3.0]
+    assert talk.timed_words[1].known == 0.48
     assert not talk.spread
     assert talk.notices == ("a.vtt: 3 lines stand in two captions; they are counted once",)
 
@@ -123,7 +123,7 @@ def test_lines_that_roll_up_without_times_count_once_too():
 def test_underlines_that_walk_through_a_caption_are_the_times_of_words():
     talk = read_captions("a.srt", HIGHLIGHTED)
     assert texts(talk) == ["And", "so,", "my", "No.", "No."]
-    assert [word.begin for word in talk.said] == [0.0, 0.06, 0.5, 3.0, 4.0]
+    assert [word.begin for word in talk.timed_words] == [0.0, 0.06, 0.5, 3.0, 4.0]
     assert not talk.spread
 
 
@@ -142,7 +142,7 @@ def test_malformed_blocks_are_left_out_and_told():
 def test_captions_without_numbers_and_with_old_line_ends():
     talk = read_captions("a.srt", "00:00:00,000 --> 00:00:01,500\r\nwhat\r\nnow\r\n")
     assert texts(talk) == ["what", "now"]
-    assert talk.said[1].known == 1.5
+    assert talk.timed_words[1].known == 1.5
 
 
 SPOKEN = [("early words", 1.0, 3.0), ("1984", 4.0, 6.0), ("later words", 7.0, 9.0)]
@@ -177,7 +177,11 @@ def test_captions_of_every_layout_are_read_whole(layout):
     talk = read_captions(f"a.{suffix}", head + body)
     expected = [word for text, *_ in SPOKEN for word in text.split()]
     assert texts(talk) == expected
-    assert [talk.said[0].begin, talk.said[2].begin, talk.said[-1].end] == [1.0, 4.0, 9.0]
+    assert [talk.timed_words[0].begin, talk.timed_words[2].begin, talk.timed_words[-1].end] == [
+        1.0,
+        4.0,
+        9.0,
+    ]
     assert not any("left out" in line for line in talk.notices)
 
 

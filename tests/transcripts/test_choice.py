@@ -64,8 +64,8 @@ def test_one_transcript_is_of_one_recording(talk):
 
 def test_a_choice_means_the_same_in_another_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert TranscriptChoice(Path("a.vtt")).made_absolute().path == tmp_path / "a.vtt"
-    assert LIES_BESIDE.made_absolute() == LIES_BESIDE
+    assert TranscriptChoice(Path("a.vtt")).make_absolute().path == tmp_path / "a.vtt"
+    assert LIES_BESIDE.make_absolute() == LIES_BESIDE
 
 
 def test_the_mark_is_of_the_words_and_not_of_the_file(talk):
@@ -81,18 +81,13 @@ def test_the_mark_is_of_the_words_and_not_of_the_file(talk):
 METADATA = '{"id": "talk", "speakers": [{"name": "ann"}], "text": "a talk"}'
 
 
-def test_json_that_is_no_transcript_is_passed_over_and_that_is_told(talk):
-    json, vtt = talk.with_suffix(".json"), talk.with_suffix(".vtt")
-    json.write_text(METADATA)
-    with pytest.raises(SourceError, match=r"talk\.json is none of the JSONs"):
-        LIES_BESIDE.read(talk)
+def test_json_that_is_no_transcript_is_refused(talk):
+    vtt = talk.with_suffix(".vtt")
+    talk.with_suffix(".json").write_text(METADATA)
     vtt.write_text("WEBVTT\n\n00:01.000 --> 00:02.000\nso be it\n")
-    assert transcript_beside(talk) == vtt
-    found = LIES_BESIDE.read(talk)
-    assert found.words().texts == ("so", "be", "it")
-    assert found.notices[0] == "talk.json is no transcript; talk.vtt is taken"
-    with pytest.raises(SourceError, match=r"talk\.json"):  # it was named
-        TranscriptChoice(json).read(talk)
+    with pytest.raises(SourceError, match=r"talk\.json is none of the JSONs.*; rename it where"):
+        LIES_BESIDE.read(talk)
+    assert TranscriptChoice(vtt).read(talk).words().texts == ("so", "be", "it")
 
 
 @pytest.mark.parametrize(

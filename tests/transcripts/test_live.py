@@ -69,7 +69,7 @@ def test_malformed_lines_are_named_and_left_out():
         '{"text": "so"}',
         '{"word": "a", "begin": 2, "end": 1}',
     ]
-    with WordPipe([line("so", 1.0), *bad, *bad, line("it", 2.0)], told=told.append) as pipe:
+    with WordPipe([line("so", 1.0), *bad, *bad, line("it", 2.0)], report=told.append) as pipe:
         pipe.wait()
         words = pipe.collect(500)
     assert words is not None

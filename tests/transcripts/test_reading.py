@@ -87,7 +87,7 @@ def test_one_speaker_alone(tmp_path):
 def test_tables_in_seconds_and_as_whisper_writes_them_in_milliseconds(head):
     seconds = read_table("a.tsv", f"{head}0.5\t1.5\tso be it\n2\t2.5\tno\n")
     thousandths = read_table("a.tsv", f"{head}500\t1500\tso be it\n2000\t2500\tno\n")
-    assert [w.begin for w in seconds.said] == [w.begin for w in thousandths.said]
+    assert [w.begin for w in seconds.timed_words] == [w.begin for w in thousandths.timed_words]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_table_that_is_no_transcript(text, words):
 def test_times_that_are_not_as_they_should_be_are_told():
     rows = ["1.0\t2.0\tso be it", "0.0\t1.5\tit is", "3\t2.5\tlost", "4.0\t5.0\tno"]
     talk = read_table("a.tsv", "\n".join(rows))
-    assert [word.text for word in talk.said] == ["it", "is", "so", "be", "it", "no"]
+    assert [word.text for word in talk.timed_words] == ["it", "is", "so", "be", "it", "no"]
     assert [line.partition(": ")[2] for line in talk.notices] == [
         "1 of 4 texts have no time, or end before they begin; they are left out",
         "times go back once; its words were put in order",
@@ -189,7 +189,7 @@ def test_the_transcripts_of_real_speech(shared):
         talk = read_transcript(path)
         assert talk.spread
         check_words(talk.words())
-        assert np.all(np.diff([word.begin for word in talk.said]) >= 0)
+        assert np.all(np.diff([word.begin for word in talk.timed_words]) >= 0)
 
 
 def test_words_from_standard_input_are_json_lines():
@@ -218,7 +218,7 @@ def test_a_transcript_of_nobody_has_no_words():
 
 
 @pytest.mark.parametrize(
-    "shown", [repr, str, lambda talk: repr(talk.said), lambda talk: repr(talk.words())]
+    "shown", [repr, str, lambda talk: repr(talk.timed_words), lambda talk: repr(talk.words())]
 )
 def test_what_is_printed_of_a_transcript_holds_no_word(tmp_path, shown):
     path = tmp_path / "talk.words"
@@ -234,9 +234,9 @@ def test_words_that_take_no_time_are_given_some_up_to_the_next(tmp_path):
             ("3", "0", "no")]  # fmt: skip
     path.write_text("".join(f"talk 1 {begin} {lasts} {word}\n" for begin, lasts, word in rows))
     talk = read_transcript(path)
-    assert [word.text for word in talk.said] == ["so", "be", "it", "said", "no"]
-    found = np.round([(word.begin, word.end, word.known) for word in talk.said], 6).tolist()
+    assert [word.text for word in talk.timed_words] == ["so", "be", "it", "said", "no"]
+    found = np.round([(word.begin, word.end, word.known) for word in talk.timed_words], 6).tolist()
     assert found == [[1, 1.1, 1.2], [1.1, 1.2, 1.2], [1.2, 1.4, 1.4], [1.4, 1.9, 1.9],
                      [3, 3.3, 3.3]]  # fmt: skip
-    assert [word.spread for word in talk.said] == [True, True, False, False, False]
+    assert [word.spread for word in talk.timed_words] == [True, True, False, False, False]
     assert "talk.ctm: 4 of 5 texts take no time; each word of them is given" in talk.notices[0]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import SourceError
 from monitor.transcripts import Turn, Turns, read_turns
-from monitor.transcripts.turns import MOST_LABELS, turn_of_line
+from monitor.transcripts.turns import MOST_LABELS, parse_turn
 from tests.fuzz.readers import EAF, TEXTGRID
 
 RTTM = """;; a comment
@@ -33,8 +33,7 @@ def of_file(folder, name, text, **how):
 FILES = {
     "call.rttm": RTTM,
     "call.txt": "0.5\t2.5\tann\n\\\t100\t3000\n2\t3.5\tbob\n",
-    "labels": "0.5\t2.5\tann\r\n2\t3.5\tbob\r\n",
-    "pyannote.txt": RTTM,
+    "windows.TXT": "0.5\t2.5\tann\r\n2\t3.5\tbob\r\n",
     "call.json": json.dumps(
         {"diarization": [{"start": 0.5, "end": 2.5, "speaker": "ann"},
                          {"start": 2, "end": 3.5, "speaker": "bob"}]}
@@ -216,6 +215,9 @@ def test_words_with_a_pause_between_them_are_turns_of_their_own(tmp_path):
         ("a.rttm", "", "is empty: it holds no turns"),
         ("a.txt", "1\t2\tann\n5\t4\tbob\n", "line 2: a turn that starts at 5 s ends at 4"),
         ("a.txt", "1 2 ann\n", "line 1 must be start, end and label with tabs"),
+        ("a.txt", RTTM, "line 1 must be start, end and label with tabs between; an RTTM is named"),
+        ("a.rttm", "0.5\t2.5\tann\n", "line 1 is no RTTM"),
+        ("a.lab", RTTM, "a.lab: unknown format of turns; write RTTM (.rttm), labels of Audacity"),
         ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nso\n", "does not say who speaks"),
         ("a.json", json.dumps([{"start": 4, "end": 2, "speaker": "A"}]), "turn 1: a turn"),
         ("a.json", json.dumps([{"start": "4", "end": 2, "speaker": "A"}]), "'4' is a text: write"),
@@ -252,12 +254,12 @@ def test_blanks_in_a_name_are_part_of_it(tmp_path, fields, recording, label):
     more = "SPEAKER other 1 0 9 <NA> <NA> eve <NA> <NA>\n"
     text = f"SPEAKER {fields}\n{more}"
     assert of_file(tmp_path, "a.rttm", text, recording=recording).turns == (Turn(0, 5, label),)
-    assert turn_of_line("-", f"SPEAKER {fields}") == Turn(0, 5, label)
+    assert parse_turn("-", f"SPEAKER {fields}") == Turn(0, 5, label)
 
 
 def test_the_first_line_of_a_pipe_may_have_a_byte_order_mark():
     line = "SPEAKER m 1 0 5 <NA> <NA> ann <NA> <NA>"
-    assert turn_of_line("-", line.encode("utf-8-sig")) == Turn(0, 5, "ann")
+    assert parse_turn("-", line.encode("utf-8-sig")) == Turn(0, 5, "ann")
 
 
 @pytest.mark.parametrize("end", ["Speaker 1", "Speaker 1 <NA>", "Speaker 2 0.5"])
@@ -276,7 +278,7 @@ def test_turns_of_nobody_are_left_out_and_said(tmp_path, nobody):
     found = of_file(tmp_path, "a.rttm", line.format(0, nobody) + line.format(5, "bob"))
     assert found.turns == (Turn(5, 10, "bob"),)
     assert found.notices == ("a.rttm: 1 line without a name or a length, left out",)
-    assert turn_of_line("-", line.format(0, nobody)) is None
+    assert parse_turn("-", line.format(0, nobody)) is None
     found = of_file(tmp_path, "a.txt", f"0\t5\t{nobody}\n5\t10\tbob\n")
     assert found.turns == (Turn(5, 10, "bob"),)
     assert len(found.notices) == 1
@@ -311,7 +313,7 @@ def test_turns_beyond_the_recording_are_cut_and_said():
         "a.rttm: 2 turns lie beyond the end of the recording (0:06); 4.0 s are cut off",
     )
     assert turns.cut(12.9).notices == ()  # a diariser's windows end a little later
-    part = turns.cut(4.0, 3.0, told=False)
+    part = turns.cut(4.0, 3.0, warns=False)
     assert part.turns == (Turn(0, 1, "ann"), Turn(2, 4, "bob"))
     assert part.notices == ()
     with pytest.raises(SourceError, match="no turn lies in the recording"):

@@ -20,7 +20,7 @@ def read(found: Any) -> Transcript:
 
 
 def rows(talk: Transcript) -> list[tuple[str, float, float]]:
-    return [(word.text, round(word.begin, 3), round(word.end, 3)) for word in talk.said]
+    return [(word.text, round(word.begin, 3), round(word.end, 3)) for word in talk.timed_words]
 
 
 WORDS = [{"word": " And", "start": 0.1, "end": 0.3, "probability": 0.9},
@@ -45,7 +45,7 @@ def test_words_with_times(found):
     talk = read(found)
     assert rows(talk) == TIMED
     assert not talk.spread
-    assert [word.known for word in talk.said] == [0.3, 0.6]
+    assert [word.known for word in talk.timed_words] == [0.3, 0.6]
     words = talk.words()
     assert (words.begins < words.ends).all()  # a word that takes no time takes a tick
 
@@ -53,8 +53,8 @@ def test_words_with_times(found):
 @pytest.mark.parametrize("words", [None, []])
 def test_segments_alone_are_spread(words):
     talk = read({"segments": [{**SEGMENT, "words": words}]})
-    assert [word.text for word in talk.said] == ["And", "so,"]
-    assert {word.known for word in talk.said} == {2.0}
+    assert [word.text for word in talk.timed_words] == ["And", "so,"]
+    assert {word.known for word in talk.timed_words} == {2.0}
     assert talk.spread
     assert "no times of their own" in talk.notices[0]
 
@@ -72,13 +72,13 @@ def test_whisperx_has_speakers_and_words_without_times():
     assert rows(talk) == [
         ("In", 0.0, 0.2), ("2014", 0.2, 0.8), ("I", 0.8, 0.9), ("4", 0.9, 1.2), ("5", 1.2, 1.5),
     ]  # fmt: skip
-    assert [word.known for word in talk.said] == [0.2, 1.5, 0.9, 1.5, 1.5]
-    assert [word.spread for word in talk.said] == [False, True, False, True, True]
+    assert [word.known for word in talk.timed_words] == [0.2, 1.5, 0.9, 1.5, 1.5]
+    assert [word.spread for word in talk.timed_words] == [False, True, False, True, True]
     assert talk.speakers == ("SPEAKER_00", "SPEAKER_01")
     assert talk.of("SPEAKER_01").words().texts == ("I",)
     assert "3 of 5 words have" in talk.notices[0]
     alone = read({"segments": [{"text": "x", "words": [{"word": "so"}, *words[:1]]}]})
-    assert [word.text for word in alone.said] == ["so", "In"]
+    assert [word.text for word in alone.timed_words] == ["so", "In"]
 
 
 def test_speakers_of_segments_count_more_than_words_without_any():

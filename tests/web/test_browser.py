@@ -14,7 +14,7 @@ import pytest
 
 import monitor
 from monitor.alerts.rules import Forecast
-from monitor.anonymisers.blocks import Declared
+from monitor.anonymisers.laplace import Declared
 from monitor.phrases import CAVEAT, odds, verdict
 from monitor.records.reading import declared_record
 from monitor.web.page import Page

@@ -29,7 +29,6 @@ from monitor.lab.evaluation.srd import undertrained
 from monitor.lab.plots.attacks import MethodBits, attacks_svg, plot_attacks
 from monitor.maths.ranks import first_rank_bits
 from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, format_best_feature, plural
-from monitor.plots.curve import short_name
 from monitor.records.keys import (
     COUNT,
     NUMBER,
@@ -43,7 +42,7 @@ from monitor.records.keys import (
     misfit,
     object_of,
 )
-from monitor.safe_text import file_name, printable
+from monitor.safe_text import file_name, printable, short_name
 
 # ----------------------------------------------------------------------------------------- results
 

@@ -19,7 +19,7 @@ from monitor.lab.experiment.findings import (
     surfaces,
 )
 from monitor.lab.experiment.settings import Panel
-from monitor.plots.canvas import PRINT, styled
+from monitor.plots.canvas import PRINT, style_figure
 
 LENGTHS, TEMPLATES = (1.0, 2.0, 4.0, 8.0, 16.0), (3.0, 30.0)
 GROWING, FLAT = [0.5, 1.1, 1.7, 2.3, 2.9], [1.0] * 5
@@ -117,7 +117,7 @@ def test_figure_8_cuts_nothing_off_where_sessions_reach_differently_far():
     for order in ([short, long], [long, short]):
         drawn = lengths_figure(order)
         assert drawn is not None
-        with styled(PRINT, drawn.inches) as figure:
+        with style_figure(PRINT, drawn.inches) as figure:
             drawn.paint(figure, PRINT)
             for axes in figure.axes:
                 left, right = axes.get_xlim()

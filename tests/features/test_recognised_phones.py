@@ -11,7 +11,7 @@ import soundfile
 import soxr
 
 from monitor.errors import UsageError
-from monitor.features.phones import said_phones
+from monitor.features.phones import recognise_phones
 from monitor.networks.phones import PHONES
 
 RATE = 16_000
@@ -39,7 +39,7 @@ def alike(found, said=SAID):
 @pytest.mark.slow
 def test_they_are_the_phones_of_the_text(sound):
     """More than by chance: a wrong order of the classes would not pass."""
-    found = said_phones(sound)
+    found = recognise_phones(sound)
     rng = np.random.default_rng(0)
     other = dict(zip(PHONES, rng.permutation(PHONES), strict=True))
     chance = alike([each._replace(phone=other[each.phone]) for each in found])
@@ -48,7 +48,7 @@ def test_they_are_the_phones_of_the_text(sound):
 
 @pytest.mark.slow
 def test_they_come_one_after_the_other_within_the_recording(sound):
-    found = said_phones(sound)
+    found = recognise_phones(sound)
     assert all(0 <= each.begin < each.end <= SECONDS for each in found)
     assert all(a.end <= b.begin for a, b in pairwise(found))
 
@@ -56,16 +56,16 @@ def test_they_come_one_after_the_other_within_the_recording(sound):
 @pytest.mark.slow
 def test_any_rate(sound):
     double = soxr.resample(sound, RATE, 2 * RATE)
-    wanted = " ".join(each.phone for each in said_phones(sound))
-    assert alike(said_phones(double, 2 * RATE), wanted) > 0.9
+    wanted = " ".join(each.phone for each in recognise_phones(sound))
+    assert alike(recognise_phones(double, 2 * RATE), wanted) > 0.9
 
 
 @pytest.mark.slow
 def test_silence_and_nothing():
-    assert said_phones(np.zeros(RATE)) == said_phones(np.zeros(0)) == []
+    assert recognise_phones(np.zeros(RATE)) == recognise_phones(np.zeros(0)) == []
 
 
 @pytest.mark.parametrize("samples", [np.zeros((9, 2)), np.array([np.nan]), np.array(1.0)])
 def test_what_is_no_sound_is_refused(samples):
     with pytest.raises(UsageError, match="one channel"):
-        said_phones(samples)
+        recognise_phones(samples)
