@@ -38,7 +38,7 @@ from monitor.kinds import EMBEDDING, HISTOGRAM, Sensitivity
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile
 from monitor.stream.reading import Change
-from monitor.stream.speaker_changes import ChangeDetector, Followed
+from monitor.stream.speaker_changes import ChangeDetector, FollowedFeature
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Track
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean", "long")
@@ -216,12 +216,12 @@ def joined(pieces: Sequence[Frames], turns: Sequence[Reader]) -> Spliced:
     return Spliced(Frames(speech, tracks), tuple(ends.tolist()), tuple(turns))
 
 
-def population(readers: Sequence[Reader], features: Sequence[str]) -> dict[str, Followed]:
+def population(readers: Sequence[Reader], features: Sequence[str]) -> dict[str, FollowedFeature]:
     background = {}
     for name in features:
         if name == "channel":
             nobody = np.empty((0, Channel.spec.size))
-            background[name] = Followed(Channel.spec.kind, nobody, Channel.follow)
+            background[name] = FollowedFeature(Channel.spec.kind, nobody, Channel.follow)
             continue
         tracks = [reader.frames[0].tracks[name] for reader in readers]
         kind = EMBEDDING if tracks[0].values.ndim == 2 else HISTOGRAM  # no network need be here
@@ -231,7 +231,7 @@ def population(readers: Sequence[Reader], features: Sequence[str]) -> dict[str, 
         sketches = [kind.sketch(size) for _ in tracks]
         for sketch, track in zip(sketches, tracks, strict=True):
             sketch.learn_many(track.values[track.ticks <= TEMPLATE_SECONDS * TICKS_PER_SECOND])
-        background[name] = Followed(
+        background[name] = FollowedFeature(
             kind, np.array([sketch.total for sketch in sketches]), settings_of(name)
         )
     return background
@@ -313,7 +313,7 @@ def hours(runs: Iterable[Frames]) -> float:
 
 def grid(
     features: Sequence[str],
-    background: Mapping[str, Followed],
+    background: Mapping[str, FollowedFeature],
     readers: Sequence[Reader],
     streams: Sequence[Spliced],
 ) -> None:
@@ -323,7 +323,7 @@ def grid(
         for level, delta in product(LEVELS, DELTAS):
             how = replace(own, how=replace(own.how, level=level, delta=delta))
 
-            def detector(name: str = name, how: Followed = how) -> ChangeDetector:
+            def detector(name: str = name, how: FollowedFeature = how) -> ChangeDetector:
                 return ChangeDetector({name: how})
 
             label = f"{name} {level:.2f} {delta:g}"
@@ -405,7 +405,7 @@ CHANNELS: Mapping[str, Callable[[FloatArray, int], FloatArray]] = {
 def channels(
     readers: Sequence[Reader],
     features: Sequence[str],
-    background: Mapping[str, Followed],
+    background: Mapping[str, FollowedFeature],
 ) -> None:
     print(f"\nchannel changes after {CHANNEL_SECONDS} s of one reader; {len(readers)} readers")
     sets = feature_sets(features)

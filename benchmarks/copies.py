@@ -140,7 +140,7 @@ def left_out(peaks: PEAKS, seconds: float) -> BoolArray:
     finder = RepeatFinder()
     for _ in finder.update(frames, len(frames.speech), 0):
         pass
-    return np.asarray(~finder.counted(frames, 0).speech)
+    return np.asarray(~finder.drop_repeats(frames, 0).speech)
 
 
 def after_loops(sounds: Sequence[FloatArray], seconds: int) -> str:

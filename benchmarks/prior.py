@@ -131,7 +131,7 @@ def judge(
 
     def posterior(draw: int) -> FloatArray:
         count = len(cell.behind)
-        weights, floor = point.weights[draw], point.spread[draw]
+        weights, floor = point.weights[draw], point.uniform_share[draw]
         return seen.posterior(np.tile(weights, (count, 1)), np.full(count, floor))
 
     gains = np.array([confidence_bits(posterior(b)).mean() for b in range(1 + DRAWS)])

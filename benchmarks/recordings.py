@@ -29,7 +29,7 @@ from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.sources.file import File
 from monitor.stream.accumulator import FeatureTotals
-from monitor.stream.speaker_changes import LEAST, alike, cohort
+from monitor.stream.speaker_changes import LEAST, score_likeness, select_cohort
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames
 
 CHAPTERS = 3
@@ -113,9 +113,11 @@ def pairs(
         kept = np.array([name not in who for name in READERS.names])
         parts = []
         for feature in features:
-            like = [cohort(READERS, feature, each.speech_seconds)[kept] for each in (one, other)]
+            like = [
+                select_cohort(READERS, feature, each.speech_seconds)[kept] for each in (one, other)
+            ]
             kind = READERS.specs[feature].kind
-            parts.append(alike(kind, one.totals[feature], other.totals[feature], *like))
+            parts.append(score_likeness(kind, one.totals[feature], other.totals[feature], *like))
         return float(np.mean(parts))
 
     same = [figure(a, b, who) for who in names for a, b in combinations(voices[who], 2)]

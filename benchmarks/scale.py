@@ -354,7 +354,7 @@ def read_mapped(path: Path) -> dict[str, Any]:
     started = memory_mb()
     place = population.index(watch)
     own = np.asarray(population.features["voice"].slices[2 * place : 2 * place + 2], float)
-    matrix = monitor.attacker._templates["voice"]
+    matrix = monitor.attacker._scorers["voice"].templates
     times: list[list[float]] = [[], []]
     walls = []
     for second in range(SECONDS):

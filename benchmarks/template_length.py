@@ -138,7 +138,7 @@ def claimed_and_known(
     trials = logit.Trials(cell.behind[:, list(axis)], cell.behind_speaker)
     count = len(cell.own)
     posterior = trials.posterior(
-        np.repeat(point.weights[:1], count, axis=0), np.full(count, point.spread[0])
+        np.repeat(point.weights[:1], count, axis=0), np.full(count, point.uniform_share[0])
     )
     claimed = confidence_bits(posterior)
     actual = local_bits(posterior[np.arange(count), cell.own], cell.candidates)

@@ -35,7 +35,8 @@ from monitor.networks.layers import RATE
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import SLICE_SECONDS, Population, Speaker, sound_of
 from monitor.sources.base import Samples
-from monitor.stream.attacker import Attacker, Ratios
+from monitor.stream.attacker import Attacker
+from monitor.stream.ratios import LikelihoodRatioScorer
 from monitor.types import AnyArray, FloatArray
 from recipes.voice.clips import people
 from recipes.voice.world import conditions
@@ -148,7 +149,7 @@ def hear(file: Path) -> Stretch:
 
 def enrolled(
     everybody: Sequence[Person], keys: Sequence[tuple[str, str]], population: Population
-) -> tuple[Attacker, Ratios]:
+) -> tuple[Attacker, LikelihoodRatioScorer]:
     """An attacker who knows one template of each, made of these sessions together."""
     seconds = sum(np.median([each[key].seconds for each in everybody]) for key in keys)
     slices = max(round(seconds / SLICE_SECONDS), 1)
@@ -187,10 +188,10 @@ def rows(
     def scores(attacker: Attacker) -> FloatArray:
         return np.stack([attacker._scores(name, totals[name]) for name in FEATURES], axis=1)
 
-    def bits(ratios: Ratios, scored: FloatArray) -> FloatArray:
+    def bits(ratios: LikelihoodRatioScorer, scored: FloatArray) -> FloatArray:
         point = ratios.rank_model.at(seconds)
         effect = ratios._effect(point, sounds_of)
-        made = ratios._bits(point, ratios.levels(totals), scored, effect)
+        made = ratios._bits(point, ratios.compute_score_stats(totals), scored, effect)
         most = np.broadcast_to(point.support[:, None], made.shape)
         return np.asarray(
             np.minimum(made, most if effect is None else np.minimum(most, effect.support))

@@ -78,7 +78,7 @@ def with_evidence(population: Population) -> Population:
         strewn = np.random.default_rng(0).uniform(0.9, 1.1, (cells[0], 1, 1))
         intercept, slopes = np.full(cells, -2.0) * strewn, np.full(cells, 1.0) * strewn
         support, area = np.full(cells[1:], 12.0), np.full(cells[1:], 0.9)
-        marks = (cohort.mark("f0"),)
+        marks = (cohort.compute_digest("f0"),)
         return EvidenceModel(
             rank_model.lengths,
             rank_model.template_lengths,

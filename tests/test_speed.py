@@ -23,6 +23,7 @@ TRICKS = [
     "maths/spectra.py",
     "sinks/jsonl.py",
     "stream/attacker.py",
+    "stream/posterior.py",
     "stream/reading_builder.py",
 ]
 

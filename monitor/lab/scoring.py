@@ -23,7 +23,8 @@ from monitor.population.interpolation import LengthModel, at_template
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
 from monitor.sources.provenance import provenance_of
-from monitor.stream.attacker import Attacker, choose_rank_model, rows_by_features
+from monitor.stream.attacker import Attacker
+from monitor.stream.choice import choose_rank_model, group_rows
 from monitor.stream.notices import session_of
 from monitor.training.cells import Plan, plans
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, units_of
@@ -126,7 +127,7 @@ class JointScores:
         names = self.features
         joint = np.zeros_like(scores[names[0]])
         patterns = np.stack([heard[name] for name in names], axis=1)
-        for there, some in rows_by_features(names, patterns):
+        for there, some in group_rows(names, patterns):
             features, rank_model = self._of.get(there, self._whole)
             weights, _ = rank_model.weighing(np.full(some.size, seconds))
             each = np.stack([scores[name][some] for name in features], axis=1)

@@ -283,7 +283,7 @@ class LedgerSession:
         self._flushed, there = self._clock(), self._there
         try:
             with transaction(self._ledger.connection):
-                if not self._counts and self._monitor.own_heard.speech:
+                if not self._counts and self._monitor.own_totals.speech:
                     twice = self._ledger.heard_before(self._speaker, self._heard, self._id)
                     if twice is not None:  # another run was quicker
                         self._id, self._trouble = None, twice
@@ -308,7 +308,7 @@ class LedgerSession:
             self._saved_to = (self._last or {}).get("seconds", 0.0)
 
     def _store(self, ended: bool) -> None:
-        connection, last, own = self._ledger.connection, self._last, self._monitor.own_heard
+        connection, last, own = self._ledger.connection, self._last, self._monitor.own_totals
         for table, seconds, record in self._waiting:
             connection.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (self._id, seconds, record))
         if last is not None:

@@ -1,4 +1,4 @@
-"""Who could be recognised: templates, rank models, and the store that keeps both."""
+"""The population: templates, rank models, and the store that keeps both."""
 
 from __future__ import annotations
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from monitor.errors import StoreError
 from monitor.files import MAPPED
-from monitor.kinds import FeatureSpec
+from monitor.kinds import KINDS, FeatureSpec, is_mark
 from monitor.maths.scores import Similarity
-from monitor.population.rank_model import check_templates, spec_from
 from monitor.population.store import read_store
 from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray, FloatArray
@@ -31,6 +30,35 @@ class FeatureTemplates:
 
     spec: FeatureSpec
     slices: AnyArray
+
+
+_MOST_SIZE = 1 << 20
+
+
+def spec_from(name: str, header: Mapping[str, object]) -> FeatureSpec:
+    """Read a feature's spec from the header of a store, as `FeatureSpec.plain` makes it."""
+    kind_name, size, seconds = (header[key] for key in ("kind", "size", "frame_seconds"))
+    kind = KINDS.get(kind_name) if isinstance(kind_name, str) else None
+    if not is_name(name) or kind is None or not kind.enrolled:
+        raise StoreError(f"templates of {name!a:.40} are of no known kind")
+    if type(size) is not int or not 0 < size <= _MOST_SIZE:
+        raise StoreError(f"templates of {name} have size {size!a:.40}")
+    if not isinstance(seconds, int | float) or not 0 < seconds <= 3600:
+        raise StoreError(f"a frame of {name} is said to last {seconds!a:.40} s")
+    network = header.get("network")
+    if not (is_mark(network) and (network is None or isinstance(network, str))):
+        raise StoreError(f"the network of {name} is no sha256")
+    spec = FeatureSpec(name, kind, size, seconds, network=network)
+    if spec.plain() != dict(header):
+        raise StoreError(f"templates of {name} are described by more than their kind")
+    return spec
+
+
+def check_templates(templates: FeatureTemplates) -> None:
+    """Refuse templates that no voice gives."""
+    spec = templates.spec
+    if wrong := spec.kind.wrong_slices(templates.slices):
+        raise StoreError(f"templates of {spec.name} must be {wrong}")
 
 
 # ------------------------------------------------------------------------------------------ cohort
@@ -67,64 +95,69 @@ class Cohort:
         named = len(self.names) in (0, len(self)) and len(set(self.names)) == len(self.names)
         if not (named and all(map(is_name, self.names))):
             raise StoreError("a cohort's names are not of its speakers")
-        for name, each in self.features.items():
-            check_templates(each)
-            if each.slices.shape != (self.seconds.size, each.spec.size):
+        for name, templates in self.features.items():
+            check_templates(templates)
+            if templates.slices.shape != (self.seconds.size, templates.spec.size):
                 raise StoreError(f"a cohort's {name} is not of as many speakers as its seconds")
-            if wrong := each.spec.kind.wrong_background(each.slices):
-                raise StoreError(f"a cohort's {name} {wrong}")
+            if reason := templates.spec.kind.wrong_background(templates.slices):
+                raise StoreError(f"a cohort's {name} {reason}")
 
     def __len__(self) -> int:
         return int(self.seconds.size)
 
     @property
     def specs(self) -> dict[str, FeatureSpec]:
-        """What the frames of each feature look like."""
-        return {name: each.spec for name, each in self.features.items()}
+        """The format of each feature's frames."""
+        return {name: templates.spec for name, templates in self.features.items()}
 
-    def mark(self, name: str) -> str:
-        """sha256 of what it holds of one feature: a rank model belongs to one cohort."""
+    def compute_digest(self, name: str) -> str:
+        """Compute the sha256 of one feature's sketches: a rank model belongs to one cohort."""
         return _digest({name: self.features[name].slices})
 
     def only(self, names: Iterable[str]) -> Cohort | None:
-        """The same speakers with these features alone; None where none is left."""
-        kept = {name: self.features[name] for name in self.features if name in set(names)}
-        if len(kept) == len(self.features):
+        """Select features; None where none is left."""
+        features = {name: self.features[name] for name in self.features if name in set(names)}
+        if len(features) == len(self.features):
             return self
-        return Cohort(self.seconds, kept, self.about, self.names) if kept else None
+        return Cohort(self.seconds, features, self.about, self.names) if features else None
 
     def without(self, name: str) -> Cohort | None:
-        """Everybody else of them; None where nobody is left."""
-        others = np.array([each != name for each in self.names], bool)
+        """Remove a speaker; None where nobody is left."""
+        others = np.array([speaker != name for speaker in self.names], bool)
         if not others.any():
             return None
         return Cohort(
             self.seconds[others],
-            {key: replace(each, slices=each.slices[others]) for key, each in self.features.items()},
+            {
+                feature: replace(templates, slices=templates.slices[others])
+                for feature, templates in self.features.items()
+            },
             self.about,
-            tuple(each for each in self.names if each != name),
+            tuple(speaker for speaker in self.names if speaker != name),
         )
 
 
-def pack_cohort(cohort: Cohort) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """A cohort as a store keeps it: a note for the header, and arrays by name."""
-    arrays = {f"{COHORT}{name}": each.slices for name, each in sorted(cohort.features.items())}
+def pack_cohort(cohort: Cohort) -> tuple[dict[str, object], dict[str, AnyArray]]:
+    """Return a cohort as a store keeps it: a note for the header, and arrays by name."""
+    arrays = {
+        f"{COHORT}{name}": templates.slices for name, templates in sorted(cohort.features.items())
+    }
     arrays[_SECONDS] = cohort.seconds
     return {
         "about": cohort.about,
         **({"names": cohort.names} if cohort.names else {}),
-        "features": {name: each.spec.plain() for name, each in cohort.features.items()},
+        "features": {name: templates.spec.plain() for name, templates in cohort.features.items()},
         "sha256": _digest(arrays),
     }, arrays
 
 
-def noted_cohort(
+def read_cohort_note(
     path: Path, note: Mapping[str, Any], templates: Mapping[str, FeatureTemplates]
 ) -> partial[Cohort]:
-    """What reads the cohort that a store's header notes (``pack_cohort``), once it is asked for."""
-    for name, each in note["features"].items():
-        mine = templates.get(name)
-        if mine is None or dict(each) != mine.spec.plain():
+    """Create a reader of the cohort that a store's header notes (``pack_cohort``)."""
+    for name, spec in note["features"].items():
+        enrolled = templates.get(name)
+        if enrolled is None or dict(spec) != enrolled.spec.plain():
             raise StoreError(f"its cohort's {name!a:.40} is not made as its templates are")
     return partial(load_cohort, path, str(note["sha256"]))
 
@@ -142,7 +175,7 @@ def load_cohort(path: Path, digest: str) -> Cohort:
 def unpack_cohort(
     path: Path, digest: str, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 ) -> Cohort:
-    """The reverse of ``pack_cohort``, from a store that was read, others' arrays among them."""
+    """Reverse ``pack_cohort``, from a store that was read, others' arrays among them."""
     arrays = {name: array for name, array in arrays.items() if name.startswith(COHORT)}
     try:
         note = header["cohort"]
@@ -151,8 +184,8 @@ def unpack_cohort(
         return Cohort(
             arrays[_SECONDS],
             {
-                name: FeatureTemplates(spec_from(name, each), arrays[f"{COHORT}{name}"])
-                for name, each in note["features"].items()
+                name: FeatureTemplates(spec_from(name, spec), arrays[f"{COHORT}{name}"])
+                for name, spec in note["features"].items()
             },
             str(note["about"]),
             tuple(note.get("names", ())),
@@ -164,7 +197,7 @@ def unpack_cohort(
 
 
 def _digest(arrays: Mapping[str, AnyArray]) -> str:
-    """A hash over all arrays."""
+    """Compute a hash over all arrays."""
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
@@ -180,7 +213,7 @@ def _digest(arrays: Mapping[str, AnyArray]) -> str:
 
 
 class CohortScoring:
-    """The cohort's sketches of one feature, ready to be scored by streams.
+    """Cohort's sketches of one feature, ready to be scored by streams.
 
     They are short, an utterance each, where templates have minutes: what that does to scores is
     part of the rank model that was learnt against them. Those of whom nothing was heard of this
@@ -189,20 +222,20 @@ class CohortScoring:
 
     def __init__(self, cohort: Cohort, name: str, similarity: Similarity) -> None:
         slices = cohort.features[name].slices
-        heard = slices[slices.any(axis=1)]
-        wide: AnyArray = heard.astype(cohort.features[name].spec.kind.wide)
+        sketches = slices[slices.any(axis=1)]
+        wide: AnyArray = sketches.astype(cohort.features[name].spec.kind.wide)
         self._similarity = similarity
         self._prepared = similarity.prepare(wide[:, None] if similarity.by_slice else wide)
         self._spread: float | None = None
         if similarity.own_scale:  # of the cohort's scores with each other, but with oneself
-            scores = np.stack([similarity.score(self._prepared, each) for each in wide])
+            scores = np.stack([similarity.score(self._prepared, row) for row in wide])
             self._spread = float(scores[~np.eye(len(scores), dtype=bool)].std())
 
     def __len__(self) -> int:
         return len(self._prepared)
 
-    def levels(self, totals: AnyArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and spread of each stream's scores over the cohort, shape (R,) each; 0 of no sound.
+    def compute_score_stats(self, totals: AnyArray) -> tuple[FloatArray, FloatArray]:
+        """Compute mean and spread of each stream's scores over the cohort, (R,); 0 of no sound.
 
         Args:
             totals: of the streams' sketches, shape (R, M); each as if it were alone.
@@ -210,7 +243,7 @@ class CohortScoring:
         if self._similarity.additive:
             scores = self._similarity.score(self._prepared, totals)
         else:
-            scores = np.stack([self._similarity.score(self._prepared, each) for each in totals])
+            scores = np.stack([self._similarity.score(self._prepared, total) for total in totals])
         scores = np.ascontiguousarray(scores)
         spread = scores.std(axis=1)
         if self._spread is not None:
@@ -218,10 +251,10 @@ class CohortScoring:
         return scores.mean(axis=1), spread
 
 
-def normalised(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
-    """``(s - mean) / spread`` of scores, shape (..., N); 0 without spread: nothing was heard.
+def normalise(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
+    """Normalise scores, shape (..., N): ``(s - mean) / spread``; 0 without spread.
 
-    `monitor.stream.attacker.Ratios` writes it out, in one product with the slopes.
+    `monitor.stream.ratios.LikelihoodRatioScorer` writes it out, in one product with the slopes.
     """
     away = scores - mean[..., None]
     wide = spread[..., None]

@@ -17,7 +17,7 @@ from monitor.types import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
-    """How often other people's streams exceed a threshold (docs/method.md section 11).
+    """Rate at which other people's streams exceed a threshold (docs/method.md section 11).
 
     Attributes:
         field: of a reading.
@@ -43,7 +43,7 @@ class FalseAlarms:
     most_bits: float = math.inf
 
     def record(self) -> FalseAlarmsRecord:
-        """What an alert quotes of it, JSON-able."""
+        """Return what an alert quotes of it, JSON-able."""
         return {
             "share": self.share,
             "horizon_seconds": self.horizon_seconds,
@@ -73,9 +73,8 @@ def false_alarms(
     *,
     watch: str | None = None,
     headline: str = "closed-set",
-    most_bits: float = math.inf,
 ) -> FalseAlarms:
-    """The threshold for a field that at most a share of others' streams exceeds.
+    """Return the threshold for a field that at most a share of others' streams exceeds.
 
     Args:
         rank_models: with their maxima.
@@ -87,14 +86,13 @@ def false_alarms(
         horizon_seconds: H; between two lengths of the grid the longer one counts.
         watch: the watched speaker; None where nobody is.
         headline: what ``bits`` are, ``"evidence"`` or ``"closed-set"``.
-        most_bits: what no reading exceeds.
     """
     needed = fewest_maxima(share)
     if not (math.isfinite(horizon_seconds) and horizon_seconds > 0):
         raise UsageError(
             f"horizon_seconds={horizon_seconds:g} must be a positive number of seconds"
         )
-    rank_model, own = _rank_model_of(rank_models, features, session, field, watch, headline)
+    rank_model, own_field = _find_rank_model(rank_models, features, session, field, watch, headline)
     maxima = rank_model.maxima
     if maxima is None:
         raise UsageError(
@@ -105,14 +103,15 @@ def false_alarms(
                 " (a rank model in a file of its own, --rank-model, knows of no people)",
             )
         )
-    if own not in maxima.fields:
-        of_all = rank_models.find(features, session)
-        there = () if of_all is None or of_all.maxima is None else of_all.maxima.fields
-        known = [f for f in there if f != "rank_bits" and (watch is not None or f in _OF_NOBODY)]
-        known = [*(["bits"] if known else []), *known, f"{features[0]}.gain_bits"]
+    if own_field not in maxima.fields:
+        joint = rank_models.find(features, session)
+        available = () if joint is None or joint.maxima is None else joint.maxima.fields
+        fields = [name for name in available if name != "rank_bits"]
+        if watch is None:
+            fields = [name for name in fields if name in _OF_NOBODY]
         raise UsageError(
             f"nothing is known of how high {field} gets in other people's streams: use one of "
-            f"{', '.join(known)}"
+            f"{', '.join([*(['bits'] if fields else []), *fields, f'{features[0]}.gain_bits'])}"
         )
     if maxima.horizon(horizon_seconds) is None:
         longest = length_in_words(float(maxima.horizons[-1]))
@@ -121,23 +120,24 @@ def false_alarms(
             f"{length_in_words(horizon_seconds)}: ask for a shorter horizon, and for it anew after "
             "that time"
         )
-    found = maxima.others(own, horizon_seconds, needed=needed, watch=watch)
-    if found.values.size < needed:
-        raise UsageError(_too_few(maxima, own, share, horizon_seconds, found.values.size, watch))
+    others = maxima.select_others(own_field, horizon_seconds, needed=needed, watch=watch)
+    if others.values.size < needed:
+        raise UsageError(
+            _too_few(maxima, own_field, share, horizon_seconds, others.values.size, watch)
+        )
     return FalseAlarms(
         field,
-        conformal_threshold(found.values, share),
+        conformal_threshold(others.values, share),
         share,
         horizon_seconds,
-        int(found.values.size),
-        found.repeated,
+        int(others.values.size),
+        others.repeated,
         rank_model.session,
         maxima.template_seconds,
-        most_bits,
     )
 
 
-def _rank_model_of(
+def _find_rank_model(
     rank_models: RankModels,
     features: tuple[str, ...],
     session: str,
@@ -145,7 +145,7 @@ def _rank_model_of(
     watch: str | None,
     headline: str,
 ) -> tuple[RankModel, str]:
-    """The rank model whose maxima a field is among, and the field's name there."""
+    """Find the rank model whose maxima a field is among, and the field's name there."""
     name, _, last = field.rpartition(".")
     if name == "protected":
         raise UsageError(
@@ -176,17 +176,17 @@ def _too_few(
     shorter = [
         float(h)
         for h in maxima.horizons[maxima.horizons < seconds]
-        if maxima.others(field, float(h), needed=needed, watch=watch).values.size >= needed
+        if maxima.select_others(field, float(h), needed=needed, watch=watch).values.size >= needed
     ]
-    cures = [f"calibrate on more speakers{' who say more' if shorter else ''}"]
+    advice = [f"calibrate on more speakers{' who say more' if shorter else ''}"]
     if count:
         least = math.ceil(1000 * smallest_share(count)) / 10
-        cures.insert(0, f"allow {least:g} %")
+        advice.insert(0, f"allow {least:g} %")
     if shorter:
-        cures.insert(0, f"ask for {length_in_words(shorter[-1])}")
+        advice.insert(0, f"ask for {length_in_words(shorter[-1])}")
     return (
         f"at most {percent(share)} false alarms in streams of {length_in_words(seconds)} need the "
-        f"streams of {plural(needed, 'other speaker')}, there are {count}: {', or '.join(cures)}"
+        f"streams of {plural(needed, 'other speaker')}, there are {count}: {', or '.join(advice)}"
     )
 
 
@@ -200,7 +200,7 @@ _ROUNDING = 1e-9
 
 
 def conformal_threshold(maxima: FloatArray, share: float) -> float:
-    """What the maximum of one more stream exceeds with a probability of at most ``share``.
+    """Return the bound that one more stream's maximum exceeds with probability ``share`` at most.
 
     Split conformal prediction (Vovk, Gammerman and Shafer, *Algorithmic Learning in a Random
     World*, 2005; Lei et al., JASA 113, 2018, theorem 2) with the largest value of a whole stream as
@@ -231,7 +231,7 @@ def conformal_threshold(maxima: FloatArray, share: float) -> float:
 
 
 def fewest_maxima(share: float) -> int:
-    """How many maxima a share q takes: the least n of ``1/q - 1`` or more.
+    """Return how many maxima a share q takes: the least n of ``1/q - 1`` or more.
 
     Raises:
         UsageError: not over 0 and under 1.
@@ -246,7 +246,7 @@ def fewest_maxima(share: float) -> int:
 
 
 def smallest_share(count: int) -> float:
-    """The smallest share that so many maxima can hold: ``1/(n + 1)``.
+    """Return the smallest share that so many maxima can hold: ``1/(n + 1)``.
 
     Example:
         >>> smallest_share(19)

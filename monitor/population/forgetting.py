@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from monitor.errors import UsageError
 from monitor.phrases import plural
@@ -27,7 +26,7 @@ from monitor.population.store import store_kind
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was taken out of a file, and what in it still owes something to the person.
+    """Record of what was removed from a file, and what it invalidates.
 
     Attributes:
         template_seconds: speech seconds of the template; 0 where the person was not enrolled.
@@ -46,7 +45,7 @@ class Forgotten:
     left: int | None = None
 
     def in_words(self, name: str) -> list[str]:
-        """A line each: what has gone, then what it invalidates and what to do about it."""
+        """Format one line each: what has gone, what it invalidates and what to do about it."""
         gone = []
         if self.recordings or self.template_seconds:
             gone.append(
@@ -75,12 +74,12 @@ class Forgotten:
 
 
 def named_in(population: Population) -> set[str]:
-    """Everybody whom a population names, enrolled or not."""
-    return set(population.names) | _named(population.rank_models, population.cohort)
+    """List everybody whom a population names, enrolled or not."""
+    return set(population.names) | _list_names(population.rank_models, population.cohort)
 
 
 def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
-    """Take a person out of a population, or of rank models in a file of their own.
+    """Remove a person from a population, or from rank models in a file of their own.
 
     Raises:
         UsageError: nobody in it is called so, or nobody would be left.
@@ -89,10 +88,10 @@ def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
     target = path if output is None else output
     if store_kind(path) == "rank_model":
         rank_models, cohort = load_rank_models(path)
-        _check_known(name, _named(rank_models, cohort), path)
-        rank_models, cohort, found = _without(rank_models, cohort, name)
+        _check_known(name, _list_names(rank_models, cohort), path)
+        rank_models, cohort, forgotten = _remove(rank_models, cohort, name)
         save_rank_models(target, rank_models, cohort)
-        return found
+        return forgotten
     population = Population.load(path)
     _check_known(name, named_in(population), path)
     seconds, recordings = 0.0, 0
@@ -103,7 +102,7 @@ def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
         seconds = float(population.template_seconds[place])
         recordings = len(population.speakers[place].sources)
         population = population.without(name)
-    rank_models, cohort, found = _without(population.rank_models, population.cohort, name)
+    rank_models, cohort, forgotten = _remove(population.rank_models, population.cohort, name)
     Population(
         population.speakers,
         population.offsets,
@@ -113,18 +112,18 @@ def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
         about=population.about,
         cohort=cohort,
     ).save(target)
-    return replace(found, template_seconds=seconds, recordings=recordings, left=len(population))
+    return replace(forgotten, template_seconds=seconds, recordings=recordings, left=len(population))
 
 
-def _check_known(name: str, known: set[str], path: Path) -> None:
-    """Refuse a name that is nowhere in a file; the nearest spelling is told."""
-    if name not in known:
-        names = f"it names {plural(len(known), 'person')}"
-        hint = nearest_spelling(name, sorted(known)) or names
+def _check_known(name: str, names: set[str], path: Path) -> None:
+    """Refuse a name that is nowhere in a file; suggest the nearest spelling."""
+    if name not in names:
+        count = f"it names {plural(len(names), 'person')}"
+        hint = nearest_spelling(name, sorted(names)) or count
         raise UsageError(f"nobody called {name!r} is in {path}; {hint}")
 
 
-def _named(rank_models: RankModels, cohort: Cohort | None) -> set[str]:
+def _list_names(rank_models: RankModels, cohort: Cohort | None) -> set[str]:
     names = set() if cohort is None else set(cohort.names)
     for rank_model in rank_models:
         names.update(rank_model.left_out, rank_model.learnt_from)
@@ -132,35 +131,33 @@ def _named(rank_models: RankModels, cohort: Cohort | None) -> set[str]:
     return names
 
 
-def _without(
+def _remove(
     rank_models: RankModels, cohort: Cohort | None, name: str
 ) -> tuple[RankModels, Cohort | None, Forgotten]:
-    """Rank models and cohort without somebody, and what that took."""
+    """Remove somebody from rank models and cohort, and record what that took."""
     background = cohort is not None and name in cohort.names
     others = cohort.without(name) if cohort is not None and background else cohort
-    made = [_rank_model_without(rank_model, name) for rank_model in rank_models]
-    mute = sum(rank_model.evidence is not None for rank_model in made) if background else 0
+    models = [_remove_from_rank_model(rank_model, name) for rank_model in rank_models]
+    mute = sum(rank_model.evidence is not None for rank_model in models) if background else 0
     if background:  # a ratio is learnt against one cohort, and means nothing against another
-        made = [replace(rank_model, evidence=None) for rank_model in made]
-    pairs = list(zip(rank_models, made, strict=True))
-    found = Forgotten(
+        models = [replace(rank_model, evidence=None) for rank_model in models]
+    pairs = list(zip(rank_models, models, strict=True))
+    forgotten = Forgotten(
         maxima=sum(old.maxima is not new.maxima for old, new in pairs),
         background=background,
         marked=sum(old.forgotten < new.forgotten for old, new in pairs),
         mute=mute,
     )
-    return RankModels(made), others, found
+    return RankModels(models), others, forgotten
 
 
-def _rank_model_without(rank_model: RankModel, name: str) -> RankModel:
-    """A rank model that does not name somebody."""
-    changes: dict[str, Any] = {}
-    maxima = rank_model.maxima
-    if maxima is not None and name in maxima.speakers:
-        changes["maxima"] = maxima.without(name)
-    if name in rank_model.left_out:
-        changes["left_out"] = tuple(each for each in rank_model.left_out if each != name)
-    if name in rank_model.learnt_from:
-        changes["learnt_from"] = tuple(each for each in rank_model.learnt_from if each != name)
-        changes["forgotten"] = rank_model.forgotten + 1
-    return replace(rank_model, **changes)
+def _remove_from_rank_model(rank_model: RankModel, name: str) -> RankModel:
+    """Remove somebody's name from a rank model."""
+    maxima, learnt_from = rank_model.maxima, rank_model.learnt_from
+    return replace(
+        rank_model,
+        maxima=maxima.without(name) if maxima and name in maxima.speakers else maxima,
+        left_out=tuple(person for person in rank_model.left_out if person != name),
+        learnt_from=tuple(person for person in learnt_from if person != name),
+        forgotten=rank_model.forgotten + (name in learnt_from),
+    )

@@ -23,7 +23,7 @@ _CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
 
 @dataclass(frozen=True, slots=True)
 class RankModelPoint:
-    """A rank model at n points: itself and its resamples at one length T, or itself at several.
+    """Rank model at n points: itself and its resamples at one length T, or itself at several.
 
     Attributes:
         share: shape (C, n): weight of each component of the rank pmf; C is 1, or 2 where some
@@ -44,14 +44,14 @@ class RankModelPoint:
     fade: FloatArray
 
     @property
-    def spread(self) -> FloatArray:
-        """What is claimed by nobody, shape (n,): e and the fading together."""
+    def uniform_share(self) -> FloatArray:
+        """Probability spread evenly over everybody, shape (n,): e and the fading together."""
         return np.asarray(1.0 - self.fade * (1.0 - self.floor))
 
     def rank_probability(
         self, speakers: int, better: int | IntArray, tied: int, row: slice | IntArray
     ) -> FloatArray:
-        """Mean probability of the ``tied`` ranks after ``better``, floor included; (rows,)."""
+        """Compute the mean probability of ``tied`` ranks after ``better``, with floor; (rows,)."""
         ranks = better + np.arange(1, tied + 1)[:, None]
         gamma = np.zeros(self.alpha[0, row].shape)
         for c in range(self.share.shape[0]):
@@ -70,26 +70,26 @@ class RankModelPoint:
             else:
                 logs = betabinomial.log_pmf_at(alpha, beta, speakers, ranks)
             gamma += self.share[c, row] * np.exp(logs).mean(axis=0)
-        spread = self.spread[row]
+        spread = self.uniform_share[row]
         # N times gamma first: with nothing but the floor left this is exactly 1 / N
         return np.asarray(((1.0 - spread) * (speakers * gamma) + spread) / speakers)
 
     def rank_bits(self, speakers: int, better: int | IntArray, tied: int | IntArray) -> FloatArray:
-        """``log2(N x mean gamma over the tied ranks)``, of one rank or of each row's: shape (n,).
+        """Compute ``log2(N x mean gamma over the tied ranks)``, of one rank or of each row's: (n,).
 
         Exactly 0 where every template ties: no evidence.
         """
         bits = np.zeros(self.floor.shape)
         for many in np.unique(tied).tolist():
             if many < speakers:
-                some = slice(None) if isinstance(tied, int) else np.flatnonzero(tied == many)
-                ahead = better if isinstance(better, int) else better[some]
-                probability = self.rank_probability(speakers, ahead, many, some)
-                bits[some] = np.log2(probability / (1.0 / speakers))
+                rows = slice(None) if isinstance(tied, int) else np.flatnonzero(tied == many)
+                ahead = better if isinstance(better, int) else better[rows]
+                probability = self.rank_probability(speakers, ahead, many, rows)
+                bits[rows] = np.log2(probability / (1.0 / speakers))
         return bits
 
     def pmf(self, speakers: int, row: slice | IntArray, *, floor: bool) -> FloatArray:
-        """The rank pmf, shape (rows, N); with the floor e mixed in, or only the fading."""
+        """Compute the rank pmf, shape (rows, N); with the floor e mixed in, or only the fading."""
         gamma = np.zeros((self.alpha[0, row].size, speakers))
         for c in range(self.share.shape[0]):
             alpha, beta, binomial = self.alpha[c, row], self.beta[c, row], self.binomial[c, row]
@@ -99,11 +99,11 @@ class RankModelPoint:
             if not binomial.all():
                 part[~binomial] = betabinomial.log_pmf(alpha[~binomial], beta[~binomial], speakers)
             gamma += self.share[c, row][:, None] * np.exp(part)
-        left = (self.spread if floor else 1.0 - self.fade)[row][:, None]
+        left = (self.uniform_share if floor else 1.0 - self.fade)[row][:, None]
         return np.asarray((1.0 - left) * gamma + left / speakers)
 
     def expected_bits(self, speakers: int, row: slice) -> FloatArray:
-        """MeanD of the rank model at N, shape (rows,). The floor e is not part of it."""
+        """Compute MeanD of the rank model at N, shape (rows,). The floor e is not part of it."""
         rows = np.arange(self.floor.size)[row]
         fade = self.fade[rows]
         plain = (self.share[0, rows] == 1.0) & ~self.binomial[0, rows] & (fade == 1.0)
@@ -125,15 +125,15 @@ class RankModelPoint:
             mixed = mixed[np.isnan(bits[mixed])]
         step = max(_CHUNK // speakers, 1)
         for start in range(0, mixed.size, step):
-            some = mixed[start : start + step]
-            gamma = self.pmf(speakers, rows[some], floor=False)
+            batch = mixed[start : start + step]
+            gamma = self.pmf(speakers, rows[batch], floor=False)
             logs = np.log2(np.maximum(gamma, 1e-300))
-            bits[some] = np.log2(speakers) + (gamma * logs).sum(axis=1)
+            bits[batch] = np.log2(speakers) + (gamma * logs).sum(axis=1)
         return np.clip(bits, 0.0, np.log2(speakers))
 
 
 class LengthModel:
-    """A rank model at one template length, continuous in the test length T.
+    """Rank model at one template length, continuous in the test length T.
 
     Inside the grid log alpha, log beta, log lambda and log e are interpolated in log T; beside a
     degenerate rank model the two pmfs are mixed instead. Below the grid everything fades to no
@@ -172,38 +172,38 @@ class LengthModel:
         return float(self._parameters[:, 2, 0].min())
 
     def at(self, seconds: float) -> RankModelPoint:
-        """The rank model and its resamples at T speech seconds: 1 + B points."""
+        """Return the rank model and its resamples at T speech seconds: 1 + B points."""
         if self._last is None or self._last[0] != seconds:
             self._last = seconds, self._points(np.array([seconds]), slice(None))
         return self._last[1]
 
     def at_each(self, seconds: FloatArray) -> RankModelPoint:
-        """The rank model alone at each of R lengths: R points."""
+        """Return the rank model alone at each of R lengths: R points."""
         return self._points(seconds, slice(0, 1))
 
     def weighing(
         self, seconds: FloatArray, rows: slice = slice(None)
     ) -> tuple[FloatArray, FloatArray]:
-        """``weights`` and ``spread`` at R lengths: shape (R, 1 + B, F) and (R, 1 + B), or of rows.
+        """Return ``weights`` and ``uniform_share`` at R lengths, (R, rows, F) and (R, rows).
 
         Row 0 is the rank model, the others are its resamples.
         """
         if seconds.size == 1:
             point = self.at(float(seconds[0]))
-            return point.weights[None, rows], point.spread[None, rows]
+            return point.weights[None, rows], point.uniform_share[None, rows]
         parameters, count = self._parameters[0, :, rows].shape
         weights = np.empty((seconds.size, count, parameters - 3))
-        spread = np.empty((seconds.size, count))
+        uniform_share = np.empty((seconds.size, count))
         step = max(_CHUNK // (parameters * count), 1)
         for start in range(0, seconds.size, step):
-            some = slice(start, start + step)
-            points = self._points(seconds[some], rows)
-            weights[some] = points.weights.reshape(weights[some].shape)
-            spread[some] = points.spread.reshape(spread[some].shape)
-        return weights, spread
+            batch = slice(start, start + step)
+            points = self._points(seconds[batch], rows)
+            weights[batch] = points.weights.reshape(weights[batch].shape)
+            uniform_share[batch] = points.uniform_share.reshape(uniform_share[batch].shape)
+        return weights, uniform_share
 
     def _points(self, seconds: FloatArray, rows: slice) -> RankModelPoint:
-        """Some rows at each of R lengths, length after length."""
+        """Interpolate some rows at each of R lengths, length after length."""
         first, last = self.lengths[0], self.lengths[-1]
         inside = np.minimum(np.maximum(seconds, first), last)
         left = np.searchsorted(self.lengths, inside, side="right") - 1
@@ -211,7 +211,7 @@ class LengthModel:
         right = left + ~exact
         gap = np.where(exact, 1.0, self._log_lengths[right] - self._log_lengths[left])
         w = (np.log(inside) - self._log_lengths[left]) / gap
-        near, far, on_grid = (each[:, None, None] for each in (1.0 - w, w, exact))
+        near, far, on_grid = (factor[:, None, None] for factor in (1.0 - w, w, exact))
         # of shape (R, 3 + F, rows)
         low, high = (self._parameters[ends, :, rows] for ends in (left, right))
         mixed = np.exp(near * self._logs[left, :, rows] + far * self._logs[right, :, rows])
@@ -225,14 +225,14 @@ class LengthModel:
             self._binomial[None, left, rows],
         )
         share = np.ones(alpha.shape)
-        beside = ~exact & (self.degenerate[left] | self.degenerate[right])
-        if beside.any():
+        is_degenerate = ~exact & (self.degenerate[left] | self.degenerate[right])
+        if is_degenerate.any():
             stiff = self._binomial[np.stack([left, right]), rows]
-            apart = beside[:, None] & stiff.any(axis=0)
-            share = np.where(apart, [near[:, 0], far[:, 0]], [[[1.0]], [[0.0]]])
-            alpha = np.where(apart, [low[:, 0], high[:, 0]], alpha)
-            beta = np.where(apart, [low[:, 1], high[:, 1]], beta)
-            binomial = stiff & (apart | on_grid[:, 0])
+            is_mixed = is_degenerate[:, None] & stiff.any(axis=0)
+            share = np.where(is_mixed, [near[:, 0], far[:, 0]], [[[1.0]], [[0.0]]])
+            alpha = np.where(is_mixed, [low[:, 0], high[:, 0]], alpha)
+            beta = np.where(is_mixed, [low[:, 1], high[:, 1]], beta)
+            binomial = stiff & (is_mixed | on_grid[:, 0])
         # beyond the grid a score that grows with the evidence counts as at the last length
         shrink = np.where(self._additive, last / np.maximum(seconds, last)[:, None], 1.0)
         weights = np.multiply(mixed[:, 3:].swapaxes(1, 2), shrink[:, None], order="C")
@@ -250,7 +250,7 @@ class LengthModel:
 
 
 def at_template(rank_model: RankModel, seconds: float, additive: BoolArray) -> LengthModel:
-    """The rank model for templates of D speech seconds.
+    """Interpolate the rank model for templates of D speech seconds.
 
     Between two template lengths the parameters are interpolated in log D; outside them, where only
     one was reached, or beside a degenerate cell, the nearest holds.
@@ -297,7 +297,7 @@ def _mixed(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
 
 
 class SpeakerRange(NamedTuple):
-    """At one length, bits.
+    """Range of voices' readings at one length, bits.
 
     Attributes:
         low, high: between these 9 of 10 voices read that are watched by their own name.
@@ -311,7 +311,7 @@ class SpeakerRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSpread:
-    """The spread at one template length, in the logarithm of T; the longest holds beyond it.
+    """Range of voices at one template length, in the logarithm of T; the longest holds beyond it.
 
     Attributes:
         lengths: T, speech seconds, shape (n,), increasing.
@@ -325,21 +325,25 @@ class EvidenceSpread:
     def of(
         cls, rows: Sequence[Mapping[str, Any]], template_seconds: float
     ) -> EvidenceSpread | None:
-        """What a rank model's calibration table says of it; None where it says nothing."""
-        told = [(row["T"], row["D"], found) for row in rows if (found := _found(row)) is not None]
-        if not told:
+        """Read it from a rank model's calibration table; None where that has none."""
+        rows_with_bits = [
+            (row["T"], row["D"], bits_of_cell)
+            for row in rows
+            if (bits_of_cell := _read_cell(row)) is not None
+        ]
+        if not rows_with_bits:
             return None
-        columns = np.array(sorted({d for _, d, _ in told}))
+        columns = np.array(sorted({d for _, d, _ in rows_with_bits}))
         left, right, w = neighbours(columns, np.ones(columns.size, np.bool_), template_seconds)
         nearest = columns[right if w > 0.5 else left]
-        cells = sorted((t, found) for t, d, found in told if d == nearest)
-        bits = np.array([found for _, found in cells])
+        cells = sorted((t, bits_of_cell) for t, d, bits_of_cell in rows_with_bits if d == nearest)
+        bits = np.array([bits_of_cell for _, bits_of_cell in cells])
         # cut to what few people support at long lengths: what shorter speech reads, longer does
         bits[:, 1] = np.maximum.accumulate(bits[:, 1])
         return cls(np.array([t for t, _ in cells]), bits)
 
     def at(self, seconds: float) -> SpeakerRange | None:
-        """The spread at T speech seconds; None below the shortest that was calibrated.
+        """Interpolate the range at T speech seconds; None below the shortest calibrated.
 
         Voices of a second read nothing like those of three, and after none nobody reads anything.
         """
@@ -352,8 +356,8 @@ class EvidenceSpread:
         return SpeakerRange(low, high, None if np.isnan(others) else others)
 
 
-def _found(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
-    """Low, high and others of a cell; tables that know no twentieths have others as far apart."""
+def _read_cell(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
+    """Return low, high and others of a cell; without twentieths, the support bounds them."""
     twentieths = "evidence_low_twentieth", "evidence_high_twentieth"
     for names in (twentieths, ("evidence_low_tenth", "support_bits")):
         low, high = (row.get(name) for name in names)
@@ -372,7 +376,7 @@ voice 0.83 at 3 s and 0.93 at 10 s."""
 
 
 class EnrolledProbability:
-    """The probability that the speaker is enrolled at all, at even odds before (method section 5).
+    """Probability that the speaker is enrolled at all, at even odds before (method section 5).
 
     Between calibrated lengths the coefficients are interpolated in log T; below the shortest the
     odds fade to even, beyond the longest the last hold. Of template lengths the nearest counts.
@@ -399,7 +403,7 @@ class EnrolledProbability:
         self._areas = areas[rows, nearest]
 
     def area(self, seconds: FloatArray) -> FloatArray:
-        """How well they told impostors on speakers left out of the fit, at T.
+        """Interpolate the area under the ROC curve on speakers left out of the fit, at T.
 
         Returns:
             area under the ROC curve, shape (R,): 0.5 is no use, 1 is perfect, NaN not known.
@@ -408,7 +412,7 @@ class EnrolledProbability:
         return np.asarray(np.interp(place, np.log(self._lengths), self._areas))
 
     def at(self, seconds: FloatArray, favourite: FloatArray) -> FloatArray:
-        """The probability at R moments.
+        """Compute the probability at R moments.
 
         Args:
             seconds: T, speech seconds, shape (R,).
@@ -426,8 +430,8 @@ class EnrolledProbability:
         bias, *slopes = (np.interp(place, grid, column) for column in self._coefficients.T)
         odds = bias + sum(s * x for s, x in zip(slopes, favourite.T, strict=True))
         odds = odds * np.clip(seconds / first, 0.0, 1.0)
-        found = expit(np.clip(odds, -30.0, 30.0))  # never certain
-        return np.where(self.area(seconds) >= GOOD_AREA, found, np.nan)
+        probability = expit(np.clip(odds, -30.0, 30.0))  # never certain
+        return np.where(self.area(seconds) >= GOOD_AREA, probability, np.nan)
 
 
 # How much higher same-session figures are than cross-session ones (docs/method.md section 4).
@@ -436,8 +440,8 @@ _SHOWN = (10.0, 60.0)  # speech seconds at which the difference is told
 
 
 @cache
-def _shipped() -> tuple[Mapping[str, FeatureSpec], RankModels]:
-    """Of the shipped readers; reading them takes as long as hearing a minute of speech."""
+def _load_shipped() -> tuple[Mapping[str, FeatureSpec], RankModels]:
+    """Load the shipped readers' models, once; that takes as long as a minute of speech."""
     reference = Population.reference()
     return reference.specs, reference.rank_models
 
@@ -445,31 +449,33 @@ def _shipped() -> tuple[Mapping[str, FeatureSpec], RankModels]:
 def same_session_bias_bits(
     features: Mapping[str, FeatureSpec], speakers: int, template_seconds: float
 ) -> dict[float, float] | None:
-    """Expected bits of the shipped same-session model less those of the cross-session rank model.
+    """Compute expected bits of the shipped same-session model less those of the cross-session one.
 
     Returns:
         bits by speech seconds; None where the shipped readers have no models of these features.
     """
-    specs, rank_models = _shipped()
+    specs, rank_models = _load_shipped()
     same, cross = (rank_models.find(tuple(features), s) for s in ("same", "cross"))
-    alike = len(comparable_features(features, specs)) == len(features)
-    if not alike or same is None or cross is None:
+    has_features = len(comparable_features(features, specs)) == len(features)
+    if not has_features or same is None or cross is None:
         return None
     still = np.zeros(len(features), dtype=bool)
-    models = [at_template(each, template_seconds, still) for each in (same, cross)]
+    models = [at_template(model, template_seconds, still) for model in (same, cross)]
     bits = {}
     for seconds in _SHOWN:
-        mine, other = (m.at(seconds).expected_bits(speakers, slice(0, 1))[0] for m in models)
-        bits[seconds] = float(mine - other)
+        same_bits, cross_bits = (
+            m.at(seconds).expected_bits(speakers, slice(0, 1))[0] for m in models
+        )
+        bits[seconds] = float(same_bits - cross_bits)
     return bits
 
 
 def same_session_bias(
     features: Mapping[str, FeatureSpec], speakers: int, template_seconds: float
 ) -> str:
-    """`same_session_bias_bits` in words, to follow "favours the attacker"."""
+    """Format `same_session_bias_bits`, to follow "favours the attacker"."""
     bits = same_session_bias_bits(features, speakers, template_seconds)
     if bits is None:
         return f"by how much is not known for {'+'.join(features)}"
-    told = " and ".join(f"{max(b, 0.0):.1f} bits at {at:g} s" for at, b in bits.items())
-    return f"among {speakers} of the shipped readers by {told} of speech"
+    text = " and ".join(f"{max(b, 0.0):.1f} bits at {at:g} s" for at, b in bits.items())
+    return f"among {speakers} of the shipped readers by {text} of speech"

@@ -1,4 +1,4 @@
-"""A population: who could be recognised, by which templates, under which rank models."""
+"""A population: enrolled people, their templates and rank models."""
 
 from __future__ import annotations
 
@@ -26,18 +26,13 @@ from monitor.population.cohort import (
     COHORT,
     Cohort,
     FeatureTemplates,
-    noted_cohort,
+    check_templates,
     pack_cohort,
+    read_cohort_note,
+    spec_from,
     unpack_cohort,
 )
-from monitor.population.rank_model import (
-    RANK_MODEL,
-    RankModel,
-    RankModels,
-    check_speakers,
-    check_templates,
-    spec_from,
-)
+from monitor.population.rank_model import RANK_MODEL, RankModel, RankModels
 from monitor.population.store import SCHEMA, read_store, refusing_incomplete, write_store
 from monitor.safe_text import LONGEST_NAME, is_name
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -48,7 +43,7 @@ REFERENCE = Path(__file__).parent / "reference" / "population.npz"
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What calibration brings a population: rank models, and the table that explains them.
+    """Result of a calibration: rank models, and the table that explains them.
 
     Attributes:
         rank_models: of every set of features and kind of session; a cross-session rank model that
@@ -67,7 +62,7 @@ class Calibration:
 def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None = None) -> None:
     """Write rank models, without templates: npz without pickle, mode 0600, atomically."""
     packed, arrays = rank_models.pack()
-    header: dict[str, Any] = {"rank_models": packed}
+    header: dict[str, object] = {"rank_models": packed}
     if cohort is not None:
         header["cohort"], more = pack_cohort(cohort)
         arrays |= more
@@ -108,13 +103,13 @@ _OF_SPEAKERS, _OF_SOURCES, _ROWS = "people/speaker/", "people/source/", "/rows"
 """What the names of their arrays in a store begin with, and how that of their lengths ends."""
 
 
-def merged_by(rule: Callable[[Any, Any], Any]) -> dict[str, Any]:
-    """Metadata of a field of `Speaker`: what was there and a further session, merged."""
+def merged_by(rule: Callable[[Any, Any], Any]) -> dict[str, object]:
+    """Return metadata of a field of `Speaker`: how it merges with a further session's."""
     return {_MERGE: rule}
 
 
-def stored_as(dtype: str) -> dict[str, Any]:
-    """Metadata of a field that a store keeps as one array of this type, any number of rows.
+def stored_as(dtype: str) -> dict[str, object]:
+    """Return metadata of a field that a store keeps as one array of this type, any number of rows.
 
     The field is best empty by default, and ``compare=False``.
     """
@@ -123,7 +118,7 @@ def stored_as(dtype: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SourceNote:
-    """What a template was made from: enough to recognise the recording, not to hear it.
+    """Source of a template: enough to recognise the recording, not to hear it.
 
     Attributes:
         label: the file's name.
@@ -145,32 +140,32 @@ class SourceNote:
 
     @property
     def used(self) -> bool:
-        """Whether anything of it is in the template."""
+        """True if any of it is in the template."""
         return self.end_seconds > self.start_seconds
 
 
-_SOUND = tuple(each.name for each in fields(Condition))
+_SOUND = tuple(figure.name for figure in fields(Condition))
 
 
 def sound_of(condition: Condition, seconds: float) -> AnyArray:
-    """What a `Speaker` keeps of how enrolment speech sounds: seconds heard, and the figures."""
-    known = condition.record()
-    figures = (np.nan if known[name] is None else known[name] for name in _SOUND)
+    """Return what a `Speaker` keeps of the sound of enrolment: seconds, and the figures."""
+    record = condition.record()
+    figures = (np.nan if record[name] is None else record[name] for name in _SOUND)
     return np.array([seconds, *figures], "<f4")
 
 
-def _one_after_the_other(mine: AnyArray, later: AnyArray) -> AnyArray:
+def _concatenate(mine: AnyArray, later: AnyArray) -> AnyArray:
     return np.concatenate([mine, later])
 
 
-def _condition(sound: AnyArray) -> Condition:
-    figures = (None if np.isnan(each) else float(each) for each in sound[1:])
+def _read_condition(sound: AnyArray) -> Condition:
+    figures = (None if np.isnan(figure) else float(figure) for figure in sound[1:])
     return Condition.of(dict(zip(_SOUND, figures, strict=True))) or Condition()
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """An enrolled speaker: a name, where the template comes from, and what that sounds like.
+    """Enrolled speaker: a name, the template's sources, and their sound.
 
     Attributes:
         name: unique among those enrolled.
@@ -185,74 +180,104 @@ class Speaker:
     sound: AnyArray = field(
         default_factory=lambda: np.zeros(0, "<f4"),
         compare=False,
-        metadata=stored_as("<f4") | merged_by(_one_after_the_other),
+        metadata=stored_as("<f4") | merged_by(_concatenate),
     )
     sessions: tuple[int, ...] = field(default=(), metadata=merged_by(add))
 
     @property
     def condition(self) -> Condition | None:
-        """What the speech of all sessions sounds like, their mean; None where nobody knows."""
-        each = self._sounds.astype(float)
-        if len(each) < 2:
-            return _condition(each[0]) if len(each) else None
-        weights = np.where(np.isnan(each), 0.0, each[:, :1])
-        sums, total = (weights * np.nan_to_num(each)).sum(axis=0), weights.sum(axis=0)
-        made = np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0)
-        return _condition(made)
+        """Mean sound of the speech of all sessions; None where nobody knows."""
+        sounds = self._sounds.astype(float)
+        if len(sounds) < 2:
+            return _read_condition(sounds[0]) if len(sounds) else None
+        weights = np.where(np.isnan(sounds), 0.0, sounds[:, :1])
+        sums, total = (weights * np.nan_to_num(sounds)).sum(axis=0), weights.sum(axis=0)
+        means = np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0)
+        return _read_condition(means)
 
     @property
     def conditions(self) -> tuple[Condition | None, ...]:
-        """What each session sounds like."""
-        each, count = self._sounds, max(len(self.sessions), 1)
-        if len(each) != count:  # of some nobody knows
+        """Sound of each session."""
+        sounds, count = self._sounds, max(len(self.sessions), 1)
+        if len(sounds) != count:  # of some nobody knows
             return (self.condition,) * count
-        return tuple(map(_condition, each))
+        return tuple(map(_read_condition, sounds))
 
     @property
     def _sounds(self) -> AnyArray:
-        """Shape (sessions, figures)."""
+        """Figures of the sessions, shape (sessions, figures)."""
         width = 1 + len(_SOUND)
         return self.sound[: len(self.sound) // width * width].reshape(-1, width)
 
 
-def nearest_spelling(name: str, known: Iterable[str]) -> str:
-    """Asks whether another name was meant; empty where none is alike."""
+_MOST_SOUND = 1e6
+
+
+def check_speakers(speakers: Sequence[Speaker]) -> None:
+    """Refuse speakers that enrolment would not have made."""
+    for speaker in speakers:
+        if not is_name(speaker.name):
+            raise StoreError(f"the name {speaker.name!a:.40} of a speaker cannot be printed")
+        if not (np.isnan(speaker.sound) | (np.abs(speaker.sound) <= _MOST_SOUND)).all():
+            raise StoreError(f"the sound of {speaker.name} is none that speech has")
+        for note in speaker.sources:
+            if not (is_name(note.label) and is_name(note.session)):
+                raise StoreError(f"a recording of {speaker.name} has a name that cannot be printed")
+            seconds = (note.start_seconds, note.end_seconds)
+            if not all(isinstance(s, int | float) and 0 <= s < float("inf") for s in seconds):
+                raise StoreError(f"an interval of {speaker.name} is no pair of seconds")
+            if note.landmarks.ndim != 1:
+                raise StoreError(f"the landmarks of a recording of {speaker.name} are no list")
+            if not all(isinstance(mark, str) for mark in note.hashes):
+                raise StoreError(f"a fingerprint of {speaker.name} is no text")
+
+
+def nearest_spelling(name: str, names: Iterable[str]) -> str:
+    """Suggest a similar name; empty where there is none."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    near = get_close_matches(name, list(names), n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else ""
 
 
 _S = TypeVar("_S", bound=Speaker)
 
 
-def extended(speaker: _S, later: _S) -> _S:
-    """A speaker with what a further session brings, each field by its own rule."""
+def merge_speaker(speaker: _S, later: _S) -> _S:
+    """Merge a further session into a speaker, each field by its own rule."""
     values = {
-        each.name: each.metadata[_MERGE](getattr(speaker, each.name), getattr(later, each.name))
-        for each in fields(speaker)
-        if each.name != "name"
+        name: column.metadata[_MERGE](getattr(speaker, name), getattr(later, name))
+        for column in fields(speaker)
+        if (name := column.name) != "name"
     }
     return type(speaker)(name=speaker.name, **values)
 
 
-def pack_people(people: Sequence[Speaker]) -> tuple[list[dict[str, Any]], dict[str, AnyArray]]:
-    """What a store keeps of people: entries of its header, and arrays by name.
+def _with_session(speaker: Speaker, slices: int) -> Speaker:
+    """Count all slices as one session where no sessions are kept apart."""
+    return replace(speaker, sessions=speaker.sessions or (slices,) * (slices > 0))
+
+
+def pack_people(
+    people: Sequence[Speaker],
+) -> tuple[list[dict[str, object]], dict[str, AnyArray]]:
+    """Return what a store keeps of people: entries of its header, and arrays by name.
 
     An array of each is kept as one for all, with how many rows are whose.
     """
-    entries = [_plain(each) | {"sources": list(map(_plain, each.sources))} for each in people]
+    entries = [_plain(person) | {"sources": list(map(_plain, person.sources))} for person in people]
     for entry in entries:
         if not entry["sessions"]:  # earlier versions do not know it
             del entry["sessions"]
     arrays: dict[str, AnyArray] = {}
-    notes = [note for each in people for note in each.sources]
-    for place, ones in ((_OF_SPEAKERS, people), (_OF_SOURCES, notes)):
-        for each in _arrays_of(type(ones[0])) if ones else ():
-            parts = [np.asarray(getattr(one, each.name), each.metadata[_DTYPE]) for one in ones]
+    notes = [note for person in people for note in person.sources]
+    for place, owners in ((_OF_SPEAKERS, people), (_OF_SOURCES, notes)):
+        for column in _list_array_fields(type(owners[0])) if owners else ():
+            name, dtype = f"{place}{column.name}", column.metadata[_DTYPE]
+            parts = [np.asarray(getattr(owner, column.name), dtype) for owner in owners]
             if any(map(len, parts)):
-                arrays[f"{place}{each.name}"] = np.concatenate(parts)
-                arrays[f"{place}{each.name}{_ROWS}"] = np.array(list(map(len, parts)), np.int64)
+                arrays[name] = np.concatenate(parts)
+                arrays[f"{name}{_ROWS}"] = np.array(list(map(len, parts)), np.int64)
     return entries, arrays
 
 
@@ -263,7 +288,7 @@ def unpack_people(
     speaker: type[Speaker] = Speaker,
     source: type[SourceNote] = SourceNote,
 ) -> list[Speaker]:
-    """The reverse of ``pack_people``.
+    """Reverse ``pack_people``.
 
     Raises:
         StoreError: the arrays are not of these people.
@@ -271,33 +296,33 @@ def unpack_people(
     """
     entries = list(entries)
     notes = [note for entry in entries for note in entry["sources"]]
-    of_notes = _rows(_OF_SOURCES, source, arrays, len(notes))
-    of_people = _rows(_OF_SPEAKERS, speaker, arrays, len(entries))
-    made = (
-        source(**{**note, "hashes": tuple(note["hashes"])}, **more)
+    of_notes = _unpack_arrays(_OF_SOURCES, source, arrays, len(notes))
+    of_people = _unpack_arrays(_OF_SPEAKERS, speaker, arrays, len(entries))
+    sources = (
+        source(**{**note, "hashes": tuple(note["hashes"]), **more})
         for note, more in zip(notes, of_notes, strict=True)
     )
     people = [
         speaker(
             **{
                 **entry,
-                "sources": tuple(next(made) for _ in entry["sources"]),
+                "sources": tuple(next(sources) for _ in entry["sources"]),
                 "sessions": tuple(entry.get("sessions", ())),
+                **more,
             },
-            **more,
         )
         for entry, more in zip(entries, of_people, strict=True)
     ]
-    for each in people:
+    for person in people:
         try:
-            _ = each.condition
-            known = each._sounds
-            sane = known.size == len(each.sound) and bool((known[:, 0] >= 0).all())
-            sane = sane and bool(np.isfinite(known[:, 0]).all())
+            _ = person.condition
+            sounds = person._sounds
+            sane = sounds.size == len(person.sound) and bool((sounds[:, 0] >= 0).all())
+            sane = sane and bool(np.isfinite(sounds[:, 0]).all())
         except ValueError:
             sane = False
         if not sane:
-            raise StoreError(f"what the template of {each.name!a:.40} sounds like is no sound's")
+            raise StoreError(f"what the template of {person.name!a:.40} sounds like is no sound's")
     return people
 
 
@@ -306,25 +331,25 @@ _SESSIONS = "people/sessions"
 
 
 def pack_many(people: Sequence[Speaker]) -> dict[str, AnyArray]:
-    """What a store keeps of very many people, arrays alone: `ManyPeople` reads it."""
+    """Return what a store keeps of very many people, arrays alone: `ManyPeople` reads it."""
     entries, arrays = pack_people(people)
     texts = []
     for entry in entries:
-        told = {k: value for k, value in entry.items() if value and k not in ("name", "sessions")}
-        texts.append(json.dumps(told).encode() if told else b"")
-    sessions = [each.sessions for each in people]
-    arrays[_SESSIONS] = np.array([count for each in sessions for count in each], np.int64)
+        notes = {k: value for k, value in entry.items() if value and k not in ("name", "sessions")}
+        texts.append(json.dumps(notes).encode() if notes else b"")
+    sessions = [person.sessions for person in people]
+    arrays[_SESSIONS] = np.array([count for person in sessions for count in person], np.int64)
     arrays[_SESSIONS + _ROWS] = np.array(list(map(len, sessions)), np.int64)
-    names = "\n".join(each.name for each in people).encode()
+    names = "\n".join(person.name for person in people).encode()
     arrays[_NAMES] = np.frombuffer(names, np.uint8)
     arrays[_ENTRIES] = np.frombuffer(b"".join(texts), np.uint8)
     arrays[_ENTRIES + _ROWS] = np.array(list(map(len, texts)), np.int64)
-    arrays[_NOTES] = np.array([len(each.sources) for each in people], np.int64)
+    arrays[_NOTES] = np.array([len(person.sources) for person in people], np.int64)
     return arrays
 
 
 class ManyPeople(Sequence[Speaker]):
-    """People of a store, each made when asked for: a million of them take their names' memory.
+    """People of a store, each created when asked for: a million take their names' memory.
 
     Args:
         arrays: as `pack_many` makes them.
@@ -344,7 +369,7 @@ class ManyPeople(Sequence[Speaker]):
             raise StoreError("the name of a speaker cannot be printed")
         if max(map(len, self.names)) > LONGEST_NAME:
             raise StoreError("the name of a speaker is too long")
-        self._arrays = {name: each for name, each in arrays.items() if name.startswith("people/")}
+        self._arrays = {name: array for name, array in arrays.items() if name.startswith("people/")}
         count = len(self.names)
         self._ends = {
             name: self._ends_of(name, arrays[name + _ROWS], count) for name in (_ENTRIES, _SESSIONS)
@@ -401,65 +426,67 @@ class ManyPeople(Sequence[Speaker]):
             values = self._arrays[name]
             arrays[name] = np.concatenate([values[:0], *parts])
             arrays[f"{name}{_ROWS}"] = np.array(list(map(len, parts)), np.int64)
-        (made,) = unpack_people([entry], arrays)
-        check_speakers([made])
-        return made
+        (person,) = unpack_people([entry], arrays)
+        check_speakers([person])
+        return person
 
     def mentioning(self, text: str) -> list[int]:
-        """Places of those in whose recordings' notes a text stands; it may stand for another."""
-        found, every = set(), self._arrays[_ENTRIES].tobytes()
+        """Find people whose recordings' notes contain a text; it may mean another field."""
+        places, every = set(), self._arrays[_ENTRIES].tobytes()
         place = every.find(text.encode())
         while place >= 0:
-            found.add(int(np.searchsorted(self._ends[_ENTRIES], place, side="right")) - 1)
+            places.add(int(np.searchsorted(self._ends[_ENTRIES], place, side="right")) - 1)
             place = every.find(text.encode(), place + 1)
-        return sorted(found)
+        return sorted(places)
 
     @cached_property
     def sounds(self) -> AnyArray | None:
-        """Shape (N, figures): NaN where nobody knows; None where some have several sessions'."""
+        """Sounds, shape (N, figures), NaN where unknown; None where some have several sessions."""
         name, width = f"{_OF_SPEAKERS}sound", 1 + len(_SOUND)
-        made = np.full((len(self), width), np.nan, "<f4")
+        sounds = np.full((len(self), width), np.nan, "<f4")
         if name not in self._arrays:
-            return made
+            return sounds
         rows = np.diff(self._ends[name])
         if not np.isin(rows, (0, width)).all():
             return None
-        made[rows > 0] = self._arrays[name].reshape(-1, width)
-        return made
+        sounds[rows > 0] = self._arrays[name].reshape(-1, width)
+        return sounds
 
     def _part(self, name: str, place: int) -> AnyArray:
         first, last = self._ends[name][place : place + 2].tolist()
         return self._arrays[name][first:last]
 
 
-def _arrays_of(kind: type) -> list[Field[Any]]:
-    return [each for each in fields(kind) if _DTYPE in each.metadata]
+def _list_array_fields(kind: type) -> list[Field[Any]]:
+    return [column for column in fields(kind) if _DTYPE in column.metadata]
 
 
-def _plain(one: Speaker | SourceNote) -> dict[str, Any]:
-    """The fields that are no arrays, JSON-able."""
+def _plain(person: Speaker | SourceNote) -> dict[str, object]:
+    """Return the fields that are no arrays, JSON-able."""
     return {
-        each.name: getattr(one, each.name) for each in fields(one) if _DTYPE not in each.metadata
+        column.name: getattr(person, column.name)
+        for column in fields(person)
+        if _DTYPE not in column.metadata
     }
 
 
-def _rows(
+def _unpack_arrays(
     place: str, kind: type, arrays: Mapping[str, AnyArray], count: int
-) -> list[dict[str, Any]]:
-    """The arrays of each of so many, by field."""
-    made: list[dict[str, Any]] = [{} for _ in range(count)]
-    for each in _arrays_of(kind):
-        name = f"{place}{each.name}"
+) -> list[dict[str, AnyArray]]:
+    """Unpack the arrays of each of so many, by field."""
+    people: list[dict[str, AnyArray]] = [{} for _ in range(count)]
+    for column in _list_array_fields(kind):
+        name = f"{place}{column.name}"
         if name not in arrays:
             continue
         values, rows = arrays[name], arrays[f"{name}{_ROWS}"]
         fits = rows.dtype.kind in "iu" and rows.shape == (count,) and values.ndim == 1
         fits = fits and bool((rows >= 0).all())
-        if not fits or int(rows.sum()) != len(values) or values.dtype != each.metadata[_DTYPE]:
-            raise StoreError(f"{each.name} is not of the people that are enrolled")
-        for one, part in zip(made, np.split(values, np.cumsum(rows)[:-1]), strict=True):
-            one[each.name] = part
-    return made
+        if not fits or int(rows.sum()) != len(values) or values.dtype != column.metadata[_DTYPE]:
+            raise StoreError(f"{column.name} is not of the people that are enrolled")
+        for row, part in zip(people, np.split(values, np.cumsum(rows)[:-1]), strict=True):
+            row[column.name] = part
+    return people
 
 
 # -------------------------------------------------------------------------------------- population
@@ -476,7 +503,7 @@ MAPPED_BYTES = 1 << 30
 
 
 class Prepared(NamedTuple):
-    """What a store keeps beside the slices: templates as a similarity compares them.
+    """Templates as a similarity compares them, kept beside the slices.
 
     Attributes:
         seconds: D that they are cut to.
@@ -491,7 +518,7 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """One common template length, and who has it.
+    """Common template length, and who has it.
 
     Attributes:
         seconds: D, speech seconds; every template is cut to it.
@@ -504,7 +531,7 @@ class Scoring:
 
 
 class Population:
-    """Templates of N speakers and, once calibrated, the rank models that say what a rank means.
+    """Templates of N speakers and, once calibrated, their rank models.
 
     Args:
         speakers: names must be unique.
@@ -561,7 +588,7 @@ class Population:
         counts = np.diff(self.offsets)
         for place in self._with_sessions():
             speaker, count = self.speakers[place], int(counts[place])
-            sound = all(type(each) is int and each > 0 for each in speaker.sessions)
+            sound = all(type(size) is int and size > 0 for size in speaker.sessions)
             if speaker.sessions and not (sound and sum(speaker.sessions) == count):
                 raise StoreError(
                     f"the sessions of {speaker.name!a:.40} are not those of its slices"
@@ -576,46 +603,46 @@ class Population:
         return len(self.speakers)
 
     def _with_sessions(self) -> list[int]:
-        """Places of those whose sessions are kept apart."""
+        """List places of those whose sessions are kept apart."""
         if isinstance(self.speakers, ManyPeople):
             return [int(place) for place in self.speakers.apart]
-        return [place for place, each in enumerate(self.speakers) if each.sessions]
+        return [place for place, speaker in enumerate(self.speakers) if speaker.sessions]
 
     @property
     def mismatched(self) -> bool:
-        """Whether the rank models were learnt without some of these speakers."""
+        """True if the rank models were learnt without some of these speakers."""
         taught = self.rank_models.learnt_from
         if not taught:  # a rank model of an earlier version, or the shipped one
             return self._mismatched
         return not taught.issuperset(self.names)
 
     def index(self, name: str) -> int:
-        """Position of a speaker; a UsageError names the nearest spelling."""
+        """Return the position of a speaker; a UsageError names the nearest spelling."""
         if name in self.names:
             return self.names.index(name)
         hint = nearest_spelling(name, self.names) or f"enrolled: {plural(len(self), 'speaker')}"
         raise UsageError(f"nobody called {name!r} is enrolled; {hint}")
 
     def empty(self, feature: str) -> tuple[str, ...]:
-        """Speakers with a template in which there is nothing of this feature."""
+        """List speakers with a template that has nothing of this feature."""
         if feature in self._prepared:
             matrix = self._prepared[feature].matrix
-            told = np.concatenate([part.any(axis=1) for part in _parts(matrix)])
-            if told.all() and len(told) == len(self):
+            is_prepared = np.concatenate([part.any(axis=1) for part in _split_rows(matrix)])
+            if is_prepared.all() and len(is_prepared) == len(self):
                 return ()
         slices = self.features[feature].slices.any(axis=1)
-        some = np.zeros(len(self), np.bool_)
-        some[np.repeat(np.arange(len(self)), np.diff(self.offsets))[slices]] = True
-        nothing = ~some & (np.diff(self.offsets) > 0)
-        return tuple(name for name, none in zip(self.names, nothing, strict=True) if none)
+        is_present = np.zeros(len(self), np.bool_)
+        is_present[np.repeat(np.arange(len(self)), np.diff(self.offsets))[slices]] = True
+        nothing = ~is_present & (np.diff(self.offsets) > 0)
+        return tuple(name for name, is_empty in zip(self.names, nothing, strict=True) if is_empty)
 
     @property
     def specs(self) -> dict[str, FeatureSpec]:
-        """What the frames of each feature look like."""
-        return {name: each.spec for name, each in self.features.items()}
+        """The format of each feature's frames."""
+        return {name: templates.spec for name, templates in self.features.items()}
 
     def scorers(self, rank_model: RankModel) -> dict[str, Similarity]:
-        """The similarity of each feature of a rank model, in its order."""
+        """Return the similarity of each feature of a rank model, in its order."""
         named = zip(rank_model.features, rank_model.similarities, strict=True)
         return {name: self.features[name].spec.kind.similarity(how) for name, how in named}
 
@@ -634,19 +661,19 @@ class Population:
         return None if self._cohort is None else self._cohort.only(self.features)
 
     def condition(self, name: str | None = None) -> Condition | None:
-        """What a template sounds like, or what most of them do; None where nobody knows."""
+        """Return the sound of a template, or of most; None where nobody knows."""
         if name is not None:
             return self.speakers[self.index(name)].condition
         if isinstance(self.speakers, ManyPeople) and (sounds := self.speakers.sounds) is not None:
             figures = sounds[:, 1:].astype(float)
-            known = 2 * np.count_nonzero(~np.isnan(figures), axis=0) > len(figures)
+            has_figure = 2 * np.count_nonzero(~np.isnan(figures), axis=0) > len(figures)
             most = [float(np.nanmedian(row)) if is_known else np.nan
-                    for row, is_known in zip(figures.T, known, strict=True)]  # fmt: skip
-            return _condition(np.array([0.0, *most])) if known.any() else None
+                    for row, is_known in zip(figures.T, has_figure, strict=True)]  # fmt: skip
+            return _read_condition(np.array([0.0, *most])) if has_figure.any() else None
         return in_common([speaker.condition for speaker in self.speakers])
 
     def conditions(self, name: str | None = None) -> tuple[Condition | None, ...]:
-        """What each session of somebody sounds like; of nobody, what most templates do."""
+        """Return the sound of each session of a speaker; without a name, that of most templates."""
         if name is None:
             return (self.condition(),)
         return self.speakers[self.index(name)].conditions
@@ -658,18 +685,18 @@ class Population:
 
     @property
     def common_seconds(self) -> float:
-        """What all but much shorter templates have, speech seconds; 0 with nobody enrolled."""
+        """Length of all but much shorter templates, speech seconds; 0 with nobody enrolled."""
         return self._shortest(MISMATCH)
 
     def _shortest(self, share: float, enough_seconds: float = math.inf) -> float:
-        """The shortest template that has this share of the median, or as much as is enough."""
+        """Return the length of the shortest template of this share of the median, or enough."""
         have = self.template_seconds
         if not len(self):
             return 0.0
         return float(have[have >= min(share * median(have), enough_seconds)].min())
 
     def scoring(self, seconds: float | None = None, *, watch: str | None = None) -> Scoring:
-        """The common template length: the shortest one's, so that everybody is compared.
+        """Choose the common template length: the shortest one's, so that everybody is compared.
 
         A template under 30 s that is much shorter than the others is left out instead: cut to as
         little, nobody's would say much.
@@ -700,36 +727,36 @@ class Population:
         return Scoring(common, members)
 
     def templates(self, feature: str, scoring: Scoring, *, by_slice: bool = False) -> AnyArray:
-        """Templates of the scoring's members cut to its length.
+        """Cut templates of the scoring's members to its length.
 
         Returns:
             shape (members, M); with ``by_slice`` the slices they are made of, (members, S, M).
         """
         if feature not in self.features:
-            known = ", ".join(sorted(self.features))
-            raise UsageError(f"the population has no templates of {feature!r}, only of {known}")
+            names = ", ".join(sorted(self.features))
+            raise UsageError(f"the population has no templates of {feature!r}, only of {names}")
         blocks = self._blocks(feature, scoring)
-        return _joined((b if by_slice else b.sum(axis=1) for b in blocks), scoring)
+        return _join_blocks((b if by_slice else b.sum(axis=1) for b in blocks), scoring)
 
     def prepared(self, feature: str, scoring: Scoring, similarity: Similarity) -> FloatArray:
-        """What `templates` gives as a similarity compares it, without holding both.
+        """Prepare `templates` for a similarity, without holding both.
 
         Returns:
             shape (members, M), or (members, S, M) where it compares with every slice. In single
             precision of a store that is mapped, where the similarity has a bound on what that errs
             by: `exact` gives some of them in double.
         """
-        known = self._prepared.get(feature)
-        if known is not None and (known.seconds, known.similarity) == (
+        prepared = self._prepared.get(feature)
+        if prepared is not None and (prepared.seconds, prepared.similarity) == (
             scoring.seconds,
             similarity.name,
         ):
-            return known.matrix
+            return prepared.matrix
         single = bool(self._prepared) and similarity.bound is not None
-        made = self._prepared_blocks(feature, scoring, similarity)
+        blocks = self._prepared_blocks(feature, scoring, similarity)
         if single:
-            made = (block.astype(np.float32) for block in made)
-        return np.asarray(_joined(made, scoring))
+            blocks = (block.astype(np.float32) for block in blocks)
+        return np.asarray(_join_blocks(blocks, scoring))
 
     def _prepared_blocks(
         self, feature: str, scoring: Scoring, similarity: Similarity
@@ -741,33 +768,35 @@ class Population:
     def exact(
         self, feature: str, scoring: Scoring, similarity: Similarity, places: IntArray
     ) -> FloatArray:
-        """As `prepared`, of the members at some places alone, in double precision: (K, M)."""
+        """Prepare templates of the members at some places, in double precision: (K, M)."""
         slices, kind = self.features[feature].slices, self.features[feature].spec.kind
         firsts = self.offsets[:-1][scoring.members][places]
-        each = np.arange(round(scoring.seconds / SLICE_SECONDS))
-        rows = slices[firsts[:, None] + each].astype(kind.wide)
+        slice_numbers = np.arange(round(scoring.seconds / SLICE_SECONDS))
+        rows = slices[firsts[:, None] + slice_numbers].astype(kind.wide)
         if not np.isfinite(rows).all():
             raise StoreError(f"templates of {feature} are no numbers: the store is damaged")
         return similarity.prepare(rows.sum(axis=1))
 
     def sessions_apart(self, scoring: Scoring) -> SessionMixture | None:
-        """Whose the templates of `prepared_apart` are; None where nobody has any."""
+        """Return the owners of `prepared_apart`; None where nobody has any."""
         owner = [place for place, _ in self._apart(scoring)]
         people = int(scoring.members.sum())
         return SessionMixture(people, np.array(owner, np.int64)) if owner else None
 
     def prepared_apart(self, feature: str, scoring: Scoring, similarity: Similarity) -> FloatArray:
-        """As `prepared`, of the further sessions of the members: shape (K, M) or (K, S, M).
+        """Prepare the further sessions of the members: shape (K, M) or (K, S, M).
 
         The template of a session is as long as all others; where the session is shorter, speech of
         the speaker's other sessions is added to it, the first one's first.
         """
         slices, kind = self.features[feature].slices, self.features[feature].spec.kind
-        each = np.stack([slices[places].astype(kind.wide) for _, places in self._apart(scoring)])
-        return np.asarray(similarity.prepare(each if similarity.by_slice else each.sum(axis=1)))
+        stacked = np.stack([slices[places].astype(kind.wide) for _, places in self._apart(scoring)])
+        return np.asarray(
+            similarity.prepare(stacked if similarity.by_slice else stacked.sum(axis=1))
+        )
 
     def _apart(self, scoring: Scoring) -> Iterator[tuple[int, IntArray]]:
-        """Of each further session of a member: the member's place, and the slices."""
+        """Yield the place and the slices of each further session of a member."""
         size = round(scoring.seconds / SLICE_SECONDS)
         members = np.cumsum(scoring.members) - 1
         for index in self._with_sessions():
@@ -784,7 +813,7 @@ class Population:
                     yield place, np.concatenate([own, rest])[:size]
 
     def _blocks(self, feature: str, scoring: Scoring) -> Iterator[AnyArray]:
-        """Slices of some members after the other, shape (some, S, M); wide, so that they add up."""
+        """Yield slices of members, block by block: (block, S, M), wide enough to be summed."""
         slices, kind = self.features[feature].slices, self.features[feature].spec.kind
         firsts = self.offsets[:-1][scoring.members]
         places = np.arange(round(scoring.seconds / SLICE_SECONDS))
@@ -792,7 +821,7 @@ class Population:
             yield slices[firsts[start : start + _BLOCK, None] + places].astype(kind.wide)
 
     def degradations(self, scoring: Scoring) -> FloatArray:
-        """How far the sound of each template is from a studio's (`degradation`): shape (K, 3).
+        """Compute how far each template's sound is from a studio's (`degradation`): (K, 3).
 
         The first sessions of the members, then their further ones; a single row where nothing is
         known of any.
@@ -802,12 +831,14 @@ class Population:
             sounds = self.speakers.sounds
             if sounds is not None and np.isnan(sounds).all():
                 return degradation(None)[None]
-        each = [self.speakers[i].conditions for i in places.tolist()]
-        every = [own[0] for own in each] + [one for own in each for one in own[1:]]
+        sessions = [self.speakers[i].conditions for i in places.tolist()]
+        every = [conditions[0] for conditions in sessions] + [
+            condition for conditions in sessions for condition in conditions[1:]
+        ]
         return np.stack([degradation(sound) for sound in every])
 
     def fingerprint(self) -> str:
-        """A hash over names and templates: two runs with the same one had the same population.
+        """Compute a hash over names and templates, equal for equal populations.
 
         Of a store that is mapped as it was when that was written.
         """
@@ -822,7 +853,7 @@ class Population:
         return digest.hexdigest()[:16]
 
     def recorded(self, first: str | None = None) -> Iterator[Speaker]:
-        """Speakers of whom recordings are noted, the one of that name before the others."""
+        """Yield speakers with noted recordings, the one of that name before the others."""
         if first is not None:
             yield self.speakers[self.index(first)]
         people = self.speakers
@@ -832,21 +863,21 @@ class Population:
                 yield people[place]
 
     def overlapping(self, hashes: Iterable[str]) -> list[tuple[Speaker, SourceNote]]:
-        """Enrolled sources that are the recording with these fingerprints."""
-        wanted = set(hashes)
+        """Find enrolled sources that are the recording with these fingerprints."""
+        marks = set(hashes)
         people = self.speakers
         if isinstance(people, ManyPeople):
-            places = sorted({place for each in wanted for place in people.mentioning(each)})
+            places = sorted({place for mark in marks for place in people.mentioning(mark)})
             people = [people[place] for place in places]
         return [
             (speaker, note)
             for speaker in people
             for note in speaker.sources
-            if wanted.intersection(note.hashes)
+            if marks.intersection(note.hashes)
         ]
 
     def joined(self, other: Population) -> Population:
-        """This population and further speakers; rank models of this one stay, marked as mismatched.
+        """Add further speakers; rank models of this one stay, marked as mismatched.
 
         Raises:
             UsageError: a name is enrolled already, or the features do not match.
@@ -862,19 +893,22 @@ class Population:
         )
 
     def _with(self, **changes: Any) -> Population:
-        """The same but for some of the arguments."""
-        kept = ("speakers", "offsets", "features", "rank_models", "about")
+        """Return a copy with some of the arguments changed."""
+        names = ("speakers", "offsets", "features", "rank_models", "about")
         more = {"mismatched": self._mismatched, "cohort": self._cohort}
-        made = Population(**({name: getattr(self, name) for name in kept} | more | changes))
+        population = Population(**({name: getattr(self, name) for name in names} | more | changes))
         if not {"speakers", "offsets"} & set(changes):
-            same = {name: each for name, each in self._prepared.items() if name in made.features}
-            made._prepared = same
+            population._prepared = {
+                name: prepared
+                for name, prepared in self._prepared.items()
+                if name in population.features
+            }
         if not {"speakers", "offsets", "features"} & set(changes):
-            made._known_fingerprint = self._known_fingerprint
-        return made
+            population._known_fingerprint = self._known_fingerprint
+        return population
 
     def extended(self, other: Population) -> Population:
-        """This population with further speech of speakers who are there, and further speakers.
+        """Add further speech of speakers who are there, and further speakers.
 
         Slices and sources of a further session stand behind those that are there, and the session
         is kept apart (`sessions_apart`). Rank models stay; of further speakers they are mismatched.
@@ -887,34 +921,33 @@ class Population:
                 raise UsageError(
                     f"{note.label} is enrolled already, as {whose[0]}: give other recordings"
                 )
-        people = {each.name: each for each in self.speakers}
-        for each, count in zip(other.speakers, np.diff(other.offsets).tolist(), strict=True):
-            known = people.get(each.name)
-            if known is None:
-                people[each.name] = each
+        people = {speaker.name: speaker for speaker in self.speakers}
+        for speaker, count in zip(other.speakers, np.diff(other.offsets).tolist(), strict=True):
+            enrolled = people.get(speaker.name)
+            if enrolled is None:
+                people[speaker.name] = speaker
                 continue
-            there = int(np.diff(self.offsets)[self.index(each.name)])
-            people[each.name] = extended(
-                *(
-                    replace(one, sessions=one.sessions or (size,) * (size > 0))
-                    for one, size in ((known, there), (each, count))
-                )
+            size = int(np.diff(self.offsets)[self.index(speaker.name)])
+            people[speaker.name] = merge_speaker(
+                _with_session(enrolled, size), _with_session(speaker, count)
             )
         place = {name: i for i, name in enumerate(people)}
         counts = np.concatenate([np.diff(self.offsets), np.diff(other.offsets)])
         owner = np.repeat([place[name] for name in (*self.names, *other.names)], counts)
         order = np.argsort(owner, kind="stable")
         totals = np.bincount(owner, minlength=len(people))
-        features = self._stacked(other).items()
         return self._with(
             speakers=tuple(people.values()),
             offsets=np.concatenate(([0], np.cumsum(totals))),
-            features={name: replace(each, slices=each.slices[order]) for name, each in features},
+            features={
+                name: replace(templates, slices=templates.slices[order])
+                for name, templates in self._stacked(other).items()
+            },
             mismatched=self._mismatched or (len(self.rank_models) > 0 and len(people) > len(self)),
         )
 
     def _stacked(self, other: Population) -> dict[str, FeatureTemplates]:
-        """The slices of both by feature, those of the other one behind.
+        """Stack the slices of both by feature, those of the other one behind.
 
         Raises:
             UsageError: the features do not match.
@@ -936,59 +969,61 @@ class Population:
         return features
 
     def only(self, names: Iterable[str]) -> Population:
-        """The same speakers with these features alone, and the rank models about no others.
+        """Select features, with the rank models about no others.
 
         Raises:
             UsageError: there is no such feature.
         """
-        kept = tuple(names)
-        if missing := [name for name in kept if name not in self.features]:
+        chosen = tuple(names)
+        if missing := [name for name in chosen if name not in self.features]:
             raise UsageError(
                 f"the population has no {', '.join(missing)}; it has {', '.join(self.features)}"
             )
         return self._with(
-            features={name: self.features[name] for name in self.features if name in kept},
-            rank_models=self.rank_models.within(kept),
+            features={name: self.features[name] for name in self.features if name in chosen},
+            rank_models=self.rank_models.within(chosen),
         )
 
     def without(self, name: str) -> Population:
-        """Everybody else, under the same rank models.
+        """Remove a speaker, under the same rank models.
 
         Raises:
             UsageError: nobody is called so.
         """
         self.index(name)
-        return self.chosen(each for each in self.names if each != name)
+        return self.chosen(other for other in self.names if other != name)
 
     def chosen(self, names: Iterable[str]) -> Population:
-        """These speakers alone, in the order of the population, under the same rank models.
+        """Select speakers, in the order of the population, under the same rank models.
 
         Raises:
             UsageError: one of them is not enrolled.
         """
-        kept = np.zeros(len(self), np.bool_)
-        kept[[self.index(name) for name in names]] = True
+        is_chosen = np.zeros(len(self), np.bool_)
+        is_chosen[[self.index(name) for name in names]] = True
         counts = np.diff(self.offsets)
-        slices = np.repeat(kept, counts)
-        features = self.features.items()
+        slices = np.repeat(is_chosen, counts)
         return self._with(
-            speakers=[s for s, keep in zip(self.speakers, kept.tolist(), strict=True) if keep],
-            offsets=np.concatenate(([0], np.cumsum(counts[kept]))),
-            features={name: replace(each, slices=each.slices[slices]) for name, each in features},
+            speakers=[s for s, keep in zip(self.speakers, is_chosen.tolist(), strict=True) if keep],
+            offsets=np.concatenate(([0], np.cumsum(counts[is_chosen]))),
+            features={
+                name: replace(templates, slices=templates.slices[slices])
+                for name, templates in self.features.items()
+            },
         )
 
-    def calibrated(self, made: Calibration) -> Population:
-        """The same speakers with what `monitor.calibrate` learnt: models, and the cohort of these.
+    def calibrated(self, calibration: Calibration) -> Population:
+        """Set what `monitor.calibrate` learnt: models, and the cohort of these.
 
         Example::
 
             people = enrol(recordings)
             people.population.calibrated(calibrate(people)).save("us.npz")
         """
-        return self.with_rank_models(made.rank_models, made.cohort)
+        return self.with_rank_models(calibration.rank_models, calibration.cohort)
 
     def with_rank_models(self, rank_models: RankModels, cohort: Cohort | None = None) -> Population:
-        """The same speakers under other rank models; what `calibrate` learnt goes to `calibrated`.
+        """Set other rank models; what `calibrate` learnt goes to `calibrated`.
 
         Args:
             rank_models: any of the same features.
@@ -1007,8 +1042,8 @@ class Population:
                 "evidence, nor of other crowds: use calibrated(calibration), or give the cohort",
                 stacklevel=2,
             )
-        kept = self._cohort if cohort is None else cohort
-        return self._with(rank_models=rank_models, cohort=kept)
+        new_cohort = self._cohort if cohort is None else cohort
+        return self._with(rank_models=rank_models, cohort=new_cohort)
 
     def save(self, path: Path | str, *, mapped: bool | None = None) -> None:
         """Write the store: npz without pickle, mode 0600, atomically.
@@ -1026,10 +1061,10 @@ class Population:
         if mapped is None:
             large = sum(templates.slices.nbytes for templates in self.features.values())
             mapped = large > MAPPED_BYTES
-        header: dict[str, Any] = {
+        header: dict[str, object] = {
             "slice_seconds": SLICE_SECONDS,
             "speakers": [],
-            "features": {name: each.spec.plain() for name, each in self.features.items()},
+            "features": {name: templates.spec.plain() for name, templates in self.features.items()},
             "rank_models": rank_models,
             "mismatched": self._mismatched,
             "about": self.about,
@@ -1053,19 +1088,21 @@ class Population:
             schema = SCHEMA
         write_store(Path(path), "population", header, arrays, mapped=lying, schema=schema)
 
-    def _lying(self) -> tuple[dict[str, Rows], dict[str, Any]]:
-        """What lies in a mapped store as it is, and how what is prepared was."""
+    def _lying(self) -> tuple[dict[str, Rows], dict[str, dict[str, object]]]:
+        """Return what lies in a mapped store as it is, and how what is prepared was."""
         rows: dict[str, Rows] = {}
-        noted = {}
-        for name, each in self.features.items():
-            rows[f"slices/{name}"] = Rows(each.slices.shape, each.slices.dtype, _parts(each.slices))
-            how = each.spec.kind.similarity()
+        noted: dict[str, dict[str, object]] = {}
+        for name, templates in self.features.items():
+            rows[f"slices/{name}"] = Rows(
+                templates.slices.shape, templates.slices.dtype, _split_rows(templates.slices)
+            )
+            how = templates.spec.kind.similarity()
             if how.bound is None or np.count_nonzero(self.template_seconds) < 2:
                 continue
             scoring = self.scoring()
-            shape = int(scoring.members.sum()), each.spec.size
-            made = self._prepared_blocks(name, scoring, how)
-            rows[f"prepared/{name}"] = Rows(shape, np.dtype("<f4"), made)
+            shape = int(scoring.members.sum()), templates.spec.size
+            blocks = self._prepared_blocks(name, scoring, how)
+            rows[f"prepared/{name}"] = Rows(shape, np.dtype("<f4"), blocks)
             noted[name] = {"seconds": scoring.seconds, "similarity": how.name}
         return rows, noted
 
@@ -1086,29 +1123,29 @@ class Population:
             mapped = _NAMES in arrays
             lie = MAPPED if mapped else ""
             features = {
-                name: FeatureTemplates(spec_from(name, each), arrays[f"{lie}slices/{name}"])
-                for name, each in header["features"].items()
+                name: FeatureTemplates(spec_from(name, spec), arrays[f"{lie}slices/{name}"])
+                for name, spec in header["features"].items()
             }
             note = header.get("cohort")
-            made = cls(
+            population = cls(
                 ManyPeople(arrays) if mapped else unpack_people(header["speakers"], arrays),
                 arrays["offsets"],
                 features,
                 RankModels.unpack(header["rank_models"], arrays, path),
                 mismatched=bool(header["mismatched"]),
                 about=str(header["about"]),
-                cohort=None if note is None else noted_cohort(path, note, features),
+                cohort=None if note is None else read_cohort_note(path, note, features),
             )
             if mapped:  # numbers of which are looked at as they are used
-                made._take_prepared(header, arrays)
-                return made
-            check_speakers(made.speakers)
-            for templates in made.features.values():
+                population._take_prepared(header, arrays)
+                return population
+            check_speakers(population.speakers)
+            for templates in population.features.values():
                 check_templates(templates)
-            empty = set.intersection(*(set(made.empty(name)) for name in made.features))
+            empty = set.intersection(*(set(population.empty(name)) for name in population.features))
             if empty:
                 raise StoreError(f"the template of {min(empty)} has nothing in it")
-        return made
+        return population
 
     def _take_prepared(self, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
         fingerprint = header["fingerprint"]
@@ -1122,33 +1159,33 @@ class Population:
             if matrix.dtype != np.float32 or matrix.shape != shape or how.bound is None:
                 raise StoreError(f"what is prepared of {name} is not of its templates")
             self._prepared[name] = Prepared(seconds, how.name, matrix)
-        for name, each in self.features.items():
-            if each.slices.dtype.kind not in ("iu" if each.spec.kind.counted else "f"):
+        for name, templates in self.features.items():
+            if templates.slices.dtype.kind not in ("iu" if templates.spec.kind.counted else "f"):
                 raise StoreError(f"templates of {name} are of the wrong type")
 
     @classmethod
     def reference(cls) -> Self:
-        """The population that ships with the package: readers of LibriSpeech, with their models.
+        """Load the population that ships with the package: LibriSpeech readers, with models.
 
         LibriVox volunteers, from LibriSpeech (Panayotov et al., 2015, CC BY 4.0); see ``about``.
         """
         return cls.load(REFERENCE)
 
 
-def _parts(rows: AnyArray) -> Iterator[AnyArray]:
-    """Some thousand rows after the other."""
+def _split_rows(rows: AnyArray) -> Iterator[AnyArray]:
+    """Yield some thousand rows after the other."""
     for first in range(0, len(rows), _BLOCK):
         yield rows[first : first + _BLOCK]
 
 
-def _joined(blocks: Iterator[AnyArray], scoring: Scoring) -> AnyArray:
-    """Rows for all members, block after block."""
-    made: AnyArray | None = None
+def _join_blocks(blocks: Iterator[AnyArray], scoring: Scoring) -> AnyArray:
+    """Join rows of all members, block after block."""
+    joined: AnyArray | None = None
     row = 0
     for block in blocks:
-        if made is None:
-            made = np.empty((int(scoring.members.sum()), *block.shape[1:]), block.dtype)
-        made[row : row + len(block)] = block
+        if joined is None:
+            joined = np.empty((int(scoring.members.sum()), *block.shape[1:]), block.dtype)
+        joined[row : row + len(block)] = block
         row += len(block)
-    assert made is not None  # a scoring has two members or more
-    return made
+    assert joined is not None  # a scoring has two members or more
+    return joined

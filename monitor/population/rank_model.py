@@ -1,28 +1,24 @@
-"""A rank model: what calibration learnt about one set of features, its evidence and its maxima."""
+"""A rank model: calibration of one set of features, its evidence and its maxima."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from monitor.errors import StoreError
 from monitor.files import Arrays
-from monitor.kinds import KINDS, FeatureSpec, is_mark, within
+from monitor.kinds import is_mark, within
 from monitor.maths.condition import UNLIKE
 from monitor.maths.evidence import ConditionEffect, ConditionEffects, neighbours
 from monitor.population.store import refusing_incomplete
 from monitor.safe_text import is_name
 from monitor.types import AnyArray, BoolArray, FloatArray
-
-if TYPE_CHECKING:
-    from monitor.population.cohort import FeatureTemplates
-    from monitor.population.population import Speaker
 
 # ---------------------------------------------------------------------------------------- checking
 # A store may come from an impostor, or from a disk that fails: one number that is none would end a
@@ -30,63 +26,17 @@ if TYPE_CHECKING:
 
 SESSIONS = ("same", "cross")
 ORIGINS = ("own", "shipped")
-MOST_SIZE = 1 << 20
 MOST_PEOPLE = 1e9
-MOST_SOUND = 1e6
 MOST_PARAMETER = 1e12
 LEAST_PARAMETER = 1e-12
 
 
-def check_speakers(speakers: Sequence[Speaker]) -> None:
-    """Refuse speakers that enrolment would not have made."""
-    for speaker in speakers:
-        if not is_name(speaker.name):
-            raise StoreError(f"the name {speaker.name!a:.40} of a speaker cannot be printed")
-        if not (np.isnan(speaker.sound) | (np.abs(speaker.sound) <= MOST_SOUND)).all():
-            raise StoreError(f"the sound of {speaker.name} is none that speech has")
-        for note in speaker.sources:
-            if not (is_name(note.label) and is_name(note.session)):
-                raise StoreError(f"a recording of {speaker.name} has a name that cannot be printed")
-            seconds = (note.start_seconds, note.end_seconds)
-            if not all(isinstance(s, int | float) and 0 <= s < float("inf") for s in seconds):
-                raise StoreError(f"an interval of {speaker.name} is no pair of seconds")
-            if note.landmarks.ndim != 1:
-                raise StoreError(f"the landmarks of a recording of {speaker.name} are no list")
-            if not all(isinstance(each, str) for each in note.hashes):
-                raise StoreError(f"a fingerprint of {speaker.name} is no text")
-
-
-def spec_from(name: str, header: Mapping[str, Any]) -> FeatureSpec:
-    """What the header of a store, as `FeatureSpec.plain` makes it, says of a feature."""
-    found, size, seconds = (header[key] for key in ("kind", "size", "frame_seconds"))
-    kind = KINDS.get(found) if isinstance(found, str) else None
-    if not is_name(name) or kind is None or not kind.enrolled:
-        raise StoreError(f"templates of {name!a:.40} are of no known kind")
-    if type(size) is not int or not 0 < size <= MOST_SIZE:
-        raise StoreError(f"templates of {name} have size {size!a:.40}")
-    if not isinstance(seconds, int | float) or not 0 < seconds <= 3600:
-        raise StoreError(f"a frame of {name} is said to last {seconds!a:.40} s")
-    if not is_mark(network := header.get("network")):
-        raise StoreError(f"the network of {name} is no sha256")
-    spec = FeatureSpec(name, kind, size, seconds, network=network)
-    if spec.plain() != dict(header):
-        raise StoreError(f"templates of {name} are described by more than their kind")
-    return spec
-
-
-def check_templates(templates: FeatureTemplates) -> None:
-    """Refuse templates that no voice gives."""
-    spec = templates.spec
-    if wrong := spec.kind.wrong_slices(templates.slices):
-        raise StoreError(f"templates of {spec.name} must be {wrong}")
-
-
 def check_rank_model(rank_model: RankModel) -> None:
     """Refuse a rank model that no calibration gives."""
-    named = (rank_model.left_out, rank_model.networks, rank_model.learnt_from)
+    lists = (rank_model.left_out, rank_model.networks, rank_model.learnt_from)
     if not all(
-        isinstance(each, tuple)
-        for each in (rank_model.features, rank_model.similarities, rank_model.rows, *named)
+        isinstance(names, tuple)
+        for names in (rank_model.features, rank_model.similarities, rank_model.rows, *lists)
     ):
         raise StoreError(
             "a rank model does not list its features, similarities, cells and speakers"
@@ -120,18 +70,18 @@ def check_rank_model(rank_model: RankModel) -> None:
         raise StoreError(f"the rank model of {about} does not say which cells are binomial")
     top = np.where(rank_model.binomial, 1.0, MOST_PARAMETER)
     least = np.where(rank_model.binomial, 0.0, LEAST_PARAMETER)
-    there = ~np.isnan(rank_model.alpha)
+    reached = ~np.isnan(rank_model.alpha)
     for name, values, low, most in (
         ("alpha", rank_model.alpha, least, top),
         ("beta", rank_model.beta, least, top),
         ("floor", rank_model.floor, 0.0, 1.0),
     ):
-        _check_parameter(about, name, values, there, low, most)
+        _check_parameter(about, name, values, reached, low, most)
     for f in range(rank_model.weights.shape[-1]):
-        _check_parameter(about, "weights", rank_model.weights[..., f], there, 0.0, MOST_PARAMETER)
+        _check_parameter(about, "weights", rank_model.weights[..., f], reached, 0.0, MOST_PARAMETER)
     open_set = rank_model.open_set
-    told = open_set.dtype.kind == "f" and ~np.isnan(open_set).any(axis=-1)
-    if not np.any(told) or not (abs(open_set[told]) <= MOST_PARAMETER).all():
+    is_fitted = open_set.dtype.kind == "f" and ~np.isnan(open_set).any(axis=-1)
+    if not np.any(is_fitted) or not (abs(open_set[is_fitted]) <= MOST_PARAMETER).all():
         raise StoreError(f"the open-set coefficients of the rank model of {about} are no numbers")
 
 
@@ -149,33 +99,33 @@ def _is_number(value: object) -> bool:
 
 
 def _is_row(row: object) -> bool:
-    """Whether it is a cell of the calibration's table: figures, words, and lists of them."""
+    """Return whether it is a cell of the calibration's table: figures, words, lists of them."""
     return (
         isinstance(row, dict)
         and all(map(_is_number, (row.get("T"), row.get("D"))))
         and (row.get("open_set_area") is None or _is_number(row["open_set_area"]))
-        and _is_told(row)
+        and _is_plain(row)
     )
 
 
 _is_key = lru_cache(maxsize=1 << 12)(is_name)  # tables have the same few keys in every row
 
 
-def _is_told(value: object) -> bool:
-    """Figures, words, and lists and objects of them; a loop, since a store has 80 000."""
-    left = [value]
-    while left:
-        one = left.pop()
-        if isinstance(one, (int, float)):  # nearly all of them
-            if abs(one) > MOST_PARAMETER:
+def _is_plain(value: object) -> bool:
+    """Return whether it is figures, words, and lists and objects of them."""
+    items = [value]
+    while items:
+        item = items.pop()
+        if isinstance(item, (int, float)):  # nearly all of them
+            if abs(item) > MOST_PARAMETER:
                 return False
-        elif isinstance(one, dict):
-            if not all(map(_is_key, one)):
+        elif isinstance(item, dict):
+            if not all(map(_is_key, item)):
                 return False
-            left.extend(one.values())
-        elif isinstance(one, list):
-            left.extend(one)
-        elif one is not None and not (isinstance(one, str) and one.isprintable()):
+            items.extend(item.values())
+        elif isinstance(item, list):
+            items.extend(item)
+        elif item is not None and not (isinstance(item, str) and item.isprintable()):
             return False
     return True
 
@@ -184,14 +134,14 @@ def _check_parameter(
     about: str,
     name: str,
     values: FloatArray,
-    there: AnyArray,
-    least: float | FloatArray,
-    most: float | FloatArray,
+    reached: AnyArray,
+    minimum: float | FloatArray,
+    maximum: float | FloatArray,
 ) -> None:
-    """Numbers in range in every cell that there is."""
-    if values.dtype.kind != "f" or np.isnan(values[there]).any():
+    """Refuse numbers out of range in a cell that there is."""
+    if values.dtype.kind != "f" or np.isnan(values[reached]).any():
         raise StoreError(f"{name} of the rank model of {about} is not there in every cell")
-    if not ((values >= least) & (values <= most))[there].all():
+    if not ((values >= minimum) & (values <= maximum))[reached].all():
         raise StoreError(f"{name} of the rank model of {about} lies out of range")
 
 
@@ -208,7 +158,7 @@ _ARRAYS = ("horizons", "values", "seconds")
 
 @dataclass(frozen=True, slots=True)
 class FieldMaxima:
-    """The maxima of one field over streams of one length.
+    """Maxima of one field over streams of one length.
 
     Attributes:
         values: shape (n,), one a speaker.
@@ -223,7 +173,7 @@ class FieldMaxima:
 
 @dataclass(frozen=True, slots=True)
 class Maxima:
-    """The largest values of some fields over streams of S speakers, one stream each.
+    """Largest values of some fields over streams of S speakers, one stream each.
 
     A stream that had less audio than a horizon, but half of it, was heard again from its beginning
     up to there: then chance that favoured somebody in it counts twice, which more speech would have
@@ -247,47 +197,49 @@ class Maxima:
     template_seconds: float
 
     def horizon(self, seconds: float) -> float | None:
-        """The shortest length in the grid that is no shorter; None beyond it."""
+        """Return the shortest length in the grid that is no shorter; None beyond it."""
         longer = self.horizons[self.horizons >= seconds - 1e-9]
         return float(longer[0]) if longer.size else None
 
-    def others(
+    def select_others(
         self, field: str, seconds: float, *, needed: int = 1, watch: str | None = None
     ) -> FieldMaxima:
-        """What others than ``watch`` reached in streams of a length, or of the next longer one.
+        """Select maxima of others than ``watch`` in streams of a length, or of the next longer one.
 
         Where fewer speakers than ``needed`` had so much audio, those who had half of it count too.
         """
         place = int(np.searchsorted(self.horizons, seconds - 1e-9))
         values = self.values[self.fields.index(field), :, place].astype(np.float64)
-        there = ~np.isnan(values) & np.array([name != watch for name in self.speakers], np.bool_)
-        whole = there & (self.seconds >= self.horizons[place])
-        chosen = whole if whole.sum() >= needed else there
+        is_other = ~np.isnan(values) & np.array([name != watch for name in self.speakers], np.bool_)
+        is_whole = is_other & (self.seconds >= self.horizons[place])
+        selection = is_whole if is_whole.sum() >= needed else is_other
         return FieldMaxima(
-            values[chosen], float(self.horizons[place]), int(chosen.sum() - (chosen & whole).sum())
+            values[selection],
+            float(self.horizons[place]),
+            int(selection.sum() - (selection & is_whole).sum()),
         )
 
     def without(self, name: str) -> Maxima | None:
-        """Everybody else's; None where nobody is left."""
-        others = np.array([each != name for each in self.speakers], np.bool_)
+        """Remove a speaker; None where nobody is left."""
+        others = np.array([speaker != name for speaker in self.speakers], np.bool_)
         if not others.any():
             return None
         return replace(
             self,
             values=self.values[:, others],
             seconds=self.seconds[others],
-            speakers=tuple(each for each in self.speakers if each != name),
+            speakers=tuple(speaker for speaker in self.speakers if speaker != name),
         )
 
 
-def rounded_up(values: FloatArray) -> AnyArray:
-    """In half precision, never smaller: so that nothing that stops at a bound exceeds it."""
+def round_up(values: FloatArray) -> AnyArray:
+    """Round up to half precision, so that nothing that stops at a bound exceeds it."""
     half = values.astype(np.float16)
     return np.where(half < values, np.nextafter(half, np.float16(np.inf)), half)
 
 
-def pack_maxima(maxima: Maxima) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """Maxima as a store keeps them: a note for the rank model's header, and arrays by name."""
+def pack_maxima(maxima: Maxima) -> tuple[dict[str, object], dict[str, AnyArray]]:
+    """Return maxima as a store keeps them: a note for the rank model's header, and arrays."""
     plain = {
         "fields": maxima.fields,
         "speakers": maxima.speakers,
@@ -297,12 +249,12 @@ def pack_maxima(maxima: Maxima) -> tuple[dict[str, Any], dict[str, AnyArray]]:
 
 
 def unpack_maxima(plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Maxima:
-    """The reverse of ``pack_maxima``; a KeyError where an array is missing.
+    """Reverse ``pack_maxima``; a KeyError where an array is missing.
 
     Raises:
         StoreError: they are none.
     """
-    made = Maxima(
+    maxima = Maxima(
         tuple(_OLD_NAMES.get(name, name) for name in plain["fields"]),
         arrays["horizons"],
         arrays["values"],
@@ -310,8 +262,8 @@ def unpack_maxima(plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> M
         tuple(plain["speakers"]),
         plain["template_seconds"],
     )
-    check_maxima(made)
-    return made
+    check_maxima(maxima)
+    return maxima
 
 
 def check_maxima(maxima: Maxima) -> None:
@@ -336,8 +288,8 @@ def check_maxima(maxima: Maxima) -> None:
             raise StoreError("the lengths of the maxima of a rank model are no seconds")
     if not (np.diff(horizons) > 0).all():
         raise StoreError("the lengths of the maxima of a rank model do not increase")
-    there = np.asarray(values[~np.isnan(values)] if values.dtype.kind == "f" else [np.inf], float)
-    if not (np.abs(there) <= MOST_BITS).all():
+    bits = np.asarray(values[~np.isnan(values)] if values.dtype.kind == "f" else [np.inf], float)
+    if not (np.abs(bits) <= MOST_BITS).all():
         raise StoreError("the maxima of a rank model are no bits")
     if (np.diff(values.astype(float), axis=2) < 0).any():
         raise StoreError("the maxima of a rank model shrink as streams grow")
@@ -351,7 +303,7 @@ _MOST = 1e4  # nats of a coefficient, or bits of support, that no calibration re
 
 @dataclass(frozen=True, slots=True)
 class EvidenceModel:
-    """``log LR_j = a + sum_f b_f z_fj`` on a grid of T and D (docs/method.md section 10).
+    """Model ``log LR_j = a + sum_f b_f z_fj`` on a grid of T and D (docs/method.md section 10).
 
     Row 0 of ``intercept`` and ``slopes`` is the model; rows 1..B are its resamples. A cell that the
     corpus could not reach is NaN.
@@ -365,8 +317,8 @@ class EvidenceModel:
             shape (nT, nD).
         area: how well the sum of all ratios tells enrolled speakers from impostors, area under the
             ROC curve on speakers left out of the fit, shape (nT, nD).
-        cohort: marks of each feature of the cohort that scores were set against (``Cohort.mark``):
-            with another one it means nothing. Shape (F,).
+        cohort: digest of each feature of the cohort that scores were set against
+            (``Cohort.compute_digest``): with another one it means nothing. Shape (F,).
         conditions: what telephones, rooms and noise do to it; None where nobody measured.
     """
 
@@ -392,35 +344,38 @@ class EvidenceModel:
                 "the parts of an evidence rank model do not have the shapes of one grid"
             )
         reached = np.isfinite(self.support)
-        told = (self.intercept[:, reached], self.slopes[:, reached], self.support[reached])
-        good = all((np.abs(each) <= _MOST).all() for each in told)
-        if replicates < 2 or not reached.any() or not good:
+        intercept, slopes = self.intercept[:, reached], self.slopes[:, reached]
+        support, area = self.support[reached], self.area[reached]
+        in_range = all((np.abs(x) <= _MOST).all() for x in (intercept, slopes, support))
+        if replicates < 2 or not reached.any() or not in_range:
             raise StoreError(
                 "an evidence rank model needs a cell, a resample, and coefficients in range"
             )
-        area = self.area[reached]
-        shares = ((area >= 0) & (area <= 1)).all()
-        if (told[1] < 0).any() or (told[2] < 0).any() or not shares:
+        is_share = ((area >= 0) & (area <= 1)).all()
+        if (slopes < 0).any() or (support < 0).any() or not is_share:
             raise StoreError(
                 "an evidence rank model has negative slopes or support, or areas beyond 1"
             )
         if self.conditions is not None:
             _check_effects(self.conditions, self.slopes.shape[-1])
         marks = self.cohort if isinstance(self.cohort, tuple) else ()
-        if len(marks) != self.slopes.shape[-1] or not all(each and is_mark(each) for each in marks):
+        if len(marks) != self.slopes.shape[-1] or not all(mark and is_mark(mark) for mark in marks):
             raise StoreError(
                 "an evidence rank model does not say which cohort it was learnt against"
             )
 
     def pack(self) -> dict[str, AnyArray]:
-        """Arrays for a store; resamples in half precision."""
-        told = {}
-        if (made := self.conditions) is not None:
-            table = [np.vstack([each.shift, each.support, each.slope]) for each in made.effects]
-            told["conditions"] = np.stack(table).astype(np.float32)
-            told["condition_lengths"] = made.template_lengths.astype(np.float32)
+        """Return arrays for a store; resamples in half precision."""
+        packed = {}
+        if (conditions := self.conditions) is not None:
+            table = [
+                np.vstack([effect.shift, effect.support, effect.slope])
+                for effect in conditions.effects
+            ]
+            packed["conditions"] = np.stack(table).astype(np.float32)
+            packed["condition_lengths"] = conditions.template_lengths.astype(np.float32)
         return {
-            **told,
+            **packed,
             "intercept": self.intercept[0].astype(np.float32),
             "slopes": self.slopes[0].astype(np.float32),
             # they are spread, not precision
@@ -438,7 +393,7 @@ class EvidenceModel:
         template_lengths: FloatArray,
         cohort: tuple[str, ...],
     ) -> EvidenceModel:
-        """The reverse of ``pack``, on the grid of the rank model.
+        """Reverse ``pack``, on the grid of the rank model.
 
         Raises:
             StoreError: it is no rank model.
@@ -446,13 +401,13 @@ class EvidenceModel:
         """
 
         def part(*names: str) -> FloatArray:
-            found = [arrays[name] for name in names]
-            if any(each.dtype.kind != "f" for each in found):
+            parts = [arrays[name] for name in names]
+            if any(array.dtype.kind != "f" for array in parts):
                 raise StoreError("an evidence rank model is no table of numbers")
-            first = found[0].astype(np.float64)
-            if len(found) == 1:
+            first = parts[0].astype(np.float64)
+            if len(parts) == 1:
                 return first
-            return np.concatenate([first[None], found[1].astype(np.float64)])
+            return np.concatenate([first[None], parts[1].astype(np.float64)])
 
         return cls(
             lengths,
@@ -468,7 +423,7 @@ class EvidenceModel:
         )
 
     def at_template(self, seconds: float) -> LengthEvidence:
-        """The model for templates of D speech seconds.
+        """Interpolate the model for templates of D speech seconds.
 
         Between two template lengths it is interpolated in log D; outside them, or where only one
         was reached, the nearest holds. What shorter speech and templates support, longer ones
@@ -481,15 +436,15 @@ class EvidenceModel:
         for t in rows:
             left, right, w = neighbours(self.template_lengths, reached[t], seconds)
             parts.append([
-                (1.0 - w) * each[..., left] + w * each[..., right]
-                for each in (
+                (1.0 - w) * values[..., left] + w * values[..., right]
+                for values in (
                     self.intercept[:, t],
                     np.moveaxis(self.slopes[:, t], 1, -1),
                     supported[t],
                     self.area[t],
                 )
             ])  # fmt: skip
-        intercept, slopes, support, area = (np.stack(each) for each in zip(*parts, strict=True))
+        intercept, slopes, support, area = (np.stack(values) for values in zip(*parts, strict=True))
         # fewer people are long enough heard to calibrate more speech, which tells no less for that
         support = np.maximum.accumulate(support)
         effect = None if self.conditions is None else self.conditions.at_template(seconds)
@@ -502,23 +457,23 @@ def _effects_of(lengths: FloatArray, table: FloatArray) -> ConditionEffects:
     return ConditionEffects(lengths, tuple(ConditionEffect(x[0], x[2:], x[1]) for x in table))
 
 
-def _check_effects(made: ConditionEffects, features: int) -> None:
-    """That these are effects on so many features."""
-    lengths, shapes = made.template_lengths, ((UNLIKE,), (UNLIKE,), (features, UNLIKE))
-    good = lengths.shape == (len(made.effects),) and lengths.size > 0
-    good = good and bool((lengths > 0).all() and (np.diff(lengths) > 0).all())
-    for effect in made.effects:
+def _check_effects(effects: ConditionEffects, features: int) -> None:
+    """Refuse effects of another number of features."""
+    lengths, shapes = effects.template_lengths, ((UNLIKE,), (UNLIKE,), (features, UNLIKE))
+    is_valid = lengths.shape == (len(effects.effects),) and lengths.size > 0
+    is_valid = is_valid and bool((lengths > 0).all() and (np.diff(lengths) > 0).all())
+    for effect in effects.effects:
         parts = effect.shift, effect.support, effect.slope
-        good = good and tuple(each.shape for each in parts) == shapes
-        good = good and all(bool((np.abs(each) <= _MOST).all()) for each in parts)
-        good = good and not (effect.support < 0).any()
-    if not good:
+        is_valid = is_valid and tuple(array.shape for array in parts) == shapes
+        is_valid = is_valid and all(bool((np.abs(array) <= _MOST).all()) for array in parts)
+        is_valid = is_valid and not (effect.support < 0).any()
+    if not is_valid:
         raise StoreError("an evidence rank model says what no condition does")
 
 
 @dataclass(frozen=True, slots=True)
 class EvidencePoint:
-    """The model at R test lengths; row 0 the model, rows 1..B its resamples.
+    """Evidence model at R test lengths; row 0 the model, rows 1..B its resamples.
 
     Attributes:
         intercept: a, nats, shape (R, 1 + B).
@@ -535,7 +490,7 @@ class EvidencePoint:
 
 @dataclass(frozen=True, slots=True)
 class LengthEvidence:
-    """The evidence rank model at one template length, continuous in the test length T.
+    """Evidence model at one template length, continuous in the test length T.
 
     Inside the grid a and b are interpolated in log T, which keeps the promise: where other people's
     mean ratio is at most 1 at both ends, it is in between (Hoelder's inequality). Below the grid
@@ -565,17 +520,17 @@ class LengthEvidence:
     def __post_init__(self) -> None:
         # one table of all coefficients: a reading looks them up once
         logs = np.log(self.lengths)
-        made = {
+        tables = {
             "_table": np.concatenate([self.intercept[..., None], self.slopes], axis=-1),
             "_bounds": np.column_stack([self.support, self.area]),
             "_logs": logs,
             "_gaps": np.append(np.diff(logs), 1.0),
         }
-        for name, value in made.items():
+        for name, value in tables.items():
             object.__setattr__(self, name, value)
 
     def at(self, seconds: FloatArray) -> EvidencePoint:
-        """The model at T speech seconds, shape (R,); a moment does not depend on the others."""
+        """Interpolate at T speech seconds, shape (R,); a moment does not depend on the others."""
         first, last = self.lengths[0], self.lengths[-1]
         inside = np.minimum(np.maximum(seconds, first), last)
         left = np.maximum(np.searchsorted(self.lengths, inside) - 1, 0)
@@ -662,13 +617,13 @@ class RankModel:
     evidence: EvidenceModel | None = None
 
     def network(self, feature: str) -> str | None:
-        """Which network made one of its features."""
+        """Return the network of one of its features."""
         marks = self.networks or (None,) * len(self.features)
         return dict(zip(self.features, marks, strict=True)).get(feature)
 
     @property
     def prior_share(self) -> float:
-        """What the prior counts in this rank model: 0 (nothing) to 1 (it is the prior)."""
+        """Share of the prior in this rank model: 0 (nothing) to 1 (it is the prior)."""
         if self.origin == "shipped":
             return 1.0
         return self.prior_speakers / (self.speakers + self.prior_speakers)
@@ -724,43 +679,43 @@ class RankModels:
         return len(self._rank_models)
 
     def __getitem__(self, kind: tuple[tuple[str, ...], str]) -> RankModel:
-        """The rank model of these features, in any order, and this session; KeyError without."""
+        """Return the rank model of these features, in any order, and this session; or KeyError."""
         features, session = kind
         return self._read((frozenset(features), session))
 
     def _read(self, key: tuple[frozenset[str], str]) -> RankModel:
-        found = self._rank_models[key]
-        if isinstance(found, StoredRankModel):
-            found = self._rank_models[key] = found.read()
-        return found
+        rank_model = self._rank_models[key]
+        if isinstance(rank_model, StoredRankModel):
+            rank_model = self._rank_models[key] = rank_model.read()
+        return rank_model
 
     @property
     def kinds(self) -> list[tuple[tuple[str, ...], str]]:
         """Features and session of each; none is read for it."""
-        return [(each.features, each.session) for each in self._rank_models.values()]
+        return [(model.features, model.session) for model in self._rank_models.values()]
 
     @property
     def learnt_from(self) -> frozenset[str]:
         """Names of everybody whose speech is in one of them; none is read for it."""
-        return frozenset(name for each in self._rank_models.values() for name in each.learnt_from)
+        return frozenset(name for model in self._rank_models.values() for name in model.learnt_from)
 
     def find(self, features: tuple[str, ...], session: str) -> RankModel | None:
-        """The rank model of these features, in any order, for this kind of session, or None."""
-        there = (frozenset(features), session) in self._rank_models
-        return self[features, session] if there else None
+        """Return the rank model of these features, in any order, for this session, or None."""
+        exists = (frozenset(features), session) in self._rank_models
+        return self[features, session] if exists else None
 
     def within(self, features: Collection[str]) -> RankModels:
-        """Those of no other features; none is read for it."""
+        """Select models of no other features; none is read for it."""
         return RankModels(
-            each for each in self._rank_models.values() if set(each.features) <= set(features)
+            model for model in self._rank_models.values() if set(model.features) <= set(features)
         )
 
-    def pack(self) -> tuple[list[dict[str, Any]], dict[str, AnyArray]]:
-        """Header entries and arrays for a store."""
+    def pack(self) -> tuple[list[dict[str, object]], dict[str, AnyArray]]:
+        """Return header entries and arrays for a store."""
         header, arrays = [], {}
         for i, rank_model in enumerate(self):
             start = f"{RANK_MODEL}{i}/"
-            plain: dict[str, Any] = {
+            plain: dict[str, object] = {
                 f.name: getattr(rank_model, f.name)
                 for f in fields(rank_model)
                 if f.name not in (*_RANK_MODEL_ARRAYS, _EVIDENCE, _ROWS)
@@ -770,8 +725,8 @@ class RankModels:
             arrays[f"{start}{_ROWS}"] = np.frombuffer(rows, np.uint8)
             if rank_model.evidence is not None:
                 plain[_EVIDENCE] = rank_model.evidence.cohort
-                told = rank_model.evidence.pack()
-                arrays |= {f"{start}{_EVIDENCE}/{name}": value for name, value in told.items()}
+                packed = rank_model.evidence.pack()
+                arrays |= {f"{start}{_EVIDENCE}/{name}": value for name, value in packed.items()}
             header.append(plain)
             if rank_model.maxima is not None:
                 plain["maxima"], more = pack_maxima(rank_model.maxima)
@@ -785,7 +740,7 @@ class RankModels:
 
     @classmethod
     def unpack(cls, header: Iterable[Mapping[str, Any]], arrays: Arrays, path: Path) -> RankModels:
-        """The reverse of ``pack``; each rank model is read from its arrays when it is asked for.
+        """Reverse ``pack``; each rank model is read from its arrays when it is asked for.
 
         Raises:
             StoreError: an entry of the header describes no rank model. Damaged arrays are noticed
@@ -810,7 +765,7 @@ class StoredRankModel:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any], arrays: Arrays, path: Path) -> StoredRankModel:
-        """Take an entry of the header; a StoreError or KeyError if it describes no rank model."""
+        """Create one from a header entry; StoreError or KeyError if it describes no rank model."""
         features, session = tuple(entry["features"]), entry["session"]
         learnt_from = tuple(entry.get("learnt_from", ()))
         _check_kind(features, session, learnt_from)
@@ -822,7 +777,7 @@ class StoredRankModel:
             return self._read()
 
     def _read(self) -> RankModel:
-        arrays, values = self.arrays, dict[str, Any]()
+        arrays, values = self.arrays, dict[str, AnyArray]()
         for name in _RANK_MODEL_ARRAYS:
             value = arrays[name]
             values[name] = value.astype(np.float64) if value.dtype.kind == "f" else value
@@ -836,8 +791,8 @@ class StoredRankModel:
             plain["maxima"] = unpack_maxima(plain["maxima"], arrays.below(_MAXIMA))
         if plain.get(_EVIDENCE) is not None:
             grid = values["lengths"], values["template_lengths"]
-            told = arrays.below(f"{_EVIDENCE}/")
-            plain[_EVIDENCE] = EvidenceModel.unpack(told, *grid, plain[_EVIDENCE])
-        made = RankModel(**plain, **values)
-        check_rank_model(made)
-        return made
+            packed = arrays.below(f"{_EVIDENCE}/")
+            plain[_EVIDENCE] = EvidenceModel.unpack(packed, *grid, plain[_EVIDENCE])
+        rank_model = RankModel(**{**plain, **values})
+        check_rank_model(rank_model)
+        return rank_model

@@ -53,7 +53,7 @@ _DAMAGE = (
 def write_store(
     path: Path,
     kind: str,
-    header: Mapping[str, Any],
+    header: Mapping[str, object],
     arrays: Mapping[str, AnyArray],
     *,
     mapped: Mapping[str, Rows] | None = None,
@@ -104,7 +104,7 @@ def read_store(
         if _HEADER not in arrays:
             raise StoreError(f"{path}: is not a {kind} file of this program")
         header = json.loads(bytes(arrays.pop(_HEADER)).decode())
-        found, schema = header["kind"], header["schema"]
+        actual_kind, schema = header["kind"], header["schema"]
         if type(schema) is not int:
             raise ValueError("no schema")  # said below
         if schema > SCHEMA:
@@ -112,9 +112,9 @@ def read_store(
                 f"{path}: has schema {schema}, this version reads up to {SCHEMA}; "
                 "upgrade speaker-disclosure-monitor"
             )
-        if found != kind:
+        if actual_kind != kind:
             raise StoreError(
-                f"{path}: is a {_called(found)} file, a {_called(kind)} file is needed"
+                f"{path}: is a {_called(actual_kind)} file, a {_called(kind)} file is needed"
             )
     except PermissionError as error:
         raise StoreError(f"{path}: may not be read; check its permissions") from error
@@ -143,7 +143,7 @@ def _called(kind: object) -> str:
 
 
 def store_kind(path: Path) -> str | None:
-    """What kind of store a file is, or None where it is none."""
+    """Return the kind of a store, or None where the file is none."""
     try:
         with path.open("rb") as handle:
             return str(json.loads(bytes(read_arrays(handle, _HEADER)[_HEADER]).decode())["kind"])

@@ -459,7 +459,7 @@ class Run(Managed):
         if self.source.stream_info.audio:  # what computes it fits as well
             self.monitor.front_end.make()
         if self.source.stream_info.words:
-            self.monitor.front_end.of_words()
+            self.monitor.front_end.word_features()
         self._stack.enter_context(self.source)
         self._labels: Sequence[str] = self.source.labels
         self._parts: tuple[Provenance, ...] | None = None
@@ -584,7 +584,7 @@ class Run(Managed):
 
     def _of_words(self) -> Iterator[Notice]:
         """Of transcripts: what is wrong with them, and words that the features hardly know."""
-        of_words = self.monitor.front_end.of_words()
+        of_words = self.monitor.front_end.word_features()
         asked = [each for each in of_words if isinstance(each, WordFeature)]
         for note in self.source.transcripts:
             for line in note.notices:
@@ -829,15 +829,15 @@ class Run(Managed):
         totals.undecided = self._undecided()
         heard = self.totals.readings or ended_by is None  # else it was over at second 0
         if self._split is not None:
-            self.people = self._split.found()
-            ended = self._split.ended()
+            self.people = self._split.list_people()
+            ended = self._split.list_end_notices()
         else:
             ended = recording_notices(self.monitor, self._labels) if heard else []
             if totals.against is not None and self.monitor.watch is not None:
                 ended.append(evidence_against(totals.against, self.monitor.watch))
         transcripts = {}
         if self.monitor.coverage is not None:
-            found = self.monitor.coverage.found()
+            found = self.monitor.coverage.measure()
             transcripts = {"transcripts": coverage_record(found, self._labels)}
             begun = self.start.get("transcripts", ())
             ended += coverage_notices(found, self._labels, begun)

@@ -294,13 +294,13 @@ class TriedAttackers:
         """
         frames = {part: self._frames(*sound) for part, sound in parts.items() if sound[0].size}
         return {
-            who: _heard(monitor.another(), frames[who.hears], self.budget)
+            who: _heard(monitor.create_sibling(), frames[who.hears], self.budget)
             for who, monitor in self.monitors.items()
             if who.hears in frames
         }
 
     def _frames(self, samples: FloatArray, rate: int) -> Any:
-        ears = self.first.another().ears()
+        ears = self.first.create_sibling().create_block_reader()
         runs = []
         for block in Samples(samples, rate):
             runs += ears.process(block)

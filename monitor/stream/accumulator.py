@@ -1,10 +1,10 @@
-"""Frames on their way into the running sketches, and the sums of what was heard."""
+"""Frames on their way into the running sketches, and the totals of a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -47,9 +47,25 @@ def _check_track(track: Track, spec: FeatureSpec) -> None:
     spec.kind.check(name, values, len(ticks), spec.size)
 
 
+class TotalsState(TypedDict):
+    """Plain values of `FeatureTotals`, in a checkpoint."""
+
+    speech: int
+    frames: dict[str, int]
+    usable: dict[str, int]
+
+
+class AccumulatorState(TotalsState):
+    """Plain values of a `FrameAccumulator`, in a checkpoint."""
+
+    tick: int
+    begins: NotRequired[bool]
+    carried: NotRequired[TotalsState]
+
+
 @dataclass(frozen=True, slots=True)
 class FeatureTotals:
-    """All that the bits of a voice are worked out from: sums, never audio; a commutative monoid.
+    """Sums of a voice that all its bits are computed from, never audio; a commutative monoid.
 
     Attributes:
         speech: ticks of speech: T.
@@ -68,26 +84,32 @@ class FeatureTotals:
         """Seconds of speech."""
         return self.speech / TICKS_PER_SECOND
 
-    def state(self, prefix: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        """Plain values, and the totals by name with a prefix, for `restored`."""
-        plain = {"speech": self.speech, "frames": dict(self.frames), "usable": dict(self.usable)}
+    def state(self, prefix: str) -> tuple[TotalsState, dict[str, AnyArray]]:
+        """Return plain values, and the totals by name with a prefix, for `restored`."""
+        plain: TotalsState = {
+            "speech": self.speech,
+            "frames": dict(self.frames),
+            "usable": dict(self.usable),
+        }
         return plain, {f"{prefix}/{name}": total for name, total in self.totals.items()}
 
     @classmethod
     def restored(
-        cls, prefix: str, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]
-    ) -> FeatureTotals:
-        """Of a ``state``."""
+        cls, prefix: str, plain: TotalsState | None, arrays: Mapping[str, AnyArray]
+    ) -> FeatureTotals | None:
+        """Restore a ``state``, where there is one."""
+        if plain is None:
+            return None
         return cls(totals={name: arrays[f"{prefix}/{name}"] for name in plain["frames"]}, **plain)
 
     def __add__(self, other: FeatureTotals) -> FeatureTotals:
-        return self._with(other, 1)
+        return self._combine(other, 1)
 
     def __sub__(self, other: FeatureTotals) -> FeatureTotals:
-        """What was heard beyond ``other``, which is part of this."""
-        return self._with(other, -1)
+        """Return the totals beyond ``other``, which is part of these."""
+        return self._combine(other, -1)
 
-    def _with(self, other: FeatureTotals, sign: int) -> FeatureTotals:
+    def _combine(self, other: FeatureTotals, sign: int) -> FeatureTotals:
         return FeatureTotals(
             self.speech + sign * other.speech,
             {name: total + sign * other.totals[name] for name, total in self.totals.items()},
@@ -101,11 +123,11 @@ _NOTHING = Track(np.empty(0, np.intp), np.empty(0, np.intp))
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """What will have been heard at each of R ticks.
+    """Totals by each of R ticks.
 
     Attributes:
         ticks, speech: shape (R,), where, and ticks of speech by then.
-        heard: by feature.
+        totals: by feature.
         usable: shape (R,), ticks behind the frames, of the features that give spans.
         fresh: by feature the frames that have not been learnt, and how many of them each moment
             will have heard, shape (R,).
@@ -113,17 +135,17 @@ class Moments:
 
     ticks: list[int]
     speech: IntArray
-    heard: dict[str, RunningTotals]
+    totals: dict[str, RunningTotals]
     usable: dict[str, IntArray]
     fresh: dict[str, tuple[AnyArray, IntArray]]
 
     def only(self, r: int) -> Moments:
-        """The moment r alone."""
-        heard = {name: one.some(slice(r, r + 1)) for name, one in self.heard.items()}
-        return Moments([self.ticks[r]], self.speech[[r]], heard, {}, {})
+        """Select moment r."""
+        totals = {name: running.select(slice(r, r + 1)) for name, running in self.totals.items()}
+        return Moments([self.ticks[r]], self.speech[[r]], totals, {}, {})
 
     def step(self, r: int) -> dict[str, AnyArray]:
-        """The frames that moment r brings beyond the one before."""
+        """Return the frames that moment r adds to the one before."""
         return {
             name: values[counts[r - 1] if r else 0 : counts[r]]
             for name, (values, counts) in self.fresh.items()
@@ -131,7 +153,7 @@ class Moments:
 
 
 class FrameAccumulator:
-    """Takes frames in, looks ahead to the next readings, and learns up to each in turn.
+    """Accumulator of frames that looks ahead to the next readings and learns up to each in turn.
 
     Looking ahead and learning are apart so that many readings can be worked out together while
     the sketches stand, at every reading that is given, where they would have stood alone.
@@ -149,7 +171,7 @@ class FrameAccumulator:
         self._features = dict(features)
         self._followed = tuple(followed)
         self.sketches: dict[str, AnySketch] = {
-            name: each.sketch() for name, each in self._features.items()
+            name: spec.sketch() for name, spec in self._features.items()
         }
         self.arrived = self.tick = 0
         self._ahead: BoolArray = np.empty(0, np.bool_)  # decisions on the ticks between the two
@@ -161,8 +183,8 @@ class FrameAccumulator:
         self.carried: FeatureTotals | None = None
 
     @property
-    def heard(self) -> FeatureTotals:
-        """A copy of what was learnt, that of earlier streams included."""
+    def totals(self) -> FeatureTotals:
+        """A copy of all totals, those of earlier streams included."""
         return FeatureTotals(
             self._speech,
             {name: sketch.total.copy() for name, sketch in self.sketches.items()},
@@ -173,27 +195,27 @@ class FrameAccumulator:
             },
         )
 
-    def begin_with(self, heard: FeatureTotals) -> None:
-        """Start from what earlier streams brought; StoreError where it is of other features."""
+    def begin_with(self, totals: FeatureTotals) -> None:
+        """Start from earlier streams' totals; StoreError where they are of other features."""
         for name, sketch in self.sketches.items():
-            total = heard.totals.get(name)
+            total = totals.totals.get(name)
             if total is None or total.shape != sketch.total.shape:
                 raise StoreError(
                     f"the earlier streams do not fit: they have no such sketch of {name}; "
                     "make both with the same program and features"
                 )
             sketch.total[:] = total
-            sketch.frames = heard.frames[name]
-        self._speech = heard.speech
-        self._usable = dict(heard.usable)
-        self.carried = heard
+            sketch.frames = totals.frames[name]
+        self._speech = totals.speech
+        self._usable = dict(totals.usable)
+        self.carried = totals
 
     def _frame_ticks(self, name: str) -> float:
         return self._features[name].frame_seconds * TICKS_PER_SECOND
 
     @property
     def waiting(self) -> int:
-        """Ticks that came in and were not learnt."""
+        """Ticks that arrived and were not learnt."""
         return int(self._ahead.shape[0])
 
     def add(self, frames: Frames) -> None:
@@ -219,7 +241,7 @@ class FrameAccumulator:
                 self._add_early(name, track.early, start + 1)
 
     def _add_early(self, name: str, early: EarlyFrames, first: int) -> None:
-        """Keep early frames as long as one may stand in for what is not there yet."""
+        """Keep early frames while one may stand in for a whole frame."""
         if not self._begins or self.sketches[name].frames > 1:
             return
         usable = self._features[name].kind.counting(early.values)
@@ -230,57 +252,57 @@ class FrameAccumulator:
         self._early[name] = early if before is None else before.joined(early)
 
     def moments(self, ticks: list[int], *, everything: bool = False) -> Moments:
-        """What will have been heard at these ticks, increasing, all of which came in.
+        """Compute the totals at these ticks, increasing, all of which came in.
 
         ``everything``: frames after the last tick count as heard then: the stream is over.
         """
         ahead = self._ahead[: ticks[-1] - self.tick]
         speech = self._speech + np.concatenate(([0], np.cumsum(ahead)))
-        heard: dict[str, RunningTotals] = {}
+        running: dict[str, RunningTotals] = {}
         usable: dict[str, IntArray] = {}
         fresh: dict[str, tuple[AnyArray, IntArray]] = {}
         for name in self._followed:
             if name in self._waiting:  # ready-made frames bring no levels
-                track, some, counts = self._due(name, ticks, everything)
-                fresh[name] = track.values[some], counts
+                track, selection, counts = self._select_due(name, ticks, everything)
+                fresh[name] = track.values[selection], counts
         for name, sketch in self.sketches.items():
-            track, some, counts = self._due(name, ticks, everything)
-            fresh[name] = track.values[some], counts
-            totals, frames = sketch.after(track.values[some], counts)
+            track, selection, counts = self._select_due(name, ticks, everything)
+            fresh[name] = track.values[selection], counts
+            totals, frames = sketch.after(track.values[selection], counts)
             seconds = frames * self._features[name].frame_seconds
             if track.spans is not None or name in self._usable:
                 if track.spans is None:
                     more = np.rint(counts * self._frame_ticks(name)).astype(np.intp)
                 else:
-                    spans = track.spans[some]
+                    spans = track.spans[selection]
                     more = np.concatenate(([0], np.cumsum(spans[:, 1] - spans[:, 0])))[counts]
                 usable[name] = self._usable.get(name, 0) + more
                 seconds = usable[name] / TICKS_PER_SECOND
             # after which an early frame is of speech that no whole one has
-            last = np.concatenate(([-1], track.ticks))[some.start + counts]
-            heard[name] = RunningTotals(
-                totals, frames, seconds, *self._standing(name, ticks, frames, last)
+            last = np.concatenate(([-1], track.ticks))[selection.start + counts]
+            running[name] = RunningTotals(
+                totals, frames, seconds, *self._compute_early(name, ticks, frames, last)
             )
-        return Moments(ticks, speech[np.array(ticks) - self.tick], heard, usable, fresh)
+        return Moments(ticks, speech[np.array(ticks) - self.tick], running, usable, fresh)
 
-    def _standing(
+    def _compute_early(
         self, name: str, ticks: list[int], frames: IntArray, last: IntArray
     ) -> tuple[AnyArray | None, IntArray | None]:
-        """What an early frame adds at each of these ticks, and seconds of it and of whole ones."""
+        """Compute what early frames add at these ticks, and seconds of these and whole ones."""
         early = self._early.get(name)
         if early is None or not early.ticks.size or (frames > 1).all():
             return None, None
         place = np.searchsorted(early.ticks, ticks, side="right") - 1
-        there = (place >= 0) & (frames <= 1) & (early.ticks[place] > last)
+        is_early = (place >= 0) & (frames <= 1) & (early.ticks[place] > last)
         window = self._features[name].frame_seconds
-        share = np.where(frames > 0, early.shares(window)[place], 1.0) * there
+        share = np.where(frames > 0, early.shares(window)[place], 1.0) * is_early
         values = self._features[name].kind.addends(early.values[place])
         seconds = np.rint(frames * window).astype(np.intp) + early.seconds[place]
-        return values * share[:, None], seconds * there
+        return values * share[:, None], seconds * is_early
 
-    def _usable_early(self) -> dict[str, EarlyFrames]:
-        """Early frames from the one that stands now on, of no speech that a whole frame has."""
-        made = {}
+    def _select_early(self) -> dict[str, EarlyFrames]:
+        """Select early frames from the present one on, of no speech that a whole frame has."""
+        usable = {}
         for name, early in self._early.items():
             if self.sketches[name].frames > 1:
                 continue
@@ -288,11 +310,13 @@ class FrameAccumulator:
             if learnt.size:
                 early = early.some(early.ticks > learnt[-1])
             stands = max(np.searchsorted(early.ticks, self.tick, "right") - 1, 0)
-            made[name] = early.some(slice(stands, None))
-        return made
+            usable[name] = early.some(slice(stands, None))
+        return usable
 
-    def _due(self, name: str, ticks: list[int], everything: bool) -> tuple[Track, slice, IntArray]:
-        """A track, its frames up to the last of these ticks, and how many come by each."""
+    def _select_due(
+        self, name: str, ticks: list[int], everything: bool
+    ) -> tuple[Track, slice, IntArray]:
+        """Return a track, its frames up to the last of these ticks, and their counts by each."""
         track = self._waiting.get(name, _NOTHING)
         first, *ends = np.searchsorted(track.ticks, [self.tick, *ticks], side="right").tolist()
         if everything:
@@ -302,16 +326,16 @@ class FrameAccumulator:
     def learn(self, moments: Moments, r: int) -> None:
         """Learn everything up to one of these moments."""
         for name, sketch in self.sketches.items():
-            heard = moments.heard[name]
-            sketch.total[:] = heard.totals[r]
-            sketch.frames = int(heard.frames[r])
+            running = moments.totals[name]
+            sketch.total[:] = running.totals[r]
+            sketch.frames = int(running.frames[r])
         for name, ticks in moments.usable.items():
             self._usable[name] = int(ticks[r])
         self._ahead = self._ahead[moments.ticks[r] - self.tick :]
         self.tick, self._speech = moments.ticks[r], int(moments.speech[r])
 
     def forget(self) -> None:
-        """Begin the sketches, and the clock of speech, afresh; the stream goes on."""
+        """Reset the sketches and the clock of speech; the stream goes on."""
         for sketch in self.sketches.values():
             sketch.total[:] = 0
             sketch.frames = 0
@@ -319,16 +343,16 @@ class FrameAccumulator:
         self._early, self._begins = {}, False  # a window that grows may be of what is forgotten
 
     def tidy(self, *, everything: bool = False) -> None:
-        """Let go of what was learnt; copies, so that a long block is not kept by its last tick."""
+        """Drop what was learnt; copy, so that a long block is not kept by its last tick."""
         self._ahead = self._ahead.copy()
-        self._early = self._usable_early()
+        self._early = self._select_early()
         for name, track in self._waiting.items():
             left = np.zeros(len(track.ticks), np.bool_) if everything else track.ticks > self.tick
             self._waiting[name] = track.some(left)
 
-    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        """What was learnt: plain values and arrays."""
-        plain: dict[str, Any] = {
+    def state(self) -> tuple[AccumulatorState, dict[str, AnyArray]]:
+        """Return what was learnt: plain values and arrays."""
+        plain: AccumulatorState = {
             "tick": self.tick,
             "speech": self._speech,
             "frames": {name: sketch.frames for name, sketch in self.sketches.items()},
@@ -336,7 +360,7 @@ class FrameAccumulator:
             "begins": self._begins,
         }
         arrays = {f"sketch/{name}": s.total for name, s in self.sketches.items()}
-        for name, early in self._usable_early().items():
+        for name, early in self._select_early().items():
             if early.ticks.size and early.ticks[0] <= self.tick:
                 arrays[f"early/{name}"] = early.values[0]
                 arrays[f"early_at/{name}"] = np.array([early.ticks[0], early.seconds[0]])
@@ -345,8 +369,8 @@ class FrameAccumulator:
             arrays |= more
         return plain, arrays
 
-    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state``, fresh; frames must then come in from the first tick again."""
+    def restore(self, plain: AccumulatorState, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state``, fresh; frames must then come in from the first tick again."""
         if set(plain["frames"]) != set(self.sketches):
             raise StoreError(f"the checkpoint does not fit: it is not of {'+'.join(self.sketches)}")
         for name, sketch in self.sketches.items():
@@ -364,5 +388,4 @@ class FrameAccumulator:
                 if value.shape != self.sketches[name].total.shape:
                     raise StoreError(f"the checkpoint does not fit: another early frame of {name}")
                 self._early[name] = EarlyFrames(np.array([tick]), value[None], np.array([seconds]))
-        if (carried := plain.get("carried")) is not None:
-            self.carried = FeatureTotals.restored("carried", carried, arrays)
+        self.carried = FeatureTotals.restored("carried", plain.get("carried"), arrays)

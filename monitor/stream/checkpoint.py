@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,8 @@ from monitor.stream.records import RunTotals
 from monitor.types import AnyArray
 
 if TYPE_CHECKING:
-    from monitor.stream.monitor import Monitor
+    from monitor.stream.accumulator import TotalsState
+    from monitor.stream.monitor import Monitor, MonitorState
     from monitor.stream.pair import MonitorPair
 
 
@@ -57,41 +58,39 @@ _LAST = {
     "properties": {"top": _TOP, "at_least": {"type": ["boolean", "null"]}, "headline": _HEADLINE},
     "additionalProperties": _FIGURE,
 }
-_MONITOR: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        **dict.fromkeys(("tick", "speech", "read", "stream", "losses"), _COUNT),
-        **dict.fromkeys(("frames", "usable"), _COUNTS),
-        "carried": _EVIDENCE,
-        "peak": _NUMBER,
-        "conditions": {
-            "type": "object",
-            "properties": {
-                **dict.fromkeys(("seconds", "due"), _COUNT),
-                "now": {"type": ["object", "null"], "additionalProperties": _FIGURE},
-                "times": _COUNTS,
-                "noticed": _TEXTS,
-            },
+_MONITOR_KEYS: Mapping[str, object] = {
+    **dict.fromkeys(("tick", "speech", "read", "stream", "losses"), _COUNT),
+    **dict.fromkeys(("frames", "usable"), _COUNTS),
+    "carried": _EVIDENCE,
+    "peak": _NUMBER,
+    "conditions": {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("seconds", "due"), _COUNT),
+            "now": {"type": ["object", "null"], "additionalProperties": _FIGURE},
+            "times": _COUNTS,
+            "noticed": _TEXTS,
         },
-        "open": _OPEN,
-        "stretches": {"type": "object", "properties": {"whole": _FLAG, "chosen": _COUNT}},
-        "noticed": {"type": "array", "items": _NOTICE},
-        "change": {
-            "type": "object",
-            "properties": {"tick": _COUNT, "asked": _TEXTS, "one_is_enough": _FLAG},
-        },
-        "recordings": {
-            "type": "object",
-            "properties": {
-                "judged": _COUNT,
-                "strange": {"type": "array", "items": _COUNT},
-                "start": _EVIDENCE,
-                "voice": _EVIDENCE,
-            },
+    },
+    "open": _OPEN,
+    "stretches": {"type": "object", "properties": {"whole": _FLAG, "chosen": _COUNT}},
+    "noticed": {"type": "array", "items": _NOTICE},
+    "change": {
+        "type": "object",
+        "properties": {"tick": _COUNT, "asked": _TEXTS, "one_is_enough": _FLAG},
+    },
+    "recordings": {
+        "type": "object",
+        "properties": {
+            "judged": _COUNT,
+            "strange": {"type": "array", "items": _COUNT},
+            "start": _EVIDENCE,
+            "voice": _EVIDENCE,
         },
     },
 }
-_HEADER: Mapping[str, Any] = {
+_MONITOR: Mapping[str, object] = {"type": "object", "properties": _MONITOR_KEYS}
+_HEADER: Mapping[str, object] = {
     "properties": {
         "configuration": {"type": "object"},
         "offset": _COUNT,
@@ -99,7 +98,7 @@ _HEADER: Mapping[str, Any] = {
         "monitor": {
             **_MONITOR,
             "properties": {
-                **_MONITOR["properties"],
+                **_MONITOR_KEYS,
                 "protected": {"type": "object", "additionalProperties": _MONITOR},
             },
         },
@@ -142,7 +141,7 @@ _HEADER: Mapping[str, Any] = {
         },
     }
 }
-_TALLY: Mapping[str, Any] = {
+_TALLY: Mapping[str, object] = {
     "type": "object",
     "properties": {
         **dict.fromkeys(("readings", "gaps", "changes", "alerts", "warnings"), _COUNT),
@@ -160,15 +159,15 @@ def check_state(
     header: Mapping[str, Any],
     arrays: Mapping[str, AnyArray],
     fresh: Mapping[str, AnyArray],
-    tally: Mapping[str, Any],
+    tally: Collection[str],
 ) -> None:
-    """Refuse what no run remembers: anybody may have written the file.
+    """Refuse a state that no run has: anybody may have written the file.
 
     Args:
         header: as it was read.
         arrays: as they were read.
         fresh: the arrays of a monitor that has heard nothing.
-        tally: what a tally holds, to name its keys.
+        tally: keys of a tally.
 
     Raises:
         StoreError: a number that is none, or of another type or range.
@@ -181,8 +180,8 @@ def check_state(
         features = set(monitor["frames"])
         if not set(monitor["usable"]) <= features:
             wrong = "usable"
-        for heard in _heard(monitor):
-            if not set(heard["frames"]) == set(heard["usable"]) == features:
+        for evidence in _list_evidence(monitor):
+            if not set(evidence["frames"]) == set(evidence["usable"]) == features:
                 wrong = "what was heard"
     for rule in header["rules"]:
         if (
@@ -193,11 +192,14 @@ def check_state(
             wrong = "last"
     for name, array in arrays.items():
         part, _, feature = name.rpartition("/")
-        alike = fresh.get(name, fresh.get(f"sketch/{feature}"))
+        template = fresh.get(name, fresh.get(f"sketch/{feature}"))
         if (early := _EARLY.get(part.rpartition("/")[2])) is not None:
             fits = (array.dtype.kind, array.ndim) == (early, 1)
         else:
-            fits = alike is not None and (array.dtype, array.ndim) == (alike.dtype, alike.ndim)
+            fits = template is not None and (array.dtype, array.ndim) == (
+                template.dtype,
+                template.ndim,
+            )
         if not fits:
             wrong = "array"
         elif array.size and not (array.min() >= -_MOST and array.max() <= _MOST):
@@ -206,9 +208,10 @@ def check_state(
         raise StoreError(f"the checkpoint does not fit: its {printable(wrong)[:40]} makes no sense")
 
 
-def _heard(monitor: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    told = (monitor.get("carried"), *map(monitor["recordings"].get, ("start", "voice")))
-    return [each for each in told if each is not None]
+def _list_evidence(monitor: MonitorState) -> list[TotalsState]:
+    recordings = monitor["recordings"]
+    parts = (monitor.get("carried"), recordings.get("start"), recordings.get("voice"))
+    return [part for part in parts if part is not None]
 
 
 _KIND = "checkpoint"
@@ -216,7 +219,7 @@ _ARCHIVE = b"PK"
 
 
 def state_path(run: Path) -> Path:
-    """Where the checkpoint of a run lies: beside its JSON lines."""
+    """Return the path of a run's checkpoint: beside its JSON lines."""
     return run.with_name(run.name + ".state")
 
 
@@ -225,14 +228,14 @@ _REPLACE = Argument("replace", "True")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Writes and reads what a run needs to be resumed as if it had never stopped.
+    """File of all that a run needs to be resumed as if it had never stopped.
 
     Npz without pickle, 0600, atomic: sums of the sketches and counters, never audio.
     ``configuration`` is what must be the same when the run is resumed.
     """
 
     path: Path
-    configuration: Mapping[str, Any]
+    configuration: Mapping[str, object]
 
     def save(
         self,
@@ -241,7 +244,7 @@ class Checkpoint:
         rules: Sequence[Stateful],
         offset: int,
     ) -> None:
-        """Remember the run as of ``offset`` bytes of its JSON lines."""
+        """Save the run as of ``offset`` bytes of its JSON lines."""
         plain, arrays = monitor.state()
         header = {
             "configuration": dict(self.configuration),
@@ -255,7 +258,7 @@ class Checkpoint:
     def load(
         self, monitor: Monitor | MonitorPair, tally: RunTotals, rules: Sequence[Stateful]
     ) -> int:
-        """Take the run up again.
+        """Restore the run.
 
         Returns:
             the byte offset to cut its JSON lines back to.
@@ -265,12 +268,12 @@ class Checkpoint:
         """
         if not self.path.exists():
             run = self.path.with_suffix("")
-            taken = run.exists() and run.stat().st_size > 0
+            has_run = run.exists() and run.stat().st_size > 0
             resume, over = Argument("resume", "True"), (", with ", _REPLACE)
             raise StoreError(
                 Message(
                     f"{self.path.name}: there is nothing to resume; leave out ", resume,
-                    " to start anew", *((*over, f" to overwrite {run.name}") if taken else ()),
+                    " to start anew", *((*over, f" to overwrite {run.name}") if has_run else ()),
                 )
             )  # fmt: skip
         check_private(self.path)  # whoever wrote it would know what an anonymiser draws
@@ -297,7 +300,7 @@ class Checkpoint:
             raise StoreError(Message(text, _REPLACE)) from error
 
     def check(self) -> None:
-        """Refuse to overwrite, and to remove at the end, a file that is somebody else's."""
+        """Refuse to overwrite, and later to remove, another program's file."""
         if self._is_foreign():
             raise StoreError(
                 f"{self.path.name} lies where the checkpoint belongs and is none; move it away, or "
@@ -305,13 +308,13 @@ class Checkpoint:
             )
 
     def remove(self) -> None:
-        """The run has ended: nothing is left to resume, nor of saves that were killed."""
+        """Delete the checkpoint of a run that ended, and the rest of saves that were killed."""
         if not self._is_foreign():
             self.path.unlink(missing_ok=True)
         sweep(self.path)
 
     def _is_foreign(self) -> bool:
-        """Whether there is something that no version of this program has written as one."""
+        """Return whether the path holds what no version of this program wrote there."""
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
             return True
         try:

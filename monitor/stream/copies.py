@@ -1,4 +1,4 @@
-"""Notices audio that was heard before: copies of enrolled recordings, and repetitions."""
+"""Notices of repeated audio: copies of enrolled recordings, and repetitions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TURNS = 5
 
 
 def is_same_audio(match: LandmarkMatch | None) -> bool:
-    """Whether a match is no accident."""
+    """Return whether a match is no accident."""
     if match is None:
         return False
     hits = match.hits - ABOVE_CHANCE * match.chance
@@ -45,10 +45,10 @@ def is_same_audio(match: LandmarkMatch | None) -> bool:
 
 
 class LandmarkWindows:
-    """The landmarks of a stream in windows of ten seconds, the same for any cutting.
+    """Landmarks of a stream in windows of ten seconds, the same for any cutting.
 
     Attributes:
-        heard: whether the stream has landmarks.
+        has_landmarks: True once the stream has any.
         every: ticks from the end of a window to that of the next, which ends at a multiple of them:
             whoever takes the windows may change it after each, to a part of ten seconds.
     """
@@ -57,7 +57,7 @@ class LandmarkWindows:
         self._times: IntArray = np.empty(0, np.intp)
         self._pitches: IntArray = np.empty(0, np.intp)
         self._last = 0  # tick that the window before ended at
-        self.heard = False
+        self.has_landmarks = False
         self.every = WINDOW_TICKS
 
     @property
@@ -65,15 +65,15 @@ class LandmarkWindows:
         return (self._last // self.every + 1) * self.every
 
     def update(self, frames: Frames, arrived: int) -> Iterator[tuple[int, IntArray, IntArray]]:
-        """Every window that is complete: the tick when it is, times and pitches."""
-        found = frames_of(frames.tracks.get(NAME))
-        if found is not None and found[0].size:
-            self.heard = True
-            self._times = np.concatenate((self._times, found[0]))
-            self._pitches = np.concatenate((self._pitches, found[1]))
+        """Yield every complete window: the tick when it is, times and pitches."""
+        landmarks = frames_of(frames.tracks.get(NAME))
+        if landmarks is not None and landmarks[0].size:
+            self.has_landmarks = True
+            self._times = np.concatenate((self._times, landmarks[0]))
+            self._pitches = np.concatenate((self._pitches, landmarks[1]))
         while arrived >= self._end + LATE_TICKS:
             self._last = self._end
-            if self.heard:
+            if self.has_landmarks:
                 first, last = np.searchsorted(
                     self._times,
                     ((self._last - WINDOW_TICKS) // FRAME_TICKS, self._last // FRAME_TICKS),
@@ -82,18 +82,18 @@ class LandmarkWindows:
                 self._forget(self._last - WINDOW_TICKS)
 
     def finish(self, arrived: int) -> Iterator[tuple[int, IntArray, IntArray]]:
-        """What is left at the end of the stream."""
+        """Yield the rest at the end of the stream."""
         self._forget(self._last)
         if self._times.size:
             yield arrived, self._times, self._pitches
 
     def _forget(self, before: int) -> None:
-        kept = slice(int(np.searchsorted(self._times, before // FRAME_TICKS)), None)
-        self._times, self._pitches = self._times[kept].copy(), self._pitches[kept].copy()
+        rest = slice(int(np.searchsorted(self._times, before // FRAME_TICKS)), None)
+        self._times, self._pitches = self._times[rest].copy(), self._pitches[rest].copy()
 
 
 class CopyFinder:
-    """Looks for copies of enrolled recordings in a stream, every ten seconds, by their landmarks.
+    """Finder of copies of enrolled recordings in a stream, every ten seconds, by landmarks.
 
     The very file is known by its fingerprint and refused (`monitor.stream.notices`); a copy at
     another gain, cut or compressed anew has another one. What is found depends on nothing before
@@ -105,24 +105,24 @@ class CopyFinder:
         self._enrolled = _Enrolled(population, watch)
         self._begin()
 
-    def another(self) -> CopyFinder:
-        """One for another stream, fresh, which shares what is known of the enrolled."""
-        made = copy(self)
-        made._begin()
-        return made
+    def create_sibling(self) -> CopyFinder:
+        """Create a fresh finder for another stream, sharing the enrolled landmarks."""
+        finder = copy(self)
+        finder._begin()
+        return finder
 
     def _begin(self) -> None:
         self._windows = LandmarkWindows()
         self._count = 0
-        self._found: set[tuple[int, str]] = set()
+        self._noticed: set[tuple[int, str]] = set()
 
     def update(self, frames: Frames, arrived: int) -> Iterator[tuple[int, Notice]]:
-        """What is noticed with a further run of ticks, as (tick, Notice)."""
+        """Yield (tick, Notice) for a further run of ticks."""
         for tick, times, pitches in self._windows.update(frames, arrived):
             yield from self._look(tick, times, pitches, frames.recording)
 
     def finish(self, arrived: int) -> Iterator[tuple[int, Notice]]:
-        """What is noticed at the end of the stream."""
+        """Yield (tick, Notice) at the end of the stream."""
         for tick, times, pitches in self._windows.finish(arrived):
             yield from self._look(tick, times, pitches, 0, every=True)
 
@@ -132,19 +132,19 @@ class CopyFinder:
         index, names = self._enrolled.index, self._enrolled.names
         if not names:
             return
-        some = _OTHERS if every else _OTHERS[self._count % _TURNS :: _TURNS]
+        speeds = _OTHERS if every else _OTHERS[self._count % _TURNS :: _TURNS]
         self._count += 1
-        match = index.best(times, pitches, (1.0, *some))
+        match = index.best(times, pitches, (1.0, *speeds))
         if match is None or not is_same_audio(match):
             return
         name = names[match.source]
-        if (recording, name) not in self._found:
-            self._found.add((recording, name))
-            yield tick, _notice(name, match.speed)
+        if (recording, name) not in self._noticed:
+            self._noticed.add((recording, name))
+            yield tick, _create_notice(name, match.speed)
 
 
 class _Enrolled:
-    """The landmarks of the enrolled recordings, and whose each is; made when they are asked for."""
+    """Landmarks of the enrolled recordings and their speakers; loaded at first use."""
 
     def __init__(self, population: Population, watch: str | None) -> None:
         self._population, self._watch = population, watch
@@ -152,19 +152,19 @@ class _Enrolled:
 
     @cached_property
     def index(self) -> LandmarkIndex:
-        made, left = [], MOST_LANDMARKS
+        landmarks, left = [], MOST_LANDMARKS
         for speaker in self._population.recorded(self._watch):
             if left <= 0:
                 break
             for note in speaker.sources:
                 if note.landmarks.size and left > 0:
-                    made.append(unpack(note.landmarks))
+                    landmarks.append(unpack(note.landmarks))
                     self.names.append(speaker.name)
                     left -= note.landmarks.size
-        return LandmarkIndex(made)
+        return LandmarkIndex(landmarks)
 
 
-def _notice(name: str, speed: float) -> Notice:
+def _create_notice(name: str, speed: float) -> Notice:
     how = ""
     if speed < 0:
         how = ", backwards"
@@ -207,11 +207,11 @@ class RepeatFinder:
         self._windows, self._own = LandmarkWindows(), OwnLandmarks()
         self._since: IntArray = np.zeros(1, np.intp)
         self._repeats: BoolArray = np.zeros(1, np.bool_)
-        self._told: set[int] = set()
+        self._noticed: set[int] = set()
         self._often_until = 0  # tick
 
     def update(self, frames: Frames, arrived: int, recording: int) -> Iterator[tuple[int, Notice]]:
-        """What is noticed with a further run of ticks, as (tick, Notice), once a recording."""
+        """Yield (tick, Notice) for a further run of ticks, once a recording."""
         for tick, times, pitches in self._windows.update(frames, arrived):
             repeats = is_repetition(times, self._own.heard_before(times, pitches))
             self._since = np.append(self._since, tick + _AFTER_TICKS)
@@ -219,36 +219,36 @@ class RepeatFinder:
             if repeats:
                 self._often_until = tick + WINDOW_TICKS
             self._windows.every = OFTEN_TICKS if tick < self._often_until else WINDOW_TICKS
-            if repeats and recording not in self._told:
-                self._told.add(recording)
-                done = "is left out while it lasts"
+            if repeats and recording not in self._noticed:
+                self._noticed.add(recording)
+                effect = "is left out while it lasts"
                 if not self.leaves_out:
-                    done = "counts twice here: leave it out"
-                said = "what is heard is audio that was heard before in this stream: it tells"
-                yield tick, Notice("repeated", f"{said} nothing new, and {done}")
+                    effect = "counts twice here: leave it out"
+                text = "what is heard is audio that was heard before in this stream: it tells"
+                yield tick, Notice("repeated", f"{text} nothing new, and {effect}")
 
-    def counted(self, frames: Frames, start: int) -> Frames:
-        """What is to be learnt of a run of audio that begins after so many ticks of the stream."""
+    def drop_repeats(self, frames: Frames, start: int) -> Frames:
+        """Drop repeats from a run of audio that begins after so many ticks of the stream."""
         over = max(0, int(np.searchsorted(self._since, start)) - 1)
         self._since, self._repeats = self._since[over:], self._repeats[over:]
         if not self.leaves_out or NAME not in frames.tracks or not self._repeats.any():
             return frames
-        again = self._again(start + 1 + np.arange(len(frames.speech)))
+        again = self._is_repeated(start + 1 + np.arange(len(frames.speech)))
         self.seconds += np.count_nonzero(again & frames.speech) / TICKS_PER_SECOND
         tracks = {
-            name: track.some(~self._again(np.maximum(track.ticks, start + 1)))
+            name: track.some(~self._is_repeated(np.maximum(track.ticks, start + 1)))
             for name, track in frames.tracks.items()
         }
         return replace(frames, speech=frames.speech & ~again, tracks=tracks)
 
-    def _again(self, ticks: IntArray) -> BoolArray:
-        """Whether each tick lies in a stretch that repeats what was heard before."""
+    def _is_repeated(self, ticks: IntArray) -> BoolArray:
+        """Return whether each tick repeats earlier audio."""
         place = np.searchsorted(self._since, ticks, side="left") - 1
         return np.asarray(self._repeats[np.maximum(place, 0)])
 
 
 def is_repetition(times: IntArray, before: BoolArray) -> bool:
-    """Whether most of a window, and its end, was heard before.
+    """Return whether most of a window, and its end, repeats earlier audio.
 
     Args:
         times: of its landmarks, frames, non-decreasing.
@@ -257,8 +257,8 @@ def is_repetition(times: IntArray, before: BoolArray) -> bool:
     if not before.any():  # as nearly always
         return False
     cells, place = np.unique(times * 2 // FRAMES_PER_SECOND, return_inverse=True)
-    told = np.bincount(place, minlength=cells.size) >= 2
-    again = (np.bincount(place, before, cells.size) >= 2)[told]
+    is_counted = np.bincount(place, minlength=cells.size) >= 2
+    again = (np.bincount(place, before, cells.size) >= 2)[is_counted]
     if again.size < LEAST_CELLS or again.mean() < LEAST_SHARE:
         return False
     return bool(again[-_NEWEST:].sum() >= _NEWEST - 1)

@@ -1,4 +1,4 @@
-"""The front end of a monitor: what makes frames, beside the words that lie in the stream."""
+"""The front end of a monitor: from blocks, words and ready-made frames to frames."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from monitor.types import TICKS_PER_SECOND, Block, BoolArray, Frames, IntArray, 
 
 
 class FrontEnd:
-    """The features that a monitor listens for; those of audio are made when they are needed.
+    """The features of a monitor; those of audio are created at first use.
 
     A feature, or a source of ready-made frames, is refused (UsageError) unless it makes the same
     frames as the templates were made of: of the same kind and size, by the same network. ``own``
@@ -44,26 +44,26 @@ class FrontEnd:
         self._made: dict[str, Feature] = {}
         self._own: set[str] = set()
         self._stated: set[str] = set()  # they come ready-made, whatever the source
-        for each in own:
-            if isinstance(each, FeatureSpec):
-                self._compare("this feature", each)
-                self._stated.add(each.name)
-                self._own.add(each.name)
+        for feature in own:
+            if isinstance(feature, FeatureSpec):
+                self._compare("this feature", feature)
+                self._stated.add(feature.name)
+                self._own.add(feature.name)
             else:
-                self.use([each])
+                self.use([feature])
         self.reset()
 
     def reset(self) -> None:
         """Expect of the next source only what every source was said to bring."""
-        self._given = set(self._stated)  # they come ready-made
+        self._ready_made = set(self._stated)  # they come ready-made
 
     @property
     def by_name(self) -> bool:
-        """Whether another process, knowing names and setup alone, would compute the same."""
+        """True if another process can compute the same from names and setup alone."""
         return not self._own
 
     def use(self, features: Iterable[Feature]) -> None:
-        """Compute these features with objects of one's own, before anything was heard."""
+        """Compute these features with the given objects, before the first block."""
         for feature in features:
             name = feature.spec.name
             if name not in self._names:
@@ -73,64 +73,71 @@ class FrontEnd:
             self._own.add(name)
 
     def check(self, source: Source) -> None:
-        """See to it that ready-made frames are those that the templates were made of."""
+        """Refuse ready-made frames other than those of the templates."""
         stream_info = source.stream_info
         self.reset()
         for name in self._names:
             if name in stream_info.tracks:
                 self._compare(source.label, stream_info.tracks[name])
-                self._given.add(name)
-            elif self._takes(name) == "words" and name not in self._given:
+                self._ready_made.add(name)
+            elif self._takes(name) == "words" and name not in self._ready_made:
                 if not stream_info.words:
-                    cure = Argument("words", python="put them beside it (sources.SideInputSource)")
+                    advice = Argument(
+                        "words", python="put them beside it (sources.SideInputSource)"
+                    )
                     text = f"{name} is made of timed words, and {source.label} brings none: "
-                    raise UsageError(Message(text, cure))
-            elif not stream_info.audio or name in self._given:
-                there = f", only of {', '.join(stream_info.tracks)}" if stream_info.tracks else ""
-                text = f"{source.label} holds no frames of {name}{there}; choose others ("
+                    raise UsageError(Message(text, advice))
+            elif not stream_info.audio or name in self._ready_made:
+                others = f", only of {', '.join(stream_info.tracks)}" if stream_info.tracks else ""
+                text = f"{source.label} holds no frames of {name}{others}; choose others ("
                 raise UsageError(Message(text, Argument("features"), ")"))
 
     def make(self) -> list[Feature]:
-        """The features that hear audio; made, and their networks loaded, once."""
-        return self._those_that_take("audio")
+        """Return the features of audio; created, and their networks loaded, once."""
+        return self._create_features("audio")
 
     @property
     def audio_features(self) -> tuple[str, ...]:
-        """Names of those that hear audio."""
-        return tuple(n for n in self._names if n not in self._given and self._takes(n) == "audio")
+        """Names of the features of audio."""
+        return tuple(
+            n for n in self._names if n not in self._ready_made and self._takes(n) == "audio"
+        )
 
-    def of_words(self) -> list[Feature]:
-        """The features that are made of timed words; made once."""
-        return self._those_that_take("words")
+    def word_features(self) -> list[Feature]:
+        """Return the features of timed words; created once."""
+        return self._create_features("words")
 
-    def expected(self, tracks: Mapping[str, Track]) -> dict[str, FeatureSpec]:
-        """What ready-made frames beside the clock must look like, where they were announced."""
+    def get_expected_specs(self, tracks: Mapping[str, Track]) -> dict[str, FeatureSpec]:
+        """Return the specs of ready-made frames beside the clock, where they were announced."""
         for name in tracks:
-            if name in self._names and name not in self._given:
+            if name in self._names and name not in self._ready_made:
                 raise UsageError(
                     f"{name} is made of this stream's {self._takes(name)}, and comes ready-made as "
                     "well: leave its frames out, or name its FeatureSpec among the features"
                 )
-        return {name: self._population.features[name].spec for name in self._given & tracks.keys()}
+        return {
+            name: self._population.features[name].spec for name in self._ready_made & tracks.keys()
+        }
 
-    def _those_that_take(self, what: str) -> list[Feature]:
-        names = [n for n in self._names if n not in self._given and self._takes(n) == what]
+    def _create_features(self, what: str) -> list[Feature]:
+        names = [n for n in self._names if n not in self._ready_made and self._takes(n) == what]
         for name in names:
             if name not in self._made:
-                (made,) = make([name], self.setup)
-                self._compare_networks("this program", made.spec)
-                self._made[name] = made
+                (feature,) = make([name], self.setup)
+                self._compare_networks("this program", feature.spec)
+                self._made[name] = feature
         return [self._made[name] for name in names]
 
     def _takes(self, name: str) -> str:
-        made = self._made.get(name)
-        return takes(name) if made is None else made.spec.takes
+        feature = self._made.get(name)
+        return takes(name) if feature is None else feature.spec.takes
 
-    def followed(self) -> dict[str, Sensitivity]:
-        """How each feature says that it is followed for changes; others are not followed."""
-        made = self._made
+    def get_change_sensitivities(self) -> dict[str, Sensitivity]:
+        """Return each feature's sensitivity to changes; others are not followed."""
+        features = self._made
         stated = {
-            n: made[n].follow if n in made else get_change_sensitivity(n) for n in self._names
+            n: features[n].follow if n in features else get_change_sensitivity(n)
+            for n in self._names
         }
         return {name: how for name, how in stated.items() if how is not None}
 
@@ -152,13 +159,13 @@ class FrontEnd:
             )
         if spec.network != enrolled:
             what = unlike_networks(spec.name, label, spec.network, "the population", enrolled)
-            cure = "enrol and calibrate again with this version (monitor enrol), or leave"
-            text = f"{what}; {cure} {spec.name} out ("
+            advice = "enrol and calibrate again with this version (monitor enrol), or leave"
+            text = f"{what}; {advice} {spec.name} out ("
             raise UsageError(Message(text, Argument("features"), ")"))
 
 
 class BlocksToTicks:
-    """From blocks of audio to runs of ticks, with the place of every recording on the stream.
+    """Converter of blocks of audio to runs of ticks, with each recording's place on the stream.
 
     Args:
         features: those that hear audio.
@@ -184,10 +191,10 @@ class BlocksToTicks:
         from monitor.features.extractor import Extractor
         from monitor.features.landmarks import Landmarks
 
-        made = [*features, *([Channel()] if levels else [])]
-        made += [Landmarks()] if landmarks else []
+        extracted = [*features, *([Channel()] if levels else [])]
+        extracted += [Landmarks()] if landmarks else []
         index = None if channel is None else channel - 1
-        self._extractor = Extractor(made, index, conditions=conditions)
+        self._extractor = Extractor(extracted, index, conditions=conditions)
         self._extractor.skip_to(skip)
         self._ticks = 0  # that came out
         self._key: tuple[int, int] | None = None  # the recording and its rate
@@ -201,7 +208,7 @@ class BlocksToTicks:
         return self._began + -(-self._samples * TICKS_PER_SECOND // self._key[1])
 
     def process(self, block: Block) -> list[Frames]:
-        """What a block completes, after what ends the recording before it where it is of another.
+        """Return what a block completes, after the end of the recording before it.
 
         Raises:
             SourceError: the block makes no sense; nothing has changed then.
@@ -217,12 +224,12 @@ class BlocksToTicks:
         return [*ended, self._counted(self._extractor.process(block))]
 
     def turn(self, recording: int) -> Frames | None:
-        """What ends the recording before this one, where there is one that goes on."""
+        """Complete the recording before this one, where there is one."""
         another = self._key is not None and self._key[0] != recording
         return self.flush() if another else None
 
     def flush(self) -> Frames:
-        """What only the end of the recording completes."""
+        """Complete the recording."""
         self._key = None
         return self._counted(self._extractor.flush())
 
@@ -239,27 +246,27 @@ KEPT_TICKS = 6 * 3600 * TICKS_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class RecordingCoverage:
-    """How well the words of one recording fit its speech; None where there is nothing of either."""
+    """Fit of one recording's words to its speech; None without words or speech."""
 
     recording: int
     words: int
     coverage: Coverage | None
 
 
-def worth_telling(words: Words, speech: BoolArray) -> Coverage | None:
-    """How words lie in speech, shape (ticks,); None where there is nothing of either."""
+def find_coverage(words: Words, speech: BoolArray) -> Coverage | None:
+    """Measure how words lie in speech, shape (ticks,); None without words or speech."""
     return measure_coverage(words, speech) if words.texts and speech.any() else None
 
 
 class WordCoverage:
-    """Keeps when words were said and when somebody spoke, as both come, of the last hours.
+    """Coverage of speech by words, of the last hours, as both arrive.
 
     Example:
         >>> coverage = WordCoverage()
         >>> coverage.add_words(Words(("so", "be"), *np.array([[0, 3], [2, 6], [2, 6]])))
         >>> coverage.add_speech(0, np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0], bool))
-        >>> (found,) = coverage.found()
-        >>> found.words, found.coverage.in_speech, found.coverage.covered
+        >>> (recording,) = coverage.measure()
+        >>> recording.words, recording.coverage.in_speech, recording.coverage.covered
         (2, 0.8, 0.8)
     """
 
@@ -269,7 +276,7 @@ class WordCoverage:
 
     def _begin(self, recording: int) -> None:
         self._recording, self._words = recording, 0
-        self._first = self._heard = 0  # ticks before what is kept, and ticks of that
+        self._first = self._ticks = 0  # ticks before what is kept, and ticks of that
         self._speech: list[BoolArray] = []
         self._times: list[IntArray] = []  # begins and ends, shape (2, k)
 
@@ -283,36 +290,36 @@ class WordCoverage:
         """Decisions on the next ticks of a recording."""
         self._turn(recording)
         self._speech.append(speech)
-        self._heard += speech.size
-        if self._heard > 2 * KEPT_TICKS:
-            self._let_go(self._heard - KEPT_TICKS)
+        self._ticks += speech.size
+        if self._ticks > 2 * KEPT_TICKS:
+            self._drop(self._ticks - KEPT_TICKS)
 
-    def found(self) -> tuple[RecordingCoverage, ...]:
-        """Of each recording, as far as it was heard."""
-        return (*self._over, self._now()) if self._heard or self._words else tuple(self._over)
+    def measure(self) -> tuple[RecordingCoverage, ...]:
+        """Measure every recording so far."""
+        return (*self._over, self._now()) if self._ticks or self._words else tuple(self._over)
 
     def _turn(self, recording: int) -> None:
         if recording != self._recording:
-            self._over = [*self.found()]
+            self._over = [*self.measure()]
             self._begin(recording)
 
-    def _let_go(self, ticks: int) -> None:
+    def _drop(self, ticks: int) -> None:
         self._speech = [np.concatenate(self._speech)[ticks:].copy()]
-        self._first, self._heard = self._first + ticks, self._heard - ticks
+        self._first, self._ticks = self._first + ticks, self._ticks - ticks
         times = np.concatenate(self._times, axis=1) if self._times else np.empty((2, 0), np.int64)
         self._times = [times[:, times[0] >= self._first]]
 
     def _now(self) -> RecordingCoverage:
         begins, ends = np.concatenate(self._times or [np.empty((2, 0), np.int64)], axis=1)
-        kept = begins >= self._first
-        begins, ends = begins[kept] - self._first, ends[kept] - self._first
+        is_recent = begins >= self._first
+        begins, ends = begins[is_recent] - self._first, ends[is_recent] - self._first
         words = Words(("",) * begins.size, begins, ends, ends)
         speech = np.concatenate(self._speech or [np.empty(0, np.bool_)])
-        return RecordingCoverage(self._recording, self._words, worth_telling(words, speech))
+        return RecordingCoverage(self._recording, self._words, find_coverage(words, speech))
 
 
 class BesideClock:
-    """Turns words and ready-made frames beside the clock into frames at their place on it."""
+    """Converter of words and ready-made frames to frames at their place on the clock."""
 
     def __init__(self, front_end: FrontEnd) -> None:
         self._front_end = front_end
@@ -325,11 +332,11 @@ class BesideClock:
         if isinstance(item, Words):
             check_words(item)
         else:
-            specs = self._front_end.expected(item.tracks)
+            specs = self._front_end.get_expected_specs(item.tracks)
             check_frames(Frames(np.empty(0, np.bool_), item.tracks), specs)
 
     def turn(self, recording: int, tick: int) -> Frames | None:
-        """The clock has come to a recording that begins at this tick: what ends the one before."""
+        """Begin a recording at this tick, and complete the one before."""
         if recording == self._recording:
             return None
         last = self.flush()
@@ -337,23 +344,23 @@ class BesideClock:
         return last
 
     def process(self, item: Words | Tracks) -> Frames:
-        """Frames of a stretch of no time, at ticks of the stream."""
+        """Return frames at ticks of the stream; they take no time."""
         if not self.begun:  # what makes frames of words may have heard another stream
-            for feature in self._front_end.of_words():
+            for feature in self._front_end.word_features():
                 feature.reset()
         self.begun = True
         if isinstance(item, Tracks):
             return self._frames(dict(item.tracks))
-        made = {f.spec.name: f.process(item) for f in self._front_end.of_words()}
-        return self._frames(made)
+        tracks = {f.spec.name: f.process(item) for f in self._front_end.word_features()}
+        return self._frames(tracks)
 
     def flush(self) -> Frames | None:
-        """What only the end of the recording completes; then the next one begins."""
-        features = self._front_end.of_words() if self.begun else []
+        """Complete the recording; then the next one begins."""
+        features = self._front_end.word_features() if self.begun else []
         last = {feature.spec.name: feature.flush() for feature in features}
         for feature in features:
             feature.reset()
-        return self._frames(last) if any(len(each.ticks) for each in last.values()) else None
+        return self._frames(last) if any(len(track.ticks) for track in last.values()) else None
 
     def _frames(self, tracks: dict[str, Track]) -> Frames:
         moved = {name: track.shifted(self._first) for name, track in tracks.items()}
@@ -361,9 +368,11 @@ class BesideClock:
 
 
 def check_words(words: Words) -> None:
-    """Refuse words that were never said."""
+    """Refuse words with impossible times."""
     times = (words.begins, words.ends, words.known)
-    if any(each.shape != (len(words.texts),) or each.dtype.kind not in "iu" for each in times):
+    if any(
+        column.shape != (len(words.texts),) or column.dtype.kind not in "iu" for column in times
+    ):
         raise UsageError("words need as many begins, ends and knowns, in whole ticks")
     if not all(isinstance(text, str) for text in words.texts):
         raise UsageError("the texts of words must be strings")

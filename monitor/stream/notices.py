@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from monitor.crowds import YOU
 from monitor.errors import Argument, Message, OverlapError
@@ -16,12 +16,12 @@ from monitor.population.interpolation import same_session_bias
 from monitor.population.population import Population, SourceNote, Speaker
 from monitor.protocols import Provenance, Source
 from monitor.safe_text import printable
-from monitor.stream.speaker_changes import describe_criterion, find_shared_features
+from monitor.stream.accumulator import FeatureTotals
+from monitor.stream.attacker import Attacker
+from monitor.stream.front_end import FrontEnd
+from monitor.stream.reading import Bystanders
+from monitor.stream.speaker_changes import Recordings, describe_criterion, find_shared_features
 from monitor.types import TICKS_PER_SECOND, Gap, Notice
-
-if TYPE_CHECKING:
-    from monitor.stream.monitor import Monitor
-
 
 MOST_NOTICES = 100
 """Of a stream; what comes after them is left out, so that a run that ends says all that it said."""
@@ -43,7 +43,7 @@ class GapEvent:
         return f"gap.{self.gap.reason.replace(' ', '-')}"
 
     def record(self) -> dict[str, Any]:
-        """As it is written."""
+        """Return JSON-able values."""
         return {
             "type": self.type,
             "seconds": self.seconds,
@@ -57,7 +57,7 @@ class GapEvent:
 
 @dataclass(frozen=True, slots=True)
 class NoticeEvent:
-    """A notice, placed on the stream: ``seconds`` is when it could be said."""
+    """A notice, placed on the stream: ``seconds`` is when it arose."""
 
     type: ClassVar[Literal["notice"]] = "notice"
     seconds: float
@@ -71,7 +71,7 @@ class NoticeEvent:
         return f"notice.{self.notice.kind.replace(' ', '-')}"
 
     def record(self) -> dict[str, Any]:
-        """As it is written."""
+        """Return JSON-able values."""
         return {
             "type": self.type,
             "seconds": self.seconds,
@@ -85,32 +85,32 @@ class NoticeEvent:
 
 
 class EventOrder:
-    """Gives every loss and notice once, in order, at the same place for any cutting of the stream.
+    """Queue that emits every loss and notice once, in order, for any cutting of the stream.
 
     Attributes:
-        given: how many were given before the stop that the stream is resumed from.
+        emitted_count: events emitted before the stop that the stream is resumed from.
 
     Example:
         >>> order = EventOrder()
         >>> order.add(250, Gap("not finite", 0.01))
-        >>> [len(list(order.due(tick))) for tick in (200, 300, 400)]
+        >>> [len(list(order.pop_due(tick))) for tick in (200, 300, 400)]
         [0, 1, 0]
     """
 
     def __init__(self) -> None:
-        self.given = 0
+        self.emitted_count = 0
         self._passed = self._notices = 0
         self._waiting: list[tuple[int, Gap | Notice, bool]] = []
 
     @property
     def count(self) -> int:
-        """How many were given, those before a stop included, of those that come again."""
-        return max(self._passed, self.given)
+        """Number of repeatable events so far, those before a stop included."""
+        return max(self._passed, self.emitted_count)
 
     def add(self, tick: int, event: Gap | Notice, *, again: bool = True) -> None:
-        """Take note of one, to be given once so many ticks have been learnt.
+        """Add an event, to be emitted once so many ticks have been learnt.
 
-        ``again``: whether it would come again if the stream were heard again from its start.
+        ``again``: True if a replay of the stream brings it again.
         """
         if isinstance(event, Notice):
             self._notices += 1
@@ -119,12 +119,12 @@ class EventOrder:
         self._waiting.append((tick, event, again))
         self._waiting.sort(key=lambda waiting: waiting[0])
 
-    def due(self, tick: int, *, last: bool = False) -> Iterator[GapEvent | NoticeEvent]:
-        """What to give when so many ticks have been learnt; all that waits at the last tick."""
+    def pop_due(self, tick: int, *, last: bool = False) -> Iterator[GapEvent | NoticeEvent]:
+        """Yield what is due by this tick; at the last one, everything."""
         while self._waiting and (last or self._waiting[0][0] <= tick):
             at, event, again = self._waiting.pop(0)
             self._passed += again
-            if again and self._passed <= self.given:
+            if again and self._passed <= self.emitted_count:
                 continue
             seconds = min(at, tick) / TICKS_PER_SECOND
             if isinstance(event, Notice):
@@ -136,7 +136,7 @@ class EventOrder:
 def session_of(
     population: Population, parts: Iterable[Provenance], *, allow_overlap: bool = False
 ) -> str:
-    """``"same"`` where one of these recordings was enrolled too, else ``"cross"``.
+    """Return ``"same"`` where one of these recordings was enrolled too, else ``"cross"``.
 
     Raises:
         OverlapError: audio that is to be heard was enrolled, and that is not allowed.
@@ -153,14 +153,14 @@ def session_of(
 
 def _refuse_overlap(part: Provenance, enrolled: Iterable[tuple[Speaker, SourceNote]]) -> None:
     end = math.inf if part.end_seconds is None else part.end_seconds
-    heard = [
+    overlaps = [
         (speaker, note)
         for speaker, note in enrolled
         if note.start_seconds < end and part.start_seconds < note.end_seconds
     ]
-    if heard:
-        speaker, note = heard[0]
-        after = max(note.end_seconds for _, note in heard)
+    if overlaps:
+        speaker, note = overlaps[0]
+        after = max(note.end_seconds for _, note in overlaps)
         raise OverlapError(
             Message(
                 f"{part.label}: seconds {note.start_seconds:g} to {note.end_seconds:g} were "
@@ -190,13 +190,34 @@ def log_notices(notices: Iterable[Notice]) -> None:
         LOGGER.log(level, "%s", printable(notice), extra={"notice": notice})
 
 
-def setup_notices(monitor: Monitor) -> list[Notice]:
-    """Of templates, features, settings and rank model, in the order in which they are shown."""
+class NoticedMonitor(Protocol):
+    """The members of a `Monitor` that its notices describe."""
+
+    population: Population
+    attacker: Attacker
+    features: tuple[str, ...]
+    skipped_features: tuple[str, ...]
+    watch: str | None
+    session: str
+    on_change: str
+    mismatched: bool
+    noise: str
+    bystanders: Bystanders | None
+    front_end: FrontEnd
+    recordings: Recordings
+
+    @property
+    def all_totals(self) -> FeatureTotals:
+        """Totals of everybody in this stream."""
+
+
+def setup_notices(monitor: NoticedMonitor) -> list[Notice]:
+    """List notices on templates, features, settings and rank model, in order of display."""
     return [*_template_notices(monitor), *_feature_notices(monitor), *rank_model_notices(monitor)]
 
 
 def protected_recordings(source: Source) -> Iterator[Notice]:
-    """Of recordings whose voice this program changed: what their bits mean."""
+    """Explain the bits of recordings whose voice this program changed."""
     for how in source.stream_info.protected:
         changed = not how.endswith((", cut)", ", silence)"))
         meaning = (
@@ -211,7 +232,7 @@ def protected_recordings(source: Source) -> Iterator[Notice]:
 
 
 def evidence_against(bits: float, watch: str) -> Notice:
-    """Of a run that ended with strong evidence against the watched speaker: low is not safe."""
+    """Create the notice of a run that ended with evidence against the watched speaker."""
     who = "you" if watch.lower() in YOU else watch
     return Notice(
         "evidence against",
@@ -222,33 +243,34 @@ def evidence_against(bits: float, watch: str) -> Notice:
     )
 
 
-def _template_notices(monitor: Monitor) -> Iterator[Notice]:
+def _template_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     attacker = monitor.attacker
     if attacker.withheld:
         yield Notice("bits withheld", attacker.withheld)
-    yield from _left_out(monitor)
+    yield from _report_excluded(monitor)
     if attacker.length_notice and not _mismatched(monitor):  # else both are one notice
         yield Notice("template length", attacker.length_notice, fields=_length(monitor))
     for name in monitor.features:
         if nothing := monitor.population.empty(name):
             yield Notice(
                 "empty templates",
-                f"the templates hold no {name} of {_some(nothing)}: it says nothing of them",
+                f"the templates hold no {name} of {_format_names(nothing)}: it says nothing of "
+                "them",
                 fields={"speakers": list(nothing)},
             )
 
 
-def _mismatched(monitor: Monitor) -> bool:
+def _mismatched(monitor: NoticedMonitor) -> bool:
     """Return whether some of those enrolled are new to a calibration that is not the shipped."""
     return monitor.mismatched and monitor.attacker.rank_model.origin != "shipped"
 
 
-def _length(monitor: Monitor) -> dict[str, float]:
+def _length(monitor: NoticedMonitor) -> dict[str, float]:
     return {"template_seconds": monitor.attacker.scoring.seconds}
 
 
-def _left_out(monitor: Monitor) -> Iterator[Notice]:
-    """Who is enrolled and not among those compared: said before all else."""
+def _report_excluded(monitor: NoticedMonitor) -> Iterator[Notice]:
+    """Report who is enrolled and not compared: before all else."""
     attacker = monitor.attacker
     names = [name for name in attacker.left_out if name != monitor.watch]  # that one is told why
     if not names:
@@ -256,25 +278,25 @@ def _left_out(monitor: Monitor) -> Iterator[Notice]:
     verb = "is" if len(names) == 1 else "are"
     have = [float(monitor.population.template_seconds[monitor.population.index(n)]) for n in names]
     length = f"{min(have):g}" if min(have) == max(have) else f"{min(have):g} to {max(have):g}"
-    cure = "" if monitor.watch else ", or --watch one, and all are cut to that length"
+    advice = "" if monitor.watch else ", or --watch one, and all are cut to that length"
     yield Notice(
         "not compared",
-        f"{_some(names)} {verb} not among the {attacker.speakers} compared: {length} s of speech "
-        f"are enrolled, all are compared by {attacker.scoring.seconds:g} s; enrol more (monitor "
-        f"enroll --add){cure}",
+        f"{_format_names(names)} {verb} not among the {attacker.speakers} compared: {length} s of "
+        f"speech are enrolled, all are compared by {attacker.scoring.seconds:g} s; enrol more "
+        f"(monitor enrol --add){advice}",
         fields={"speakers": names},
     )
 
 
-def _feature_notices(monitor: Monitor) -> Iterator[Notice]:
+def _feature_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     for name in monitor.features:
         for caveat in caveats([name]):
             yield Notice("feature caveat", caveat)
-    yield from _skipped(monitor.skipped_features)
+    yield from _report_skipped(monitor.skipped_features)
     support = monitor.attacker.support_bits
-    asked = monitor.bystanders
-    if asked is not None and support is not None and (said := asked.notice(support)):
-        yield Notice("crowd unsupported", said, fields={"support_bits": support})
+    bystanders = monitor.bystanders
+    if bystanders is not None and support is not None and (text := bystanders.notice(support)):
+        yield Notice("crowd unsupported", text, fields={"support_bits": support})
     if monitor.noise:
         yield Notice(
             "noisy frames",
@@ -282,50 +304,81 @@ def _feature_notices(monitor: Monitor) -> Iterator[Notice]:
             "more than this attacker, who takes them for clear speech; changes of the voice are "
             "not looked for",
         )
-    elif monitor.on_change != "ignore" and not monitor.front_end.followed():
+    elif monitor.on_change != "ignore" and not monitor.front_end.get_change_sensitivities():
         mute = ", ".join(monitor.features)
         yield Notice("changes unnoticed", f"no change of the voice can be noticed by {mute}")
 
 
-def _skipped(names: Sequence[str]) -> Iterator[Notice]:
-    """That an attacker may use what is not used here, and what it takes."""
-    of_words = [name for name in names if takes(name) == "words"]
-    others = [name for name in names if name not in of_words]
+def _report_skipped(names: Sequence[str]) -> Iterator[Notice]:
+    """Report features that an attacker may use and this run does not."""
+    word_features = [name for name in names if takes(name) == "words"]
+    others = [name for name in names if name not in word_features]
     if others:
         yield Notice(
             "feature not used",
             f"not used: {', '.join(others)}; an attacker who does may learn more (choose with "
             "--features)",
         )
-    if of_words:
+    if word_features:
         yield Notice(
             "feature not used",
-            f"not used: {', '.join(of_words)}; an attacker who knows what is said may learn more "
-            "(it takes the words: --transcript FILE)",
+            f"not used: {', '.join(word_features)}; an attacker who knows what is said may learn "
+            "more (it takes the words: --transcript FILE)",
         )
 
 
-def rank_model_notices(monitor: Monitor) -> Iterator[Notice]:
-    """Where the rank model comes from, and by how much it may favour the attacker."""
+def rank_model_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
+    """Report the rank model's origin, and by how much it may favour the attacker."""
     attacker = monitor.attacker
     rank_model = attacker.rank_model
+    yield from _session_notices(monitor)
+    yield from _calibration_notices(monitor)
+    if weaker := _weaker_joint(monitor):
+        yield Notice("one feature alone", weaker)
+    if rank_model.forgotten:
+        verb = "has" if rank_model.forgotten == 1 else "have"
+        yield Notice(
+            "forgotten",
+            "of those that the rank model was learnt from "
+            f"{plural(rank_model.forgotten, 'speaker')} {verb} been forgotten since, and it is "
+            "still an average with them: calibrate again (monitor calibrate) without those "
+            "recordings",
+            fields={"speakers": rank_model.forgotten},
+        )
+    yield from _evidence_notices(attacker)
+    if attacker.speakers > 10 * rank_model.candidates:
+        yield Notice(
+            "few learnt from",
+            f"{attacker.speakers} speakers are more than ten times the "
+            f"{rank_model.candidates} that the rank model was learnt on",
+            fields={
+                "speakers": attacker.speakers,
+                "rank_model_candidates": int(rank_model.candidates),
+            },
+        )
 
-    def told() -> str:
-        specs = {name: monitor.population.specs[name] for name in attacker.features}
-        return same_session_bias(specs, attacker.speakers, attacker.scoring.seconds)
 
+def _format_bias(monitor: NoticedMonitor) -> str:
+    attacker = monitor.attacker
+    specs = {name: monitor.population.specs[name] for name in attacker.features}
+    return same_session_bias(specs, attacker.speakers, attacker.scoring.seconds)
+
+
+def _session_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
+    """Report a rank model of another kind of session than the recordings'."""
+    attacker = monitor.attacker
     if attacker.same_session_biased:
         yield Notice(
             "same-session rank model",
             "no cross-session rank model could be learnt: the same-session rank model used here "
-            "favours the "
-            f"attacker, {told()}; calibrate on 10 speakers or more with two sessions each",
+            f"favours the attacker, {_format_bias(monitor)}; calibrate on 10 speakers or more with "
+            "two sessions each",
         )
     elif attacker.session == "same":
         yield Notice(
             "enrolled too",
             "this recording was enrolled too: the same-session rank model is used; another day's "
-            f"recording discloses less, {told()}",
+            f"recording discloses less, {_format_bias(monitor)}",
             fields={"rank_model_session": "same"},
         )
     if monitor.session == "same" and attacker.session == "cross":
@@ -335,33 +388,39 @@ def rank_model_notices(monitor: Monitor) -> Iterator[Notice]:
             "cross-session rank model used here makes light of what it discloses",
             fields={"rank_model_session": "cross"},
         )
+
+
+def _calibration_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
+    """Report a rank model of other people than those enrolled."""
+    attacker = monitor.attacker
+    rank_model = attacker.rank_model
     if rank_model.origin == "shipped":
         yield Notice(
             "shipped rank model",
             "the cross-session rank model is that of the shipped readers: too few of the speakers "
             "calibrated on have two sessions. What their one session says would favour the "
-            f"attacker, {told()}",
+            f"attacker, {_format_bias(monitor)}",
         )
     elif _mismatched(monitor):
-        lacking = (
+        text = (
             "calibration lacks some of those enrolled: people who share their microphone may read "
             "1 to 2 bits too high. Calibrate on your own speakers: monitor calibrate"
         )
         if attacker.length_notice:
-            lacking = f"{attacker.length_notice}. {lacking[0].upper()}{lacking[1:]}"
+            text = f"{attacker.length_notice}. {text[0].upper()}{text[1:]}"
         yield Notice(
             "mismatched rank model",
-            lacking,
+            text,
             fields=_length(monitor) if attacker.length_notice else {},
         )
-        against, ratio = attacker.contradiction(monitor.population)
-        if against > _CONTRADICTED:
+        evidence, ratio = attacker.contradiction(monitor.population)
+        if evidence > _CONTRADICTED:
             yield Notice(
                 "calibration contradicted",
                 f"those enrolled contradict this rank model: on average they show {ratio:.3g} "
                 "times as much evidence of each other as chance allows (1); calibrate on 10 of "
                 "them or more",
-                fields={"e_value": against, "mean_ratio": ratio},
+                fields={"e_value": evidence, "mean_ratio": ratio},
             )
     elif rank_model.prior_share >= _WORTH_SAYING:
         yield Notice(
@@ -372,18 +431,10 @@ def rank_model_notices(monitor: Monitor) -> Iterator[Notice]:
             level="info",
             fields={"share": rank_model.prior_share, "speakers": rank_model.speakers},
         )
-    if weaker := _weaker_joint(monitor):
-        yield Notice("one feature alone", weaker)
-    if rank_model.forgotten:
-        yield Notice(
-            "forgotten",
-            f"of those that the rank model was learnt from "
-            f"{plural(rank_model.forgotten, 'speaker')} "
-            f"{'has' if rank_model.forgotten == 1 else 'have'} been forgotten since, and it is "
-            f"still an "
-            "average with them: calibrate again (monitor calibrate) without those recordings",
-            fields={"speakers": rank_model.forgotten},
-        )
+
+
+def _evidence_notices(attacker: Attacker) -> Iterator[Notice]:
+    """Report features that the evidence lacks."""
     if attacker.evidence_model is not None and attacker.no_evidence_reason:
         yield Notice(
             "evidence partial",
@@ -399,20 +450,10 @@ def rank_model_notices(monitor: Monitor) -> Iterator[Notice]:
             f"nothing can be said beyond the {attacker.speakers} enrolled: "
             f"{attacker.no_evidence_reason} (monitor calibrate)",
         )
-    if attacker.speakers > 10 * rank_model.candidates:
-        yield Notice(
-            "few learnt from",
-            f"{attacker.speakers} speakers are more than ten times the "
-            f"{rank_model.candidates} that the rank model was learnt on",
-            fields={
-                "speakers": attacker.speakers,
-                "rank_model_candidates": int(rank_model.candidates),
-            },
-        )
 
 
-def _weaker_joint(monitor: Monitor) -> str:
-    """That one feature gives away more on average than all together, as the model weighs them."""
+def _weaker_joint(monitor: NoticedMonitor) -> str:
+    """Report one feature that discloses more on average than all together, if any."""
     attacker = monitor.attacker
     if len(attacker.features) < 2:
         return ""
@@ -420,34 +461,29 @@ def _weaker_joint(monitor: Monitor) -> str:
     alone = {name: attacker.expected_alone(name, _EXAMPLE_SECONDS) for name in attacker.features}
     if max(alone.values()) - together < _WORTH_BITS:
         return ""
-    told = format_best_feature(together, alone, "all features together")
-    return f"on average, after {_EXAMPLE_SECONDS:g} s of speech, {told}"
+    text = format_best_feature(together, alone, "all features together")
+    return f"on average, after {_EXAMPLE_SECONDS:g} s of speech, {text}"
 
 
-def recording_notices(monitor: Monitor, labels: Sequence[str]) -> list[Notice]:
-    """Of the recordings of a stream that is over: nobody speaks in it, or somebody else does."""
-    heard, known = monitor.recordings, dict(enumerate(labels))
-    strange = heard.strange + heard.strange_now(monitor.all_heard)
-    made = {name: monitor.population.specs[name] for name in monitor.features}
-    how = describe_criterion(find_shared_features(made)) if strange else ""
+def recording_notices(monitor: NoticedMonitor, labels: Sequence[str]) -> list[Notice]:
+    """List notices on the recordings of a finished stream: no speech, or another person."""
+    recordings, specs = monitor.recordings, monitor.population.specs
+    mismatches = recordings.mismatches + recordings.find_mismatch(monitor.all_totals)
+    texts = [(number, "no speech", "no speech in it")
+             for number in recordings.silent + recordings.silent_now]  # fmt: skip
+    if mismatches:
+        shared = find_shared_features({name: specs[name] for name in monitor.features})
+        text = (
+            "sounds like another person than what was heard before it, judged by "
+            f"{describe_criterion(shared)}"
+        )
+        texts += [(number, "another person", text) for number in mismatches]
     return [
-        *(
-            Notice("no speech", f"{known[k]}: no speech in it", k)
-            for k in heard.silent + heard.silent_now
-            if k in known
-        ),
-        *(
-            Notice(
-                "another person",
-                f"{known[k]}: sounds like another person than what was heard before it, judged by "
-                f"{how}",
-                k,
-            )
-            for k in strange
-            if k in known
-        ),
+        Notice(kind, f"{labels[number]}: {text}", number)
+        for number, kind, text in texts
+        if number < len(labels)
     ]
 
 
-def _some(names: Sequence[str]) -> str:
+def _format_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")

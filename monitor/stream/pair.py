@@ -1,4 +1,4 @@
-"""One voice heard twice, as it is and through an anonymiser, by monitors with the same settings."""
+"""One voice measured twice, as it is and through an anonymiser, with the same settings."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from monitor.errors import UsageError
 from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.front_end import BlocksToTicks
-from monitor.stream.monitor import Event, Monitor
+from monitor.stream.monitor import Event, Monitor, MonitorState
 from monitor.stream.reading import Change, ProtectedReading, Reading
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Tracks, Words
 
@@ -28,6 +28,12 @@ _ONE_KIND = (
 )
 Item: TypeAlias = "Block | Frames | Gap | Words | Tracks"
 Protecting: TypeAlias = Callable[[Iterable[Item]], Iterator[Block]]
+
+
+class PairState(MonitorState):
+    """Plain values of a `MonitorPair`, in a checkpoint."""
+
+    protected: dict[str, MonitorState]
 
 
 class MonitorPair:
@@ -60,15 +66,17 @@ class MonitorPair:
         self.clear, self._protect = clear, protect
         clear.count_repeats()  # both sides hear the same seconds
         self.notices: list[str] = []
-        made = {IGNORANT: clear.twin()}
+        twins = {IGNORANT: clear.twin()}
         if population is not None:
             _check_people(clear.population, population)
             try:
-                made[INFORMED] = clear.twin(population)
+                twins[INFORMED] = clear.twin(population)
             except UsageError as error:
                 raise UsageError(f"the protected population does not fit: {error}") from None
-        self.attackers: Mapping[str, Monitor] = {name: each for name, (each, _) in made.items()}
-        self._turns = [turns for _, turns in made.values()]
+        self.attackers: Mapping[str, Monitor] = {
+            name: monitor for name, (monitor, _) in twins.items()
+        }
+        self._turns = [turns for _, turns in twins.values()]
         self._features: Sequence[Feature] = make(
             clear.front_end.audio_features, clear.front_end.setup
         )
@@ -76,11 +84,11 @@ class MonitorPair:
 
     @property
     def features(self) -> Sequence[Feature]:
-        """What computes the features of the protected side."""
+        """The features of the protected side."""
         return self._features
 
     def use(self, features: Sequence[Feature]) -> None:
-        """Compute them with these objects instead, before anything was heard."""
+        """Compute them with these objects instead, before the first block."""
         self._features = features
 
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
@@ -97,24 +105,24 @@ class MonitorPair:
         self._agree()
 
     def _agree(self) -> None:
-        """One headline on both sides: figures of two kinds are no difference."""
-        every = (self.clear, *self.attackers.values())
-        if len({each.headline for each in every}) > 1:
+        """Choose one headline for both sides: figures of two kinds are no difference."""
+        monitors = (self.clear, *self.attackers.values())
+        if len({monitor.headline for monitor in monitors}) > 1:
             self.notices = [_ONE_KIND]
-            for each in every:
-                each.prefer_closed_set()
+            for monitor in monitors:
+                monitor.prefer_closed_set()
 
     def listen(self, source: Iterable[Item]) -> Iterator[Event]:
-        """The events of the clear side, its readings with the protected ones."""
-        here, there = itertools.tee(source)
-        parts = itertools.tee(self._frames(there), len(self.attackers))
+        """Yield the events of the clear side, its readings with the protected ones."""
+        items, copied = itertools.tee(source)
+        parts = itertools.tee(self._frames(copied), len(self.attackers))
         sides = {
             name: monitor.listen(part)
             for (name, monitor), part in zip(self.attackers.items(), parts, strict=True)
         }
         last: dict[str, Reading] = {}
         change: Change | None = None
-        for event in self.clear.listen(here):
+        for event in self.clear.listen(items):
             if isinstance(event, Change):
                 change = event
             if not isinstance(event, Reading):
@@ -122,16 +130,18 @@ class MonitorPair:
                 continue
             if change is not None:
                 for turns in self._turns:
-                    turns.tell(round(event.seconds * TICKS_PER_SECOND), change)
+                    turns.set_change(round(event.seconds * TICKS_PER_SECOND), change)
                 change = None
             for name, events in sides.items():
-                read = next((each for each in events if isinstance(each, Reading)), None)
-                if read is not None:
-                    last[name] = read
+                reading = next(
+                    (candidate for candidate in events if isinstance(candidate, Reading)), None
+                )
+                if reading is not None:
+                    last[name] = reading
             yield replace(event, protected=ProtectedReading(dict(last), event.headline))
 
     def _frames(self, items: Iterable[Item]) -> Iterator[Frames | Words]:
-        """What the features make of the protected audio; losses are told on the clear side.
+        """Compute frames of the protected audio; losses are reported on the clear side.
 
         Words are as they were: an anonymiser of sound changes nothing of what is said.
         """
@@ -146,14 +156,14 @@ class MonitorPair:
         waiting: deque[Words] = deque()
 
         def due() -> Iterator[Words]:
-            """Words that are not of a recording to come."""
+            """Yield words that are not of a recording to come."""
             while waiting and waiting[0].recording <= recording:
                 yield waiting.popleft()
 
         for block in self._protect(_set_aside(items, waiting)):
             *ended, frames = hearing.process(block)
-            for each in ended:
-                yield replace(each, recording=recording, gaps=(), notices=())
+            for rest in ended:
+                yield replace(rest, recording=recording, gaps=(), notices=())
             recording = block.recording
             yield from due()
             yield replace(frames, recording=recording, gaps=(), notices=())
@@ -161,17 +171,17 @@ class MonitorPair:
             yield from due()
             yield replace(hearing.flush(), recording=recording, gaps=(), notices=())
 
-    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        """What is needed to go on after the last reading, of all monitors."""
+    def state(self) -> tuple[PairState, dict[str, AnyArray]]:
+        """Return what all monitors need to go on after the last reading."""
         plain, arrays = self.clear.state()
-        plain["protected"] = {}
+        protected: dict[str, MonitorState] = {}
         for name, monitor in self.attackers.items():
-            plain["protected"][name], more = monitor.state()
+            protected[name], more = monitor.state()
             arrays |= {f"protected/{name}/{key}": array for key, array in more.items()}
-        return plain, arrays
+        return {**plain, "protected": protected}, arrays
 
-    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state``; the stream must then be fed from its first sample again."""
+    def restore(self, plain: PairState, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state``; the stream must then be fed from its first sample again."""
         self.clear.restore(plain, arrays)
         for name, monitor in self.attackers.items():
             prefix = f"protected/{name}/"
@@ -184,7 +194,7 @@ class MonitorPair:
 
 
 def _set_aside(items: Iterable[Item], waiting: deque[Words]) -> Iterator[Item]:
-    """The items; words among them are put where they wait for the protected audio."""
+    """Yield the items; queue words among them for the protected audio."""
     for item in items:
         if isinstance(item, Words):
             waiting.append(item)
@@ -192,10 +202,12 @@ def _set_aside(items: Iterable[Item], waiting: deque[Words]) -> Iterator[Item]:
 
 
 def _check_people(clear: Population, protected: Population) -> None:
-    """See to it that both are of the same people: bits among others are no comparison."""
-    here, there = ({s.name for s in each.speakers} for each in (clear, protected))
-    if here != there:
-        apart = sorted(here ^ there)
+    """Refuse populations of different people: bits among others are no comparison."""
+    names, protected_names = (
+        {s.name for s in population.speakers} for population in (clear, protected)
+    )
+    if names != protected_names:
+        apart = sorted(names ^ protected_names)
         more = f" and {len(apart) - 1} more" if len(apart) > 1 else ""
         raise UsageError(
             f"the protected population holds other people than the clear one ({apart[0]}{more}): "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from monitor.sources.base import SplitSource, Stretch
 from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.notices import GapEvent, NoticeEvent
-from monitor.stream.reading import Change, Open, Reading
-from monitor.stream.speaker_changes import unlike
+from monitor.stream.reading import Change, OpenChange, Reading
+from monitor.stream.speaker_changes import are_different_people
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Gap, Notice
 
 LEAST_SECONDS = 1.0
@@ -37,7 +37,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What one person in a recording disclosed.
+    """Disclosure of one person in a recording.
 
     Attributes:
         label: what the turns call the voice.
@@ -65,8 +65,8 @@ class Person:
     purity: float | None
     changes: int
 
-    def record(self) -> dict[str, Any]:
-        """As JSON-able values; every figure is of the last reading."""
+    def record(self) -> dict[str, object]:
+        """Return JSON-able values; every figure is of the last reading."""
         last = self.reading
         figures = ("bits", "bits_low", "bits_high", "headline", "at_least", "peak_bits")
         return {
@@ -86,7 +86,7 @@ class Person:
 
 
 class SideBySide:
-    """The voices of a recording, each heard by monitors of its own as if it were alone.
+    """The voices of a recording, each measured by monitors of its own as if it were alone.
 
     What one says of its voice is what a `Monitor` says of a recording of that voice alone, in which
     its stretches are joined; its times are those of the whole recording. A voice has a monitor for
@@ -112,7 +112,7 @@ class SideBySide:
         >>> people = SideBySide(call, [Monitor(Population.reference(), ["f0"])])
         >>> [(event.label, event.seconds) for event in people.listen(call)]
         [('channel 1', 1.0), ('channel 2', 1.0), ('channel 1', 2.0), ('channel 2', 2.0)]
-        >>> [(each.label, each.person) for each in people.found()]
+        >>> [(each.label, each.person) for each in people.list_people()]
         [('channel 1', None), ('channel 2', None)]
     """
 
@@ -121,12 +121,12 @@ class SideBySide:
         if len(monitors) > 1 and (None in watched or len({*watched}) < len(watched)):
             raise UsageError("watch each person once")
         for monitor in monitors:
-            monitor.another()  # refuses what cannot hear several
+            monitor.create_sibling()  # refuses what cannot hear several
         self._source, self._monitors = source, tuple(monitors)
         self.watched = [name for name in watched if name is not None] if watched[1:] else []
         self._voices: dict[int, _Voice] = {}
         self.seconds = 0.0
-        self._told = source.notices
+        self._earlier_notices = source.notices
         self._silent: list[int] = []  # places with too little to be heard
         alone = source.alone_seconds()
         for place, seconds in enumerate(alone):
@@ -134,10 +134,10 @@ class SideBySide:
                 self._silent.append(place)
 
     def notices(self) -> list[Notice]:
-        """What a person should know of the turns, before anything is heard."""
-        source, made = self._source, [Notice("turns", line) for line in self._source.notices]
+        """List notices on the turns, before the first block."""
+        source, notices = self._source, [Notice("turns", line) for line in self._source.notices]
         if overlap := source.overlap_seconds:
-            made.append(
+            notices.append(
                 Notice(
                     "turns",
                     overlap_in_words(overlap),
@@ -147,57 +147,57 @@ class SideBySide:
             )
         if self._silent:
             names = [printable(source.people[place]) for place in self._silent]
-            some = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-            made.append(
+            listed = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+            notices.append(
                 Notice(
                     "turns",
                     f"{plural(len(names), 'label')} with less than {LEAST_SECONDS:g} s alone, of "
-                    f"which nothing is said: {some}",
+                    f"which nothing is said: {listed}",
                     fields={"labels": names},
                 )
             )
-        return made
+        return notices
 
     def listen(self, source: SplitSource) -> Iterator[Event]:
-        """What happens, in order within each block of the recording."""
-        for given in source.split():
-            if isinstance(given, Gap):
-                yield GapEvent(self.seconds, given, source.label)
+        """Yield events, in order within each block of the recording."""
+        for item in source.split():
+            if isinstance(item, Gap):
+                yield GapEvent(self.seconds, item, source.label)
                 continue
             events: list[Event] = []
-            for person, stretches in _by_person(given).items():
+            for person, stretches in _group_by_person(item).items():
                 if person not in self._silent:
                     events += self._voice(person).take(stretches)
                 last = stretches[-1]
                 end = last.seconds + len(last.block.samples) / last.block.rate
                 self.seconds = max(self.seconds, end)
-            yield from sorted(events, key=_when)
+            yield from sorted(events, key=_get_seconds)
         yield from sorted(
-            (event for voice in self._voices.values() for event in voice.end()), key=_when
+            (event for voice in self._voices.values() for event in voice.end()), key=_get_seconds
         )
 
     def _voice(self, place: int) -> _Voice:
         if place not in self._voices:
-            views = [monitor.another() for monitor in self._monitors]
+            views = [monitor.create_sibling() for monitor in self._monitors]
             self._voices[place] = _Voice(self._source.people[place], self._source.label, views)
             most = max(_LEAST_STRETCHES, _ALL_STRETCHES // len(self._voices))
             for voice in self._voices.values():
-                voice.stretches.keep(min(_MOST_STRETCHES, most))
+                voice.stretches.limit(min(_MOST_STRETCHES, most))
         return self._voices[place]
 
-    def found(self) -> list[Person]:
-        """Everybody, in the order of the source's labels, with who it most probably is."""
+    def list_people(self) -> list[Person]:
+        """List everybody, in the order of the source's labels, with the best matches."""
         voices, source = self._voices, self._source
-        heard = [place for place, voice in sorted(voices.items()) if voice.last[0] is not None]
-        matched = dict(zip(heard, self._matched(heard), strict=True))
-        purities = self._purities()
+        places = [place for place, voice in sorted(voices.items()) if voice.last[0] is not None]
+        matched = dict(zip(places, self._match_voices(places), strict=True))
+        purities = self._compute_purities()
         alone, overlap = source.alone_seconds(), source.overlap_of()
         people = []
         for place, label in enumerate(source.people):
             name, probability = matched.get(place, (None, None))
             watch, last, changes = None, None, 0
             if place in voices:
-                watch, last = voices[place].shown(name)
+                watch, last = voices[place].choose_reading(name)
                 changes = voices[place].changes
             people.append(
                 Person(
@@ -215,15 +215,15 @@ class SideBySide:
             )
         return people
 
-    def _matched(self, places: Sequence[int]) -> list[tuple[str | None, float]]:
-        """Whom these voices most probably are, one to one."""
+    def _match_voices(self, places: Sequence[int]) -> list[tuple[str | None, float]]:
+        """Match these voices to people, one to one."""
         readings = [self._voices[place].last[0] for place in places]
         lasts = [reading for reading in readings if reading is not None]
         if not lasts:
             return []
         prior = self._monitors[0].attacker.enrolled_prior
         shares = np.stack(
-            [each.posterior * (prior if each.enrolled is None else each.enrolled) for each in lasts]
+            [last.posterior * (prior if last.enrolled is None else last.enrolled) for last in lasts]
         )
         names = lasts[0].names
         return [
@@ -231,50 +231,50 @@ class SideBySide:
             for person, probability in one_to_one(shares)
         ]
 
-    def _purities(self) -> dict[int, float]:
-        """By place, the share of each voice's stretches that are nearest to its own others."""
+    def _compute_purities(self) -> dict[int, float]:
+        """Compute, by place, the share of a voice's stretches nearest to its own others."""
         monitor = self._monitors[0]
         specs = monitor.population.specs
-        name = next((each for each in monitor.features if specs[each].kind.discerning), None)
+        name = next((name for name in monitor.features if specs[name].kind.discerning), None)
         if name is None:
             return {}
-        kept = {place: voice.stretches.totals(name) for place, voice in self._voices.items()}
-        some = sorted(
-            (place for place, rows in kept.items() if len(rows) > 1),
-            key=lambda place: (-len(kept[place]), place),
+        samples = {place: v.stretches.list_totals(name) for place, v in self._voices.items()}
+        places = sorted(
+            (place for place, rows in samples.items() if len(rows) > 1),
+            key=lambda place: (-len(samples[place]), place),
         )[:_MOST_COMPARED]
-        if len(some) < 2:
+        if len(places) < 2:
             return {}
-        sums = {place: kept[place].sum(axis=0) for place in some}
-        how = specs[name].kind.similarity()
-        found = {}
-        for place in some:
-            others = [sums[each] for each in some if each != place]
-            own = [
-                int(np.argmax(how.score(how.prepare(np.stack([sums[place] - row, *others])), row)))
-                == 0
-                for row in kept[place]
-            ]
-            found[place] = float(np.mean(own))
-        return found
+        sums = {place: samples[place].sum(axis=0) for place in places}
+        similarity = specs[name].kind.similarity()
 
-    def start_record(self) -> dict[str, Any]:
-        """For the ``start`` record: whose voices will be told apart, and who is watched."""
+        def is_nearest(place: int, row: AnyArray) -> bool:
+            others = [sums[other] for other in places if other != place]
+            templates = similarity.prepare(np.stack([sums[place] - row, *others]))
+            return int(np.argmax(similarity.score(templates, row))) == 0
+
+        return {
+            place: float(np.mean([is_nearest(place, row) for row in samples[place]]))
+            for place in places
+        }
+
+    def start_record(self) -> dict[str, object]:
+        """Return keys of the ``start`` record: the voices, and who is watched."""
         source = self._source
-        found: dict[str, Any] = {
+        record: dict[str, object] = {
             "people": [
                 {"label": label, "seconds": seconds}
                 for label, seconds in zip(source.people, source.alone_seconds(), strict=True)
             ]
         }
         if self.watched:
-            found |= {"watch": None, "watched": self.watched}
-        return found
+            record |= {"watch": None, "watched": self.watched}
+        return record
 
     def end_record(
         self, people: Sequence[Person], raised: Mapping[str, Sequence[float]]
-    ) -> dict[str, Any]:
-        """For the ``end`` record: a row a person; ``raised`` has the seconds of alerts by label."""
+    ) -> dict[str, object]:
+        """Return the ``end`` record: a row a person; ``raised`` has seconds of alerts by label."""
         rows = []
         for person in people:
             alerts = raised.get(person.label, ())
@@ -284,7 +284,7 @@ class SideBySide:
         last = most.reading
         return {
             "seconds": self.seconds,
-            "speech": sum(row["speech"] for row in rows),
+            "speech": sum(0.0 if p.reading is None else p.reading.speech for p in people),
             "bits": None if last is None else last.bits,
             "peak_bits": None if last is None else last.peak_bits,
             "top": [],
@@ -293,15 +293,19 @@ class SideBySide:
             **({"watch": None} if self.watched else {}),
         }
 
-    def ended(self) -> list[Notice]:
-        """What is to be said of the voices when all is over."""
+    def list_end_notices(self) -> list[Notice]:
+        """List notices on the voices at the end."""
         source = self._source
-        made = [Notice("turns", line) for line in source.notices if line not in self._told]
+        notices = [
+            Notice("turns", line) for line in source.notices if line not in self._earlier_notices
+        ]
         silent = [voice.label for voice in self._voices.values() if not voice.speech]
         if len(silent) == len(self._voices):
-            return [*made, Notice("no speech", f"{source.label}: no speech in it")]
-        made += [Notice("turns", f"{printable(label)}: no speech in its turns") for label in silent]
-        made += [
+            return [*notices, Notice("no speech", f"{source.label}: no speech in it")]
+        notices += [
+            Notice("turns", f"{printable(label)}: no speech in its turns") for label in silent
+        ]
+        notices += [
             Notice(
                 "turns",
                 f"{printable(voice.label)}: its first half and its second sound like two people",
@@ -310,31 +314,31 @@ class SideBySide:
             for voice in self._voices.values()
             if voice.two_voices
         ]
-        return made
+        return notices
 
 
-def _by_person(stretches: Sequence[Stretch]) -> dict[int, list[Stretch]]:
-    """Those of a block by person, to be processed at one go: a diariser may write very many."""
-    found: dict[int, list[Stretch]] = {}
+def _group_by_person(stretches: Sequence[Stretch]) -> dict[int, list[Stretch]]:
+    """Group stretches of a block by person, to be processed together."""
+    groups: dict[int, list[Stretch]] = {}
     for stretch in stretches:
-        found.setdefault(stretch.person, []).append(stretch)
-    return found
+        groups.setdefault(stretch.person, []).append(stretch)
+    return groups
 
 
-def _when(event: Event) -> float:
+def _get_seconds(event: Event) -> float:
     return event.seconds
 
 
 class _Voice:
-    """One voice: the features of its sound, the monitors that learn them, and its clock."""
+    """A voice: the features of its sound, the monitors that learn them, and its clock."""
 
     def __init__(self, label: str, recording: str, views: Sequence[Monitor]) -> None:
         self.label, self._recording, self._views = label, recording, views
-        self._hearing = views[0].ears()
+        self._hearing = views[0].create_block_reader()
         self._samples = 0
         self._pieces: deque[tuple[float, float]] = deque()
         self.last: list[Reading | None] = [None] * len(views)
-        self.stretches = _Stretches(views[0].all_heard)
+        self.stretches = _Stretches(views[0].all_totals)
         self.changes = 0
 
     def take(self, stretches: Sequence[Stretch]) -> list[Event]:
@@ -349,25 +353,25 @@ class _Voice:
             event
             for frames in self._hearing.process(Block(samples, stretches[0].block.rate))
             for place, view in enumerate(self._views)
-            for event in self._placed(place, view.take(frames))
+            for event in self._place_events(place, view.take(frames))
         ]
         while len(self._pieces) > _MOST_PIECES:
             self._pieces.popleft()
         return events
 
     def end(self) -> list[Event]:
-        """It speaks no more."""
+        """End the voice."""
         last = self._hearing.flush() if self._hearing.ticks else None
         return [
             event
             for place, view in enumerate(self._views)
             for item in (last, None)
             if item is not None or last is not None
-            for event in self._placed(place, view.take(item))
+            for event in self._place_events(place, view.take(item))
         ]
 
-    def shown(self, person: str | None) -> tuple[str | None, Reading | None]:
-        """The last reading by whom it is matched to, else the one that says most of a watched."""
+    def choose_reading(self, person: str | None) -> tuple[str | None, Reading | None]:
+        """Return the last reading of the matched person, else the highest of the watched."""
         by_name = {
             view.watch: last for view, last in zip(self._views, self.last, strict=True) if last
         }
@@ -379,20 +383,22 @@ class _Voice:
 
     @property
     def speech(self) -> float:
-        """Seconds of speech heard."""
-        return self.stretches.heard.speech_seconds if self.last[0] is None else self.last[0].speech
+        """Seconds of speech."""
+        return self.stretches.latest.speech_seconds if self.last[0] is None else self.last[0].speech
 
     @property
     def two_voices(self) -> bool:
-        """Whether its first half and its second sound like two people."""
+        """True if its first half and its second sound like two people."""
         halves = self.stretches.halves()
         if min(half.speech_seconds for half in halves) < _HALF_SECONDS:
             return False
         view = self._views[0]
-        return unlike({name: view.population.specs[name] for name in view.features}, *halves)
+        return are_different_people(
+            {name: view.population.specs[name] for name in view.features}, *halves
+        )
 
     def _clock(self, seconds: float) -> float:
-        """Where in the recording that second of this voice lies."""
+        """Convert seconds of this voice to seconds of the recording."""
         begin, at = self._pieces[0]
         for piece in reversed(self._pieces):
             if piece[0] < seconds:
@@ -403,21 +409,21 @@ class _Voice:
     def _at(self, seconds: float) -> float:
         return round(self._clock(seconds) * TICKS_PER_SECOND) / TICKS_PER_SECOND
 
-    def _placed(self, place: int, events: Iterator[Event]) -> Iterator[Event]:
-        """The same on the clock of the recording, with the label."""
+    def _place_events(self, place: int, events: Iterator[Event]) -> Iterator[Event]:
+        """Yield events on the clock of the recording, with the label."""
         several = len(self._views) > 1
         for event in events:
             at = self._at(event.seconds)
             if isinstance(event, Reading):
                 opened = event.change
                 if opened is not None:
-                    opened = Open(self._at(opened.since_seconds), opened.features)
+                    opened = OpenChange(self._at(opened.since_seconds), opened.features)
                 watch = self._views[place].watch if several else None
-                read = replace(event, seconds=at, change=opened, label=self.label, watch=watch)
-                self.last[place] = read
+                reading = replace(event, seconds=at, change=opened, label=self.label, watch=watch)
+                self.last[place] = reading
                 if not place:
                     self.stretches.advance(self._views[0])
-                yield read
+                yield reading
             elif place:  # the first view says what happens to the voice
                 continue
             elif isinstance(event, Change):
@@ -440,48 +446,50 @@ def _bits(reading: Reading | None) -> float:
 
 
 class _Stretches:
-    """The sums of a voice in stretches of speech; when there are many, two become one."""
+    """Totals of a voice in stretches of speech; when there are many, two become one."""
 
     def __init__(self, nothing: FeatureTotals) -> None:
-        self.heard = nothing
-        self._kept: list[FeatureTotals] = []
+        self.latest = nothing
+        self._stretches: list[FeatureTotals] = []
         self._seconds, self._most = STRETCH_SECONDS, _MOST_STRETCHES
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._stretches)
 
-    def keep(self, most: int) -> None:
+    def limit(self, most: int) -> None:
         """Keep fewer than so many."""
         self._most = most
         self._thin()
 
     def advance(self, monitor: Monitor) -> None:
-        """Take note of what was heard by now."""
-        now = monitor.all_heard
-        if now.speech < self.heard.speech:  # it began afresh at a change
-            self.heard, self._kept = now, []
-        if (now.speech - self.heard.speech) / TICKS_PER_SECOND < self._seconds:
+        """Add what came since the last stretch."""
+        now = monitor.all_totals
+        if now.speech < self.latest.speech:  # it began afresh at a change
+            self.latest, self._stretches = now, []
+        if (now.speech - self.latest.speech) / TICKS_PER_SECOND < self._seconds:
             return
-        self._kept.append(now - self.heard)
-        self.heard = now
+        self._stretches.append(now - self.latest)
+        self.latest = now
         self._thin()
 
     def _thin(self) -> None:
-        while len(self._kept) >= self._most:
-            pairs = (self._kept[at : at + 2] for at in range(0, len(self._kept), 2))
-            self._kept = [one + other[0] if other else one for one, *other in pairs]
+        while len(self._stretches) >= self._most:
+            pairs = (self._stretches[at : at + 2] for at in range(0, len(self._stretches), 2))
+            self._stretches = [first + other[0] if other else first for first, *other in pairs]
             self._seconds *= 2
 
-    def totals(self, name: str) -> AnyArray:
-        """What each stretch holds of a feature, shape (k, M)."""
-        return np.array([each.totals[name] for each in self._kept if each.frames[name]])
+    def list_totals(self, name: str) -> AnyArray:
+        """Collect each stretch's totals of a feature, shape (k, M)."""
+        return np.array(
+            [stretch.totals[name] for stretch in self._stretches if stretch.frames[name]]
+        )
 
     def halves(self) -> tuple[FeatureTotals, FeatureTotals]:
-        """All that was heard, in two."""
-        half = len(self._kept) // 2
-        nothing = self.heard - self.heard
-        first = sum(self._kept[:half], start=nothing)
-        return first, sum(self._kept[half:], start=nothing)
+        """Return the totals in two halves."""
+        half = len(self._stretches) // 2
+        nothing = self.latest - self.latest
+        first = sum(self._stretches[:half], start=nothing)
+        return first, sum(self._stretches[half:], start=nothing)
 
 
 # --------------------------------------------------------------------------------------- who is who
@@ -491,7 +499,7 @@ _LEAST = 1e-300
 
 
 class Match(NamedTuple):
-    """Whom a voice is matched to.
+    """A voice's match among the enrolled.
 
     Attributes:
         person: the place of the person; None for nobody of them.
@@ -503,7 +511,7 @@ class Match(NamedTuple):
 
 
 def one_to_one(shares: FloatArray) -> list[Match]:
-    """The likeliest match of voices to people, each person to one voice at most.
+    """Find the likeliest match of voices to people, each person to one voice at most.
 
     The product of the probabilities is the largest (the assignment problem; H. W. Kuhn, Naval
     Research Logistics Quarterly 1955, as `scipy.optimize.linear_sum_assignment` solves it); any
@@ -526,15 +534,15 @@ def one_to_one(shares: FloatArray) -> list[Match]:
     cost[:, :people] = -np.log(np.maximum(shares, _LEAST))
     cost[np.arange(voices), people + np.arange(voices)] = -np.log(np.maximum(nobody, _LEAST))
     chosen = linear_sum_assignment(cost)[1]
-    taken = np.zeros(people, np.bool_)
-    taken[chosen[chosen < people]] = True
-    found = []
+    is_matched = np.zeros(people, np.bool_)
+    is_matched[chosen[chosen < people]] = True
+    matches = []
     for voice, place in enumerate(chosen.tolist()):
-        own = place < people
-        free = ~taken
-        if own:
+        is_enrolled = place < people
+        free = ~is_matched
+        if is_enrolled:
             free[place] = True
         of_all = float(shares[voice, free].sum() + nobody[voice])
-        share = float(shares[voice, place] if own else nobody[voice])
-        found.append(Match(place if own else None, share / of_all if of_all > 0 else 0.0))
-    return found
+        share = float(shares[voice, place] if is_enrolled else nobody[voice])
+        matches.append(Match(place if is_enrolled else None, share / of_all if of_all > 0 else 0.0))
+    return matches

@@ -1,4 +1,4 @@
-"""What the monitor says at one moment (docs/method.md section 5)."""
+"""A reading: the figures of one moment (docs/method.md section 5)."""
 
 from __future__ import annotations
 
@@ -26,24 +26,23 @@ if TYPE_CHECKING:
         OpenChangeRecord,
         ReadingRecord,
     )
-    from monitor.stream.attacker import Attacker
 
 
 @dataclass(frozen=True, slots=True)
 class Bystander:
-    """Somebody enrolled who is not followed, with the probability that the voice is theirs."""
+    """An enrolled person who is not watched, with the probability that the voice is theirs."""
 
     name: str
     probability: float
     people: int
 
     def record(self) -> BystanderRecord:
-        """As JSON-able values."""
+        """Return JSON-able values."""
         return {"name": self.name, "probability": self.probability, "people": self.people}
 
 
 class Bystanders:
-    """Who else became more probable: those whose probability among M people lies above a level.
+    """Finder of other enrolled people whose probability among M people exceeds a level.
 
     Everybody enrolled loses when anybody speaks (docs/method.md section 10). ``people`` is M, at
     least N; ``watched`` is no bystander.
@@ -64,23 +63,25 @@ class Bystanders:
         self._names = tuple(names)
         self._watched = None if watched is None else self._names.index(watched)
 
-    def each(self, ratios: Sequence[FloatArray | None]) -> list[tuple[Bystander, ...] | None]:
-        """Those at each of R moments, the most probable first, by everybody's bits, (N,)."""
-        made: list[tuple[Bystander, ...] | None] = [None] * len(ratios)
-        some = [r for r, row in enumerate(ratios) if row is not None]
-        if not some:
-            return made
-        table = posterior_among(np.stack([ratios[r] for r in some]), self.people)  # type: ignore[misc]
+    def find(self, ratios: Sequence[FloatArray | None]) -> list[tuple[Bystander, ...] | None]:
+        """List them at each of R moments, the most probable first, by everybody's bits, (N,)."""
+        bystanders: list[tuple[Bystander, ...] | None] = [None] * len(ratios)
+        rows = [r for r, row in enumerate(ratios) if row is not None]
+        if not rows:
+            return bystanders
+        table = posterior_among(np.stack([ratios[r] for r in rows]), self.people)  # type: ignore[misc]
         if self._watched is not None:
             table[:, self._watched] = 0.0
-        for r, row, above in zip(some, table, table > self.level, strict=True):
+        for r, row, above in zip(rows, table, table > self.level, strict=True):
             places = np.flatnonzero(above)
             order = places[np.argsort(-row[places], kind="stable")].tolist()
-            made[r] = tuple(Bystander(self._names[j], float(row[j]), self.people) for j in order)
-        return made
+            bystanders[r] = tuple(
+                Bystander(self._names[j], float(row[j]), self.people) for j in order
+            )
+        return bystanders
 
     def notice(self, support_bits: float) -> str:
-        """That nobody can come to the level, where calibration supports too little; else empty."""
+        """Explain why calibration supports no such level; empty where it does."""
         ratio = 2.0**support_bits
         most = ratio / (ratio + self.people - 1)
         if most > self.level:
@@ -94,18 +95,9 @@ class Bystanders:
         )
 
 
-def bystanders_of(attacker: Attacker, watch: str | None, level: float) -> Bystanders:
-    """What names bystanders in an attacker's largest crowd; UsageError where nothing tells them."""
-    if attacker.support_bits is None:
-        why = attacker.withheld or attacker.no_evidence_reason
-        raise UsageError(f"bystanders cannot be told: {why}")
-    watched = watch if attacker.watched else None
-    return Bystanders(attacker.names, watched, attacker.among[-1], level)
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Somebody else speaks, or through something else.
+    """A change of speaker or channel.
 
     Attributes:
         seconds, since_seconds: when it was noticed, and where the new voice seems to have begun.
@@ -132,24 +124,24 @@ class Change:
         return f"change.{'back' if self.back else self.action}"
 
     def record(self) -> dict[str, Any]:
-        """As it is written."""
-        found = {"type": self.type, **asdict(self), "features": list(self.features)}
+        """Return JSON-able values."""
+        record = {"type": self.type, **asdict(self), "features": list(self.features)}
         if not self.back:
-            del found["back"]
+            del record["back"]
         if self.label is None:
-            del found["label"]
-        return found
+            del record["label"]
+        return record
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
-    """A change that was noted and began nothing afresh: the evidence may be of two people now."""
+class OpenChange:
+    """A change that began nothing afresh: the evidence may be of two people now."""
 
     since_seconds: float
     features: tuple[str, ...]
 
     def record(self) -> OpenChangeRecord:
-        """As JSON-able values."""
+        """Return JSON-able values."""
         return {"since_seconds": self.since_seconds, "features": list(self.features)}
 
 
@@ -194,14 +186,18 @@ class FeatureReading:
 
     @classmethod
     def of(cls, usable: float, rank: float | None, **figures: Bits | None) -> FeatureReading:
-        """Of figures that carry their limits."""
-        flat = [with_limits(name, figure) for name, figure in figures.items()]
-        return cls(usable, rank, **{key: value for each in flat for key, value in each.items()})
+        """Create one from figures with limits."""
+        pairs = [with_limits(name, figure) for name, figure in figures.items()]
+        return cls(
+            usable,
+            rank,
+            **{key: value for figure_limits in pairs for key, value in figure_limits.items()},
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Everything known at one moment of a stream.
+    """All figures at one moment of a stream.
 
     Attributes are named as the keys of its record, where docs/records.md says what each one means;
     each figure in bits has its limits beside it, as ``bits_low`` and ``bits_high``. These are no
@@ -269,7 +265,7 @@ class Reading:
     spread_others: float | None = None
     excluded_seconds: float | None = None
     stream: int = 1
-    change: Open | None = None
+    change: OpenChange | None = None
     recording: int = 0
     protected: ProtectedReading | None = None
     conditions: Condition | None = None
@@ -286,7 +282,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedReading:
-    """What the same seconds of a voice disclose through an anonymiser, to each attacker tried.
+    """Disclosure of the same seconds through an anonymiser, to each attacker tried.
 
     Its figure is that of the strongest, in the unit of the clear headline; who that is may change
     from reading to reading. An anonymiser is worth no more than that.
@@ -301,39 +297,39 @@ class ProtectedReading:
 
     @property
     def speech(self) -> float:
-        """Seconds of speech that voice activity hears in the protected audio."""
+        """Seconds of speech in the protected audio."""
         return next(iter(self.attackers.values())).speech
 
     @property
     def by(self) -> str | None:
-        """Who reads the most; None where one of those who were tried has no figure."""
+        """The attacker who reads the most; None where one of them has no figure."""
         field = HEADLINES[self.headline]
-        found = {name: getattr(each, field) for name, each in self.attackers.items()}
-        if not found or None in found.values():
+        figures = {name: getattr(reading, field) for name, reading in self.attackers.items()}
+        if not figures or None in figures.values():
             return None  # the others' might be less than that one's
-        return max(found, key=lambda name: float(found[name] or 0.0))
+        return max(figures, key=lambda name: float(figures[name] or 0.0))
 
     @property
     def bits(self) -> float | None:
-        """The most that anybody reads."""
+        """The highest figure of the attackers."""
         return self._figure("")
 
     @property
     def bits_low(self) -> float | None:
-        """Its lower limit."""
+        """The lower limit."""
         return self._figure("_low")
 
     @property
     def bits_high(self) -> float | None:
-        """Its upper limit."""
+        """The upper limit."""
         return self._figure("_high")
 
     @property
     def at_least(self) -> bool:
-        """Whether it is evidence, and anybody's was cut to what can be supported."""
+        """True if it is evidence, and somebody's was cut to what calibration supports."""
         if self.headline != "evidence":
             return False
-        return any(bool(each.at_least) for each in self.attackers.values())
+        return any(bool(reading.at_least) for reading in self.attackers.values())
 
     def _figure(self, end: str) -> float | None:
         if self.by is None:
@@ -366,7 +362,7 @@ class Among:
     favourite: tuple[str, float] | None = None
 
     def record(self) -> AmongRecord:
-        """As JSON-able values."""
+        """Return JSON-able values."""
         one_in = 2.0 ** min(max(self.bits, -1000.0), 1000.0)
         return {
             "people": self.people,
@@ -387,7 +383,7 @@ class Among:
 
 
 class CrowdEvidence(NamedTuple):
-    """What the evidence of one moment says in any crowd, named as in a `Reading`."""
+    """Evidence of one moment in any crowd, named as in a `Reading`."""
 
     evidence: Bits | None = None
     support_bits: float | None = None
@@ -396,14 +392,14 @@ class CrowdEvidence(NamedTuple):
     ratios: FloatArray | None = None
 
 
-def crowds_for(asked: Sequence[float] | None, speakers: int) -> tuple[int, ...]:
-    """The crowds to speak of, smallest first; unless asked, the N enrolled and a million.
+def choose_crowds(asked: Sequence[float] | None, speakers: int) -> tuple[int, ...]:
+    """Return the sizes of crowds, smallest first; by default the N enrolled and a million.
 
     Raises:
         UsageError: one is no size of a crowd, or smaller than N.
 
     Example:
-        >>> crowds_for(None, 50), crowds_for([1e4], 50)
+        >>> choose_crowds(None, 50), choose_crowds([1e4], 50)
         ((50, 1000000), (10000,))
     """
     if asked is None:
@@ -417,48 +413,50 @@ def crowds_for(asked: Sequence[float] | None, speakers: int) -> tuple[int, ...]:
     return crowds
 
 
-def among_each(
+def compute_crowds(
     bits: FloatArray,
     watched: Sequence[Bits | None],
     place: int | None,
     crowds: Sequence[int],
     names: Sequence[str],
 ) -> list[tuple[Among, ...]]:
-    """What R moments say among each crowd, by everybody's evidence, shape (R, N).
+    """Compute the figures of R moments in each crowd, by everybody's evidence, shape (R, N).
 
     ``watched`` is the watched speaker's with its limits at each moment, whose ``place`` is given.
     """
     if place is None:
-        each = [_nobody_watched(bits, m, names) for m in crowds]
-        return list(zip(*each, strict=True))
+        series = [_compute_gains(bits, m, names) for m in crowds]
+        return list(zip(*series, strict=True))
     # the limits of a figure that is held to the support, about one that keeps everybody's odds
     own = np.array([[0.0, b.low - b.value, b.high - b.value] for b in watched if b is not None])
     own += bits[:, place, None]
     # rows as they lie alone: a sum depends on the order in memory
     rest = total_bits(np.ascontiguousarray(bits[:, np.arange(len(names)) != place]))
-    found = crowd_bits(own[:, None], rest[:, None, None], len(names), np.array(crowds)[:, None])
+    figures = crowd_bits(own[:, None], rest[:, None, None], len(names), np.array(crowds)[:, None])
     return [
         tuple(
             Among(m, value, low, high, min(2.0**value / m, 1.0))
             for m, (value, low, high) in zip(crowds, row, strict=True)
         )
-        for row in found.tolist()
+        for row in figures.tolist()
     ]
 
 
-def _nobody_watched(bits: FloatArray, m: int, names: Sequence[str]) -> list[Among]:
+def _compute_gains(bits: FloatArray, m: int, names: Sequence[str]) -> list[Among]:
     posterior = posterior_among(bits, m)
     best = posterior.argmax(axis=1)
     favourites = [
         (names[j], row[j]) for j, row in zip(best.tolist(), posterior.tolist(), strict=True)
     ]
-    told = bits_among(bits, m, None).tolist()
-    return [Among(m, b, favourite=each) for b, each in zip(told, favourites, strict=True)]
+    gains = bits_among(bits, m, None).tolist()
+    return [
+        Among(m, b, favourite=favourite) for b, favourite in zip(gains, favourites, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class RunningTotals:
-    """What was heard of one feature by each of R moments.
+    """Totals of one feature by each of R moments.
 
     Attributes:
         totals: shape (R, M), of its sketch.
@@ -474,20 +472,38 @@ class RunningTotals:
     early: AnyArray | None = None
     early_seconds: IntArray | None = None
 
-    def some(self, which: AnyArray | slice) -> RunningTotals:
-        """Some of the moments."""
-        early = None if self.early is None else self.early[which]
-        seconds = None if self.early_seconds is None else self.early_seconds[which]
+    def with_early(self, first_seconds: float) -> RunningTotals:
+        """Add the early frame where it is of so much speech at least."""
+        if self.early is None or self.early_seconds is None:
+            return self
+        is_covered = self.early_seconds >= first_seconds
         return RunningTotals(
-            self.totals[which], self.frames[which], self.usable_seconds[which], early, seconds
+            self.totals + self.early * is_covered[:, None],
+            self.frames + is_covered,
+            np.where(is_covered, self.early_seconds, self.usable_seconds),
+            early_seconds=self.early_seconds * is_covered,
+        )
+
+    def length(self, seconds: FloatArray) -> FloatArray:
+        """Return T of R moments, that of an early frame where there is more speech since."""
+        if self.early_seconds is None:
+            return seconds
+        return np.minimum(seconds, np.where(self.early_seconds > 0, self.early_seconds, np.inf))
+
+    def select(self, rows: AnyArray | slice) -> RunningTotals:
+        """Select some of the moments."""
+        early = None if self.early is None else self.early[rows]
+        seconds = None if self.early_seconds is None else self.early_seconds[rows]
+        return RunningTotals(
+            self.totals[rows], self.frames[rows], self.usable_seconds[rows], early, seconds
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What the attacker makes of a stream so far; the bits are of the joint posterior, shape (N,).
+    """The attacker's assessment of a stream; bits are of the joint posterior, shape (N,).
 
-    ``told`` is what the evidence says in any crowd; the rest is named as in a `Reading`.
+    ``crowd_evidence`` is the evidence in any crowd; the rest is named as in a `Reading`.
     """
 
     features: Mapping[str, FeatureReading]
@@ -496,7 +512,7 @@ class Assessment:
     expected: Bits
     posterior: FloatArray
     top: Sequence[tuple[str, float]]
-    told: CrowdEvidence
+    crowd_evidence: CrowdEvidence
     enrolled: float | None
     enrolled_withheld: tuple[str, ...]
     beyond_grid: bool

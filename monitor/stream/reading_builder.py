@@ -1,11 +1,11 @@
-"""Makes the readings of a stream: the attacker's figures, the headline, its peak and its guides."""
+"""Builder of a stream's readings: the attacker's figures, the headline, peak and guides."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from monitor.stream.reading import (
     Bits,
     Bystander,
     Bystanders,
-    Open,
+    OpenChange,
     Reading,
     RunningTotals,
 )
@@ -42,8 +42,18 @@ _TIMES = 3
 """Estimates on end that must agree before something is said."""
 
 
+class ConditionsState(TypedDict):
+    """Plain values of `StreamConditions`, in a checkpoint."""
+
+    seconds: int
+    due: int
+    now: dict[str, float | None] | None
+    times: dict[str, int]
+    noticed: list[str]
+
+
 class StreamConditions:
-    """What the sound of a stream is like, second by second, compared with the templates'.
+    """Sound of a stream, second by second, compared with the templates'.
 
     Args:
         templates: what they sound like, or each of several sessions; None where nobody knows.
@@ -59,7 +69,10 @@ class StreamConditions:
         templates: Sequence[Condition | None],
         matching: Callable[[Condition], float | None] = lambda _: None,
     ) -> None:
-        self._sessions, self._matching = [each for each in templates if each is not None], matching
+        self._sessions, self._matching = (
+            [condition for condition in templates if condition is not None],
+            matching,
+        )
         self.templates = self._sessions[0] if self._sessions else None
         self.now: Condition | None = None
         self.differs: tuple[str, ...] = ()
@@ -70,7 +83,7 @@ class StreamConditions:
         self._noticed: set[str] = set()
 
     def begin_afresh(self) -> None:
-        """Another voice: what was heard before is not of its sound."""
+        """Begin another voice: the sound so far is not its own."""
         self._total = np.zeros(ROW, np.int64)
         self._seconds = self._due = 0
         self._times: dict[str, int] = {}
@@ -78,17 +91,17 @@ class StreamConditions:
         self.now, self.differs = None, ()
 
     def add(self, track: Track | None) -> None:
-        """Seconds of sound have arrived; those that were counted before a stop are dropped."""
+        """Add seconds of sound; those counted before a stop are dropped."""
         if track is not None:
             rows = zip(track.ticks.tolist(), track.values, strict=True)
             self._waiting += [(tick, row) for tick, row in rows if tick > self._tick]
 
-    def ahead(self, ticks: Sequence[int]) -> list[Condition | None]:
-        """What the stream will sound like at each of these ticks, increasing; nothing is counted.
+    def look_ahead(self, ticks: Sequence[int]) -> list[Condition | None]:
+        """Estimate the sound at each of these ticks, increasing; nothing is counted.
 
         The rows up to the last of them have arrived.
         """
-        found, now = [], self.now
+        conditions, now = [], self.now
         total, seconds, due, place = self._total.copy(), self._seconds, self._due, 0
         for tick in ticks:
             while place < len(self._waiting) and self._waiting[place][0] <= tick:
@@ -99,11 +112,11 @@ class StreamConditions:
                     if seconds not in self._estimates:
                         self._estimates[seconds] = condition_of(total)
                     now = self._estimates[seconds]
-            found.append(now)
-        return found
+            conditions.append(now)
+        return conditions
 
     def advance(self, tick: int) -> Iterator[tuple[int, Notice]]:
-        """Count the seconds complete by a tick: what they bring up for the first time, and when."""
+        """Count the seconds complete by a tick; yield new notices and their ticks."""
         self._tick = tick
         while self._waiting and self._waiting[0][0] <= tick:
             complete, row = self._waiting.pop(0)
@@ -114,24 +127,26 @@ class StreamConditions:
                 yield from ((complete, notice) for notice in self._estimate())
 
     def _estimate(self) -> Iterator[Notice]:
-        known = self._estimates.pop(self._seconds, None)
-        self.now = condition_of(self._total) if known is None else known
+        estimate = self._estimates.pop(self._seconds, None)
+        self.now = condition_of(self._total) if estimate is None else estimate
         unlike: tuple[str, ...] = ()
         if self._sessions:  # the one that sounds most like the stream counts most
-            each = [mismatch(self.now, session) for session in self._sessions]
-            place = min(range(len(each)), key=lambda k: len(each[k]))
-            self.templates, unlike = self._sessions[place], each[place]
+            differences = [mismatch(self.now, session) for session in self._sessions]
+            place = min(range(len(differences)), key=lambda k: len(differences[k]))
+            self.templates, unlike = self._sessions[place], differences[place]
         bad = tuple(name for name in poor(self.now) if name not in unlike)
         self._times = {name: self._times.get(name, 0) + 1 for name in (*unlike, *bad)}
         self.differs = tuple(name for name, times in self._times.items() if times >= _TIMES)
         fresh = [name for name in self.differs if name not in self._noticed]
         self._noticed.update(fresh)
-        told = [name for name in fresh if name in unlike]
-        if told and self.templates is not None:
+        mismatches = [name for name in fresh if name in unlike]
+        if mismatches and self.templates is not None:
             matching = self._matching(self.now)
-            text = mismatch_in_words(told, self.now.record(), self.templates.record(), matching)
+            text = mismatch_in_words(
+                mismatches, self.now.record(), self.templates.record(), matching
+            )
             both = {"stream": self.now.record(), "templates": self.templates.record()}
-            fields = {"figures": told, **both, "matching_bits": matching}
+            fields = {"figures": mismatches, **both, "matching_bits": matching}
             yield Notice("conditions differ", text, fields=fields)
         if rest := [name for name in fresh if name in bad]:
             now = self.now.record()
@@ -142,9 +157,9 @@ class StreamConditions:
             text = unknown_in_words(_UNKNOWN_SECONDS)
             yield Notice("conditions unknown", text, fields={"sound_seconds": _UNKNOWN_SECONDS})
 
-    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        """What hearing the stream again would not bring back: plain values and arrays."""
-        plain = {
+    def state(self) -> tuple[ConditionsState, dict[str, AnyArray]]:
+        """Return what a replay of the stream would not restore: plain values and arrays."""
+        plain: ConditionsState = {
             "seconds": self._seconds,
             "due": self._due,
             "now": None if self.now is None else self.now.record(),
@@ -153,8 +168,8 @@ class StreamConditions:
         }
         return plain, {"total": self._total}
 
-    def restore(self, tick: int, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state`` of a tick of the stream; ValueError where it is none."""
+    def restore(self, tick: int, plain: ConditionsState, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state`` of a tick of the stream; ValueError where it is none."""
         if arrays["total"].shape != (ROW,):
             raise ValueError
         self._total, self._tick = arrays["total"], tick
@@ -182,31 +197,38 @@ _GROUPS = ("marks", "kept", "begun")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """All that was heard up to a tick of the stream, that of earlier streams included."""
+    """All totals up to a tick of the stream, those of earlier streams included."""
 
     tick: int
-    heard: FeatureTotals
+    totals: FeatureTotals
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentSelection:
-    """A choice of stretches at each of R moments, with ticks of speech in them, shape (R,).
+    """Selection of segments at each of R moments, with ticks of speech in them, shape (R,).
 
     ``enough``, shape (R,): whether that is enough for it to be chosen.
     """
 
-    heard: Mapping[str, RunningTotals]
+    totals: Mapping[str, RunningTotals]
     speech: IntArray
     enough: BoolArray
 
     @classmethod
     def whole(cls, moments: Moments) -> SegmentSelection:
-        """All that was heard."""
-        return cls(moments.heard, moments.speech, np.ones(len(moments.ticks), np.bool_))
+        """Select the whole stream."""
+        return cls(moments.totals, moments.speech, np.ones(len(moments.ticks), np.bool_))
+
+
+class SegmentsState(TypedDict):
+    """Plain values of `SpeakerSegments`, in a checkpoint."""
+
+    whole: bool
+    chosen: int
 
 
 class SpeakerSegments:
-    """What is weighed for a watched speaker where somebody else may have spoken as well.
+    """Segments weighed for a watched speaker where somebody else may have spoken too.
 
     An attacker who hears that the speaker changes knows where to cut. So the sums of what was heard
     can be cut where each voice seems to have begun, and what is weighed is the stretch, or the sum
@@ -234,112 +256,114 @@ class SpeakerSegments:
 
     @property
     def cut(self) -> bool:
-        """Whether there has been a change at all."""
+        """True once there was a change."""
         return self._begun is not None
 
-    def mark(self, tick: int, heard: Callable[[], FeatureTotals]) -> None:
-        """Remember what was heard up to a reading."""
+    def mark(self, tick: int, get_totals: Callable[[], FeatureTotals]) -> None:
+        """Keep the totals up to a reading."""
         if self._marks and tick - self._marks[-1].tick < _SPACING:
             return
-        self._marks.append(Mark(tick, heard()))
+        self._marks.append(Mark(tick, get_totals()))
         if len(self._marks) > _MOST_MARKS:
             self._marks = self._marks[:-_NEWEST:2] + self._marks[-_NEWEST:]
 
     def parts(self, moments: Moments) -> list[SegmentSelection]:
-        """What may be weighed at these moments: all, then the kept and the open stretches."""
-        made = [SegmentSelection.whole(moments)]
-        kept, begun = self._kept, self._begun
-        if kept is None or begun is None:
-            return made
+        """List what may be weighed at these moments: all, then closed and open segments."""
+        selections = [SegmentSelection.whole(moments)]
+        closed, begun = self._kept, self._begun
+        if closed is None or begun is None:
+            return selections
         if not self._whole:
-            made.append(self._since(moments, begun.heard, kept.heard))
-        made.append(self._since(moments, begun.heard, self.before))
-        heard, speech = as_moments([kept.heard] * len(moments.ticks))
-        made.append(SegmentSelection(heard, speech, self._enough(speech)))
-        return made
+            selections.append(self._select_since(moments, begun.totals, closed.totals))
+        selections.append(self._select_since(moments, begun.totals, self.before))
+        running, speech = stack_totals([closed.totals] * len(moments.ticks))
+        selections.append(SegmentSelection(running, speech, self._is_enough(speech)))
+        return selections
 
-    def _since(
-        self, moments: Moments, begun: FeatureTotals, beside: FeatureTotals
+    def _select_since(
+        self, moments: Moments, begun: FeatureTotals, base: FeatureTotals
     ) -> SegmentSelection:
-        """What was heard since then, and another sum beside it."""
-        heard = {}
-        for name, running in moments.heard.items():
-            usable = running.usable_seconds + (beside.usable[name] - begun.usable[name]) / (
+        """Select what came since then, on top of another sum."""
+        totals = {}
+        for name, running in moments.totals.items():
+            usable = running.usable_seconds + (base.usable[name] - begun.usable[name]) / (
                 TICKS_PER_SECOND
             )
-            heard[name] = RunningTotals(
-                running.totals - begun.totals[name] + beside.totals[name],
-                running.frames + (beside.frames[name] - begun.frames[name]),
+            totals[name] = RunningTotals(
+                running.totals - begun.totals[name] + base.totals[name],
+                running.frames + (base.frames[name] - begun.frames[name]),
                 np.maximum(usable, 0.0),  # whose halves of a tick were rounded
             )
-        speech = moments.speech + (beside.speech - begun.speech)
-        return SegmentSelection(heard, speech, self._enough(speech))
+        speech = moments.speech + (base.speech - begun.speech)
+        return SegmentSelection(totals, speech, self._is_enough(speech))
 
-    def _enough(self, speech: IntArray) -> BoolArray:
+    def _is_enough(self, speech: IntArray) -> BoolArray:
         return np.asarray(speech - self.before.speech >= LEAST_SPEECH)
 
-    def weighed(self, heard: FeatureTotals) -> FeatureTotals:
-        """The sums behind the last reading, of all that was heard up to it."""
-        kept, begun = self._kept, self._begun
-        if kept is None or begun is None or not self.chosen:
-            return heard
-        open_now = heard - begun.heard
-        choices = [] if self._whole else [kept.heard + open_now]
-        return [*choices, self.before + open_now, kept.heard][self.chosen - 1]
+    def get_totals(self, totals: FeatureTotals) -> FeatureTotals:
+        """Return the totals behind the last reading, of all totals up to it."""
+        closed, begun = self._kept, self._begun
+        if closed is None or begun is None or not self.chosen:
+            return totals
+        open_now = totals - begun.totals
+        choices = [] if self._whole else [closed.totals + open_now]
+        return [*choices, self.before + open_now, closed.totals][self.chosen - 1]
 
     def change(self, since_ticks: int, best: Callable[[Sequence[FeatureTotals]], int]) -> None:
-        """Another voice began at about that tick: the open stretch is over, and a new one open.
+        """Close the open segment at about that tick, and open a new one.
 
         ``best`` says which of several sums says most of the watched speaker.
         """
         ends = [mark for mark in self._marks if mark.tick <= since_ticks]
         end = ends[-1] if ends else Mark(0, self.before)
-        kept, begun = self._kept, self._begun
-        if kept is None or begun is None:
+        closed, begun = self._kept, self._begun
+        if closed is None or begun is None:
             self._kept = end
         else:
             end = max(begun, end, key=lambda mark: mark.tick)
-            stretch = end.heard - begun.heard
-            both = kept.heard + stretch
-            apart = [kept.heard, self.before + stretch]
-            speech = np.array([each.speech for each in apart])
+            stretch = end.totals - begun.totals
+            both = closed.totals + stretch
+            parts = [closed.totals, self.before + stretch]
+            speech = np.array([candidate.speech for candidate in parts])
             able = [
-                each for each, enough in zip(apart, self._enough(speech), strict=True) if enough
+                candidate
+                for candidate, enough in zip(parts, self._is_enough(speech), strict=True)
+                if enough
             ]
-            found = best([both, *able]) if able else 0
-            self._kept = Mark(end.tick, [both, *able][found])
-            self._whole = self._whole and found == 0
+            choice = best([both, *able]) if able else 0
+            self._kept = Mark(end.tick, [both, *able][choice])
+            self._whole = self._whole and choice == 0
         self._begun = end
 
-    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        """What a checkpoint must keep: plain values, and arrays."""
+    def state(self) -> tuple[SegmentsState, dict[str, AnyArray]]:
+        """Return what a checkpoint must keep: plain values, and arrays."""
         of_marks: tuple[Sequence[Mark | None], ...] = (self._marks, [self._kept], [self._begun])
         arrays = {
             f"{group}/{name}": array
             for group, marks in zip(_GROUPS, of_marks, strict=True)
-            for name, array in self._packed([mark for mark in marks if mark]).items()
+            for name, array in self._pack_marks([mark for mark in marks if mark]).items()
         }
         return {"whole": self._whole, "chosen": self.chosen}, arrays
 
-    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state``; KeyError or ValueError where no stream has been cut so."""
-        marks, kept, begun = (self._unpacked(f"{group}/", arrays) for group in _GROUPS)
-        if len(marks) > _MOST_MARKS or not len(kept) == len(begun) <= 1:
+    def restore(self, plain: SegmentsState, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state``; KeyError or ValueError where no stream has been cut so."""
+        marks, closed, begun = (self._unpack_marks(f"{group}/", arrays) for group in _GROUPS)
+        if len(marks) > _MOST_MARKS or not len(closed) == len(begun) <= 1:
             raise ValueError
         self._marks = marks
-        self._kept, self._begun = (each[0] if each else None for each in (kept, begun))
+        self._kept, self._begun = (ends[0] if ends else None for ends in (closed, begun))
         self._whole, self.chosen = bool(plain["whole"]), int(plain["chosen"])
         if not 0 <= self.chosen < (4 - self._whole if self.cut else 1):
             raise ValueError
 
-    def _packed(self, marks: Sequence[Mark]) -> dict[str, AnyArray]:
-        """One row a mark: its tick and counts, and the total of each feature."""
+    def _pack_marks(self, marks: Sequence[Mark]) -> dict[str, AnyArray]:
+        """Return one row a mark: its tick and counts, and the total of each feature."""
         names = list(self._nothing.totals)
         counts = [
             [
-                *(mark.tick, mark.heard.speech),
-                *(mark.heard.frames[name] for name in names),
-                *(mark.heard.usable[name] for name in names),
+                *(mark.tick, mark.totals.speech),
+                *(mark.totals.frames[name] for name in names),
+                *(mark.totals.usable[name] for name in names),
             ]
             for mark in marks
         ]
@@ -347,17 +371,17 @@ class SpeakerSegments:
             "counts": np.array(counts, dtype=np.int64).reshape(-1, 2 + 2 * len(names))
         }
         for name, total in self._nothing.totals.items():
-            each = [mark.heard.totals[name] for mark in marks]
-            arrays[f"of {name}"] = np.array(each, dtype=total.dtype).reshape(-1, total.size)
+            rows = [mark.totals.totals[name] for mark in marks]
+            arrays[f"of {name}"] = np.array(rows, dtype=total.dtype).reshape(-1, total.size)
         return arrays
 
-    def _unpacked(self, start: str, arrays: Mapping[str, AnyArray]) -> list[Mark]:
+    def _unpack_marks(self, start: str, arrays: Mapping[str, AnyArray]) -> list[Mark]:
         names, counts = list(self._nothing.totals), arrays[f"{start}counts"]
         totals = {name: arrays[f"{start}of {name}"] for name in names}
         if counts.shape[1:] != (2 + 2 * len(names),) or counts.min(initial=0) < 0:
             raise ValueError
-        for name, each in totals.items():
-            if each.shape != (len(counts), self._nothing.totals[name].size):
+        for name, table in totals.items():
+            if table.shape != (len(counts), self._nothing.totals[name].size):
                 raise ValueError
         rows: list[list[int]] = counts.tolist()
         return [
@@ -374,17 +398,17 @@ class SpeakerSegments:
         ]
 
 
-def as_moments(sums: Sequence[FeatureTotals]) -> tuple[dict[str, RunningTotals], IntArray]:
-    """Several sums as the attacker takes moments, and ticks of speech in each."""
-    made = {
+def stack_totals(sums: Sequence[FeatureTotals]) -> tuple[dict[str, RunningTotals], IntArray]:
+    """Stack several totals as the attacker takes moments, with ticks of speech in each."""
+    running = {
         name: RunningTotals(
-            np.stack([each.totals[name] for each in sums]),
-            np.array([each.frames[name] for each in sums]),
-            np.array([each.usable[name] for each in sums]) / TICKS_PER_SECOND,
+            np.stack([part.totals[name] for part in sums]),
+            np.array([part.frames[name] for part in sums]),
+            np.array([part.usable[name] for part in sums]) / TICKS_PER_SECOND,
         )
         for name in sums[0].totals
     }
-    return made, np.array([each.speech for each in sums])
+    return running, np.array([part.speech for part in sums])
 
 
 _MOST_READINGS = 32
@@ -396,13 +420,13 @@ _CLOSED_SET = ("features", "local", "gain", "expected", "posterior", "top", "bey
 
 
 class MomentAssessment(NamedTuple):
-    """What can be said of one moment without knowing what came before it.
+    """Assessment of one moment, independent of those before it.
 
     Attributes:
         assessment: by the attacker, of the stretches of the stream that were chosen.
         speech: seconds of speech heard.
-        left_out: of these, seconds of stretches that were not chosen; None of one voice, or
-            nobody's.
+        excluded_seconds: of these, seconds of segments that were not chosen; None of one voice,
+            or nobody's.
         chosen: which of the choices, as of `SpeakerSegments.parts`.
         guides: linear and root, bits.
         evidence_guides: the same of the evidence; None where there is none.
@@ -411,7 +435,7 @@ class MomentAssessment(NamedTuple):
 
     assessment: Assessment
     speech: float
-    left_out: float | None
+    excluded_seconds: float | None
     chosen: int
     guides: tuple[float, float]
     evidence_guides: tuple[float, float] | None
@@ -426,7 +450,7 @@ def _guides(
 
 
 class ReadingBuilder:
-    """Makes readings of what was heard: headline, peak, guides (docs/method.md sections 5 and 6).
+    """Builder of readings: headline, peak, guides (docs/method.md sections 5 and 6).
 
     The closed-set figure is the local bits where somebody is watched (``watching``), else the
     attacker's confidence; it is the ``headline`` as long as there is no evidence.
@@ -446,7 +470,7 @@ class ReadingBuilder:
         self.together = max(1, min(_MOST_READINGS, _MOST_SCORES // attacker.speakers))
 
     def begin_another_stream(self) -> None:
-        """What follows is of another voice, with a peak of its own."""
+        """Begin another voice's stream, with a peak of its own."""
         self.stream, self.peak = self.stream + 1, 0.0
 
     def assess(
@@ -455,101 +479,101 @@ class ReadingBuilder:
         stretches: SpeakerSegments | None = None,
         conditions: Sequence[Condition | None] | None = None,
     ) -> list[MomentAssessment]:
-        """Work out these moments together, by the stretches that say most of the watched."""
+        """Assess these moments together, by the segments with the most of the watched speaker."""
         attacker = self._attacker
         speech = moments.speech / TICKS_PER_SECOND
         parts = [SegmentSelection.whole(moments)] if stretches is None else stretches.parts(moments)
         with one_thread():
-            each = [
-                attacker.assess_each(part.heard, part.speech / TICKS_PER_SECOND, conditions)
+            by_part = [
+                attacker.assess_each(part.totals, part.speech / TICKS_PER_SECOND, conditions)
                 for part in parts
             ]
-        made, chosen = [], []
+        assessments, chosen = [], []
         for r in range(speech.size):
             able = [k for k, part in enumerate(parts) if part.enough[r]]
-            strongest, place = self._strongest([each[k][r] for k in able])
-            made.append(strongest)
-            chosen.append(able[place])
-        taken = np.array([parts[k].speech[r] for r, k in enumerate(chosen)]) / TICKS_PER_SECOND
-        left_out: list[float | None] = [None] * len(made)
-        if len(parts) > 1:
-            left_out = (speech - taken).tolist()
-        frames = np.sum([each.frames for each in moments.heard.values()], axis=0)
-        for one in moments.heard.values():
-            frames = frames + (0 if one.early_seconds is None else one.early_seconds)
-        length = np.where(frames > 0, taken, 0.0)
+            strongest, index = self._strongest([by_part[k][r] for k in able])
+            assessments.append(strongest)
+            chosen.append(able[index])
+        seconds = np.array([parts[k].speech[r] for r, k in enumerate(chosen)]) / TICKS_PER_SECOND
+        nothing: list[None] = [None] * len(assessments)
+        excluded = (speech - seconds).tolist() if len(parts) > 1 else nothing
+        frames = np.sum([running.frames for running in moments.totals.values()], axis=0)
+        for running in moments.totals.values():
+            frames = frames + (0 if running.early_seconds is None else running.early_seconds)
+        length = np.where(frames > 0, seconds, 0.0)
+        expected = attacker.joint.expected
         first_seconds = float(attacker.joint.rank_model.lengths[0])
-        closed = _guides(
-            length, first_seconds, attacker.joint.expected.first_bits, attacker.ceiling
-        )
-        evident: Sequence[tuple[float, float] | None] = [None] * len(made)
+        closed = _guides(length, first_seconds, expected.first_bits, attacker.ceiling)
+        evident: Sequence[tuple[float, float] | None] = nothing
         if self._headline == "evidence" and attacker.first_evidence is not None:
             evident = _guides(length, *attacker.first_evidence, attacker.support_bits or 0.0)
-        others: list[tuple[Bystander, ...] | None] = [None] * len(made)
+        others: Sequence[tuple[Bystander, ...] | None] = nothing
         if self._bystanders is not None:
-            others = self._bystanders.each([each.told.ratios for each in made])
-        told = zip(made, speech.tolist(), left_out, chosen, closed, evident, others, strict=True)
-        return [MomentAssessment(*row) for row in told]
+            others = self._bystanders.find([a.crowd_evidence.ratios for a in assessments])
+        rows = zip(
+            assessments, speech.tolist(), excluded, chosen, closed, evident, others, strict=True
+        )
+        return [MomentAssessment(*row) for row in rows]
 
     def _strongest(self, choices: Sequence[Assessment]) -> tuple[Assessment, int]:
-        """What says most of the watched speaker, and which the headline is of; of equals the first.
+        """Choose the assessment highest for the watched speaker, and the headline's index.
 
-        The evidence and what is said among the enrolled may be of different choices, where evidence
-        ends at what calibration supports.
+        Of equals the first. Evidence and closed-set figures may be of different choices, since
+        evidence ends at what calibration supports.
         """
         if len(choices) == 1:
             return choices[0], 0
         places = range(len(choices))
-        evident = max(places, key=lambda k: _value(choices[k].told.evidence))
+        evident = max(places, key=lambda k: _value(choices[k].crowd_evidence.evidence))
         closed = max(places, key=lambda k: _value(choices[k].local))
-        told, first = choices[evident], evident
-        if self._headline != "evidence" or told.told.evidence is None:
-            first = closed
-        among = {name: getattr(choices[closed], name) for name in _CLOSED_SET}
-        return (told if evident == closed else replace(told, **among)), first
+        best = choices[evident]
+        is_evidence = self._headline == "evidence" and best.crowd_evidence.evidence is not None
+        if evident != closed:
+            best = replace(best, **{name: getattr(choices[closed], name) for name in _CLOSED_SET})
+        return best, evident if is_evidence else closed
 
-    def best(self, sums: Sequence[FeatureTotals], condition: Condition | None = None) -> int:
-        """Which of these sums the headline is the largest of; of equal ones the first."""
-        heard, speech = as_moments(sums)
+    def choose_best(self, sums: Sequence[FeatureTotals], condition: Condition | None = None) -> int:
+        """Return which of these totals gives the largest headline; of equals the first."""
+        totals, speech = stack_totals(sums)
         sounds = [condition] * len(sums)
         with one_thread():
-            made = self._attacker.assess_each(heard, speech / TICKS_PER_SECOND, sounds)
-        return self._strongest(made)[1]
+            choices = self._attacker.assess_each(totals, speech / TICKS_PER_SECOND, sounds)
+        return self._strongest(choices)[1]
 
     def reading(
         self,
         tick: int,
         assessed: MomentAssessment,
-        opened: Open | None,
+        opened: OpenChange | None,
         number: int,
         conditions: StreamConditions,
     ) -> Reading:
-        """The next reading; ``opened`` is a change since which it may be of two people."""
-        made, attacker = assessed.assessment, self._attacker
-        told = made.told._asdict()
-        evidence = told.pop("evidence")
-        closed = made.local if self._watching else made.gain
+        """Build the next reading; ``opened`` is a change since which it may be of two people."""
+        assessment, attacker = assessed.assessment, self._attacker
+        crowd_evidence = assessment.crowd_evidence._asdict()
+        evidence = crowd_evidence.pop("evidence")
+        closed = assessment.local if self._watching else assessment.gain
         is_evidence = self._headline == "evidence" and evidence is not None
         bits = evidence if is_evidence else closed
         spread = None
         if is_evidence and attacker.spread is not None:
-            spread = attacker.spread.at(assessed.speech - (assessed.left_out or 0.0))
+            spread = attacker.spread.at(assessed.speech - (assessed.excluded_seconds or 0.0))
         if bits is not None:
             self.peak = max(self.peak, bits.value)
         return Reading(
             seconds=tick / TICKS_PER_SECOND,
             speech=assessed.speech,
-            excluded_seconds=assessed.left_out,
+            excluded_seconds=assessed.excluded_seconds,
             spread_low=None if spread is None else spread.low,
             spread_high=None if spread is None else spread.high,
             spread_others=None if spread is None else spread.others,
             **with_limits("bits", bits),
             headline="evidence" if is_evidence else "closed-set",
             **with_limits("closed_set_bits", closed),
-            **with_limits("gain_bits", made.gain),
-            **with_limits("expected_bits", made.expected),
+            **with_limits("gain_bits", assessment.gain),
+            **with_limits("expected_bits", assessment.expected),
             **with_limits("evidence_bits", evidence),
-            sum_bits=self._sum(made),
+            sum_bits=self._sum_bits(assessment),
             peak_bits=None if bits is None else self.peak,
             ceiling=attacker.ceiling,
             plateau=attacker.joint.expected.plateau_bits,
@@ -557,15 +581,15 @@ class ReadingBuilder:
             evidence_guides=assessed.evidence_guides if is_evidence else None,
             session=attacker.session,
             assumes_enrolled=not self._watching,
-            beyond_grid=made.beyond_grid,
-            features=made.features,
+            beyond_grid=assessment.beyond_grid,
+            features=assessment.features,
             names=attacker.names,
-            posterior=made.posterior,
-            top=made.top,
-            **told,
+            posterior=assessment.posterior,
+            top=assessment.top,
+            **crowd_evidence,
             bystanders=assessed.bystanders,
-            enrolled=made.enrolled,
-            enrolled_withheld=made.enrolled_withheld,
+            enrolled=assessment.enrolled,
+            enrolled_withheld=assessment.enrolled_withheld,
             withheld=attacker.withheld,
             stream=self.stream,
             change=opened,
@@ -574,11 +598,11 @@ class ReadingBuilder:
             differs=conditions.differs,
         )
 
-    def _sum(self, made: Assessment) -> float | None:
+    def _sum_bits(self, assessment: Assessment) -> float | None:
         if not self._watching:
-            return sum(each.gain_bits for each in made.features.values())
-        parts = [each.local_bits for each in made.features.values()]
-        return None if None in parts else sum(each or 0.0 for each in parts)
+            return sum(feature.gain_bits for feature in assessment.features.values())
+        parts = [feature.local_bits for feature in assessment.features.values()]
+        return None if None in parts else sum(bits or 0.0 for bits in parts)
 
 
 def _value(bits: Bits | None) -> float:

@@ -1,11 +1,11 @@
-"""Changes of speaker or channel in a stream: has somebody else taken over?"""
+"""Changes of speaker or channel in a stream."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from monitor.kinds import (
     comparable_features,
 )
 from monitor.population.population import SLICE_SECONDS, Population, Scoring
-from monitor.stream.accumulator import FeatureTotals, Moments
+from monitor.records.typed import OpenChangeRecord
+from monitor.stream.accumulator import FeatureTotals, Moments, TotalsState
 from monitor.stream.attacker import Attacker
-from monitor.stream.reading import Change, Open
+from monitor.stream.reading import Change, OpenChange
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
 _LARGEST_DELTA = 0.95
@@ -37,24 +38,24 @@ def shipped_readers() -> Population:
 def background(
     population: Population, scoring: Scoring, features: Iterable[str]
 ) -> dict[str, AnyArray]:
-    """Templates of each feature, shape (N, M), by which it is judged how much one voice stands out.
+    """Return templates, (N, M), of each feature against which a voice must stand out.
 
     A score counts by how far it exceeds those of others. Beside a small population the shipped
     readers are others, too, where the kind wants them and the same network made them.
     """
-    made = {}
+    templates = {}
     for name in features:
-        made[name] = population.templates(name, scoring)
+        templates[name] = population.templates(name, scoring)
         own = population.features[name].spec
-        few = own.kind.wants_background and len(made[name]) < FEWEST
-        if few and shipped_readers().specs.get(name) == own:
+        is_small = own.kind.wants_background and len(templates[name]) < FEWEST
+        if is_small and shipped_readers().specs.get(name) == own:
             more = shipped_readers().templates(name, shipped_readers().scoring())
-            made[name] = np.concatenate([made[name], more])
-    return made
+            templates[name] = np.concatenate([templates[name], more])
+    return templates
 
 
-def cohort(readers: Population, feature: str, speech_seconds: float) -> AnyArray:
-    """Templates of all these readers, of about as much speech as that, shape (N, M)."""
+def select_cohort(readers: Population, feature: str, speech_seconds: float) -> AnyArray:
+    """Return templates of all these readers, of about as much speech as that, shape (N, M)."""
     most = float(readers.template_seconds.min())
     return readers.templates(
         feature, readers.scoring(min(max(speech_seconds, SLICE_SECONDS), most))
@@ -66,7 +67,7 @@ LEAST: Mapping[tuple[str, ...], float] = {
     ("f0", "phones"): 0.7,
     ("f0",): 0.65,
 }
-"""By the features to judge by, the best ones first: two voices that are less `alike` are two.
+"""Thresholds by features, the best first: a lower `score_likeness` means two people.
 
 One pair in twenty of one reader's recordings is below it, of the half of the readers that it was
 chosen on (``benchmarks/recordings.py``).
@@ -80,10 +81,10 @@ _MISSES = {
 }
 
 
-def alike(
-    kind: Kind, one: AnyArray, other: AnyArray, like_one: AnyArray, like_other: AnyArray
+def score_likeness(
+    kind: Kind, first: AnyArray, second: AnyArray, first_cohort: AnyArray, second_cohort: AnyArray
 ) -> float:
-    """How alike two voices are, in standard deviations beyond a cohort's likeness to them.
+    """Score how alike two voices are, in standard deviations beyond a cohort's likeness.
 
     The symmetric score normalisation of speaker verification (S-norm; Shum, Dehak, Dehak & Glass,
     Odyssey 2010): each, shape (M,), is scored against the other, less the mean over a cohort, shape
@@ -91,49 +92,161 @@ def alike(
     """
     how = kind.similarity()
 
-    def side(heard: AnyArray, template: AnyArray, cohort: AnyArray) -> float:
-        mine, *others = how.score(how.prepare(np.vstack([template, cohort])), heard)
-        return float((mine - np.mean(others)) / np.std(others))
+    def side(total: AnyArray, template: AnyArray, cohort: AnyArray) -> float:
+        score, *others = how.score(how.prepare(np.vstack([template, cohort])), total)
+        return float((score - np.mean(others)) / np.std(others))
 
-    return (side(one, other, like_other) + side(other, one, like_one)) / 2
+    return (side(first, second, second_cohort) + side(second, first, first_cohort)) / 2
 
 
-def unlike(features: Mapping[str, FeatureSpec], one: FeatureTotals, other: FeatureTotals) -> bool:
-    """Whether two voices sound like two people, as far as these features tell."""
-    names = _judges(find_shared_features(features))
-    if not names or not all(each.frames[name] for each in (one, other) for name in names):
+def are_different_people(
+    features: Mapping[str, FeatureSpec], first: FeatureTotals, second: FeatureTotals
+) -> bool:
+    """Return whether two voices sound like two people, as far as these features tell."""
+    names = _choose_criterion(find_shared_features(features))
+    if not names or not all(voice.frames[name] for voice in (first, second) for name in names):
         return False
     readers = shipped_readers()
     figures = []
     for name in names:
-        cohorts = [cohort(readers, name, each.speech_seconds) for each in (one, other)]
+        cohorts = [select_cohort(readers, name, voice.speech_seconds) for voice in (first, second)]
         kind = features[name].kind
-        figures.append(alike(kind, one.totals[name], other.totals[name], *cohorts))
+        figures.append(score_likeness(kind, first.totals[name], second.totals[name], *cohorts))
     return float(np.mean(figures)) < LEAST[names]
 
 
 def find_shared_features(features: Mapping[str, FeatureSpec]) -> set[str]:
-    """Those that the shipped readers have too: of the same kind, by the same network."""
+    """Select features that the shipped readers have too, by the same network."""
     return comparable_features(features, shipped_readers().specs)
 
 
 def describe_criterion(features: Iterable[str]) -> str:
-    """What ``unlike`` goes by, and what it is worth, in words."""
-    names = _judges(features)
+    """Describe what ``are_different_people`` judges by, and its misses."""
+    names = _choose_criterion(features)
     return " and ".join(names) + _MISSES.get(names, "")
 
 
-def _judges(features: Iterable[str]) -> tuple[str, ...]:
+def _choose_criterion(features: Iterable[str]) -> tuple[str, ...]:
     have = set(features)
     return next((names for names in LEAST if have.issuperset(names)), ())
+
+
+_LEAST_SECONDS = 25.0
+"""Seconds of speech on both sides; with less, two recordings are not compared."""
+
+
+class RecordingsState(TypedDict):
+    """Plain values of `Recordings`, in a checkpoint."""
+
+    judged: int
+    strange: list[int]
+    start: NotRequired[TotalsState]
+    voice: NotRequired[TotalsState]
+
+
+class Recordings:
+    """The recordings of a stream: those without speech, and those of another person.
+
+    Args:
+        unlike: says whether two voices sound like two people; None where that is not asked.
+
+    Attributes:
+        number: the present recording.
+        silent: earlier recordings without speech.
+        mismatches: earlier recordings that sound like another person than all before them.
+    """
+
+    def __init__(self, unlike: Callable[[FeatureTotals, FeatureTotals], bool] | None) -> None:
+        self._unlike = unlike
+        self.number = 0
+        self.silent: list[int] = []
+        self.mismatches: list[int] = []
+        self._speech = 0  # ticks of this one
+        self._begun = self._judged = 0
+        self._start: FeatureTotals | None = None  # all totals before this one
+        self._voice: FeatureTotals | None = None  # of the earlier ones, without mismatches
+
+    def add_speech(self, speech: int) -> None:
+        """Add ticks of speech."""
+        self._speech += speech
+
+    def turn(self, number: int, get_totals: Callable[[], FeatureTotals]) -> None:
+        """Begin the next recording, with the totals before it; do nothing where it goes on."""
+        if self._begun and number == self.number:
+            return
+        if self._begun:
+            self.silent += self.silent_now
+            if self._begun > self._judged:  # not one that was over when the run was stopped
+                self._judged = self._begun
+                self._add(get_totals())
+        self.number, self._speech = number, 0
+        self._begun += 1
+
+    @property
+    def silent_now(self) -> list[int]:
+        """The present recording, if nobody has spoken in it."""
+        return [] if self._speech else [self.number]
+
+    def find_mismatch(self, totals: FeatureTotals) -> list[int]:
+        """Return the present recording, if it sounds like another person by these totals."""
+        if self._unlike is None or self._voice is None:
+            return []
+        recording = self._subtract_start(totals)
+        short = min(recording.speech, self._voice.speech) < _LEAST_SECONDS * TICKS_PER_SECOND
+        return [] if short or not self._unlike(self._voice, recording) else [self.number]
+
+    def state(self) -> tuple[RecordingsState, dict[str, AnyArray]]:
+        """Return what a replay of the stream would not restore: plain values and arrays."""
+        plain: RecordingsState = {"judged": self._judged, "strange": self.mismatches}
+        arrays: dict[str, AnyArray] = {}
+        if self._start is not None:
+            plain["start"], arrays = self._start.state("start")
+        if self._voice is not None:
+            plain["voice"], more = self._voice.state("voice")
+            arrays |= more
+        return plain, arrays
+
+    def restore(self, plain: RecordingsState, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state``."""
+        self._judged, self.mismatches = int(plain["judged"]), list(plain["strange"])
+        self._start = FeatureTotals.restored("start", plain.get("start"), arrays)
+        self._voice = FeatureTotals.restored("voice", plain.get("voice"), arrays)
+
+    def _add(self, totals: FeatureTotals) -> None:
+        """End a recording: it is a mismatch, or more of the voice."""
+        if self._unlike is None:
+            return
+        mismatch, recording = self.find_mismatch(totals), self._subtract_start(totals)
+        self.mismatches += mismatch
+        if not mismatch:
+            self._voice = recording if self._voice is None else self._voice + recording
+        self._start = totals
+
+    def _subtract_start(self, totals: FeatureTotals) -> FeatureTotals:
+        return totals if self._start is None else totals - self._start
 
 
 ON_CHANGE = ("ignore", "note", "reset", "split")
 """What a monitor can do at a change: not look, say so, forget the evidence, begin a new stream."""
 
 
+class DetectorState(TypedDict):
+    """Plain values of a `ChangeDetector`, in a checkpoint."""
+
+    tick: int
+    asked: list[str]
+    one_is_enough: bool
+
+
+class TurnsState(TypedDict):
+    """Plain values of `SpeakerTurns`, in a checkpoint."""
+
+    open: OpenChangeRecord | None
+    change: NotRequired[DetectorState]
+
+
 class SpeakerTurns:
-    """Has another speaker, or channel, taken over from one reading to the next?
+    """Detection of another speaker, or channel, from one reading to the next.
 
     Attributes:
         open: the change since which it is not known whose evidence this is; None where it is.
@@ -142,20 +255,20 @@ class SpeakerTurns:
     def __init__(self, detector: ChangeDetector | None, on_change: str) -> None:
         self._detector, self._on_change = detector, on_change
         self._step: list[dict[str, AnyArray]] = []  # frames since the last reading
-        self.open: Open | None = None
+        self.open: OpenChange | None = None
 
     @property
-    def looks(self) -> bool:
-        """Whether changes are looked for at all."""
+    def is_active(self) -> bool:
+        """True if changes are looked for."""
         return self._detector is not None
 
     @property
-    def afresh(self) -> bool:
-        """Whether the evidence begins afresh at a change."""
+    def begins_afresh(self) -> bool:
+        """True if the evidence begins afresh at a change."""
         return self._on_change in ("reset", "split")
 
     def rest(self) -> None:
-        """Look for no changes any more."""
+        """Stop looking for changes."""
         self._detector = None
         self._step = []
 
@@ -164,8 +277,8 @@ class SpeakerTurns:
         if self._detector is not None:
             self._step.append(moments.step(r))
 
-    def changed(self, tick: int) -> Change | None:
-        """Whether somebody else speaks, as far as the reading at this tick tells."""
+    def find_change(self, tick: int) -> Change | None:
+        """Return the change, if any, by the reading at this tick."""
         if self._detector is None:
             return None
         step = {
@@ -178,54 +291,56 @@ class SpeakerTurns:
         return change
 
     def _note(self, change: Change) -> None:
-        """A change opens, or closes, what is not known of the voice."""
+        """Open or close the doubt about whose voice it is."""
         if change.back:
             self.open = None
-        elif not self.afresh and self.open is None:
-            self.open = Open(change.since_seconds, change.features)
+        elif not self.begins_afresh and self.open is None:
+            self.open = OpenChange(change.since_seconds, change.features)
 
-    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        """What a monitor must keep of it: plain values, and arrays."""
-        plain: dict[str, Any] = {"open": None if self.open is None else self.open.record()}
+    def state(self) -> tuple[TurnsState, dict[str, AnyArray]]:
+        """Return what a monitor must keep of it: plain values, and arrays."""
+        plain: TurnsState = {"open": None if self.open is None else self.open.record()}
         arrays: dict[str, AnyArray] = {}
         if self._detector is not None:
             plain["change"], arrays = self._detector.state()
         return plain, arrays
 
-    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state``."""
+    def restore(self, plain: TurnsState, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state``."""
         if self._detector is not None:
             self._detector.restore(plain["change"], arrays)
         opened = plain["open"]
         self.open = (
-            None if opened is None else Open(opened["since_seconds"], tuple(opened["features"]))
+            None
+            if opened is None
+            else OpenChange(opened["since_seconds"], tuple(opened["features"]))
         )
 
 
 class CopiedTurns(SpeakerTurns):
-    """Looks for no changes itself: those of another monitor of the same voice hold here as well."""
+    """Changes copied from another monitor of the same voice."""
 
     def __init__(self, on_change: str) -> None:
         super().__init__(None, on_change)
-        self._told: tuple[int, Change] | None = None
+        self._change: tuple[int, Change] | None = None
 
-    def tell(self, tick: int, change: Change) -> None:
-        """The reading at this tick comes with a change."""
-        self._told = tick, change
+    def set_change(self, tick: int, change: Change) -> None:
+        """Set the change that comes with the reading at this tick."""
+        self._change = tick, change
 
-    def changed(self, tick: int) -> Change | None:
-        """What was told of this tick."""
-        if self._told is None or self._told[0] != tick:
+    def find_change(self, tick: int) -> Change | None:
+        """Return the change set for this tick."""
+        if self._change is None or self._change[0] != tick:
             return None
-        _, change = self._told
-        self._told = None
+        _, change = self._change
+        self._change = None
         self._note(change)
         return change
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
-    """A feature that is followed for changes; ``others`` are templates, (N, M), of levels none."""
+class FollowedFeature:
+    """Feature that is followed for changes; ``others`` are templates, (N, M), of levels none."""
 
     kind: Kind
     others: AnyArray
@@ -233,7 +348,7 @@ class Followed:
 
 
 class ChangeDetector:
-    """Notices that another person has taken over, or that the channel has changed.
+    """Detector of another person, or another channel.
 
     Each feature has a margin (`monitor.maths.margin`): how much better the voice since the last
     change explains its newest frames than the population does; levels are compared with their own
@@ -263,7 +378,7 @@ class ChangeDetector:
     Example:
         >>> low, high = np.array([9, 1, 0]), np.array([0, 1, 9])
         >>> from monitor.features.f0 import F0
-        >>> f0 = Followed(F0.spec.kind, np.array([low, high]), F0.follow)
+        >>> f0 = FollowedFeature(F0.spec.kind, np.array([low, high]), F0.follow)
         >>> detector = ChangeDetector({"f0": f0})
         >>> rng = np.random.default_rng(0)
         >>> for second in range(1, 200):
@@ -275,7 +390,11 @@ class ChangeDetector:
     """
 
     def __init__(
-        self, followed: Mapping[str, Followed], *, careful: float = 1.0, returns: bool = False
+        self,
+        followed: Mapping[str, FollowedFeature],
+        *,
+        careful: float = 1.0,
+        returns: bool = False,
     ) -> None:
         if not careful > 0:
             raise UsageError(f"careful={careful:g} must be positive; 1 is the default")
@@ -288,13 +407,13 @@ class ChangeDetector:
         self._voices: dict[str, FollowedVoice] = {}
         for name, kind in kinds.items():
             how = followed[name].how
-            beside = kind.beside_discerning if self._discerning else 1.0
-            how = replace(how, delta=min(how.delta * beside / careful, _LARGEST_DELTA))
+            factor = kind.beside_discerning if self._discerning else 1.0
+            how = replace(how, delta=min(how.delta * factor / careful, _LARGEST_DELTA))
             self._voices[name] = kind.follow(np.asarray(followed[name].others), how)
         self._tick = 0
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:
-        """Hear the frames of each feature since the last step, up to a tick."""
+        """Add the frames of each feature since the last step, up to a tick."""
         began = self._tick
         self._tick = tick
         noticed = {
@@ -303,7 +422,7 @@ class ChangeDetector:
             if name in step and (fall := voice.update(step[name], began)) is not None
         }
         if not noticed:
-            return self._back(tick)
+            return self._find_return(tick)
         if self._returns and not self._asked:
             able = {n for n, voice in self._voices.items() if voice.leave(noticed.get(n))}
             self._asked = tuple(n for n in self._discerning if n in able) or tuple(noticed)
@@ -321,15 +440,15 @@ class ChangeDetector:
             margin_after=first.after,
         )
 
-    def _back(self, tick: int) -> Change | None:
-        found = {name: self._voices[name].back() for name in self._asked}
-        falls = [fall for fall in found.values() if fall is not None]
-        if not falls or (len(falls) < len(found) and not self._one_is_enough):
+    def _find_return(self, tick: int) -> Change | None:
+        candidates = {name: self._voices[name].back() for name in self._asked}
+        falls = [fall for fall in candidates.values() if fall is not None]
+        if not falls or (len(falls) < len(candidates) and not self._one_is_enough):
             return None
         change = Change(
             seconds=tick / TICKS_PER_SECOND,
             since_seconds=max(fall.began for fall in falls) / TICKS_PER_SECOND,
-            features=tuple(name for name, fall in found.items() if fall is not None),
+            features=tuple(name for name, fall in candidates.items() if fall is not None),
             margin_before=falls[0].before,
             margin_after=falls[0].after,
             back=True,
@@ -340,24 +459,28 @@ class ChangeDetector:
         return change
 
     def reset(self) -> None:
-        """Forget the stream."""
+        """Reset to the beginning of a stream."""
         self._tick, self._asked = 0, ()
         for voice in self._voices.values():
             voice.forget(take_up=False)
             voice.reset()
 
-    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        """Everything needed to go on as if never stopped: plain values and arrays."""
+    def state(self) -> tuple[DetectorState, dict[str, AnyArray]]:
+        """Return everything needed to go on as if never stopped: plain values and arrays."""
         arrays = {
             f"{name}/{key}": value
             for name, voice in self._voices.items()
             for key, value in voice.state().items()
         }
-        asked = {"asked": list(self._asked), "one_is_enough": self._one_is_enough}
-        return {"tick": self._tick, **asked}, arrays
+        plain: DetectorState = {
+            "tick": self._tick,
+            "asked": list(self._asked),
+            "one_is_enough": self._one_is_enough,
+        }
+        return plain, arrays
 
-    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Take up a ``state`` of a detector made with the same arguments."""
+    def restore(self, plain: DetectorState, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state`` of a detector made with the same arguments."""
         if not set(plain["asked"]) <= set(self._voices):
             raise StoreError("the checkpoint does not fit: it asks for features that are not there")
         self._tick, self._asked = int(plain["tick"]), tuple(plain["asked"])
@@ -371,15 +494,15 @@ class ChangeDetector:
                 ) from None
 
 
-def change_detector(
+def create_change_detector(
     population: Population, attacker: Attacker, on_change: str, follow: Mapping[str, Sensitivity]
 ) -> ChangeDetector:
-    """What looks for changes in the features that are followed, and in the channel."""
+    """Create a detector for the features that are followed, and for the channel."""
     from monitor.features.channel import Channel  # brings the Fourier transform
 
     nobody = np.empty((0, Channel.spec.size))  # needed to compare with
-    voices = {"channel": Followed(Channel.spec.kind, nobody, Channel.follow)}
+    voices = {"channel": FollowedFeature(Channel.spec.kind, nobody, Channel.follow)}
     for name, others in background(population, attacker.scoring, follow).items():
-        voices[name] = Followed(population.features[name].spec.kind, others, follow[name])
+        voices[name] = FollowedFeature(population.features[name].spec.kind, others, follow[name])
     returns = on_change == "note"  # fresh evidence needs nobody to be back
     return ChangeDetector(voices, returns=returns)

@@ -32,7 +32,7 @@ from monitor.population.rank_model import (
     Maxima,
     RankModel,
     RankModels,
-    rounded_up,
+    round_up,
 )
 from monitor.protocols import Feature
 from monitor.stream.accumulator import FrameAccumulator
@@ -165,7 +165,7 @@ def with_maxima(
             maxima = Maxima(
                 tuple(FIELDS[f] for f in some),
                 np.array(horizons, dtype=np.float64),
-                rounded_up(values[some]),
+                round_up(values[some]),
                 np.array([stream.seconds for _, stream in mine]),
                 tuple(stream.speaker for _, stream in mine),
                 template_seconds,
@@ -236,10 +236,10 @@ def _moments(
         return ticks, np.zeros(0), {}
     moments = accumulator.moments(ticks.tolist())
     # a pause says nothing new
-    rows = [moments.speech, *(one.frames for one in moments.heard.values())]
-    rows += [one.early_seconds for one in moments.heard.values() if one.early_seconds is not None]
+    rows = [moments.speech, *(one.frames for one in moments.totals.values())]
+    rows += [one.early_seconds for one in moments.totals.values() if one.early_seconds is not None]
     new = np.any([np.diff(row, prepend=-1) != 0 for row in rows], axis=0)
-    heard = {name: one.some(new) for name, one in moments.heard.items()}
+    heard = {name: one.select(new) for name, one in moments.totals.items()}
     return ticks[new], moments.speech[new] / TICKS_PER_SECOND, heard
 
 
@@ -315,7 +315,7 @@ class Prior:
         known, cohort = rank_model.evidence, self._cohort
         if known is None or cohort is None:
             return None
-        marks = {n: cohort.mark(n) for n in rank_model.features if n in cohort.features}
+        marks = {n: cohort.compute_digest(n) for n in rank_model.features if n in cohort.features}
         if tuple(marks.get(name) for name in rank_model.features) != known.cohort:
             return None
         point = known.at_template(template).at(np.array([test]))
@@ -726,7 +726,7 @@ def _assemble(
             coefficients[..., 1:],
             arrange(of("support"))[0],
             arrange(of("area"))[0],
-            tuple(cohort.mark(name) for name in features),
+            tuple(cohort.compute_digest(name) for name in features),
         )
     return RankModel(
         features,

@@ -11,7 +11,7 @@ from monitor.features.embeddings import EARLY_EVERY, EARLY_WINDOWS
 from monitor.maths.ranks import rank_bounds, score_gaps
 from monitor.maths.scores import Similarity
 from monitor.maths.sketch import window_starts
-from monitor.population.cohort import CohortScoring, normalised
+from monitor.population.cohort import CohortScoring, normalise
 from monitor.population.population import SLICE_SECONDS
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, join
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -147,8 +147,8 @@ class Plan:
             heard = np.zeros((tester.size, len(scores)), bool)
             for f, name in enumerate(similarities):
                 if name in cohort:
-                    mean, spread = cohort[name].levels(tests[name])
-                    z[:, f] = normalised(scores[f], mean, spread)
+                    mean, spread = cohort[name].compute_score_stats(tests[name])
+                    z[:, f] = normalise(scores[f], mean, spread)
                     heard[:, f] = tests[name].any(axis=1) & (spread > 0)
             compared.append((z, heard, tester, own))
 

@@ -36,7 +36,7 @@ from monitor.sources.beside import SideInputSource, with_words
 from monitor.sources.frames import FramesFile
 from monitor.sources.provenance import recording_hashes
 from monitor.sources.registry import is_frames, open_source
-from monitor.stream.front_end import worth_telling
+from monitor.stream.front_end import find_coverage
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
 from monitor.types import (
     TICKS_PER_SECOND,
@@ -88,8 +88,8 @@ def told_of_words(words: Words, label: str, speech: BoolArray) -> tuple[str, ...
     heard = words.begins < speech.size
     texts = tuple(text for text, own in zip(words.texts, heard.tolist(), strict=True) if own)
     some = Words(texts, words.begins[heard], words.ends[heard], words.known[heard])
-    found = worth_telling(some, speech)
-    return (found.sentence(label),) if found is not None and found.doubtful else ()
+    coverage = find_coverage(some, speech)
+    return (coverage.sentence(label),) if coverage is not None and coverage.doubtful else ()
 
 
 def heard_runs(

@@ -411,7 +411,7 @@ def test_evidence_goes_into_the_population_with_its_cohort(run, people, enrolled
     assert set(cohort.features) == {"f0"}
     for rank_model in population.rank_models:
         assert rank_model.evidence is not None
-        assert rank_model.evidence.cohort == (cohort.mark("f0"),)
+        assert rank_model.evidence.cohort == (cohort.compute_digest("f0"),)
 
 
 @pytest.mark.slow

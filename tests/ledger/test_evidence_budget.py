@@ -67,7 +67,7 @@ def test_evidence_is_of_all_that_was_heard(tmp_path):
     first, second = (session(path, with_evidence()) for _ in range(2))
     monitor = Monitor(with_evidence(), FEATURES, "s1")
     alone = list(monitor.push(heard_by_both()))
-    once = monitor.heard
+    once = monitor.totals
     again = Monitor(with_evidence(), FEATURES, "s1")
     again.begin_with(once)
     both = again.push(heard_by_both())

@@ -66,7 +66,7 @@ def test_the_next_session_goes_on_where_the_last_one_ended(path):
     assert kept.records[0]["carried"] == {"sessions": 0, "speech": 0.0, "history": []}
     second, kept = listen(path, 2)
     start, begun = kept.records[0], kept.records[1]
-    speech = first.heard.speech
+    speech = first.totals.speech
     assert start["carried"]["sessions"] == 1
     assert start["carried"]["speech"] == speech / 100
     assert begun["seconds"] == 1.0
@@ -76,8 +76,8 @@ def test_the_next_session_goes_on_where_the_last_one_ended(path):
     )
     # and what is stored is each session's own, so that their sum is the whole
     ticks, counts = total(path)
-    assert ticks == second.heard.speech
-    assert np.array_equal(counts, second.heard.totals["f0"])
+    assert ticks == second.totals.speech
+    assert np.array_equal(counts, second.totals.totals["f0"])
     with Ledger(path) as ledger:
         one, two = ledger.sessions("s1")
     assert one["speech"] + two["speech"] == pytest.approx(ticks / 100)
@@ -145,8 +145,8 @@ def test_export_holds_everything(path):
         assert list(ledger.export("nobody")) == []
     session, f0, timbre, *rest = records
     assert session["type"] == "session"
-    assert f0["total"] == monitor.heard.totals["f0"].tolist()
-    assert timbre["total"] == pytest.approx(monitor.heard.totals["timbre"].tolist())
+    assert f0["total"] == monitor.totals.totals["f0"].tolist()
+    assert timbre["total"] == pytest.approx(monitor.totals.totals["timbre"].tolist())
     assert [r["type"] for r in rest] == ["reading"] * 4 + ["alert"]
     assert {r["session"] for r in rest} == {1}
 
@@ -155,7 +155,7 @@ NEEDLES = (b"s1", b"talk", b"reading", b"bits>-9", b"hush-hash")
 
 
 def needles(monitor: Monitor) -> list[bytes]:
-    heard = monitor.heard
+    heard = monitor.totals
     return [
         b"Mx_Watched",
         b"hush-hash",
@@ -219,7 +219,7 @@ def test_forgetting_one_session_keeps_the_others(path):
         assert [row["session"] for row in ledger.sessions("s1")] == [1]
         with pytest.raises(StoreError, match="s1 has no session 2"):
             ledger.forget("s1", 2)
-    assert total(path)[0] == first.heard.speech
+    assert total(path)[0] == first.totals.speech
     listen(path, 3)
     with Ledger(path) as ledger:  # a number is never given twice
         assert [row["session"] for row in ledger.sessions("s1")] == [1, 3]

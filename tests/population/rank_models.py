@@ -66,7 +66,7 @@ def evidence_model(
     slopes = 0.5 * growth[..., None] / (1 + np.arange(len(rank_model.features)))
     marks = [f"{i:x}" * 64 for i in range(len(rank_model.features))]
     if cohort is not None:
-        marks = [cohort.mark(name) for name in rank_model.features]
+        marks = [cohort.compute_digest(name) for name in rank_model.features]
     values: dict[str, Any] = {
         "intercept": -2.0 - growth * strewn[0],
         "slopes": slopes * strewn[1][..., None],

@@ -151,7 +151,6 @@ def test_a_shorter_stream_is_named_where_there_are_enough_of_it():
 
 def test_bounds_go_with_the_quote():
     assert quote().most_bits == np.inf
-    assert quote(most_bits=5.6).most_bits == 5.6
     assert replace(quote(), share=0.2).record() == {
         "share": 0.2,
         "horizon_seconds": 60.0,

@@ -111,8 +111,8 @@ def test_below_the_grid_everything_fades_to_nothing(speakers):
         assert (bits[0] == 0.0).all()
         assert (np.diff(bits, axis=0) > 0).all()
         assert_allclose(bits[-2], bits[-1], atol=1e-5)
-    assert_allclose(points[-1].spread, points[-1].floor, atol=1e-15)
-    assert (points[0].spread == 1.0).all()
+    assert_allclose(points[-1].uniform_share, points[-1].floor, atol=1e-15)
+    assert (points[0].uniform_share == 1.0).all()
     # half of what the rank model says, half of nothing
     rank_model_pmf = points[-1].pmf(speakers, slice(None), floor=False)
     half = points[3].pmf(speakers, slice(None), floor=False)

@@ -66,7 +66,8 @@ def numbers(value):
 @pytest.mark.parametrize("watch", ["00000029", "00000030", "00000044", "00000311", None])
 def test_ranks_and_the_order_of_the_best_are_exact_and_figures_close(stores, watch):
     monitors = [Monitor(store, ["voice"], watch=watch) for store in stores]
-    assert [m.attacker._templates["voice"].dtype for m in monitors] == [np.float64, np.float32]
+    templates = [monitor.attacker._scorers["voice"].templates for monitor in monitors]
+    assert [matrix.dtype for matrix in templates] == [np.float64, np.float32]
     slices = stores[0].features["voice"].slices
     generator = np.random.default_rng(1)
     for second in range(24):
@@ -154,7 +155,7 @@ def test_templates_that_are_none_any_more_are_refused_at_a_reading(crowd, tmp_pa
     path = tmp_path / "mapped.npz"
     crowd.save(path, mapped=True)
     monitor = Monitor(Population.load(path), ["voice"], watch="00000001")
-    matrix = monitor.attacker._templates["voice"]
+    matrix = monitor.attacker._scorers["voice"].templates
     data, start = path.read_bytes(), path.read_bytes().find(matrix.tobytes())
     with path.open("r+b") as file:  # as `forget` overwrites what it replaced
         file.seek(start)
@@ -171,7 +172,7 @@ def test_several_moments_are_weighed_as_each_alone(stores, monkeypatch):
     whole = [second_of(plain, second) for second in range(9)]
     found = []
     for most in (1 << 22, 2 * 400):
-        monkeypatch.setattr(attacker, "_AT_ONCE", most)
+        monkeypatch.setattr(attacker, "_BATCH", most)
         monitor = Monitor(plain, ["voice"], watch="00000029")
         ticks = np.concatenate([100 * i + each.tracks["voice"].ticks for i, each in
                                 enumerate(whole)])  # fmt: skip

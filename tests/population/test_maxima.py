@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import StoreError
 from monitor.population.population import Population, load_rank_models, save_rank_models
-from monitor.population.rank_model import Maxima, RankModels, rounded_up
+from monitor.population.rank_model import Maxima, RankModels, round_up
 from monitor.population.store import read_store, write_store
 from tests.population.rank_models import population, some_rank_model
 
@@ -33,28 +33,28 @@ MAXIMA = Maxima(
 
 
 def test_others_are_not_the_watched_one():
-    assert MAXIMA.others("closed_set_bits", 10.0).values.tolist() == [1.0, 0.5, 2.0]
-    assert MAXIMA.others("closed_set_bits", 10.0, watch="ann").values.tolist() == [0.5, 2.0]
-    assert MAXIMA.others("gain_bits", 10.0, watch="eve").values.tolist() == [3.0, 1.0, 2.5]
+    assert MAXIMA.select_others("closed_set_bits", 10.0).values.tolist() == [1.0, 0.5, 2.0]
+    assert MAXIMA.select_others("closed_set_bits", 10.0, watch="ann").values.tolist() == [0.5, 2.0]
+    assert MAXIMA.select_others("gain_bits", 10.0, watch="eve").values.tolist() == [3.0, 1.0, 2.5]
 
 
 def test_the_next_longer_horizon_stands_for_a_length_between():
     """Over more of a stream the largest value is no smaller: it errs on the safe side."""
-    found = MAXIMA.others("closed_set_bits", 45.0)
+    found = MAXIMA.select_others("closed_set_bits", 45.0)
     assert (found.values.tolist(), found.horizon_seconds) == ([2.0, 0.5, 2.0], 60.0)
     assert [MAXIMA.horizon(s) for s in (1, 10, 10.5, 600, 601)] == [10.0, 10.0, 60.0, 600.0, None]
 
 
 def test_streams_that_were_heard_again_count_only_where_they_must():
-    whole = MAXIMA.others("closed_set_bits", 600.0, needed=1)
+    whole = MAXIMA.select_others("closed_set_bits", 600.0, needed=1)
     assert (whole.values.tolist(), whole.repeated) == ([2.5], 0)
-    more = MAXIMA.others("closed_set_bits", 600.0, needed=2)
+    more = MAXIMA.select_others("closed_set_bits", 600.0, needed=2)
     assert (more.values.tolist(), more.repeated) == ([2.5, 4.0], 1)
 
 
 @given(st.lists(st.floats(-60, 60), min_size=1))
 def test_half_precision_is_never_smaller(values):
-    made = rounded_up(np.array(values))
+    made = round_up(np.array(values))
     assert made.dtype == np.float16
     assert (made >= np.array(values)).all()
     assert (made - np.array(values) <= 2e-3 * np.abs(values) + 1e-7).all()

@@ -17,7 +17,7 @@ from monitor.population.population import (
     Population,
     SourceNote,
     Speaker,
-    extended,
+    merge_speaker,
     merged_by,
     pack_people,
     sound_of,
@@ -96,7 +96,7 @@ def test_arrays_of_other_people_are_refused(what):
 
 
 def test_every_member_says_how_sessions_are_merged():
-    made = extended(PEOPLE[0], replace(PEOPLE[2], name="ann"))
+    made = merge_speaker(PEOPLE[0], replace(PEOPLE[2], name="ann"))
     assert made.name == "ann"
     assert [each.label for each in made.sources] == ["a", "b", "c"]
     assert made.minutes == 3.0
@@ -181,11 +181,11 @@ def test_sessions_are_kept_and_older_versions_are_told(tmp_path):
 def test_each_session_sounds_as_it_did_and_all_of_them_as_their_mean():
     telephone, studio = Condition(bandwidth_hz=3400.0), Condition(bandwidth_hz=8000.0)
     before = Speaker("ann", (), sound_of(studio, 30.0), (6,))
-    both = extended(before, Speaker("ann", (), sound_of(telephone, 10.0), (2,)))
+    both = merge_speaker(before, Speaker("ann", (), sound_of(telephone, 10.0), (2,)))
     assert [each and each.bandwidth_hz for each in both.conditions] == [8000.0, 3400.0]
     assert both.condition is not None
     assert both.condition.bandwidth_hz == pytest.approx(6850.0)
-    unknown = extended(before, Speaker("ann", (), sessions=(2,)))
+    unknown = merge_speaker(before, Speaker("ann", (), sessions=(2,)))
     assert unknown.conditions == (unknown.condition,) * 2
     assert before.conditions == (before.condition,)
 

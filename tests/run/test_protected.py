@@ -375,7 +375,7 @@ def test_words_are_the_same_on_both_sides(tmp_path, monkeypatch, method):
         run.to_end()
         assert run._side is not None
         (other,) = run._side.pair.attackers.values()
-        sums = [each.heard.totals["style"].tolist() for each in (run.monitor, other)]
+        sums = [each.totals.totals["style"].tolist() for each in (run.monitor, other)]
     assert sums[0] == sums[1]
     assert sum(sums[0]) > 10
     made = readings(heard(with_words(path), protect, monitor=of_words("f0", "style")))

@@ -68,7 +68,7 @@ def test_looking_ahead_sees_what_learning_finds(data):
             one, other = together.sketches[name], alone.sketches[name]
             assert np.array_equal(one.total, other.total)
             assert one.frames == other.frames
-            assert ahead.heard[name].usable_seconds[r] == single.heard[name].usable_seconds[0]
+            assert ahead.totals[name].usable_seconds[r] == single.totals[name].usable_seconds[0]
     assert together.state()[0] == alone.state()[0]
     left = 400 - ticks[-1]
     assert together.waiting == alone.waiting == left

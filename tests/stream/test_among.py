@@ -18,7 +18,7 @@ from monitor.errors import UsageError
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.records.schema import SCHEMA, read_run
-from monitor.stream.reading import Bits, among_each, crowds_for
+from monitor.stream.reading import Bits, choose_crowds, compute_crowds
 from monitor.stream.records import start_record
 from monitor.types import Frames, Track
 from tests.stream.streams import (
@@ -45,7 +45,7 @@ NAMES = ("ann", "ben", "cyd")
 )
 def test_among_so_many_people_by_definition(bits, people, below, above):
     own = Bits(bits[1], bits[1] - below, bits[1] + above)
-    (((found,)),) = among_each(np.array([bits]), [own], 1, [people], NAMES)
+    (((found,)),) = compute_crowds(np.array([bits]), [own], 1, [people], NAMES)
 
     def by_hand(evidence: float) -> float:
         others = 2.0 ** bits[0] + 2.0 ** bits[2] + people - 3
@@ -62,7 +62,7 @@ def test_among_so_many_people_by_definition(bits, people, below, above):
 
 def test_where_nobody_is_watched_the_best_match_is_no_evidence():
     bits = np.array([[11.0, -2.0, -9.0], [0.0, 0.0, 0.0]])
-    first, then = among_each(bits, [None, None], None, [3, 1_000_000], NAMES)
+    first, then = compute_crowds(bits, [None, None], None, [3, 1_000_000], NAMES)
     closed, city = first
     for crowd, share in ((closed, 0.99988), (city, 2048 / (2048 + 1e6))):
         assert crowd.favourite is not None
@@ -74,8 +74,8 @@ def test_where_nobody_is_watched_the_best_match_is_no_evidence():
 
 
 def test_crowds_that_make_no_sense():
-    assert crowds_for(None, 6) == (6, 1_000_000)
-    assert crowds_for(None, 2_000_000) == (2_000_000,)
+    assert choose_crowds(None, 6) == (6, 1_000_000)
+    assert choose_crowds(None, 2_000_000) == (2_000_000,)
     refused: list[tuple[list[float], str]] = [
         ([20], "no room for the 50 enrolled; ask for 50 or more"),
         ([1e4, 0], "0 is no size of a crowd"),
@@ -86,7 +86,7 @@ def test_crowds_that_make_no_sense():
     ]
     for asked, words in refused:
         with pytest.raises(UsageError, match=words):
-            crowds_for(asked, 50)
+            choose_crowds(asked, 50)
     for prior in (0.0, 1.0, -1.0, float("nan")):
         with pytest.raises(UsageError, match="between 0 and 1"):
             Monitor(with_evidence(), enrolled_prior=prior)
@@ -265,6 +265,7 @@ def test_a_moment_does_not_depend_on_the_others_to_the_last_bit(place):
     bits = np.random.default_rng(0).normal(-3, 6, (32, 50))
     own = [None if place is None else Bits(b, b - 1, b + 1) for b in bits[:, place or 0].tolist()]
     names = [str(j) for j in range(50)]
-    whole = among_each(bits, own, place, [50, 1_000_000], names)
+    whole = compute_crowds(bits, own, place, [50, 1_000_000], names)
     for r in range(32):
-        assert among_each(bits[[r]], own[r : r + 1], place, [50, 1_000_000], names) == [whole[r]]
+        alone = compute_crowds(bits[[r]], own[r : r + 1], place, [50, 1_000_000], names)
+        assert alone == [whole[r]]

@@ -266,7 +266,7 @@ def test_a_feature_without_settings_is_followed_by_nobody_s_and_the_run_says_so(
         features: list[Any] = ["f0", Style(), CODES]
         return Monitor(population(), features, on_change=on_change)
 
-    assert made("note").front_end.followed() == {"f0": F0.follow}
+    assert made("note").front_end.get_change_sensitivities() == {"f0": F0.follow}
 
     def told(monitor: Monitor) -> list[str]:
         return [n for n in start_record(monitor, ["a"])["notices"] if "change of the voice" in n]

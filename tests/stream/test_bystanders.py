@@ -28,7 +28,7 @@ NAMES = ("ann", "ben", "cyd", "dee")
     st.floats(0.011, 0.9),
 )
 def test_by_definition(bits, watched, people, level):
-    found = Bystanders(NAMES, watched, people, level).each([np.array(row) for row in bits])
+    found = Bystanders(NAMES, watched, people, level).find([np.array(row) for row in bits])
     for row, others in zip(bits, found, strict=True):
         ratios = 2.0 ** np.array(row)
         share = ratios / (ratios.sum() + people - 4)
@@ -46,7 +46,7 @@ def test_by_definition(bits, watched, people, level):
 
 
 def test_moments_without_evidence_name_nobody():
-    found = Bystanders(NAMES, None, 100, 0.1).each([None, np.array([20.0, 0.0, 0.0, 0.0]), None])
+    found = Bystanders(NAMES, None, 100, 0.1).find([None, np.array([20.0, 0.0, 0.0, 0.0]), None])
     assert [None if each is None else [b.name for b in each] for each in found] == [
         None,
         ["ann"],

@@ -20,7 +20,7 @@ from monitor.features.speaker_model import SpeakerModel
 from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, Kind, Sensitivity
 from monitor.population.population import Population
 from monitor.sources.frames import read_frames
-from monitor.stream.speaker_changes import ChangeDetector, Followed, background
+from monitor.stream.speaker_changes import ChangeDetector, FollowedFeature, background
 from tests.contracts import KILOBYTE, growth
 
 BINS, DIMENSIONS = 30, 192
@@ -64,7 +64,7 @@ def following(background, sensitivity=None, **settings):
     how = SETTINGS | (sensitivity or {})
     kinds = KINDS | {"channel": LEVELS, "voice": EMBEDDING}
     return ChangeDetector(
-        {n: Followed(kinds[n], each, how[n]) for n, each in background.items()}, **settings
+        {n: FollowedFeature(kinds[n], each, how[n]) for n, each in background.items()}, **settings
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.stream import front_end as coverage
-from monitor.stream.front_end import WordCoverage, worth_telling
+from monitor.stream.front_end import WordCoverage, find_coverage
 from monitor.stream.records import coverage_notices, coverage_record
 from monitor.transcripts.coverage import measure_coverage
 from monitor.types import Words
@@ -42,8 +42,8 @@ def test_any_cutting_finds_what_the_whole_does(cuts):
     for low, high in pairwise(edges):
         found.add_words(some(said(), low, high))
         found.add_speech(0, speech()[low:high])
-    (one,) = found.found()
-    assert one.coverage == worth_telling(said(), speech())
+    (one,) = found.measure()
+    assert one.coverage == measure_coverage(said(), speech())
     assert (one.words, one.recording) == (40, 0)
 
 
@@ -54,7 +54,7 @@ def test_each_recording_is_told_by_itself_and_one_without_words_too():
     found.add_speech(1, speech(1))
     found.add_words(said(2, recording=2))
     found.add_speech(2, np.zeros(TICKS, bool))
-    made = found.found()
+    made = found.measure()
     assert [(each.recording, each.words) for each in made] == [(0, 40), (1, 0), (2, 40)]
     assert [each.coverage is None for each in made] == [False, True, True]
     record = coverage_record(made, ["a", "b", "c"])
@@ -76,22 +76,22 @@ def test_only_the_last_hours_are_kept(monkeypatch):
         found.add_words(some(words, low, low + 100))
         found.add_speech(0, speech()[low : low + 100])
         assert sum(each.size for each in found._speech) <= 1000
-    (one,) = found.found()
+    (one,) = found.measure()
     first = TICKS - sum(each.size for each in found._speech)
     late = words.begins >= first
     times = words.begins[late] - first, words.ends[late] - first
     kept = Words(("so",) * int(late.sum()), *times, times[1])
     assert one.words == 40
-    assert one.coverage == worth_telling(kept, speech()[first:])
+    assert one.coverage == measure_coverage(kept, speech()[first:])
 
 
 def test_captions_without_pauses_are_not_doubted():
     begins = np.arange(0, TICKS, 50)
     captions = Words(("so",) * begins.size, begins, begins + 50, begins + 50)
-    found = worth_telling(captions, speech())
+    found = find_coverage(captions, speech())
     assert found is not None
     assert (found.as_well, found.doubtful, found.covered) == (None, False, 1.0)
-    assert worth_telling(captions, np.zeros(TICKS, bool)) is None
+    assert find_coverage(captions, np.zeros(TICKS, bool)) is None
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -102,6 +102,6 @@ def test_words_of_another_recording_are_doubted(own):
     if not own:
         begins, ends = begins + 1100, ends + 1100
         begins, ends = begins[ends < TICKS], ends[ends < TICKS]
-    found = worth_telling(Words(("so",) * begins.size, begins, ends, ends), voiced)
+    found = find_coverage(Words(("so",) * begins.size, begins, ends, ends), voiced)
     assert found is not None
     assert found.doubtful is not own

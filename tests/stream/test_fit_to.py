@@ -71,10 +71,10 @@ def test_what_earlier_streams_brought_is_kept(enrolled):
     before = Monitor(population, watch="me")
     before.push(simulated(5.0))
     monitor = Monitor(population, watch="me")
-    monitor.begin_with(before.heard, 0.25)
+    monitor.begin_with(before.totals, 0.25)
     first, *_ = monitor.stream(File(path, start_seconds=2.0))
     assert first.session == "same"
-    assert monitor.heard.speech > before.heard.speech
+    assert monitor.totals.speech > before.totals.speech
     assert first.peak_bits is not None
     assert first.peak_bits >= 0.25
 

@@ -59,7 +59,7 @@ def test_two_streams_disclose_what_one_would(a, b, seed):
     whole = heard(one, first, shifted(second, 100 * a))
     before, after = fresh(), fresh()
     heard(before, first)
-    after.begin_with(before.heard, peak_bits=0.5)
+    after.begin_with(before.totals, peak_bits=0.5)
     rest = heard(after, second)
     assert [r.seconds for r in rest] == [float(t) for t in range(1, b + 1)]  # this stream's clock
     for ours, theirs in zip(rest, whole[-b:], strict=True):
@@ -70,13 +70,13 @@ def test_two_streams_disclose_what_one_would(a, b, seed):
         assert (ours.peak_bits or 0.0) >= 0.5
     alone = fresh()
     heard(alone, second)
-    own = after.own_heard
-    assert own.speech == alone.heard.speech
+    own = after.own_totals
+    assert own.speech == alone.totals.speech
     for name in ("f0", "timbre"):
-        np.testing.assert_allclose(own.totals[name], alone.heard.totals[name], atol=1e-12)
-        assert own.frames[name] == alone.heard.frames[name]
-        assert own.usable[name] == alone.heard.usable[name]
-    assert np.array_equal(own.totals["f0"], alone.heard.totals["f0"])
+        np.testing.assert_allclose(own.totals[name], alone.totals.totals[name], atol=1e-12)
+        assert own.frames[name] == alone.totals.frames[name]
+        assert own.usable[name] == alone.totals.usable[name]
+    assert np.array_equal(own.totals["f0"], alone.totals.totals["f0"])
 
 
 def test_evidence_adds_up_in_any_order():
@@ -84,7 +84,7 @@ def test_evidence_adds_up_in_any_order():
     for seed in range(3):
         monitor = fresh()
         heard(monitor, both(5.0, seed))
-        parts.append(monitor.heard)
+        parts.append(monitor.totals)
     a, b, c = parts
     one, other = (a + b) + c, c + (b + a)
     assert one.speech == other.speech == sum(part.speech for part in parts)
@@ -99,20 +99,20 @@ def test_evidence_adds_up_in_any_order():
 def test_it_is_a_copy():
     monitor = fresh()
     heard(monitor, both(3.0, 0))
-    sums = monitor.heard
+    sums = monitor.totals
     before = sums.totals["f0"].copy()
     after = fresh()
     after.begin_with(sums)
     heard(after, both(3.0, 1))
     assert np.array_equal(sums.totals["f0"], before)
-    assert not np.array_equal(after.heard.totals["f0"], before)
+    assert not np.array_equal(after.totals.totals["f0"], before)
 
 
 def test_frames_without_spans_go_on_from_frames_with():
     monitor = fresh()
     heard(monitor, both(5.0, 0))
     after = fresh()
-    after.begin_with(monitor.heard)
+    after.begin_with(monitor.totals)
     plain = both(5.0, 1)
     track = plain.tracks["timbre"]
     (*_, last) = heard(
@@ -129,7 +129,7 @@ def test_stopped_and_resumed_equals_never_stopped():
 
     def begun() -> Monitor:
         monitor = fresh()
-        monitor.begin_with(first.heard)
+        monitor.begin_with(first.totals)
         return monitor
 
     second = both(9.0, 1)
@@ -142,17 +142,17 @@ def test_stopped_and_resumed_equals_never_stopped():
     again.restore(json.loads(json.dumps(plain)), arrays)
     late = heard(again, second)
     assert [r.bits for r in early + late] == [r.bits for r in whole]
-    assert again.own_heard.speech == one.own_heard.speech
-    assert np.array_equal(again.own_heard.totals["f0"], one.own_heard.totals["f0"])
+    assert again.own_totals.speech == one.own_totals.speech
+    assert np.array_equal(again.own_totals.totals["f0"], one.own_totals.totals["f0"])
 
 
 def test_real_audio_goes_on_too():
     samples = sounds(6.0)
     first, second = (Monitor(reference(), watch="19") for _ in range(2))
     heard(first, *audio(samples[:48_000]))
-    second.begin_with(first.heard)
+    second.begin_with(first.totals)
     heard(second, *audio(samples[48_000:]))
-    assert second.heard.speech > first.heard.speech > 0
+    assert second.totals.speech > first.totals.speech > 0
 
 
 def test_what_began_afresh_is_this_streams_alone():
@@ -162,7 +162,7 @@ def test_what_began_afresh_is_this_streams_alone():
     heard(monitor, both(2.0, 1))
     alone = fresh()
     heard(alone, both(2.0, 1))
-    assert monitor.own_heard.speech == alone.own_heard.speech == monitor.heard.speech
+    assert monitor.own_totals.speech == alone.own_totals.speech == monitor.totals.speech
 
 
 def _zeros():
@@ -186,7 +186,7 @@ def test_a_reset_forgets_it():
     monitor = fresh()
     monitor.begin_with(FeatureTotals(100, *_zeros()), 2.0)
     monitor.reset()
-    assert monitor.heard.speech == 0
+    assert monitor.totals.speech == 0
     (reading,) = monitor.push(both(1.0, 0))
     assert reading.speech <= 1.0
 
@@ -198,7 +198,7 @@ def test_simulated_reader_only_counts_once():
     heard(one, whole)
     half = Monitor(reference(), watch="19")
     heard(half, first)
-    two.begin_with(half.heard)
+    two.begin_with(half.totals)
     heard(two, shifted(second, -1000))
-    assert np.array_equal(one.heard.totals["f0"], two.heard.totals["f0"])
-    assert one.heard.speech == two.heard.speech
+    assert np.array_equal(one.totals.totals["f0"], two.totals.totals["f0"])
+    assert one.totals.speech == two.totals.speech

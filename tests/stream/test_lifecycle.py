@@ -31,7 +31,7 @@ def test_a_second_stream_is_refused_until_it_is_reset():
     ):
         with pytest.raises(UsageError, match="to the end: make another one"):
             wrong()
-    assert monitor.own_heard.speech_seconds <= 3.0
+    assert monitor.own_totals.speech_seconds <= 3.0
     monitor.reset()
     again = [reading.record() for reading in monitor.stream(Listed([simulated(3.0)]))]
     assert again == first

@@ -75,12 +75,12 @@ def test_notices_without_end_are_not_kept():
     order = EventOrder()
     for tick in range(2 * MOST_NOTICES):
         order.add(tick, NOTICE)
-    assert len(list(order.due(tick, last=True))) == MOST_NOTICES
+    assert len(list(order.pop_due(tick, last=True))) == MOST_NOTICES
 
 
 def test_what_would_not_come_again_is_not_counted():
     order = EventOrder()
     order.add(1, NOTICE, again=False)
     order.add(2, Gap("not finite", 0.01))
-    assert len(list(order.due(2))) == 2
+    assert len(list(order.pop_due(2))) == 2
     assert order.count == 1

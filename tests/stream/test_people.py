@@ -268,13 +268,13 @@ def test_memory_does_not_grow_with_the_hours_of_many_labels():
         for _ in range(12 * minutes):
             heard = heard + more
             for each in voices:
-                each.stretches.advance(SimpleNamespace(all_heard=heard))  # type: ignore[arg-type]
+                each.stretches.advance(SimpleNamespace(all_totals=heard))  # type: ignore[arg-type]
         sizes.append(tracemalloc.get_traced_memory()[0])
         assert sum(len(each.stretches) for each in voices) <= _ALL_STRETCHES
     tracemalloc.stop()
     assert sizes[1] < 1.1 * sizes[0]
     for each in voices:  # no speech is left out, or counted twice
-        assert sum(half.speech for half in each.stretches.halves()) == each.stretches.heard.speech
+        assert sum(half.speech for half in each.stretches.halves()) == each.stretches.latest.speech
 
 
 @pytest.mark.slow

@@ -14,9 +14,11 @@ from monitor.maths.evidence import MISSES, ConditionEffect, ConditionEffects
 from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates
 from monitor.population.population import Population, Speaker, sound_of
 from monitor.population.rank_model import RankModel, RankModels
-from monitor.stream.attacker import Attacker, Ratios, explain_missing_ratios
+from monitor.stream.attacker import Attacker
+from monitor.stream.choice import explain_missing_ratios
 from monitor.stream.monitor import Monitor
 from monitor.stream.notices import rank_model_notices
+from monitor.stream.ratios import LikelihoodRatioScorer
 from monitor.stream.reading import RunningTotals
 from monitor.stream.records import fingerprint
 from tests.population.rank_models import evidence_model, population, some_rank_model
@@ -54,7 +56,7 @@ def made(watched=2, **rank_model):
     scores = np.stack(
         [how.score(how.prepare(whole.templates(f, scoring)), totals[f]) for f in FEATURES], axis=1
     )
-    return whole, own, against, Ratios(whole, own, scoring, watched), totals, scores
+    return whole, own, against, LikelihoodRatioScorer(whole, own, scoring, watched), totals, scores
 
 
 def with_sessions(people: Population, name: str, *others: str) -> Population:
@@ -82,8 +84,8 @@ def test_the_ratio_of_several_sessions_is_the_mean_of_their_ratios():
     assert joined is not None
     rows = np.stack([attacker._scores(f, totals[f]) for f in FEATURES], axis=1)
     seconds = np.full(5, 20.0)
-    alone = ratios._bits(ratios.rank_model.at(seconds), ratios.levels(totals), scores)
-    found = joined.at(seconds, joined.levels(totals), rows).bits
+    alone = ratios._bits(ratios.rank_model.at(seconds), ratios.compute_score_stats(totals), scores)
+    found = joined.at(seconds, joined.compute_score_stats(totals), rows).bits
     mean = np.log2(np.exp2(alone[:, [2, 4, 5]]).mean(axis=1))
     assert_allclose(found[:, 2] - found[:, 1], mean - alone[:, 1], atol=1e-9)
     assert_allclose(found[:, 3] - found[:, 1], alone[:, 3] - alone[:, 1], atol=1e-9)
@@ -106,14 +108,14 @@ def test_the_same_session_twice_says_what_it_says_once(features):
         assert_allclose(two.local, one.local, atol=1e-5)
         assert_allclose(two.gain, one.gain, atol=1e-5)
         assert two.features == one.features
-        if one.told.ratios is not None and two.told.ratios is not None:
-            assert_allclose(two.told.ratios, one.told.ratios, atol=1e-9)
+        if one.crowd_evidence.ratios is not None and two.crowd_evidence.ratios is not None:
+            assert_allclose(two.crowd_evidence.ratios, one.crowd_evidence.ratios, atol=1e-9)
 
 
 def test_by_definition():
     _, rank_model, against, ratios, totals, scores = made(support=np.full((4, 2), 99.0))
     seconds = rank_model.lengths[[0, 1, 2, 3, 1]]
-    found = ratios.at(seconds, ratios.levels(totals), scores)
+    found = ratios.at(seconds, ratios.compute_score_stats(totals), scores)
     how = HISTOGRAM.similarity("log-likelihood")
     for r, t in enumerate([0, 1, 2, 3, 1]):
         # templates of 20 s, between those of 10 and 60
@@ -134,9 +136,9 @@ def test_by_definition():
         bits -= max(level, 0.0)
         assert_allclose(found.bits[r], bits[0], rtol=1e-9)
         replicates = np.sort(bits[1:, 2])
-        assert found.watched[r].value == pytest.approx(bits[0, 2])
-        assert found.watched[r].low == pytest.approx(min(replicates[1], bits[0, 2]))
-        assert found.watched[r].high == pytest.approx(max(replicates[-2], bits[0, 2]))
+        assert found.watched[r, 0] == pytest.approx(bits[0, 2])
+        assert found.watched[r, 1] == pytest.approx(min(replicates[1], bits[0, 2]))
+        assert found.watched[r, 2] == pytest.approx(max(replicates[-2], bits[0, 2]))
     assert not found.at_least.any()
 
 
@@ -145,8 +147,8 @@ def test_no_more_than_the_data_support():
     free = made(support=np.full((4, 2), 99.0))
     seconds = np.full(5, 10.0)
     found, loose = (
-        ratios.at(seconds, ratios.levels(totals), scores),
-        free[3].at(seconds, free[3].levels(totals), scores),
+        ratios.at(seconds, ratios.compute_score_stats(totals), scores),
+        free[3].at(seconds, free[3].compute_score_stats(totals), scores),
     )
     assert loose.bits.max() > 1.5
     assert (found.bits.max(axis=1) <= 1.5 + 1e-12).all()
@@ -154,11 +156,12 @@ def test_no_more_than_the_data_support():
     assert_allclose(np.diff(found.bits), np.diff(loose.bits), atol=1e-9)
     assert_array_equal(found.at_least, loose.bits[:, 2] > 1.5)
     for cut, whole in zip(found.watched, loose.watched, strict=True):
-        assert cut.value == pytest.approx(min(whole.value, 1.5))
-        assert cut.low <= cut.value <= cut.high <= 1.5
+        value, low, high = cut
+        assert value == pytest.approx(min(whole[0], 1.5))
+        assert low <= value <= high <= 1.5
     nobody = made(watched=None, support=np.full((4, 2), 1.5))[3]
-    nobody = nobody.at(seconds, nobody.levels(totals), scores)
-    assert nobody.watched == [None] * 5
+    nobody = nobody.at(seconds, nobody.compute_score_stats(totals), scores)
+    assert np.isnan(nobody.watched).all()
     assert_array_equal(nobody.at_least, loose.bits.max(axis=1) > 1.5)
 
 
@@ -166,16 +169,16 @@ def test_one_voice_never_reads_less_since_longer_speech_was_calibrated_by_fewer_
     falling = np.array([6.0, 5.0, 1.5, 1.0])[:, None] * np.ones((4, 2))
     loosely = np.full((4, 2), 99.0)
     *_, ratios, totals, scores = made(support=loosely)
-    bits = ratios.at(np.full(5, 60.0), ratios.levels(totals), scores).bits
+    bits = ratios.at(np.full(5, 60.0), ratios.compute_score_stats(totals), scores).bits
     stream, best = np.unravel_index(bits.argmax(), bits.shape)
     heard = {f: np.repeat(x[[stream]], 40, axis=0) for f, x in totals.items()}
     scores = np.repeat(scores[[stream]], 40, axis=0)
     seconds = np.geomspace(0.5, 600, 40)
     found, loose = (
-        each.at(seconds, each.levels(heard), scores)
+        each.at(seconds, each.compute_score_stats(heard), scores)
         for each in (made(best, support=which)[3] for which in (falling, loosely))
     )
-    assert loose.watched[-1].value > 1.5
+    assert loose.watched[-1, 0] > 1.5
     for r in range(1, 40):
         before, now = found.watched[r - 1], found.watched[r]
         for end in range(3):  # the figure and both limits
@@ -188,20 +191,21 @@ def test_one_voice_never_reads_less_since_longer_speech_was_calibrated_by_fewer_
 def test_a_moment_does_not_depend_on_the_others():
     *_, ratios, totals, scores = made()
     seconds = np.array([0.2, 1.0, 7.0, 60.0, 900.0])
-    whole = ratios.at(seconds, ratios.levels(totals), scores)
+    whole = ratios.at(seconds, ratios.compute_score_stats(totals), scores)
     for r in range(5):
-        one = ratios.at(
-            seconds[[r]], ratios.levels({f: x[[r]] for f, x in totals.items()}), scores[[r]]
-        )
+        stats = ratios.compute_score_stats({f: x[[r]] for f, x in totals.items()})
+        one = ratios.at(seconds[[r]], stats, scores[[r]])
         assert_array_equal(one.bits[0], whole.bits[r])
-        assert one.watched[0] == whole.watched[r]
+        assert_array_equal(one.watched[0], whole.watched[r])
 
 
 def test_the_amount_heard_does_not_matter_to_the_scores_but_to_the_rank_model():
     *_, ratios, totals, scores = made()
     seconds = np.full(5, 10.0)
-    longer = ratios.at(seconds, ratios.levels({f: 7 * x for f, x in totals.items()}), 7 * scores)
-    assert_allclose(longer.bits, ratios.at(seconds, ratios.levels(totals), scores).bits, atol=1e-9)
+    stats = ratios.compute_score_stats({f: 7 * x for f, x in totals.items()})
+    longer = ratios.at(seconds, stats, 7 * scores)
+    shorter = ratios.at(seconds, ratios.compute_score_stats(totals), scores)
+    assert_allclose(longer.bits, shorter.bits, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -254,9 +258,9 @@ def test_a_transcript_does_not_take_the_evidence_of_the_voice():
              for name, total in totals.items()}  # fmt: skip
     both, alone = (Attacker(people, names, "s2") for names in (("f0", "style"), ("f0",)))
     told, voice = (each.assess_each(heard, seconds)[0] for each in (both, alone))
-    assert told.told.evidence is not None
-    assert told.told.evidence == voice.told.evidence
-    assert told.told.among == voice.told.among
+    assert told.crowd_evidence.evidence is not None
+    assert told.crowd_evidence.evidence == voice.crowd_evidence.evidence
+    assert told.crowd_evidence.among == voice.crowd_evidence.among
     assert told.posterior.tolist() != voice.posterior.tolist()
     assert both.support_bits == alone.support_bits
     monitor = Monitor(people, ["f0", "style"], "s2")
@@ -323,13 +327,14 @@ def test_the_enrolled_as_streams_by_definition():
     ratios, model = attacker.joint.ratios, attacker.evidence_model
     assert ratios is not None
     assert model is not None
-    found = ratios.of_the_enrolled(population, model, attacker.scoring)
+    found = ratios.compare_enrolled(population, model, attacker.scoring)
     assert found.shape == (49,)
     templates = population.templates("voice", attacker.scoring)
     how = population.scorers(model)["voice"]
     scores = how.score(how.prepare(templates), templates[7:8])[0]
     assert population.cohort is not None
-    mean, spread = CohortScoring(population.cohort, "voice", how).levels(templates[7:8])
+    cohort = CohortScoring(population.cohort, "voice", how)
+    mean, spread = cohort.compute_score_stats(templates[7:8])
     point = ratios.rank_model.at(np.array([attacker.scoring.seconds]))
     z = (scores - mean) / spread
     effect = ratios.rank_model.conditions
@@ -355,7 +360,7 @@ def sounding(whole, own, condition, effect, watched=2):
     people = [replace(each, sound=sound_of(condition, 20.0)) for each in whole.speakers]
     heard = type(whole)(people, whole.offsets, whole.features, RankModels([own]),
                         cohort=whole.cohort)  # fmt: skip
-    return Ratios(heard, own, heard.scoring(), watched)
+    return LikelihoodRatioScorer(heard, own, heard.scoring(), watched)
 
 
 def test_a_telephone_counts_as_telephones_were_seen_to():
@@ -365,9 +370,9 @@ def test_a_telephone_counts_as_telephones_were_seen_to():
     effect.shift[[0, 6]] = 0.5, -0.25
     effect.slope[:, 0] = -0.5
     seconds, calls = np.full(5, 10.0), [TELEPHONE] * 5
-    before = plain.at(seconds, plain.levels(totals), scores)
+    before = plain.at(seconds, plain.compute_score_stats(totals), scores)
     by_studio = sounding(whole, own, STUDIO, effect)
-    levels = by_studio.levels(totals)
+    levels = by_studio.compute_score_stats(totals)
     raw = by_studio._bits(by_studio.rank_model.at(seconds), levels, scores)
     raw = np.log2((np.exp2(raw) - MISSES) / (1 - MISSES))
     point = by_studio._effect(by_studio.rank_model.at(seconds), calls)
@@ -380,10 +385,10 @@ def test_a_telephone_counts_as_telephones_were_seen_to():
         found = by_studio.at(seconds, levels, scores, sounds).bits
         assert_allclose(found, before.bits, rtol=1e-12)
     shared = sounding(whole, own, TELEPHONE, effect)
-    shared = shared.at(seconds, shared.levels(totals), scores, calls)
-    for lowered, was in zip(shared.watched, before.watched, strict=True):
-        assert lowered.value <= was.value
-        assert lowered.low <= lowered.value <= lowered.high
+    shared = shared.at(seconds, shared.compute_score_stats(totals), scores, calls)
+    value, low, high = shared.watched.T
+    assert (value <= before.watched[:, 0]).all()
+    assert ((low <= value) & (value <= high)).all()
 
 
 def test_no_more_than_what_the_conditions_support():
@@ -391,8 +396,8 @@ def test_no_more_than_what_the_conditions_support():
     whole, own, _, _, totals, scores = made(**loosely)
     effect = ConditionEffect(np.zeros(10), np.zeros((2, 10)), np.full(10, 1.5))
     ratios, seconds = sounding(whole, own, STUDIO, effect), np.full(5, 10.0)
-    free = ratios.at(seconds, ratios.levels(totals), scores, [STUDIO] * 5)
-    held = ratios.at(seconds, ratios.levels(totals), scores, [TELEPHONE] * 5)
+    free = ratios.at(seconds, ratios.compute_score_stats(totals), scores, [STUDIO] * 5)
+    held = ratios.at(seconds, ratios.compute_score_stats(totals), scores, [TELEPHONE] * 5)
     assert free.bits.max() > 1.5
     assert (held.bits.max(axis=1) <= 1.5 + 1e-12).all()
     assert_allclose(held.support, 1.5, rtol=0.02)
@@ -419,7 +424,7 @@ def as_figures(attacker, heard, seconds):
         "gain_bits": values(lambda row: row.gain.value),
         "sum_bits": values(total),
         "rank_bits": values(lambda row: row.features[alone].rank_bits if alone else None),
-        "evidence_bits": values(lambda row: value(row.told.evidence)),
+        "evidence_bits": values(lambda row: value(row.crowd_evidence.evidence)),
     }
 
 

@@ -19,7 +19,12 @@ from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
 from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.reading import Reading
-from monitor.stream.speaker_changes import alike, cohort, describe_criterion, unlike
+from monitor.stream.speaker_changes import (
+    are_different_people,
+    describe_criterion,
+    score_likeness,
+    select_cohort,
+)
 from monitor.types import Block, Frames, Track
 from tests.stream.streams import (
     RATE,
@@ -112,7 +117,7 @@ def test_features_that_the_shipped_readers_do_not_have_judge_nobody():
     assert describe_criterion(["f0", "phones", "voice"]).startswith("voice, which misses many")
     ones = FeatureTotals(100, {"f0": np.ones(10, int)}, {"f0": 10}, {"f0": 10})
     for name in ("f0", "timbre"):
-        assert not unlike({name: two_features().specs["f0"]}, ones, ones)
+        assert not are_different_people({name: two_features().specs["f0"]}, ones, ones)
 
 
 @pytest.mark.slow
@@ -152,13 +157,14 @@ def test_resumed_the_same_is_said(tmp_path):
 
 
 def test_alike_is_symmetric_and_knows_the_same_voice():
-    like = [cohort(reference(), "f0", 60.0)] * 2
+    like = [select_cohort(reference(), "f0", 60.0)] * 2
     one, same, other = (
         np.bincount(voice(60, lag, seed).tracks["f0"].values, minlength=104)
         for lag, seed in ((40, 0), (40, 1), (75, 2))
     )
-    assert alike(HISTOGRAM, one, same, *like) == alike(HISTOGRAM, same, one, *like)
-    assert alike(HISTOGRAM, one, same, *like) > 1.2 > alike(HISTOGRAM, one, other, *like)
+    likeness = score_likeness(HISTOGRAM, one, same, *like)
+    assert likeness == score_likeness(HISTOGRAM, same, one, *like)
+    assert likeness > 1.2 > score_likeness(HISTOGRAM, one, other, *like)
 
 
 def test_frames_on_disk_are_told_apart_too(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from monitor.stream.accumulator import FeatureTotals, Moments
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Change, Reading
-from monitor.stream.reading_builder import SpeakerSegments, as_moments
+from monitor.stream.reading_builder import SpeakerSegments, stack_totals
 from monitor.types import TICKS_PER_SECOND
 from tests.stream.streams import reference
 from tests.stream.test_following import FIRST, SECOND, TURN, cut
@@ -81,13 +81,13 @@ def test_nobody_watched_all_is_summed():
     nobody = Monitor(reference(), on_change="note")
     found = [e for e in nobody.events(cut(1000)) if isinstance(e, Reading)]
     assert all(reading.excluded_seconds is None for reading in found)
-    assert nobody.own_heard.speech == nobody.all_heard.speech == 2 * TURN * TICKS_PER_SECOND
+    assert nobody.own_totals.speech == nobody.all_totals.speech == 2 * TURN * TICKS_PER_SECOND
     # what a ledger adds up is the watched speaker's
-    own = monitor.own_heard
+    own = monitor.own_totals
     excluded = readings[-1].excluded_seconds
     assert excluded is not None
     assert own.speech == round(100 * (readings[-1].speech - excluded))
-    assert own.frames["f0"] == own.totals["f0"].sum() < monitor.all_heard.frames["f0"]
+    assert own.frames["f0"] == own.totals["f0"].sum() < monitor.all_totals.frames["f0"]
 
 
 def test_a_twin_is_cut_at_the_same_place():
@@ -102,7 +102,7 @@ def test_a_twin_is_cut_at_the_same_place():
         if not isinstance(event, Reading):
             continue
         if change is not None:
-            told.tell(round(event.seconds * TICKS_PER_SECOND), change)
+            told.set_change(round(event.seconds * TICKS_PER_SECOND), change)
             change = None
         same = next(each for each in other if isinstance(each, Reading))
         found.append((event.bits, event.excluded_seconds) == (same.bits, same.excluded_seconds))
@@ -149,7 +149,7 @@ def test_of_the_stretches_that_are_over_the_best_sum_is_kept():
     assert asked == [[2900, 1000, 1900], [2300, 1900], [3800, 2300, 1500]]
     for chosen, speech in enumerate([6000, 5000, 1200, 3800]):
         stretches.chosen = chosen
-        assert stretches.weighed(sums(6000)).speech == speech
+        assert stretches.get_totals(sums(6000)).speech == speech
 
 
 def test_what_nobody_said_is_no_choice():
@@ -159,7 +159,7 @@ def test_what_nobody_said_is_no_choice():
         stretches.mark(100 * second, partial(sums, 100 * second))
     stretches.change(300, lambda _: 0)  # of three seconds
     speech = np.array([3000 + more for more in counts])
-    running, _ = as_moments([sums(each) for each in speech])
+    running, _ = stack_totals([sums(each) for each in speech])
     parts = stretches.parts(Moments([3000, 3100, 5000], speech, running, {}, {}))
     assert [part.enough.tolist() for part in parts] == [[True] * 3, [True] * 3, [False] * 3]
     assert [part.speech.tolist() for part in parts[1:]] == [(speech - 300).tolist(), [300] * 3]

@@ -72,14 +72,14 @@ def last(readings: Any) -> Any:
 def test_blocks_of_audio_make_no_difference(block_seconds):
     made = monitor()
     last(made.stream(SideInputSource(recording(block_seconds), words=said())))
-    assert made.heard.totals["style"].tolist() == expected(said()).tolist()
+    assert made.totals.totals["style"].tolist() == expected(said()).tolist()
 
 
 def test_words_that_come_when_their_time_has_gone_by_are_all_counted():
     made, words = monitor(), said()
     late = replace(words, known=np.maximum.accumulate(words.known + 500))
     heard = [*made.stream(SideInputSource(recording(), words=late))]
-    assert made.heard.totals["style"].tolist() == expected(words).tolist()
+    assert made.totals.totals["style"].tolist() == expected(words).tolist()
     prompt = [*monitor().stream(SideInputSource(recording(), words=words))]
     behind = [each.features["style"].usable for each in heard]
     ahead = [each.features["style"].usable for each in prompt]
@@ -97,7 +97,7 @@ def test_another_recording_begins_anew():
     )
     last(made.stream(both))
     names = Style().bins
-    counted = {names[i]: int(n) for i, n in enumerate(made.heard.totals["style"]) if n}
+    counted = {names[i]: int(n) for i, n in enumerate(made.totals.totals["style"]) if n}
     assert counted == {"no": 2}  # not repeated
 
 
@@ -111,4 +111,4 @@ def test_a_run_that_was_stopped_counts_as_if_it_had_not_been(stops_after, tmp_pa
     second = monitor()
     checkpoint.load(second, RunTotals(), [])
     last(second.stream(SideInputSource(recording(), words=said())))
-    assert second.heard.totals["style"].tolist() == expected(said()).tolist()
+    assert second.totals.totals["style"].tolist() == expected(said()).tolist()

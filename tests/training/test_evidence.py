@@ -16,7 +16,7 @@ from monitor.maths.likelihood_ratios import PriorCoefficients, exceeding, mean_r
 from monitor.maths.statistics import speaker_weights
 from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.population import Calibration, Population
-from monitor.stream.attacker import explain_missing_ratios
+from monitor.stream.choice import explain_missing_ratios
 from monitor.training.calibrating import calibrate
 from monitor.training.cells import CellComparisons
 from monitor.training.fitted import chosen, fit_evidence
@@ -232,7 +232,7 @@ def test_calibrating_against_a_cohort(calibrated_voices):
     for rank_model in made.rank_models:
         evidence = rank_model.evidence
         assert evidence is not None
-        assert evidence.cohort == (cohort.mark("f0"),)
+        assert evidence.cohort == (cohort.compute_digest("f0"),)
         assert evidence.intercept.shape == (21, 2, 2)
         assert np.isfinite(evidence.slopes).all()
         for row in rank_model.rows:

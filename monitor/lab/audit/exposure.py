@@ -479,12 +479,12 @@ def corpus_exposures(
                 running, np.full(some.size, seconds), [sounds[heard.sessions[i]] for i in some]
             )
             for each in told:
-                evidence, local = each.told.evidence, each.local
+                evidence, local = each.crowd_evidence.evidence, each.local
                 bits = evidence or local
                 assert bits is not None  # somebody is watched
                 kinds.add("evidence" if evidence is not None else "closed-set")
                 best = each.top[0][0] == voice.name
-                made.append(_Told(place, seconds, *bits, bool(each.told.at_least), best))
+                made.append(_Told(place, seconds, *bits, bool(each.crowd_evidence.at_least), best))
         progress(voice.name)
     if not made:
         raise CorpusError(f"nobody has {min(lengths):g} s of speech beside the template")

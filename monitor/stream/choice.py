@@ -1,0 +1,253 @@
+"""The choice of features, rank model and template length, or the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import compress
+
+import numpy as np
+
+from monitor.crowds import YOU
+from monitor.errors import StoreError, UsageError
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, ready, superseded, takes
+from monitor.kinds import unlike_networks
+from monitor.population.interpolation import at_template
+from monitor.population.population import MISMATCH, Population, Scoring
+from monitor.population.rank_model import RankModel, RankModels
+from monitor.types import BoolArray, IntArray
+
+_EXAMPLE_SECONDS = 30.0
+"""Length of the test, of speech, by which a notice compares template lengths."""
+
+
+def choose_features(
+    rank_models: RankModels,
+    available: Collection[str] | None = None,
+    *,
+    words: bool = False,
+    setup: FeatureSetup = AS_ENVIRONMENT,
+) -> tuple[str, ...]:
+    """Choose the largest set of features that has a rank model.
+
+    Of two as large, the one without a feature that another does better.
+
+    Args:
+        rank_models: what a rank means.
+        available: features of ready-made frames; None for audio, of which all is computed here.
+        words: True if timed words come with the audio.
+        setup: how features are computed.
+
+    Raises:
+        StoreError: there is no rank model, or none for the available features.
+
+    Example:
+        >>> rank_models = Population.reference().rank_models
+        >>> choose_features(rank_models, ["f0", "phones", "voice"])
+        ('f0', 'phones', 'voice')
+    """
+    sets = [features for features, _ in rank_models.kinds]
+
+    def worth(names: Sequence[str]) -> tuple[int, ...]:
+        weak = sum(superseded(name, names) for name in names)
+        return len(names) - weak, -weak, "voice" not in names
+
+    if available is not None:
+        sets = [names for names in sets if set(names) <= set(available)]
+        if not sets:
+            raise _create_error(f" for {'+'.join(available)}")
+        return max(sets, key=worth)
+    if not sets:
+        raise _create_error()
+    sets = [names for names in sets if words or "words" not in map(takes, names)] or sets
+    sets = [names for names in sets if all(ready(name, setup) for name in names)] or sets
+    return max(sets, key=worth)
+
+
+def choose_rank_model(
+    rank_models: RankModels, features: tuple[str, ...], session: str
+) -> tuple[RankModel, str, bool]:
+    """Choose a rank model: it, the session it is of, and whether it favours the attacker."""
+    for kind in (session, "same" if session == "cross" else "cross"):
+        if (rank_model := rank_models.find(features, kind)) is not None:
+            return rank_model, kind, kind == "same" != session
+    raise _create_error(f" for {'+'.join(features)}")
+
+
+def _create_error(features: str = "") -> StoreError:
+    return StoreError(
+        f"the population has no rank model{features}; "
+        "learn one with: monitor calibrate CORPUS -o POPULATION.npz"
+    )
+
+
+def check_features(population: Population, features: Sequence[str]) -> None:
+    """Refuse features named twice, none at all, or those without templates."""
+    if not features or len(set(features)) != len(features):
+        raise UsageError("name each feature once, and at least one")
+    unknown = [name for name in features if name not in population.features]
+    if unknown:
+        raise UsageError(
+            f"the population has no templates of {', '.join(unknown)}; "
+            f"it has {', '.join(population.features)}"
+        )
+
+
+def check_networks(population: Population, rank_model: RankModel) -> None:
+    """Refuse a rank model of another network's frames than the templates were made of."""
+    for name in rank_model.features:
+        mine, theirs = rank_model.network(name), population.features[name].spec.network
+        if mine != theirs:
+            what = unlike_networks(name, "the rank model", mine, "the templates", theirs)
+            raise StoreError(f"{what}; enrol and calibrate again with this version")
+
+
+def same_scores(part: RankModel, joint: RankModel) -> bool:
+    """Return whether two models score the features of the first alike, by the same networks."""
+    similarity = dict(zip(joint.features, joint.similarities, strict=True))
+    return all(
+        similarity[name] == how and part.network(name) == joint.network(name)
+        for name, how in zip(part.features, part.similarities, strict=True)
+    )
+
+
+def explain_missing_ratios(population: Population, rank_model: RankModel) -> str:
+    """Explain why population and rank model give no likelihood ratios; empty where they do."""
+    about, cohort = "+".join(rank_model.features), population.cohort
+    if rank_model.evidence is None:
+        return f"the rank model of {about} was learnt without evidence; calibrate again"
+    if cohort is None:
+        return (
+            "the population has no cohort of background speakers to set scores against; "
+            "calibrate again"
+        )
+    for name, mark in zip(rank_model.features, rank_model.evidence.cohort, strict=True):
+        if name not in cohort.features:
+            return f"the cohort has nothing of {name}; calibrate against one that has (--cohort)"
+        if cohort.compute_digest(name) != mark:
+            return (
+                f"the rank model of {about} was learnt against another cohort than the "
+                f"population's; calibrate again"
+            )
+    return ""
+
+
+def choose_evidence_model(
+    population: Population, rank_models: RankModels, rank_model: RankModel
+) -> RankModel | None:
+    """Choose the rank model for likelihood ratios, or None.
+
+    Mostly the same one. Where it has no ratios, that of its features other than words.
+    """
+    if not explain_missing_ratios(population, rank_model):
+        return rank_model
+    voice = tuple(name for name in rank_model.features if takes(name) != "words")
+    other = rank_models.find(voice, rank_model.session)
+    if (
+        other is None
+        or other.features == rank_model.features
+        or explain_missing_ratios(population, other)
+    ):
+        return None
+    return other if same_scores(other, rank_model) else None
+
+
+def group_rows(
+    features: Sequence[str], present: BoolArray
+) -> Iterator[tuple[frozenset[str], IntArray]]:
+    """Group rows, shape (R, F), by which features have frames; rows without any in no group.
+
+    Example:
+        >>> present = np.array([[True, True], [False, False], [True, False]])
+        >>> [(sorted(names), rows.tolist()) for names, rows in group_rows(["a", "b"], present)]
+        [(['a'], [2]), (['a', 'b'], [0])]
+    """
+    for row in sorted(set(map(tuple, present.tolist()))):
+        if names := frozenset(compress(features, row)):
+            yield names, np.flatnonzero((present == row).all(axis=1))
+
+
+@dataclass(frozen=True, slots=True)
+class CommonLength:
+    """The common length D that all templates of a run are cut to.
+
+    Attributes:
+        scoring: D, and who has that much.
+        withheld: why a watched speaker has no figures at D; empty where there are some.
+        notice: what follows where D is shorter than the templates, or off the rank model's grid.
+    """
+
+    scoring: Scoring
+    withheld: str = ""
+    notice: str = ""
+
+
+def choose_length(
+    population: Population, rank_model: RankModel, watch: str | None, seconds: float | None
+) -> CommonLength:
+    """Choose D: ``seconds`` if given, else the length of the shortest or the watched template.
+
+    All templates are cut to the same D. Far below the rank model's own lengths there are no
+    figures.
+    """
+    usual, least = population.common_seconds, float(rank_model.template_lengths[0])
+    have = np.inf if watch is None else float(population.template_seconds[population.index(watch)])
+    short = f"template_mismatch: {watch} has {have:g} s of enrolled speech, "
+    if seconds is None and have < min(usual, MISMATCH * least):
+        reason = f"too little: the rank model knows no templates under {least:g} s; enrol more"
+        return CommonLength(population.scoring(usual), short + reason)
+    scoring = population.scoring(seconds, watch=watch)
+    if have < scoring.seconds:
+        return CommonLength(
+            scoring,
+            f"{short}not the {scoring.seconds:g} s asked for; enrol more, or leave out "
+            "--template-seconds",
+        )
+    if seconds is not None or scoring.seconds == usual:
+        return CommonLength(scoring, notice=_describe_stand_in(rank_model, scoring.seconds))
+    if watch is not None:
+        return CommonLength(scoring, notice=_describe_cut(population, rank_model, watch, scoring))
+    length = np.where(scoring.members, population.template_seconds, np.inf)
+    notice = _describe_cut(population, rank_model, population.names[int(length.argmin())], scoring)
+    advice = f"; --template-seconds {usual:g} leaves out who has less"
+    return CommonLength(scoring, notice=notice + advice)
+
+
+def _describe_cut(
+    population: Population, rank_model: RankModel, name: str, scoring: Scoring
+) -> str:
+    """State the cost of comparing everybody by less speech than most have."""
+    usual, speakers = population.common_seconds, int(scoring.members.sum())
+    similarities = population.scorers(rank_model).values()
+    additive = np.array([similarity.additive for similarity in similarities])
+
+    def bits(seconds: float) -> str:
+        point = at_template(rank_model, seconds, additive).at(_EXAMPLE_SECONDS)
+        return f"{point.expected_bits(speakers, slice(0, 1))[0]:.1f}"
+
+    cut, usual_bits = bits(scoring.seconds), bits(usual)
+    grid = _describe_stand_in(rank_model, scoring.seconds)
+    owner = "your" if name.lower() in YOU else f"{name}'s"
+    return (
+        f"{owner} template has {scoring.seconds:g} s, the others {usual:g} s: all are compared at "
+        f"{scoring.seconds:g} s{grid and f', and {grid}'}. {_EXAMPLE_SECONDS:g} s of speech "
+        f"disclose {cut} bits on average among the {speakers}"
+        f"{'' if cut == usual_bits else f' instead of {usual_bits}'}. "
+        "Enrol more: monitor enrol --add"
+    )
+
+
+def _describe_stand_in(rank_model: RankModel, seconds: float) -> str:
+    """Name the calibrated lengths that stand in for D; empty where D is one of them."""
+    grid = rank_model.template_lengths
+    if np.isclose(grid, seconds).any():
+        return ""
+    place = int(np.searchsorted(grid, seconds))
+    if place == 0:
+        return f"nothing shorter than {grid[0]:g} s was learnt from: the figures are too high"
+    if place == grid.size:
+        return f"nothing longer than {grid[-1]:g} s was learnt from: the figures are too low"
+    return (
+        f"what was learnt from templates of {grid[place - 1]:g} and {grid[place]:g} s is "
+        "interpolated"
+    )
