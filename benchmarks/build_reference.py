@@ -47,7 +47,7 @@ from monitor.population.rank_model import RankModel, RankModels
 from monitor.population.reference import demo_frames
 from monitor.sources.file import File
 from monitor.sources.frames import write_frames
-from monitor.sources.provenance import recording_hashes
+from monitor.sources.registry import recording_hashes
 from monitor.training.calibrating import LENGTHS, calibrate, with_maxima
 from monitor.training.enrolling import enrol, landmarks_of
 from monitor.training.feature_extraction import Listener

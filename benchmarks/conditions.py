@@ -28,7 +28,7 @@ import soxr
 from scipy.signal import butter, fftconvolve, sosfilt
 
 from monitor.features.channel import ConditionRows
-from monitor.maths.condition import WIDEST_HZ, Condition, condition_of, mismatch
+from monitor.maths.condition import WIDEST_HZ, Condition, condition_of, list_mismatches
 
 RATE = 16000
 SECONDS = 30.0
@@ -287,12 +287,12 @@ def _compared(sessions: list[Any]) -> dict[str, Any]:
             if other["speaker"] != row["speaker"] or other["chapter"] == row["chapter"]:
                 continue
             for seconds, stream in zip((60, 10, 15, 30), streams, strict=True):
-                different = mismatch(stream, parts[0])
+                different = list_mismatches(stream, parts[0])
                 clean.setdefault(f"{seconds} s", []).append(bool(different))
                 for name in different:
                     by[name] = by.get(name, 0) + 1
             for name, stream in heard.items():
-                worse.setdefault(name, []).append(bool(mismatch(stream, parts[0])))
+                worse.setdefault(name, []).append(bool(list_mismatches(stream, parts[0])))
     narrow = [
         row["path"] for row, (parts, _) in sessions if (parts[0].bandwidth_hz or WIDEST_HZ) < 4800
     ]

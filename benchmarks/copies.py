@@ -32,7 +32,7 @@ from monitor.maths.landmarks import (
     FRAME_TICKS,
     NAME,
     LandmarkIndex,
-    OwnLandmarks,
+    StreamLandmarks,
     frames_of,
     pack,
 )
@@ -121,12 +121,12 @@ def noticed(index: LandmarkIndex, peaks: PEAKS) -> tuple[list[int], int]:
 def repeats(peaks: PEAKS) -> tuple[int, int]:
     """Windows of a stream that were taken for a repetition of what came before, of how many."""
     times, pitches = peaks
-    own, size = OwnLandmarks(), WINDOW_TICKS // 4
+    own, size = StreamLandmarks(), WINDOW_TICKS // 4
     count = int(times[-1]) // size + 1 if times.size else 0
     found = 0
     for window in range(count):
         inside = (times >= window * size) & (times < (window + 1) * size)
-        before = own.heard_before(times[inside], pitches[inside])
+        before = own.find_repeats(times[inside], pitches[inside])
         found += is_repetition(times[inside], before)
     return found, count
 

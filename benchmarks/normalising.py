@@ -20,7 +20,7 @@ from benchmarks.build_reference import FEATURES
 from benchmarks.hear import BACKGROUND
 from benchmarks.template_length import collected
 from monitor.corpus.finding import find
-from monitor.maths.likelihood_ratios import least_cost_bits, told_apart
+from monitor.maths.likelihood_ratios import compute_separation, least_cost_bits
 from monitor.maths.scores import Similarity
 from monitor.population.cohort import Cohort
 from monitor.training.cells import Plan, plans
@@ -93,7 +93,7 @@ def judged(scores: FloatArray, own: IntArray) -> tuple[float, float]:
     weight = (1.0 / np.bincount(own, minlength=own.max() + 1))[own]
     others = scores.copy()
     others[rows, own] = -np.inf
-    area = told_apart(scores.max(axis=1), others.max(axis=1), weight)[2]
+    area = compute_separation(scores.max(axis=1), others.max(axis=1), weight)[2]
     there = np.isfinite(others)
     mass = np.repeat(weight, there.sum(axis=1))
     return area, least_cost_bits(scores[rows, own], others[there], weight, mass)

@@ -20,6 +20,7 @@ import numpy as np
 from benchmarks.truth import others_of
 from benchmarks.world import FEATURES, OWN_SECONDS, HeardGroup, compare
 from monitor.maths.likelihood_ratios import (
+    ScorePairs,
     TemplateComparisons,
     effective_pairs,
     exceeding,
@@ -64,7 +65,7 @@ def simulated(kind: str, many: int) -> str:
         some = people(kind, many, rng)
         table = ratios(sessions(some, rng)[:, None], sessions(some, rng)[None])
         tester, owner = np.nonzero(~np.eye(many, dtype=bool))
-        of = TemplateComparisons(table[tester, owner][:, None], tester, owner)
+        of = TemplateComparisons(table[tester, owner][:, None], ScorePairs(tester, owner))
         both = bounds(np.diag(table), table[tester, owner], of)
         alarms, hits = (1 - np.searchsorted(x, both[0]) / x.size for x in (others, mated))
         found.append((*both, alarms * 2 ** both[0] / max(hits, 1e-9)))
@@ -78,7 +79,7 @@ def heard(frames: Path) -> str:
     made = compare("", Population.reference(), one, other, FEATURES, (OWN_SECONDS, OWN_SECONDS))
     judged = made.judged(None)
     bits, _, _, who = others_of(judged)
-    of = TemplateComparisons(bits[:, None], *who)
+    of = TemplateComparisons(bits[:, None], ScorePairs(*who))
     elub, tail = bounds(judged.mated, bits, of, 1.0 / np.bincount(judged.speaker)[judged.speaker])
     return (
         f"| {'+'.join(FEATURES)} | {np.unique(judged.speaker).size} | {elub:.2f} | {tail:.2f} | |"

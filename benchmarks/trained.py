@@ -114,7 +114,7 @@ def bits(cell: Cell, axis: Sequence[int], kept: BoolArray) -> tuple[float, float
     for trials in (logit.Trials(behind, place), few):
         prior = logit.prior_of(trials)
         start = logit.fit(trials, prior).weights
-        weights, floor = logit.held_out(trials, start, trials.speakers, prior)
+        weights, floor = logit.fit_held_out(trials, start, trials.speakers, prior)
         found.append(logit.held_out_bits(few, weights, floor))
     return float(found[0].mean()), float(found[1].mean())
 

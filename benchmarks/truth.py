@@ -34,7 +34,7 @@ from benchmarks.hear import BACKGROUND, trainers
 from benchmarks.template_length import collected
 from monitor.corpus.finding import find
 from monitor.maths import likelihood_ratios as calibrated
-from monitor.maths.evidence import bits_among, held_to, levelled, posterior_among, with_misses
+from monitor.maths.evidence import bits_among, cap_bits, level_ratios, posterior_among, with_misses
 from monitor.maths.statistics import limits, speaker_weights
 from monitor.plots.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, draw
 from monitor.population.cohort import CohortScoring
@@ -84,12 +84,12 @@ class Judged:
         """What is shown of everybody else where the speaker is not enrolled."""
         there = np.where(np.isnan(self.bits), -np.inf, self.bits)
         there[np.arange(len(there)), self.own] = -np.inf
-        return np.minimum(levelled(there), self.support)
+        return np.minimum(level_ratios(there), self.support)
 
     @property
     def mated(self) -> FloatArray:
         """What is shown of the speaker who is enrolled, shape (n,)."""
-        there = levelled(np.where(np.isnan(self.bits), -np.inf, self.bits))
+        there = level_ratios(np.where(np.isnan(self.bits), -np.inf, self.bits))
         rows = np.arange(len(there))
         return np.minimum(there, self.support)[rows, self.own]
 
@@ -373,7 +373,9 @@ def few(judged: Judged) -> str:
         for _ in range(60):
             some = generator.permutation(there.shape[1])[:many]
             rows = ~np.isin(judged.own, some)
-            shown = np.minimum(levelled(there[np.ix_(rows, some)]), judged.support[rows][:, some])
+            shown = np.minimum(
+                level_ratios(there[np.ix_(rows, some)]), judged.support[rows][:, some]
+            )
             means.append(np.exp2(shown).mean())
             shares.append([(shown >= k).mean() for k in steps])
         most = (np.mean(shares, axis=0) * np.exp2(steps)).max()
@@ -410,7 +412,7 @@ def crowds(judged: Judged, readers: int) -> list[str]:
 def posterior_of(judged: Judged) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Ratios and posterior among the candidates, and weights of streams."""
     there = np.where(np.isnan(judged.bits), -np.inf, judged.bits)
-    ratios = held_to(levelled(there), np.nanmean(judged.support, axis=1))
+    ratios = cap_bits(level_ratios(there), np.nanmean(judged.support, axis=1))
     own = (1.0 / np.bincount(judged.speaker))[judged.speaker]
     return ratios, posterior_among(ratios, ratios.shape[1]), own / own.sum()
 

@@ -45,7 +45,13 @@ from monitor.lab.attacks.scoreboard import ATTACKERS, Scoreboard, ScoreRow
 from monitor.lab.attacks.trying import AttackConfig, prepare, try_methods
 from monitor.lab.plots.attacks import plot_attacks
 from monitor.maths.evidence import log2_ratios
-from monitor.maths.likelihood_ratios import TemplateComparisons, fit_each, upper_bound_bits
+from monitor.maths.likelihood_ratios import (
+    ScorePairs,
+    TemplateComparisons,
+    fit_each,
+    pair_count,
+    upper_bound_bits,
+)
 from monitor.maths.statistics import Crossing, FirstCrossing, median_seconds
 from monitor.protocols import Anonymiser
 from monitor.training.voices import SessionFrames, units_of
@@ -354,17 +360,19 @@ def _fitted(z: FloatArray, long: np.ndarray) -> tuple[list[FloatArray], float]:
     for k in range(_FOLDS):
         inside = fold != k
         some = (inside & long)[tester] & inside[owner]
-        fit = fit_each(TemplateComparisons(z.ravel()[some, None], tester[some], owner[some]))[0]
+        pairs = ScorePairs(tester[some], owner[some])
+        fit = fit_each(TemplateComparisons(z.ravel()[some, None], pairs))[0]
         for r in np.flatnonzero(fold == k):
             known[r] = fit
             left_out[r] = log2_ratios(z[r][None], fit[0], fit[1:])
     there = long[tester]
-    comparisons = TemplateComparisons(z.ravel()[there, None], tester[there], owner[there])
+    comparisons = TemplateComparisons(
+        z.ravel()[there, None], ScorePairs(tester[there], owner[there])
+    )
     weights, bits, mated = comparisons.weights(), left_out.ravel()[there], comparisons.mated
-    pairs = len(np.unique(comparisons.pair[~mated]))
     most = upper_bound_bits(
-        bits[mated], bits[~mated], weights[mated], weights[~mated], int(mated.sum()), pairs,
-        comparisons.some(~mated),
+        bits[mated], bits[~mated], weights[mated], weights[~mated], int(mated.sum()),
+        pair_count(comparisons), comparisons.select(~mated),
     )  # fmt: skip
     return known, most
 

@@ -268,7 +268,7 @@ def _is_heard(folder: Path, features: Sequence[str]) -> bool:
     if not (folder / _CONDITIONS).exists():
         return False
     made = HearingOptions(tuple(features)).noted(make(features))["features"]
-    kept = [header_of(path).heard.get("features", {}) for path in folder.glob("*.npz")]
+    kept = [header_of(path).settings.get("features", {}) for path in folder.glob("*.npz")]
     return bool(kept) and all(made.items() <= each.items() for each in kept)
 
 
@@ -350,7 +350,7 @@ class HeardGroup:
         for problem in problems:
             print(problem, file=sys.stderr)
         told = orjson.loads((folder / _CONDITIONS).read_bytes())
-        made = {each: Condition.of(record) or Condition() for each, record in told.items()}
+        made = {each: Condition.parse(record) or Condition() for each, record in told.items()}
         return cls({voice.name: _whole(voice) for voice in voices}, made)
 
 

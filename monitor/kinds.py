@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.maths.margin import embedding_margin, histogram_margin, level_margin, page_cusum, split
+from monitor.maths.margin import (
+    embedding_margin,
+    find_split,
+    histogram_margin,
+    level_margin,
+    page_cusum,
+)
 from monitor.maths.scores import OF_COUNTS, OF_VECTORS, Similarity, unit_vectors
 from monitor.maths.sketch import AnySketch, EmbeddingSum, Histogram, are_countable
 from monitor.types import AnyArray, BoolArray, FloatArray, Track
@@ -227,7 +233,7 @@ class FollowedVoice:
         margins = np.array([margin for margin, _ in left.recent])
         if margins.mean() < left.level:
             return None
-        index = split(margins) if margins.size > 1 else 0
+        index = find_split(margins) if margins.size > 1 else 0
         if index and margins[:index].mean() >= left.level:  # the other voice is in none of them
             index = 0
         return Fall(left.recent[index][1], left.level, float(margins[index:].mean()))
@@ -285,7 +291,7 @@ class FollowedVoice:
         if not self._notices():
             return None
         margins = np.array(self._margins)
-        index = split(margins)
+        index = find_split(margins)
         before, after = float(margins[:index].mean()), float(margins[index:].mean())
         if before - after > self._how.least_drop:
             return Fall(self._began[index], before, after)

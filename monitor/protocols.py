@@ -78,7 +78,7 @@ class Provenance:
 
     Attributes:
         label: what to call it in front of a person.
-        hashes: its fingerprints (`monitor.sources.provenance.recording_hashes`); sharing one is
+        hashes: its fingerprints (`monitor.sources.registry.recording_hashes`); sharing one is
             being the same recording. Empty where it cannot be known again, as standard input.
         start_seconds, end_seconds: the part; None to its end.
         raw: (rate, channels, encoding) of samples without a header.

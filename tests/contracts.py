@@ -54,6 +54,7 @@ from monitor.sources import (
     SideInputSource,
 )
 from monitor.sources.frames import write_frames
+from monitor.sources.microphone import InputSystem
 from monitor.transcripts.live import TurnPipe
 from monitor.transcripts.turns import Turn
 from monitor.types import Block, FloatArray, Frames, Gap, Track, Tracks, Words
@@ -369,7 +370,7 @@ def _microphone(block_seconds: float) -> Source:
     size = round(block_seconds * RATE)
     sound = voice(SECONDS + 1)
     parts = [sound[i : i + size] for i in range(0, len(sound), size)]
-    return Microphone(seconds=SECONDS, opens=Tape([parts] * 2, RATE).opens)
+    return Microphone(seconds=SECONDS, system=InputSystem(Tape([parts] * 2, RATE).opens))
 
 
 def _beside(folder: Path, block_seconds: float) -> Source:

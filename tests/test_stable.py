@@ -27,7 +27,7 @@ from monitor.population.reference import DEMO_SPEAKER, demo_frames
 from monitor.records.reading import SCHEMA_VERSION
 from monitor.records.schema import SCHEMA, read_run
 from monitor.sources import FramesFile
-from monitor.sources.frames import write_frames
+from monitor.sources.frames import Header, write_frames
 
 NOTED = Path(__file__).with_name("stable.json")
 FEATURES = ("f0", "phones", "voice")
@@ -86,7 +86,7 @@ def excerpt(path: Path, number: int) -> Path:
         {name: spec.size for name, spec in source.stream_info.tracks.items()},
         {name: spec.frame_seconds for name, spec in source.stream_info.tracks.items()},
         networks={name: spec.network for name, spec in source.stream_info.tracks.items()},
-        hashes=(f"file:{number:064x}",), heard={"channel": None},
+        header=Header(hashes=(f"file:{number:064x}",), settings={"channel": None}),
     )  # fmt: skip
     return path
 

@@ -161,7 +161,7 @@ def enrol_from_microphone(
         f"mic:{device or ''}",
         seconds=longest,
         queue_seconds=QUEUE_SECONDS,
-        told=lambda line: say(line),
+        report=lambda line: say(line),
     )
     with quiet_libraries(), microphone as heard, stopped_by_signals(heard.stop):
         say(f"speak, about anything; listening to {heard.label} (Ctrl-C stops)")
@@ -528,7 +528,7 @@ def _named(paths: Sequence[Path], base: str | None, add: bool, output: Path) -> 
 def _check_new(before: Population, files: Sequence[Path]) -> None:
     """Refuse a further session that is enrolled already, before anything is heard."""
     from monitor.errors import SourceError, UsageError
-    from monitor.sources.provenance import recording_hashes
+    from monitor.sources.registry import recording_hashes
 
     for file in files:
         try:

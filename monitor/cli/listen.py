@@ -100,7 +100,7 @@ def command(asked: ListenOptions) -> int:
             seconds=asked.seconds,
             channels=asked.options.channel,
             reconnect_seconds=asked.reconnect,
-            told=lambda line: view.say(line),
+            report=lambda line: view.say(line),
         )
         if words:
             return asked.transcribing.live(source, lambda line: view.say(line))

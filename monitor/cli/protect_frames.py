@@ -18,7 +18,7 @@ from monitor.kinds import FeatureSpec
 from monitor.networks.usc import shipped_codec
 from monitor.phrases import plural
 from monitor.run.status import INCOMPLETE
-from monitor.sources.frames import FramesFile, write_frames
+from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.sources.registry import is_frames
 from monitor.training.frames_folder import (
     MANIFEST,
@@ -118,7 +118,7 @@ def write_noisy(
                 {name: spec.size for name, spec in specs.items()},
                 {name: spec.frame_seconds for name, spec in specs.items()},
                 networks={name: spec.network for name, spec in specs.items()},
-                noise=noise,
+                header=Header(noise=noise),
             )  # no hashes: they would say which recording it was
             count, seconds = counts.get(order.speaker, (0, 0.0))
             of_each = {name: len(noisy.tracks[name].ticks) for name in specs}

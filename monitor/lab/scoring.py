@@ -22,7 +22,7 @@ from monitor.maths.scores import Similarity
 from monitor.population.interpolation import LengthModel, at_template
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
-from monitor.sources.provenance import provenance_of
+from monitor.sources.registry import provenance_of
 from monitor.stream.attacker import Attacker
 from monitor.stream.choice import choose_rank_model, group_rows
 from monitor.stream.notices import session_of

@@ -25,7 +25,7 @@ _Doubles: TypeAlias = NDArray[np.float64]
 def guides(
     length_seconds: ArrayLike, first_seconds: float, first_bits: float, ceiling: float
 ) -> tuple[_Doubles, _Doubles]:
-    """The straight and the square-root guide: ``D0 T / T0`` and ``D0 sqrt(T / T0)``, bits.
+    """Compute the straight and the square-root guide, ``D0 T / T0`` and ``D0 sqrt(T / T0)``, bits.
 
     T in speech seconds, any shape, from the first length T0 of a rank model's grid, where it
     expects D0 bits; neither guide exceeds the ceiling, log2 N.
@@ -41,8 +41,8 @@ def guides(
     length = np.asarray(length_seconds, dtype=np.float64)
     if not (np.isfinite(first_seconds) and first_seconds > 0):
         raise UsageError("guides start from the first length of a rank model: give seconds above 0")
-    given = np.concatenate([length.ravel(), [first_bits, ceiling]])
-    if not (np.isfinite(given) & (given >= 0)).all():
+    inputs = np.concatenate([length.ravel(), [first_bits, ceiling]])
+    if not (np.isfinite(inputs) & (inputs >= 0)).all():
         raise UsageError("guides take finite lengths, first bits and ceiling of 0 or more")
     ratio = length / first_seconds
     linear, root = first_bits * ratio, first_bits * np.sqrt(ratio)
@@ -60,7 +60,7 @@ class Spent:
 
 
 def basic(epsilon: float, windows: int) -> float:
-    """Basic composition of k windows, ``k epsilon`` nats.
+    """Compose k windows by the basic theorem: ``k epsilon`` nats.
 
     Raises:
         UsageError: a negative or infinite epsilon, or a negative k.
@@ -74,7 +74,7 @@ def basic(epsilon: float, windows: int) -> float:
 
 
 def advanced(epsilon: float, windows: int, delta: float) -> float:
-    """Advanced composition of Dwork, Rothblum and Vadhan: of k windows, nats.
+    """Compose k windows by the advanced theorem of Dwork, Rothblum and Vadhan: nats.
 
     ``epsilon sqrt(2 k ln(1 / delta)) + k epsilon (exp(epsilon) - 1)``, which may fail with
     probability delta. It never beats the basic one where epsilon >= ln 2.
@@ -93,7 +93,7 @@ def advanced(epsilon: float, windows: int, delta: float) -> float:
 
 
 def optimal(epsilon: float, windows: int, delta: float) -> float:
-    """The least epsilon that holds: Kairouz, Oh and Viswanath, solved between the grid points.
+    """Compute the least epsilon that holds: Kairouz, Oh and Viswanath, between the grid points.
 
     Theorem 3.3 gives the delta of each ``(k - 2 i) epsilon``. In between it is that of k randomised
     responses, which no (epsilon, 0)-private mechanisms exceed: a sum of straight lines in exp(x),
@@ -113,22 +113,24 @@ def optimal(epsilon: float, windows: int, delta: float) -> float:
             low = middle
         else:
             high = middle - 1
-    failure, slope = _failure(epsilon, windows, low)
+    failure, decay = _failure(epsilon, windows, low)
     with np.errstate(divide="ignore"):  # a slope that underflows is not used
-        room = np.float64(delta - failure) / slope
+        room = np.float64(delta - failure) / decay
     down = np.log1p(-min(float(room), -np.expm1(-2 * epsilon)))  # not below the next grid point
     return max((windows - 2 * low) * epsilon + float(down), 0.0)
 
 
 def _failure(epsilon: float, windows: int, i: int) -> tuple[float, float]:
-    """delta_i of theorem 3.3, and by how much delta falls with exp(x - x_i) below the grid point.
+    """Compute delta_i of theorem 3.3, and its fall with exp(x - x_i) below the grid point.
 
     Both summed in logarithms over the outcomes j <= i of k randomised responses.
     """
-    drawn = np.arange(i + 1, dtype=np.float64)
-    ways = np.concatenate([[0.0], np.cumsum(np.log((windows - drawn[:-1]) / (drawn[:-1] + 1)))])
-    chance = ways - drawn * epsilon - windows * np.log1p(np.exp(-epsilon))
-    beyond = -2 * (i - drawn) * epsilon
+    counts = np.arange(i + 1, dtype=np.float64)
+    log_choose = np.concatenate(
+        [[0.0], np.cumsum(np.log((windows - counts[:-1]) / (counts[:-1] + 1)))]
+    )
+    chance = log_choose - counts * epsilon - windows * np.log1p(np.exp(-epsilon))
+    beyond = -2 * (i - counts) * epsilon
     with np.errstate(divide="ignore"):  # the outcome at x_i adds nothing: log 0
         failure = np.exp(chance + np.log(-np.expm1(beyond))).sum()
     return float(failure), float(np.exp(chance + beyond).sum())
@@ -148,7 +150,7 @@ def _check(epsilon: float, windows: int, delta: float) -> None:
 
 
 def clopper_pearson(hits: int, trials: int, tail: float = 0.025) -> tuple[float, float]:
-    """Limits that a proportion passes with at most probability `tail`, below 0.5, on each side.
+    """Compute limits that a proportion passes with probability `tail` at most, on each side.
 
     Clopper and Pearson (1934). Exact for independent trials only; 0 below no hit, 1 above nothing
     but hits.
@@ -176,7 +178,7 @@ DELTA = 1e-4
 
 
 def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike) -> FloatArray:
-    """Privacy loss at an operating point, VoxGuard eq. (5), without delta.
+    """Compute the privacy loss at an operating point, VoxGuard eq. (5), without delta.
 
     ``max(ln(TPR / FPR), ln((1 - FPR) / (1 - TPR)))``: infinite where nobody is accepted by mistake
     or missed, below 0 where the attacker is worse than chance; ``0 / 0`` counts as no loss. A lower
@@ -200,7 +202,7 @@ def _log_ratio(upper: FloatArray, lower: FloatArray) -> FloatArray:
 
 
 def finite_epsilon_nats(tpr: FloatArray, fpr: FloatArray) -> FloatArray:
-    """`epsilon_nats`, at least 0, and NaN where it is infinite: for the replicates of a figure.
+    """Compute `epsilon_nats`, at least 0, and NaN where infinite: for a figure's replicates.
 
     Example:
         >>> finite_epsilon_nats(np.array([0.0, 0.5]), np.array([0.5, 0.0])).tolist()
@@ -214,7 +216,7 @@ def epsilon_lower_nats(
     hits: int, mated: int, false_alarms: int, non_mated: int, delta: float = DELTA, *,
     tail: float = 0.025,
 ) -> float:  # fmt: skip
-    """What the mechanism's epsilon is at least, with 95 % confidence; 0 or more nats.
+    """Compute a lower bound of the mechanism's epsilon, with 95 % confidence; 0 or more nats.
 
     Of mated scores, accepted and all, and of non-mated ones likewise. Each rate is moved against
     the attacker to its one-sided Clopper-Pearson limit, of error `tail`, and delta is taken off, as
@@ -241,7 +243,7 @@ def epsilon_lower_nats(
 
 
 def clipped(vectors: FloatArray, bound: float) -> FloatArray:
-    """Vectors (..., d) whose L1 norm is above a bound C > 0, shortened to it; others as they are.
+    """Shorten vectors (..., d) with an L1 norm above a bound C > 0 to it; leave the others.
 
     Example:
         >>> clipped(np.array([[3.0, -1.0], [0.25, 0.5]]), 1.0).tolist()
@@ -254,12 +256,12 @@ def clipped(vectors: FloatArray, bound: float) -> FloatArray:
 
 
 def noise_scale(epsilon: float, bound: float) -> float:
-    """``2 C / epsilon``: two vectors clipped to C are at most 2 C apart; epsilon of one, nats."""
+    """Compute ``2 C / epsilon``: vectors clipped to C are at most 2 C apart; epsilon in nats."""
     return 2 * bound / epsilon
 
 
 def laplace(uniform: FloatArray, scale: float) -> FloatArray:
-    """Laplace noise from uniform numbers in (0, 1), by the inverse of its distribution function.
+    """Draw Laplace noise from uniform numbers in (0, 1), by the inverse distribution function.
 
     `scale`: b of the density ``exp(-|x| / b) / (2 b)``; its standard deviation is sqrt(2) b.
 
@@ -272,7 +274,7 @@ def laplace(uniform: FloatArray, scale: float) -> FloatArray:
 
 
 def secret_uniform(count: int, *whose: object) -> FloatArray:
-    """Numbers strictly between 0 and 1 that nobody can guess who lacks one of ``whose``.
+    """Draw numbers strictly between 0 and 1 that only the knower of all of ``whose`` can repeat.
 
     A keyed hash in counter mode (SHAKE-256), 52 bits a number. Whose they are, such as a secret
     seed, is compared by ``repr``.
@@ -283,5 +285,5 @@ def secret_uniform(count: int, *whose: object) -> FloatArray:
         (True, False)
     """
     key = repr(whose).encode("utf-8", "replace")
-    drawn = np.frombuffer(hashlib.shake_256(key).digest(8 * count), "<u8") >> np.uint64(12)
-    return np.asarray((drawn + 0.5) * 2.0**-52)
+    integers = np.frombuffer(hashlib.shake_256(key).digest(8 * count), "<u8") >> np.uint64(12)
+    return np.asarray((integers + 0.5) * 2.0**-52)

@@ -1,4 +1,4 @@
-"""What the sound of a voice is like: band, noise, reverberation, clipping, level.
+"""Conditions of a recording: band, noise, reverberation, clipping, level.
 
 Every second is described by a row of counts, and rows add: what is estimated comes from their sum
 alone, so that it does not depend on how a stream was cut. docs/conditions.md says how well.
@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -75,7 +74,7 @@ _MOST = 1e6
 
 
 def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArray:
-    """Counts of n seconds, each by itself, shape (n, ROW).
+    """Count features of n seconds, each by itself, shape (n, ROW).
 
     Of their samples as they were decoded, (n, rate, channels), and their means, (n, rate), without
     offset and hum (`monitor.features.level.HighPass`).
@@ -101,14 +100,14 @@ def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArr
 
 
 def _counts(bins: IntArray, size: int) -> IntArray:
-    """How often each bin stands in each row: (n, k) to (n, size)."""
+    """Count each bin in each row: (n, k) to (n, size)."""
     placed = bins + size * np.arange(len(bins))[:, None]
     return np.bincount(placed.ravel(), minlength=size * len(bins)).reshape(-1, size)
 
 
 @lru_cache(maxsize=8)
 def _analysis(rate: int) -> tuple[FloatArray, IntArray, int]:
-    """Window of a frame, first bin of each band, and where the last band ends."""
+    """Compute the window of a frame, the first bin of each band, and the last band's end."""
     size = rate // _FRAMES
     window = np.hanning(size)
     # so that the power of all bins adds up to the mean square of the samples
@@ -120,44 +119,46 @@ def _analysis(rate: int) -> tuple[FloatArray, IntArray, int]:
 
 
 def _decays(bands: FloatArray) -> IntArray:
-    """Slopes, counted, of levels that fall for four frames on end, from well above the quiet.
+    """Count slopes of levels that fall for four frames on end, from well above the quiet.
 
     Of n seconds, (n, frames, bands): (n, slopes).
     """
-    made = [bands[..., round(a / _BAND_HZ) : round(b / _BAND_HZ)] for a, b in _DECAY_BANDS]
-    level = 10 * np.log10(np.array([each.sum(axis=2) for each in made]) + _SILENCE)
+    decay_bands = [bands[..., round(a / _BAND_HZ) : round(b / _BAND_HZ)] for a, b in _DECAY_BANDS]
+    level = 10 * np.log10(np.array([band.sum(axis=2) for band in decay_bands]) + _SILENCE)
     quiet = np.partition(level, 2, axis=2)[..., 2:3]
     begin, end = level[..., :-3], level[..., 3:]
     step = level[..., 1:] - level[..., :-1]
     falls = np.maximum(np.maximum(step[..., :-2], step[..., 1:-1]), step[..., 2:]) < 0
     counts = falls & (begin > quiet + _DECAY_RANGE) & (end > quiet + _DECAY_ABOVE)
-    _, second, _ = some = np.nonzero(counts)
-    slope = (3 * (begin[some] - end[some]) - step[..., 1:-1][some]) / 10  # through four points
+    _, second, _ = decays = np.nonzero(counts)
+    slope = (
+        3 * (begin[decays] - end[decays]) - step[..., 1:-1][decays]
+    ) / 10  # through four points
     bins = np.clip(slope / _SLOPE_STEP, 0, _SLOPES - 1).astype(np.intp) + _SLOPES * second
     return np.bincount(bins, minlength=_SLOPES * len(bands)).reshape(-1, _SLOPES)
 
 
 def _flat_tops(columns: FloatArray) -> IntArray:
-    """Samples at the extremes of each second, a little below them, and all; over the channels.
+    """Count samples at the extremes of each second, a little below them, and all.
 
     Of n seconds, (n, samples, channels): (n, 3).
     """
     columns = columns - columns.mean(axis=1, keepdims=True)  # of an offset both tops would be one
     high, low = columns.max(axis=1), columns.min(axis=1)
-    heard = (low < 0) & (high > 0) & (np.maximum(high, -low) >= _AUDIBLE)
+    is_audible = (low < 0) & (high > 0) & (np.maximum(high, -low) >= _AUDIBLE)
     top, lower = (
-        np.count_nonzero(columns >= share * high[:, None], axis=1)
-        + np.count_nonzero(columns <= share * low[:, None], axis=1)
-        for share in (_FLAT, _NEAR)
+        np.count_nonzero(columns >= fraction * high[:, None], axis=1)
+        + np.count_nonzero(columns <= fraction * low[:, None], axis=1)
+        for fraction in (_FLAT, _NEAR)
     )
-    every = np.full(top.shape, columns.shape[1])
-    each = np.stack([top, lower - top, every], axis=2) * heard[..., None]
-    return np.asarray(each.sum(axis=1))
+    totals = np.full(top.shape, columns.shape[1])
+    tops = np.stack([top, lower - top, totals], axis=2) * is_audible[..., None]
+    return np.asarray(tops.sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What the sound of a voice is like; each figure is None while too little was heard to say.
+    """Conditions of a voice's sound; a figure is None while too little sound supports it.
 
     Attributes:
         bandwidth_hz: where the spectrum of the speech ends; `WIDEST_HZ` where it does not below.
@@ -174,31 +175,36 @@ class Condition:
     level_db: float | None = None
 
     def record(self) -> dict[str, float | None]:
-        """As records and stores have it."""
+        """Return the figures by name, as records and stores keep them."""
         return {name: getattr(self, name) for name in _FIGURES}
 
     @classmethod
-    def of(cls, record: Mapping[str, Any] | None) -> Condition | None:
-        """What a record or a store says; None of nothing.
+    def parse(cls, record: Mapping[str, object] | None) -> Condition | None:
+        """Parse what `record` gives; None of None.
 
         Raises:
             ValueError: a figure is no number, or none that a sound has.
         """
         if record is None:
             return None
-        figures = {name: record[name] for name in _FIGURES}
-        for figure in figures.values():
-            number = isinstance(figure, int | float) and not isinstance(figure, bool)
-            if figure is not None and not (number and abs(figure) <= _MOST):
+        figures: dict[str, float | None] = {}
+        for name in _FIGURES:
+            figure = record[name]
+            if figure is not None and (
+                not isinstance(figure, int | float)
+                or isinstance(figure, bool)
+                or not abs(figure) <= _MOST
+            ):
                 raise ValueError(f"{figure!r:.40} is no figure of a sound")
+            figures[name] = figure
         return cls(**figures)
 
 
-_FIGURES = tuple(each.name for each in fields(Condition))
+_FIGURES = tuple(figure.name for figure in fields(Condition))
 
 
 def condition_of(total: AnyArray) -> Condition:
-    """What the seconds sound like of whose rows this is the sum, shape (ROW,).
+    """Estimate the conditions of seconds from the sum of their rows, shape (ROW,).
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -223,57 +229,57 @@ level_db=None)
     if active < LEAST_SPEECH_SECONDS * _FRAMES:
         return Condition(band)
     snr = level - noise
-    known = snr >= _LEAST_SNR and decays.sum() >= _LEAST_DECAYS
+    has_decays = snr >= _LEAST_SNR and decays.sum() >= _LEAST_DECAYS
     return Condition(
         band,
         snr,
-        _reverberation(decays) if known else None,
+        _reverberation(decays) if has_decays else None,
         _clipping(*(int(count) for count in tops)),
         level,
     )
 
 
 def sound_seconds(total: AnyArray) -> float:
-    """Seconds that are no silence, of the sum of rows that `condition_of` takes."""
+    """Count seconds that are no silence, from the sum of rows that `condition_of` takes."""
     levels = total[_ENDS[0] : _ENDS[1]]
     return float(levels[round(_SILENCE_DB - _LEAST) :].sum()) / _FRAMES
 
 
 def _speech_and_noise(levels: AnyArray) -> tuple[float, float, float]:
-    """Levels of speech and noise in decibels, and how many frames are speech.
+    """Estimate levels of speech and noise in decibels, and the frames of speech.
 
     The noise is what a tenth of all frames stay below, and more where these differ among
     themselves, as babble does. Speech is what exceeds it, down to 15.9 dB below its own level.
     """
-    heard = levels.astype(np.float64)
-    heard[: round(_SILENCE_DB - _LEAST)] = 0  # zeros of a gate, or of no input, are no noise
-    if not heard.any():
+    counts = levels.astype(np.float64)
+    counts[: round(_SILENCE_DB - _LEAST)] = 0  # zeros of a gate, or of no input, are no noise
+    if not counts.any():
         return 0.0, 0.0, 0.0
-    quiet = _quantile(heard, _QUIET_SHARE)
-    spread = min(quiet - _quantile(heard, _QUIETEST_SHARE), _MOST_SPREAD)
-    noise = _LEAST + quiet + spread
+    quiet = _quantile(counts, _QUIET_SHARE)
+    margin = min(quiet - _quantile(counts, _QUIETEST_SHARE), _MOST_SPREAD)
+    noise = _LEAST + quiet + margin
     centres = _LEAST + 0.5 + np.arange(_LEVELS)
-    energy = heard * np.maximum(10 ** (centres / 10) - 10 ** (noise / 10), 0)
-    heard[centres < noise + _ABOVE_NOISE] = energy[centres < noise + _ABOVE_NOISE] = 0
-    frames, power = (np.cumsum(each[::-1])[::-1] for each in (heard, energy))
+    energy = counts * np.maximum(10 ** (centres / 10) - 10 ** (noise / 10), 0)
+    counts[centres < noise + _ABOVE_NOISE] = energy[centres < noise + _ABOVE_NOISE] = 0
+    frames, power = (np.cumsum(column[::-1])[::-1] for column in (counts, energy))
     if not power[0]:
         return noise, noise, 0.0
     level = 10 * np.log10(power / np.maximum(frames, 1) + _SILENCE)
     # the least of them is too far below its own mean: the highest that is not decides
-    place = int(np.flatnonzero((level - centres >= _ACTIVE_BELOW) | (np.arange(_LEVELS) == 0))[-1])
-    return float(level[place]), noise, float(frames[place])
+    index = int(np.flatnonzero((level - centres >= _ACTIVE_BELOW) | (np.arange(_LEVELS) == 0))[-1])
+    return float(level[index]), noise, float(frames[index])
 
 
-def _quantile(counts: FloatArray, share: float) -> float:
-    """In bins, where so large a share of what was counted lies below."""
+def _quantile(counts: FloatArray, fraction: float) -> float:
+    """Interpolate a quantile of counts, in bins."""
     below = np.cumsum(counts)
-    wanted = share * below[-1]
-    place = int(np.searchsorted(below, wanted))
-    return place + float((wanted - (below[place] - counts[place])) / counts[place])
+    target = fraction * below[-1]
+    index = int(np.searchsorted(below, target))
+    return index + float((target - (below[index] - counts[index])) / counts[index])
 
 
 def _bandwidth(bands: AnyArray) -> float:
-    """Where the loud sounds of every band fall by 18 dB within 1 kHz and nothing follows, in Hz."""
+    """Find where every band's loud sounds fall by 18 dB within 1 kHz and nothing follows, in Hz."""
     below = np.cumsum(bands, axis=1)
     loud = _LEAST_BAND + _BAND_STEP * np.argmax(below >= _LOUD_SHARE * below[:, -1:], axis=1)
     places = np.arange(6, _BANDS - 1)
@@ -285,12 +291,12 @@ def _bandwidth(bands: AnyArray) -> float:
         return WIDEST_HZ
     edge, first = inside[drop] - _EDGE, places[drop] - 2
     fallen = first + int(np.argmax(loud[first:] < edge))
-    part = (loud[fallen - 1] - edge) / (loud[fallen - 1] - loud[fallen])
-    return float((fallen + part) * _BAND_HZ)
+    fraction = (loud[fallen - 1] - edge) / (loud[fallen - 1] - loud[fallen])
+    return float((fallen + fraction) * _BAND_HZ)
 
 
 def _reverberation(decays: AnyArray) -> float:
-    """RT60 in seconds, of how steeply sound falls where it falls most steeply.
+    """Estimate RT60 in seconds from the steepest decays of sound.
 
     In a room no level falls faster than by 60 dB in its RT60, however short a sound is (J. Y. C.
     Wen, E. A. P. Habets, P. A. Naylor, "Blind estimation of reverberation time based on the
@@ -301,7 +307,7 @@ def _reverberation(decays: AnyArray) -> float:
 
 
 def _clipping(flat: int, near: int, count: int) -> float:
-    """Share of the samples that lie at the top because it was cut off.
+    """Estimate the share of samples that lie at the top because it was cut off.
 
     The density of speech falls towards its largest samples; where more lie at the very top of a
     second than a little below it, that was cut, whatever the gain has been since.
@@ -311,8 +317,8 @@ def _clipping(flat: int, near: int, count: int) -> float:
     return (flat - _UNCLIPPED * near) / count
 
 
-def mismatch(stream: Condition, templates: Condition) -> tuple[str, ...]:
-    """In which figures a stream differs from templates, by more than sessions of a voice do.
+def list_mismatches(stream: Condition, templates: Condition) -> tuple[str, ...]:
+    """List the figures in which a stream differs more than sessions of a voice do.
 
     Levels are of no consequence: features are fed one loudness (`monitor.features.level`). How far
     apart the others must be was chosen on half of the readers (benchmarks/conditions.py says how
@@ -320,15 +326,19 @@ def mismatch(stream: Condition, templates: Condition) -> tuple[str, ...]:
 
     Example:
         >>> telephone = Condition(bandwidth_hz=3600.0, snr_db=30.0)
-        >>> mismatch(telephone, Condition(bandwidth_hz=8000.0, snr_db=45.0))
+        >>> list_mismatches(telephone, Condition(bandwidth_hz=8000.0, snr_db=45.0))
         ('bandwidth_hz',)
     """
-    found = []
-    for name, apart in _APART.items():
-        mine, theirs = getattr(stream, name), getattr(templates, name)
-        if mine is not None and theirs is not None and apart(mine, theirs):
-            found.append(name)
-    return tuple(found)
+    names = []
+    for name, differs in _APART.items():
+        stream_figure, template_figure = getattr(stream, name), getattr(templates, name)
+        if (
+            stream_figure is not None
+            and template_figure is not None
+            and differs(stream_figure, template_figure)
+        ):
+            names.append(name)
+    return tuple(names)
 
 
 def _ratio(a: float, b: float) -> float:
@@ -347,31 +357,37 @@ _APART: Mapping[str, Callable[[float, float], bool]] = {
 }
 
 
-def poor(stream: Condition) -> tuple[str, ...]:
-    """Which figures are so bad that a voice is hard to recognise, whatever the templates are.
+def list_poor_figures(stream: Condition) -> tuple[str, ...]:
+    """List the figures so bad that a voice is hard to recognise, whatever the templates are.
 
     Example:
-        >>> poor(Condition(snr_db=1.0, clipping=0.0))
+        >>> list_poor_figures(Condition(snr_db=1.0, clipping=0.0))
         ('snr_db',)
     """
-    found = []
+    names = []
     if stream.snr_db is not None and stream.snr_db < _NOISY:
-        found.append("snr_db")
+        names.append("snr_db")
     if stream.clipping is not None and stream.clipping >= _CLIPPED:
-        found.append("clipping")
+        names.append("clipping")
     if stream.level_db is not None and stream.level_db < _QUIET:
-        found.append("level_db")
-    return tuple(found)
+        names.append("level_db")
+    return tuple(names)
 
 
-def in_common(conditions: Sequence[Condition | None]) -> Condition | None:
-    """What most of these sound like: of each figure the median, where more than half have it."""
-    known = [each for each in conditions if each is not None]
-    made = {}
-    for each in fields(Condition):
-        figures = [value for one in known if (value := getattr(one, each.name)) is not None]
-        made[each.name] = median(np.array(figures)) if 2 * len(figures) > len(conditions) else None
-    return Condition(**made) if any(value is not None for value in made.values()) else None
+def average_condition(conditions: Sequence[Condition | None]) -> Condition | None:
+    """Take the median of each figure that more than half of these have; None if none has."""
+    available = [figure_field for figure_field in conditions if figure_field is not None]
+    medians = {}
+    for figure_field in fields(Condition):
+        figures = [
+            value
+            for condition in available
+            if (value := getattr(condition, figure_field.name)) is not None
+        ]
+        medians[figure_field.name] = (
+            median(np.array(figures)) if 2 * len(figures) > len(conditions) else None
+        )
+    return Condition(**medians) if any(value is not None for value in medians.values()) else None
 
 
 _DEGRADED: Mapping[str, Callable[[float], float]] = {
@@ -385,7 +401,7 @@ _MOST_DEGRADED = 1.2
 
 
 def degradation(condition: Condition | None) -> FloatArray:
-    """How far a sound is from a studio's by its band, its echo and its noise: shape (3,).
+    """Compute a sound's distance from a studio's by band, echo and noise: shape (3,).
 
     0 is none, 1 a telephone's band, an RT60 of 0.5 s or more, noise 10 dB below the speech; at most
     1.2; NaN where it is not known.
@@ -394,12 +410,12 @@ def degradation(condition: Condition | None) -> FloatArray:
         >>> degradation(Condition(bandwidth_hz=3430.0, snr_db=40.0))
         array([ 1., nan,  0.])
     """
-    told = [None if condition is None else getattr(condition, name) for name in _DEGRADED]
-    made = [
+    measured = [None if condition is None else getattr(condition, name) for name in _DEGRADED]
+    degradations = [
         np.nan if figure is None else degraded(figure)
-        for figure, degraded in zip(told, _DEGRADED.values(), strict=True)
+        for figure, degraded in zip(measured, _DEGRADED.values(), strict=True)
     ]
-    return np.clip(made, 0.0, _MOST_DEGRADED)
+    return np.clip(degradations, 0.0, _MOST_DEGRADED)
 
 
 UNLIKE = 10
@@ -407,7 +423,7 @@ UNLIKE = 10
 
 
 def unlike(streams: FloatArray, templates: FloatArray) -> FloatArray:
-    """How much worse streams sound than templates, templates than streams, and both: q.
+    """Compute how much worse streams sound than templates, templates than streams, and both.
 
     Of degradations (R, 3) and (N, 3), by band, echo and noise: ``max(stream - template, 0)``, then
     ``max(template - stream, 0)``, then ``min(stream, template)``, 0 to 1.2. The tenth is the sum of
@@ -425,7 +441,7 @@ def unlike(streams: FloatArray, templates: FloatArray) -> FloatArray:
     """
     stream = streams[:, None]
     worse = np.maximum(stream - templates, 0.0), np.maximum(templates - stream, 0.0)
-    each = np.nan_to_num(np.stack([*worse, np.minimum(stream, templates)], axis=-2))
-    kinds = each.sum(axis=-2)
-    beyond = kinds.sum(axis=-1) - kinds.max(axis=-1)
-    return np.concatenate([each.reshape(*each.shape[:-2], -1), beyond[..., None]], axis=-1)
+    degrees = np.nan_to_num(np.stack([*worse, np.minimum(stream, templates)], axis=-2))
+    kinds = degrees.sum(axis=-2)
+    combined = kinds.sum(axis=-1) - kinds.max(axis=-1)
+    return np.concatenate([degrees.reshape(*degrees.shape[:-2], -1), combined[..., None]], axis=-1)

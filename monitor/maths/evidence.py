@@ -1,4 +1,4 @@
-"""Likelihood ratios of all enrolled speakers, and what they say among M people.
+"""Likelihood ratios of all enrolled speakers, and evidence among M people.
 
 Source: docs/method.md section 10.
 
@@ -25,7 +25,7 @@ that is wrong. Chosen on people who calibrate (benchmarks/results/world.md)."""
 
 
 def neighbours(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple[int, int, float]:
-    """The neighbours of a length among those that were reached, in its logarithm.
+    """Find the neighbours of a length among those that were reached, in its logarithm.
 
     Args:
         lengths: of the grid, seconds, increasing, shape (n,).
@@ -39,18 +39,18 @@ def neighbours(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple
         >>> neighbours(np.array([10.0, 30.0, 90.0]), np.array([True, False, True]), 30.0)
         (0, 2, 0.5)
     """
-    logs, goal = np.log(lengths), np.log(max(seconds, 1e-9))
+    logs, target = np.log(lengths), np.log(max(seconds, 1e-9))
     columns = np.flatnonzero(reached)
-    place = int(np.searchsorted(logs[columns], goal))
-    left = int(columns[max(place - 1, 0)])
-    right = int(columns[min(place, columns.size - 1)])
+    index = int(np.searchsorted(logs[columns], target))
+    left = int(columns[max(index - 1, 0)])
+    right = int(columns[min(index, columns.size - 1)])
     gap = logs[right] - logs[left]
-    return left, right, float(np.clip((goal - logs[left]) / gap, 0.0, 1.0)) if gap > 0 else 0.0
+    return left, right, float(np.clip((target - logs[left]) / gap, 0.0, 1.0)) if gap > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionEffect:
-    """What conditions do to ratios learnt on clean speech (docs/method.md section 10).
+    """Effect of conditions on ratios fitted on clean speech (docs/method.md section 10).
 
     ``a + sum_f b_f z_f`` becomes ``a (1 - q . shift) + sum_f b_f z_f (1 + q . slope_f)``, q being
     how a stream and a template sound (`monitor.maths.condition.unlike`), and is supported up to the
@@ -73,16 +73,16 @@ class ConditionEffect:
     support: FloatArray
 
     def at(self, unlike: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Shift (...), slopes (..., F) of at least 0, and support (...) of each q (..., 10)."""
-        held = np.full(unlike.shape, np.inf)
-        np.divide(self.support, np.minimum(unlike, 1.0), out=held, where=unlike > 0)
+        """Compute shift (...), slopes (..., F), at least 0, and support (...) of q (..., 10)."""
+        bounds = np.full(unlike.shape, np.inf)
+        np.divide(self.support, np.minimum(unlike, 1.0), out=bounds, where=unlike > 0)
         slope = np.maximum(1.0 + unlike @ self.slope.T, 0.0)
-        return unlike @ self.shift, slope, held.min(axis=-1)
+        return unlike @ self.shift, slope, bounds.min(axis=-1)
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionEffects:
-    """What conditions do to ratios, learnt at K template lengths.
+    """Effects of conditions on ratios, fitted at K template lengths.
 
     Attributes:
         template_lengths: D, speech seconds, increasing, shape (K,).
@@ -101,19 +101,19 @@ class ConditionEffects:
     effects: tuple[ConditionEffect, ...]
 
     def at_template(self, seconds: float) -> ConditionEffect:
-        """For templates of D speech seconds, interpolated in log D; outside the nearest holds."""
-        every = np.ones(len(self.effects), np.bool_)
-        left, right, w = neighbours(self.template_lengths, every, seconds)
-        near, far = self.effects[left], self.effects[right]
+        """Interpolate for templates of D speech seconds, in log D; outside the nearest holds."""
+        is_reached = np.ones(len(self.effects), np.bool_)
+        left, right, w = neighbours(self.template_lengths, is_reached, seconds)
+        shorter, longer = self.effects[left], self.effects[right]
         return ConditionEffect(
-            (1.0 - w) * near.shift + w * far.shift,
-            (1.0 - w) * near.slope + w * far.slope,
-            (1.0 - w) * near.support + w * far.support,
+            (1.0 - w) * shorter.shift + w * longer.shift,
+            (1.0 - w) * shorter.slope + w * longer.slope,
+            (1.0 - w) * shorter.support + w * longer.support,
         )
 
 
 def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray) -> FloatArray:
-    """``log2((1 - e) exp(a + sum_f b_f z_fj) + e)``, e being `MISSES`.
+    """Compute ``log2((1 - e) exp(a + sum_f b_f z_fj) + e)``, e being `MISSES`.
 
     Of scores (..., F, N) normalised against a cohort, a (...) and b (..., F) in nats: (..., N).
 
@@ -126,7 +126,7 @@ def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray
 
 
 def with_misses(bits: FloatArray) -> FloatArray:
-    """Ratios of which a share says nothing: never below ``log2 e``.
+    """Bound ratios below by ``log2 e``, for the share of comparisons that says nothing.
 
     The mean ratio of other people stays at most 1 where it was.
 
@@ -141,7 +141,7 @@ _BETS = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
 
 
 def e_value(ratios: FloatArray) -> float:
-    """How strongly other people's ratios, (n,), contradict that their mean is at most 1.
+    """Compute how strongly other people's ratios, (n,), contradict a mean of at most 1.
 
     ``M = prod (1 + lambda (LR_i - 1))``, the mean of it over several lambda: an e-process, which
     exceeds 20 with probability 1 in 20 at most, at any time, if each ratio is 1 on average given
@@ -156,22 +156,22 @@ def e_value(ratios: FloatArray) -> float:
     return float(np.exp(np.minimum(logs, 700.0)).mean())
 
 
-def held_to(bits: FloatArray, most: FloatArray | float) -> FloatArray:
-    """All ratios of a stream lowered alike until the best is at most so many bits.
+def cap_bits(bits: FloatArray, maximum: FloatArray | float) -> FloatArray:
+    """Lower all ratios of a stream alike until the best is at most so many bits.
 
     Of bits (..., N) and the most (...). The cap by the empirical upper bound (ELUB). Odds among
     the enrolled stay as they are: it is against everybody else that data can support no more.
 
     Example:
-        >>> held_to(np.array([12.0, 3.0]), 10.0)
+        >>> cap_bits(np.array([12.0, 3.0]), 10.0)
         array([10.,  1.])
     """
-    beyond = np.maximum(bits.max(axis=-1) - most, 0.0)
-    return np.asarray(bits - beyond[..., None])
+    excess = np.maximum(bits.max(axis=-1) - maximum, 0.0)
+    return np.asarray(bits - excess[..., None])
 
 
-def levelled(bits: FloatArray) -> FloatArray:
-    """All ratios of a stream lowered alike until the mean of other people's is at most 1.
+def level_ratios(bits: FloatArray) -> FloatArray:
+    """Lower all ratios of a stream alike until the mean of other people's is at most 1.
 
     Of the enrolled all but one, or all, are certainly not the speaker: where their mean ratio
     exceeds 1 on this very stream, the voice is nearer to this crowd than to the people that the
@@ -182,48 +182,48 @@ def levelled(bits: FloatArray) -> FloatArray:
     Bits are of shape (..., N); -inf is nobody.
 
     Example:
-        >>> levelled(np.array([[9.0, 3.0, 3.0], [9.0, -2.0, -2.0]])).round(1)
+        >>> level_ratios(np.array([[9.0, 3.0, 3.0], [9.0, -2.0, -2.0]])).round(1)
         array([[ 5.6, -0.4, -0.4],
                [ 9. , -2. , -2. ]])
     """
-    place = bits.argmax(axis=-1)[..., None]
+    index = bits.argmax(axis=-1)[..., None]
     others = bits.copy()
-    np.put_along_axis(others, place, -np.inf, axis=-1)
-    np.put_along_axis(others, place, others.max(axis=-1)[..., None] + 1.0, axis=-1)
+    np.put_along_axis(others, index, -np.inf, axis=-1)
+    np.put_along_axis(others, index, others.max(axis=-1)[..., None] + 1.0, axis=-1)
     count = np.isfinite(others).sum(axis=-1)
     level = total_bits(others) - np.log2(np.maximum(count, 1))
     return np.asarray(bits - np.maximum(level, 0.0)[..., None])
 
 
-def total_bits(bits: FloatArray, beside: FloatArray | float = 0.0) -> FloatArray:
-    """``log2(sum_j 2^bits_j + beside)``: shape (..., N) to (...).
+def total_bits(bits: FloatArray, others: FloatArray | float = 0.0) -> FloatArray:
+    """Compute ``log2(sum_j 2^bits_j + others)``: shape (..., N) to (...).
 
-    `beside` are people with a ratio of 1, >= 0, shape (...).
+    `others` are people with a ratio of 1, >= 0, shape (...).
 
     Example:
-        >>> total_bits(np.array([2000.0, 2000.0])), total_bits(np.array([1.0, 1.0]), beside=4)
+        >>> total_bits(np.array([2000.0, 2000.0])), total_bits(np.array([1.0, 1.0]), others=4)
         (np.float64(2001.0), np.float64(3.0))
     """
     with np.errstate(divide="ignore"):
-        top = np.maximum(bits.max(axis=-1), np.log2(beside))
+        top = np.maximum(bits.max(axis=-1), np.log2(others))
         top = np.where(np.isfinite(top), top, 0.0)
         mass = np.exp2(bits - top[..., None]).sum(axis=-1)
-        return np.asarray(top + np.log2(mass + beside * np.exp2(-top)))[()]
+        return np.asarray(top + np.log2(mass + others * np.exp2(-top)))[()]
 
 
 def posterior_among(bits: FloatArray, people: float) -> FloatArray:
-    """``p_j(M)`` of N enrolled among M people, shape (R, N); what is left to 1 is everybody else's.
+    """Compute ``p_j(M)`` of N enrolled among M people, (R, N); the rest to 1 is all others'.
 
     Example:
         >>> posterior_among(np.array([[11.0, -3.0]]), 1e6).round(4)
         array([[0.002, 0.   ]])
     """
-    beside = _beside(bits, people)
-    return np.asarray(np.exp2(bits - total_bits(bits, beside)[..., None]))
+    others = _count_others(bits, people)
+    return np.asarray(np.exp2(bits - total_bits(bits, others)[..., None]))
 
 
 def bits_among(bits: FloatArray, people: float, watched: int | None) -> FloatArray:
-    """What the stream has given away among M people.
+    """Compute the bits that the stream discloses among M people.
 
     Of likelihood ratios (R, N), bits (R,): of a watched speaker ``log2(M p_w(M))``, at most log2 M,
     negative where misled. Of nobody, the relative entropy of the posterior over all M people to an
@@ -237,7 +237,7 @@ def bits_among(bits: FloatArray, people: float, watched: int | None) -> FloatArr
         >>> bits_among(ratios, 1e9, 0).round(3), bits_among(ratios, 1e4, None).round(3)
         (array([11.]), array([1.601]))
     """
-    total = total_bits(bits, _beside(bits, people))
+    total = total_bits(bits, _count_others(bits, people))
     if watched is not None:
         return np.asarray(np.log2(people) + bits[..., watched] - total)
     # sum_j p_j log2(M p_j) + (M - N) q log2(M q) with log2 p_j = bits_j - total, log2 q = -total
@@ -246,9 +246,9 @@ def bits_among(bits: FloatArray, people: float, watched: int | None) -> FloatArr
 
 
 def crowd_bits(
-    own: FloatArray, rest: FloatArray, enrolled: int, people: FloatArray | float
+    speaker_bits: FloatArray, rest: FloatArray, enrolled: int, people: FloatArray | float
 ) -> FloatArray:
-    """``bits_among`` of one speaker under many ratios of that speaker, the others' as they are.
+    """Compute ``bits_among`` of one speaker under many ratios, the others' as they are.
 
     `rest` is ``total_bits`` of the other N - 1 (-inf where there is nobody), `people` M, at least N
     each; all of shapes that fit.
@@ -258,13 +258,13 @@ def crowd_bits(
         array([11.,  3.])
     """
     with np.errstate(divide="ignore"):  # nobody beside them
-        beside = np.log2(np.maximum(np.asarray(people, float) - enrolled, 0.0))
-    total = np.logaddexp2(own, np.logaddexp2(rest, beside))
-    return np.asarray(np.log2(people) + own - total)
+        others = np.log2(np.maximum(np.asarray(people, float) - enrolled, 0.0))
+    total = np.logaddexp2(speaker_bits, np.logaddexp2(rest, others))
+    return np.asarray(np.log2(people) + speaker_bits - total)
 
 
 def enrolled_share(bits: FloatArray, prior: float = 0.5) -> FloatArray:
-    """Probability that the speaker is one of the N: ``sum LR / (sum LR + N (1 - prior) / prior)``.
+    """Compute the probability of being one of the N: ``sum LR / (sum LR + N (1 - prior) / prior)``.
 
     `prior` is the same before anything was heard; (R, N) to (R,).
 
@@ -281,8 +281,8 @@ def enrolled_share(bits: FloatArray, prior: float = 0.5) -> FloatArray:
     return np.asarray(1.0 / (1.0 + np.exp2(np.clip(-odds, -1000.0, 1000.0))))
 
 
-def _beside(bits: FloatArray, people: float) -> float:
-    """M - N."""
+def _count_others(bits: FloatArray, people: float) -> float:
+    """Return M - N."""
     enrolled = bits.shape[-1]
     if not enrolled <= people < np.inf:
         raise UsageError(f"among {people:g} people: {enrolled} are enrolled, so at least that many")

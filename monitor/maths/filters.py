@@ -36,9 +36,11 @@ def high_pass(rate: int) -> FloatArray:
     """
     # analog zeros and poles of the low-pass filter, turned round, by the bilinear transform
     angles = np.pi / (2 * _ORDER) * np.arange(-_ORDER + 1, _ORDER, 2)
-    spread = np.arcsinh(np.sqrt(10 ** (_STOP_DB / 10) - 1)) / _ORDER
+    ellipticity = np.arcsinh(np.sqrt(10 ** (_STOP_DB / 10) - 1)) / _ORDER
     edge = 2 * rate * np.tan(np.pi * STOP_HZ / rate)
-    poles = -edge * (np.sinh(spread) * np.cos(angles) + 1j * np.cosh(spread) * np.sin(angles))
+    poles = -edge * (
+        np.sinh(ellipticity) * np.cos(angles) + 1j * np.cosh(ellipticity) * np.sin(angles)
+    )
     zeros = 1j * edge * np.sin(angles)
     zeros, poles = ((2 * rate + x) / (2 * rate - x) for x in (zeros, poles))
     upper = angles > 1e-9
@@ -46,11 +48,13 @@ def high_pass(rate: int) -> FloatArray:
     sections = [[1, -2 * z.real, abs(z) ** 2, 1, -2 * p.real, abs(p) ** 2] for z, p in pairs]
     single = _ORDER // 2
     sections.insert(0, [1, -1, 0, 1, -poles[single].real, 0])
-    made = np.array(sections)
+    filter_sections = np.array(sections)
     # nothing changes at half the rate, where z = -1
     signs = np.array([1, -1, 1])
-    made[:, :3] *= ((made[:, 3:] @ signs) / (made[:, :3] @ signs))[:, None]
-    return made
+    filter_sections[:, :3] *= ((filter_sections[:, 3:] @ signs) / (filter_sections[:, :3] @ signs))[
+        :, None
+    ]
+    return filter_sections
 
 
 def filter_stream(sections: FloatArray, samples: FloatArray, state: FloatArray) -> FloatArray:

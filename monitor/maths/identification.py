@@ -47,7 +47,7 @@ _OWN = np.arange(-14.0, 26.0, 0.08)
 
 
 def beta_binomial(points: FloatArray, sizes: FloatArray) -> _Doubles:
-    """The rank model of SRD at rank 1: each impostor wins with a chance that is beta distributed.
+    """Compute SRD's rank-1 rate: each impostor wins with a beta-distributed chance.
 
     ``rate(n) = B(alpha, n - 1 + beta) / B(alpha, beta)``: docs/method.md section 3 at j = 0.
 
@@ -63,7 +63,7 @@ def beta_binomial(points: FloatArray, sizes: FloatArray) -> _Doubles:
 
 
 def probit(points: FloatArray, sizes: FloatArray) -> _Doubles:
-    """Normal scores of one spread, and a share of trials that are missed whatever the crowd.
+    """Compute the rate of normal scores of one spread, with a share of certain misses.
 
     ``rate(n) = w E[Phi(z)^(n - 1)]``, z normal with mean d' and deviation 1 (docs/method.md
     section 10): own and impostors' scores spread alike, as in signal detection (Green and Swets,
@@ -78,14 +78,14 @@ def probit(points: FloatArray, sizes: FloatArray) -> _Doubles:
     """
     from scipy.special import expit, log_ndtr
 
-    share = np.exp(-0.5 * (_OWN - points[:, 1:]) ** 2)
-    share /= share.sum(axis=1, keepdims=True)
+    density = np.exp(-0.5 * (_OWN - points[:, 1:]) ** 2)
+    density /= density.sum(axis=1, keepdims=True)
     best = np.exp(log_ndtr(_OWN)[:, None] * (sizes - 1.0))  # that an own score is highest of n
-    return np.asarray(expit(points[:, :1]) * (share @ np.asarray(best)))
+    return np.asarray(expit(points[:, :1]) * (density @ np.asarray(best)))
 
 
 def logit(points: FloatArray, sizes: FloatArray) -> _Doubles:
-    """Odds that fall as a power of the crowd: the logit is linear in the logarithm of its size.
+    """Compute the rate of odds that fall as a power of the crowd.
 
     ``rate(n) = 1 / (1 + c (n - 1)^b)``, 0 < b < 1. The impostors count, n - 1, so that nobody else
     is 1 and no evidence (c = b = 1) exactly 1 / n.
@@ -104,7 +104,7 @@ def logit(points: FloatArray, sizes: FloatArray) -> _Doubles:
 
 
 def pitman_yor(points: FloatArray, sizes: FloatArray) -> _Doubles:
-    """Correctness of exact matching by a Pitman-Yor process (Rocher et al., 2025).
+    """Compute the correctness of exact matching by a Pitman-Yor process (Rocher et al., 2025).
 
     Each person bears a value that is drawn from a random distribution; who has the same value is
     told apart by chance alone, so that of n people as many are recognised as there are values:
@@ -131,7 +131,7 @@ def pitman_yor(points: FloatArray, sizes: FloatArray) -> _Doubles:
 
 @dataclass(frozen=True)
 class Form:
-    """One parametric form of the rate, and the range of its parameters.
+    """One parametric form of the rate, with the range of its parameters.
 
     Attributes:
         name: in keys and as a command line writes it.
@@ -187,36 +187,38 @@ def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = 
         >>> FORMS["logit"].rate(found[None], np.array([101.0])).round(4)
         array([[0.5]])
     """
-    at, measured = np.asarray(sizes, dtype=np.float64), np.asarray(rates, dtype=np.float64)
-    if at.ndim != 1 or np.unique(at).size < 2 or not (at >= 2).all():
+    crowd_sizes, measured = np.asarray(sizes, dtype=np.float64), np.asarray(rates, dtype=np.float64)
+    if crowd_sizes.ndim != 1 or np.unique(crowd_sizes).size < 2 or not (crowd_sizes >= 2).all():
         raise UsageError("a form needs rates among two sizes of crowd or more, each 2 or larger")
-    if measured.shape[-1:] != at.shape or not ((measured >= 0) & (measured <= 1)).all():
+    if measured.shape[-1:] != crowd_sizes.shape or not ((measured >= 0) & (measured <= 1)).all():
         raise UsageError("rates are shares from 0 to 1, one for each size")
-    flat = measured.reshape(-1, at.size)
+    flat = measured.reshape(-1, crowd_sizes.size)
     starts = np.atleast_2d(near) if np.size(near) else np.array(form.start)
     low, high = np.array(form.low), np.array(form.high)
     point = np.tile(starts, (len(flat), 1))
-    wanted = np.repeat(flat, len(starts), axis=0)
-    found, loss = descend(lambda x: _misfit(form, x, at, wanted), point, low, high, _STEPS)
+    targets = np.repeat(flat, len(starts), axis=0)
+    parameters, loss = descend(
+        lambda x: _misfit(form, x, crowd_sizes, targets), point, low, high, _STEPS
+    )
     best = loss.reshape(-1, len(starts)).argmin(axis=1) + len(starts) * np.arange(len(flat))
-    return np.asarray(found[best].reshape(*measured.shape[:-1], 2))
+    return np.asarray(parameters[best].reshape(*measured.shape[:-1], 2))
 
 
 def _misfit(
     form: Form, point: _Doubles, sizes: _Doubles, rates: _Doubles
 ) -> tuple[_Doubles, _Doubles, _Doubles]:
-    """Loss, slope and Fisher's information of B fits, as `descend` wants them."""
+    """Compute loss, gradient and Fisher's information of B fits, as `descend` takes them."""
     f = np.clip(form.rate(point, sizes), _EDGE, 1 - _EDGE)
-    changes = []
+    differences = []
     for step in np.eye(2) * _STEP:
-        ahead, behind = form.rate(point + step, sizes), form.rate(point - step, sizes)
-        changes.append((ahead - behind) / (2 * _STEP))
-    change = np.stack(changes, axis=1)  # (B, 2, K)
-    sure = 1 / (f * (1 - f))
+        upper, lower = form.rate(point + step, sizes), form.rate(point - step, sizes)
+        differences.append((upper - lower) / (2 * _STEP))
+    jacobian = np.stack(differences, axis=1)  # (B, 2, K)
+    precision = 1 / (f * (1 - f))
     loss = -(rates * np.log(f) + (1 - rates) * np.log1p(-f)).mean(axis=1)
-    slope = np.einsum("bik,bk->bi", change, (f - rates) * sure) / sizes.size
-    bend = np.einsum("bik,bjk,bk->bij", change, change, sure) / sizes.size
-    return loss, slope, bend
+    gradient = np.einsum("bik,bk->bi", jacobian, (f - rates) * precision) / sizes.size
+    information = np.einsum("bik,bjk,bk->bij", jacobian, jacobian, precision) / sizes.size
+    return loss, gradient, information
 
 
 # --------------------------------------------------------------------------------------- impostors
@@ -240,7 +242,7 @@ the next."""
 
 
 def beta_mass(points: FloatArray) -> _Doubles:
-    """Share of trials in each cell of p, by SRD's rank model: `beta_binomial`'s points to (B, G).
+    """Compute the share of trials in each cell of p by SRD's rank model, from (B, 2) to (B, G).
 
     What lies below the lowest cell is left out.
     """
@@ -251,7 +253,7 @@ def beta_mass(points: FloatArray) -> _Doubles:
 
 
 def probit_mass(points: FloatArray) -> _Doubles:
-    """The same by `probit`'s normal scores; a miss tells nothing: p is uniform."""
+    """Compute the same by `probit`'s normal scores; in a miss p is uniform."""
     from scipy.special import expit, ndtri_exp
 
     w, d = expit(points[:, :1]), points[:, 1:]
@@ -260,7 +262,7 @@ def probit_mass(points: FloatArray) -> _Doubles:
 
 
 def mean_bits(mass: FloatArray, people: int) -> _Doubles:
-    """MeanD among M >= 2 people, bits (B,), within 0.002 where p spreads wider than a cell.
+    """Compute MeanD among M >= 2 people, bits (B,), within 0.002 where p spreads over cells.
 
     Of `beta_mass` or `probit_mass`, (B, G); what is missing from 1 stands at p = 0.
 
@@ -268,27 +270,27 @@ def mean_bits(mass: FloatArray, people: int) -> _Doubles:
         >>> mean_bits(beta_mass(np.log([[0.6248, 1.7375]])), 11696).round(3)
         array([0.59])
     """
-    whole = np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)
-    share = mass / np.maximum(whole, 1.0)
-    ends = [share @ ways.T for ways in _ways(people)]
-    ends[0][:, 0] += 1.0 - share.sum(axis=1)
-    bits = sum(_times_log(each, each * people).sum(axis=1) for each in ends)
+    total = np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)
+    density = mass / np.maximum(total, 1.0)
+    ends = [density @ chances.T for chances in _ways(people)]
+    ends[0][:, 0] += 1.0 - density.sum(axis=1)
+    bits = sum(_times_log(probability, probability * people).sum(axis=1) for probability in ends)
     if people > 2 * _EACH:
         edge = np.log((_EACH - 0.5) / (people - _EACH + 0.5))
         inside = np.clip((np.abs(edge) - np.abs(_ODDS)) / _WIDTH + 0.5, 0.0, 1.0)
-        bits = bits + _times_log(share, share / _CELL) @ inside
+        bits = bits + _times_log(density, density / _CELL) @ inside
     return np.asarray(np.clip(bits, 0.0, np.log2(people)))
 
 
-def _times_log(share: _Doubles, ratio: _Doubles) -> _Doubles:
-    return np.asarray(share * np.log2(np.where(share > 0, ratio, 1.0)))
+def _times_log(probability: _Doubles, ratio: _Doubles) -> _Doubles:
+    return np.asarray(probability * np.log2(np.where(probability > 0, ratio, 1.0)))
 
 
 def _ways(people: int) -> tuple[_Doubles, ...]:
-    """Chance of each rank at either end, by cell: shape (J, G) each; of all ranks where few."""
-    few = people <= 2 * _EACH
+    """Compute each rank's chance at either end, by cell: shape (J, G); of all ranks where few."""
+    is_small = people <= 2 * _EACH
     others = people - 1.0
-    j = np.arange(people if few else _EACH, dtype=np.float64)[:, None]
+    j = np.arange(people if is_small else _EACH, dtype=np.float64)[:, None]
     choose = rise(others - j + 1.0, j) - rise(1.0, j)
     low = np.exp(choose + j * _LOG_P + (others - j) * _LOG_Q)
-    return (low,) if few else (low, low[:, ::-1])
+    return (low,) if is_small else (low, low[:, ::-1])

@@ -1,4 +1,4 @@
-"""Landmarks: peaks of a spectrogram, by which a recording is known again.
+"""Landmarks: peaks of a spectrogram, which identify a recording.
 
 Two peaks that lie near each other make a key of both pitches and the time between them. Keys of one
 recording that are found in another, many of them at one and the same distance in time, say that
@@ -56,7 +56,7 @@ SAME_FRAMES = 2.5
 
 
 def frames_of(track: Track | None) -> tuple[IntArray, IntArray] | None:
-    """Times, in frames of the stream, and pitches, in order; None where there is no track."""
+    """Return times, in frames of the stream, and pitches, in order; None without a track."""
     if track is None:
         return None
     spans = np.empty((0, 2), np.intp) if track.spans is None else track.spans
@@ -64,7 +64,7 @@ def frames_of(track: Track | None) -> tuple[IntArray, IntArray] | None:
 
 
 def pack(times: IntArray, pitches: IntArray) -> IntArray:
-    """Peaks as a store keeps them, 16 bits each: frames since the one before, and the pitch.
+    """Pack peaks into 16 bits each: frames since the one before, and the pitch.
 
     Longer pauses are made up of steps without a pitch.
 
@@ -77,20 +77,20 @@ def pack(times: IntArray, pitches: IntArray) -> IntArray:
     """
     steps = np.diff(times, prepend=0)
     pauses = steps // _LONGEST
-    whole = np.repeat(steps % _LONGEST << 8 | pitches, 1 + pauses)
+    packed = np.repeat(steps % _LONGEST << 8 | pitches, 1 + pauses)
     last = np.cumsum(1 + pauses)
-    pause = np.ones(whole.size, np.bool_)
+    pause = np.ones(packed.size, np.bool_)
     pause[last - 1] = False
-    whole[pause] = _LONGEST << 8 | _NO_PITCH
-    return np.asarray(whole, "<u2")
+    packed[pause] = _LONGEST << 8 | _NO_PITCH
+    return np.asarray(packed, "<u2")
 
 
 def unpack(packed: IntArray) -> tuple[IntArray, IntArray]:
-    """The reverse of `pack`: times and pitches."""
-    wide = packed.astype(np.int64)
-    pitches = wide & 255
-    told = pitches < PITCHES
-    return np.cumsum(wide >> 8)[told], pitches[told]
+    """Reverse `pack`: times and pitches."""
+    numbers = packed.astype(np.int64)
+    pitches = numbers & 255
+    is_peak = pitches < PITCHES
+    return np.cumsum(numbers >> 8)[is_peak], pitches[is_peak]
 
 
 _Run: TypeAlias = tuple[IntArray, FloatArray]
@@ -106,7 +106,7 @@ class LandmarkPairs(NamedTuple):
     times: FloatArray
 
     def keys(self, speed: float = 1.0) -> IntArray:
-        """A key for each pair, shape (P,), below 2**19, of audio heard so many times too slow."""
+        """Compute a key for each pair, shape (P,), below 2**19, of audio so many times too slow."""
         move = STEPS_PER_OCTAVE * np.log2(speed) + 0.5 + _COARSE * _SHIFT
         coarse = np.clip((_ALL_PITCHES + move) // _COARSE, 0, 127).astype(np.intp)
         apart = np.minimum(np.rint(self.apart / speed), 31).astype(np.intp)
@@ -114,7 +114,7 @@ class LandmarkPairs(NamedTuple):
 
 
 def pairs_of(times: IntArray, pitches: IntArray, *, backwards: bool = False) -> LandmarkPairs:
-    """Each of K peaks, in order of time, with the next few.
+    """Pair each of K peaks, in order of time, with the next few.
 
     Backwards: as of the same audio played backwards; times are negative then.
 
@@ -127,18 +127,18 @@ def pairs_of(times: IntArray, pitches: IntArray, *, backwards: bool = False) -> 
         times, pitches = -times[::-1], pitches[::-1]
     at = times.astype(np.float64)
     # what is due is a run of the later peaks
-    near = np.searchsorted(at, at + LEAST_APART, side="left")
-    far = np.searchsorted(at, at + MOST_APART, side="right")
-    far = np.minimum(far, np.minimum(near + FAN_OUT, np.arange(at.size) + _LOOKED_AT + 1))
-    second = near[:, None] + np.arange(FAN_OUT)
-    first, place = np.nonzero(second < far[:, None])
-    second = second[first, place]
+    begin = np.searchsorted(at, at + LEAST_APART, side="left")
+    end = np.searchsorted(at, at + MOST_APART, side="right")
+    end = np.minimum(end, np.minimum(begin + FAN_OUT, np.arange(at.size) + _LOOKED_AT + 1))
+    second = begin[:, None] + np.arange(FAN_OUT)
+    first, offset = np.nonzero(second < end[:, None])
+    second = second[first, offset]
     return LandmarkPairs(pitches[first], pitches[second], at[second] - at[first], at[first])
 
 
 @dataclass(frozen=True, slots=True)
 class LandmarkMatch:
-    """Where a stretch of audio was found: in which recording, and how many times as fast.
+    """Match of a stretch of audio: the recording, and the relative speed.
 
     A negative speed is backwards. Hits are pairs found at this place, cells half seconds of the
     stretch with two of them or more, and chance what any other place of that recording has on
@@ -153,7 +153,7 @@ class LandmarkMatch:
 
 
 class LandmarkIndex:
-    """Pairs of many recordings, of whose peaks there are times and pitches, to look up others in.
+    """Index of the pairs of many recordings, given as times and pitches of their peaks.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -174,52 +174,55 @@ class LandmarkIndex:
             times.append(pairs.times + end)
             end += (float(at[-1]) if at.size else 0.0) + 4 * MOST_APART
             starts.append(round(end))
-        whole = np.concatenate(keys).astype(np.int64) if keys else np.empty(0, np.int64)
+        all_keys = np.concatenate(keys).astype(np.int64) if keys else np.empty(0, np.int64)
         # keys and places as one number each: sorted five times as fast as by argsort
-        order = np.sort(whole << 32 | np.arange(whole.size)) & 0xFFFFFFFF
+        order = np.sort(all_keys << 32 | np.arange(all_keys.size)) & 0xFFFFFFFF
         self._times = np.concatenate(times)[order].astype(np.float32) if keys else np.empty(0)
         # times of key k: from place k on to that of k + 1
         self._places = np.zeros(_KEYS + 1, np.int32)
-        np.cumsum(np.bincount(whole, minlength=_KEYS), out=self._places[1:])
+        np.cumsum(np.bincount(all_keys, minlength=_KEYS), out=self._places[1:])
         self._starts = np.array(starts)
 
     def best(
         self, times: IntArray, pitches: IntArray, speeds: Sequence[float] = (1.0,)
     ) -> LandmarkMatch | None:
-        """Where most pairs of a stretch lie at one distance; None where there are none at all.
+        """Find the place where most pairs of a stretch lie at one distance; None without pairs.
 
         Speeds are how many times too fast it may be; negative: backwards.
         """
-        made = {back: pairs_of(times, pitches, backwards=back) for back in {s < 0 for s in speeds}}
-        most, best = 0, None
+        pairs_by_direction = {
+            is_backwards: pairs_of(times, pitches, backwards=is_backwards)
+            for is_backwards in {s < 0 for s in speeds}
+        }
+        maximum, best = 0, None
         for speed in speeds:
-            pairs = made[speed < 0]
-            there, here = self._hits(pairs.keys(1 / abs(speed)), pairs.times)
-            if there.size > most:
-                place = _densest(there - here * abs(speed))
-                if place.size > most:
-                    most, best = place.size, (speed, there, here, place)
+            pairs = pairs_by_direction[speed < 0]
+            indexed, heard_at = self._hits(pairs.keys(1 / abs(speed)), pairs.times)
+            if indexed.size > maximum:
+                hits = _densest(indexed - heard_at * abs(speed))
+                if hits.size > maximum:
+                    maximum, best = hits.size, (speed, indexed, heard_at, hits)
         return None if best is None else self._match(*best)
 
     def _hits(self, keys: IntArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """For every pair with one of these keys: its time, and the time here."""
+        """Return, for every pair with one of these keys, its time and the time here."""
         low = self._places[keys]
         counts = self._places[keys + 1] - low
         return self._times[_runs(low, counts)].astype(np.float64), np.repeat(at, counts)
 
     def _match(
-        self, speed: float, there: FloatArray, here: FloatArray, place: IntArray
+        self, speed: float, indexed: FloatArray, heard_at: FloatArray, hits: IntArray
     ) -> LandmarkMatch:
-        inside, at = here[place], there[place]
+        inside, at = heard_at[hits], indexed[hits]
         source = int(np.searchsorted(self._starts, median(at), side="right")) - 1
         first, last = self._starts[source : source + 2].tolist()
-        beside = np.count_nonzero((there >= first) & (there < last)) - inside.size
-        chance = 2 * SAME_FRAMES * beside / (last - first)
+        other_hits = np.count_nonzero((indexed >= first) & (indexed < last)) - inside.size
+        chance = 2 * SAME_FRAMES * other_hits / (last - first)
         return LandmarkMatch(source, speed, inside.size, _cells(inside), chance)
 
 
-class OwnLandmarks:
-    """What a stream has said so far, to find out what it says again.
+class StreamLandmarks:
+    """Landmarks of a stream so far, to detect what it repeats.
 
     Memory is bounded: of what lies further back than ten minutes an eighth is kept, of what lies
     further back than two hours nothing.
@@ -227,10 +230,10 @@ class OwnLandmarks:
     Example:
         >>> rng = np.random.default_rng(0)
         >>> times, pitches = np.sort(rng.integers(0, 250, 100)), rng.integers(0, PITCHES, 100)
-        >>> own = OwnLandmarks()
-        >>> bool(own.heard_before(times, pitches).any())
+        >>> own = StreamLandmarks()
+        >>> bool(own.find_repeats(times, pitches).any())
         False
-        >>> bool(own.heard_before(times + 250, pitches).mean() > 0.7)
+        >>> bool(own.find_repeats(times + 250, pitches).mean() > 0.7)
         True
     """
 
@@ -241,8 +244,8 @@ class OwnLandmarks:
         self._first = 0.0  # where what is remembered begins
         self._end = -np.inf  # before which all is remembered
 
-    def heard_before(self, times: IntArray, pitches: IntArray) -> BoolArray:
-        """Which of further peaks of the stream were heard before, at another place in it.
+    def find_repeats(self, times: IntArray, pitches: IntArray) -> BoolArray:
+        """Mark further peaks of the stream that occurred before, at another place in it.
 
         Times are frames of the stream, in order, with all that came after the window before.
         Windows may overlap: what the one before had is not remembered twice.
@@ -257,37 +260,37 @@ class OwnLandmarks:
             if not np.isfinite(self._end):
                 self._first = float(times[0])
             self._end = max(self._end, float(times[-1]) + 1)
-        found = [_hits(*run, keys, at) for run in (self._known, self._recent)]
-        there, here = (np.concatenate(each) for each in zip(*found, strict=True))
-        apart = here - there
-        later = np.flatnonzero(apart >= _LEAST_LATER)
-        here, apart = here[later], apart[later]
-        again = np.zeros(times.size, np.bool_)
+        runs = [_hits(*run, keys, at) for run in (self._known, self._recent)]
+        earlier, times_now = (np.concatenate(columns) for columns in zip(*runs, strict=True))
+        distances = times_now - earlier
+        later = np.flatnonzero(distances >= _LEAST_LATER)
+        times_now, distances = times_now[later], distances[later]
+        is_repeated = np.zeros(times.size, np.bool_)
         past = float(times[-1] - self._first) if times.size else 1.0
         for _ in range(_MOST_PLACES):
-            if here.size < _AGAIN_HITS or again.mean() > _ENOUGH:
+            if times_now.size < _AGAIN_HITS or is_repeated.mean() > _ENOUGH:
                 break
-            place = _densest(apart)
-            chance = 2 * SAME_FRAMES * (here.size - place.size) / max(past, 1.0)
-            if place.size < _AGAIN_HITS + 2 * chance or _cells(here[place]) < _AGAIN_CELLS:
+            hits = _densest(distances)
+            chance = 2 * SAME_FRAMES * (times_now.size - hits.size) / max(past, 1.0)
+            if hits.size < _AGAIN_HITS + 2 * chance or _cells(times_now[hits]) < _AGAIN_CELLS:
                 break
-            again |= np.isin(times, here[place])
-            left = np.ones(here.size, np.bool_)
-            left[place] = False
-            here, apart = here[left], apart[left]
+            is_repeated |= np.isin(times, times_now[hits])
+            remaining = np.ones(times_now.size, np.bool_)
+            remaining[hits] = False
+            times_now, distances = times_now[remaining], distances[remaining]
         if self._recent[0].size > _MOST_RECENT:
             self._age()
-        return again
+        return is_repeated
 
     def _age(self) -> None:
-        """What was recent is sorted in; of what is old by then an eighth stays, or nothing."""
+        """Sort recent pairs in; of old ones keep an eighth, of very old ones nothing."""
         keys, times = _merged(self._known, self._recent)
         self._recent = keys[:0], times[:0]
         age = times.max() - times
         # by the key alone, so that what is kept of one round is kept of all
         eighth = (keys.astype(np.int64) * 2654435761 >> 24) % 8 == 0
-        kept = (age < _WHOLE_FRAMES) | (eighth & (age < _REMEMBERED_FRAMES))
-        self._known = keys[kept], times[kept]
+        is_kept = (age < _WHOLE_FRAMES) | (eighth & (age < _REMEMBERED_FRAMES))
+        self._known = keys[is_kept], times[is_kept]
         self._first = float(self._known[1].min())
 
     @property
@@ -296,43 +299,43 @@ class OwnLandmarks:
         return int(self._known[0].size + self._recent[0].size)
 
 
-def _merged(one: _Run, other: _Run) -> _Run:
-    """One sorted run of two: a stable sort takes runs as they are."""
-    keys, times = (np.concatenate(each) for each in zip(one, other, strict=True))
+def _merged(first: _Run, second: _Run) -> _Run:
+    """Merge two sorted runs: a stable sort takes runs as they are."""
+    keys, times = (np.concatenate(columns) for columns in zip(first, second, strict=True))
     order = np.argsort(keys, kind="stable")
     return keys[order], times[order]
 
 
 def _hits(
-    keys: IntArray, times: FloatArray, wanted: IntArray, at: FloatArray
+    keys: IntArray, times: FloatArray, queries: IntArray, at: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """For equal keys of two sorted runs: times in the first, the newest, and in the second."""
-    low = np.searchsorted(keys, wanted, side="left")
-    high = np.searchsorted(keys, wanted, side="right")
+    """Return, for equal keys of two sorted runs, the newest times in the first and second."""
+    low = np.searchsorted(keys, queries, side="left")
+    high = np.searchsorted(keys, queries, side="right")
     low = np.maximum(low, high - _NEWEST)
     counts = high - low
     return times[_runs(low, counts)].astype(np.float64), np.repeat(at, counts)
 
 
 def _runs(low: IntArray, counts: IntArray) -> IntArray:
-    """So many places from each one on."""
+    """Concatenate ranges of such lengths from each start on."""
     which = np.repeat(low - (np.cumsum(counts) - counts), counts)
     which += np.arange(which.size, dtype=which.dtype)
     return which
 
 
 def _densest(distances: FloatArray) -> IntArray:
-    """Which of the distances lie within two neighbouring steps that hold most of them."""
+    """Find the distances within the two neighbouring steps that hold most of them."""
     steps = np.floor(distances / SAME_FRAMES)
     order = np.sort(steps)
     first = np.flatnonzero(np.diff(order, prepend=-np.inf))
-    found, both = order[first], np.diff(first, append=order.size)
-    both[:-1] += np.where(found[1:] - found[:-1] == 1, both[1:], 0)
-    most = found[np.argmax(both)]
-    return np.flatnonzero((steps == most) | (steps == most + 1))
+    levels, counts = order[first], np.diff(first, append=order.size)
+    counts[:-1] += np.where(levels[1:] - levels[:-1] == 1, counts[1:], 0)
+    densest = levels[np.argmax(counts)]
+    return np.flatnonzero((steps == densest) | (steps == densest + 1))
 
 
 def _cells(times: FloatArray) -> int:
-    """Half seconds with two or more of these times."""
+    """Count half seconds with two or more of these times."""
     cells = np.floor(times * (2 / FRAMES_PER_SECOND)).astype(np.intp)
     return int(np.count_nonzero(np.bincount(cells - cells.min()) >= 2))

@@ -15,7 +15,7 @@ from monitor.types import AnyArray, FloatArray, IntArray
 
 
 def near_one(rows: AnyArray) -> _Doubles:
-    """Each finite row (..., n) over a power of two, which changes no digit: its largest is below 1.
+    """Divide each finite row (..., n) by a power of two, exactly, to a largest below 1.
 
     Example:
         >>> near_one(np.array([[3e300, 0.0], [-6.0, 5.0]])).round(3).tolist()
@@ -37,7 +37,7 @@ _CONSTANT = 1e-12
 
 
 def normalise_rows(scores: FloatArray, ddof: int) -> _Doubles:
-    """Row z-normalisation (T-norm): mean 0 and variance 1 over the N candidates.
+    """Normalise rows (T-norm): mean 0 and variance 1 over the N candidates.
 
     Of (..., N); ddof 0 reproduces the printed worked example, 1 the authors' later code. A row
     without variance says nothing and becomes zeros.
@@ -67,7 +67,7 @@ def normalise_rows(scores: FloatArray, ddof: int) -> _Doubles:
 def log_likelihood_ratios(
     scores: FloatArray, weight: float, bias: float, prior_odds: float | None = None, ddof: int = 0
 ) -> _Doubles:
-    """Calibrated scores ``w z + b - ln(prior odds)``, nats, shape (..., N).
+    """Compute calibrated scores ``w z + b - ln(prior odds)``, nats, shape (..., N).
 
     Prior odds are target over non-target trials that the logistic regression was fitted on; None
     where it was fitted on balanced classes.
@@ -82,7 +82,7 @@ def local_information_bits(
     scores: FloatArray, target: int | IntArray, weight: float, bias: float,
     prior_odds: float | None = None, ddof: int = 0,
 ) -> _Doubles:  # fmt: skip
-    """``log2(N p_target)`` under the softmax of the calibrated scores.
+    """Compute ``log2(N p_target)`` under the softmax of the calibrated scores.
 
     Bias and prior cancel in the softmax; they are taken so that the paper's steps can be followed.
     Of scores (..., N) and the column of the true speaker, a number or (...), bits (...): negative
@@ -103,21 +103,21 @@ def local_information_bits(
 
 
 def softmax_bits(ratios: FloatArray, target: IntArray) -> _Doubles:
-    """``log2(N p_target)`` under the softmax of log-likelihood ratios, nats (..., N): bits (...).
+    """Compute ``log2(N p_target)`` under softmax of log-likelihood ratios, nats (..., N): (...).
 
     Example:
         >>> softmax_bits(np.log([[3.0, 1.0]]), np.array([0])).round(3)
         array([0.585])
     """
     column = np.broadcast_to(target, ratios.shape[:-1])[..., None]
-    behind = ratios - ratios.max(axis=-1, keepdims=True)
-    own = np.take_along_axis(behind, column, axis=-1)[..., 0]
+    deficits = ratios - ratios.max(axis=-1, keepdims=True)
+    target_deficit = np.take_along_axis(deficits, column, axis=-1)[..., 0]
     # The mean of exponentials, not their sum: scores that do not differ give exactly 0.
-    return np.asarray((own - np.log(np.exp(behind).mean(axis=-1))) / np.log(2.0))
+    return np.asarray((target_deficit - np.log(np.exp(deficits).mean(axis=-1))) / np.log(2.0))
 
 
 def normalised_ceiling_bits(speakers: int, weight: float, ddof: int = 0) -> float:
-    """The most that row normalisation lets a trial disclose, however good the scores.
+    """Compute the most bits that row normalisation lets a trial disclose.
 
     ``log2 N - log2(1 + (N - 1) exp(-w N / sqrt(N - 1)))``; with ddof = 1, ``sqrt(N)`` for
     ``N / sqrt(N - 1)``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -28,7 +28,7 @@ _STEPS = 50
 def fit_ridge(
     scores: FloatArray, label: BoolArray, weight: FloatArray, ridge: float
 ) -> tuple[float, FloatArray]:
-    """Log odds ``bias + scores @ slopes`` of a label.
+    """Fit log odds ``bias + scores @ slopes`` of a label.
 
     Scores are standardised first. Then the mean negative log-likelihood plus half of ``ridge``
     times the squared slopes is least.
@@ -44,21 +44,21 @@ def fit_ridge(
     """
     weight = weight / weight.sum()
     mean = weight @ scores
-    spread = np.sqrt(weight @ (scores - mean) ** 2)
-    spread = np.where(spread > 0, spread, 1.0)
-    x = np.column_stack([np.ones(len(scores)), (scores - mean) / spread])
+    deviation = np.sqrt(weight @ (scores - mean) ** 2)
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    x = np.column_stack([np.ones(len(scores)), (scores - mean) / deviation])
     penalty = np.diag([0.0, *np.full(scores.shape[1], ridge)])
-    found = np.zeros(x.shape[1])
+    coefficients = np.zeros(x.shape[1])
     for _ in range(_STEPS):
-        p = expit(x @ found)
-        slope = x.T @ (weight * (label - p)) - penalty @ found
-        bend = (x * (weight * p * (1.0 - p))[:, None]).T @ x + penalty + 1e-9 * np.eye(len(found))
-        step = np.linalg.solve(bend, slope)
-        found += np.clip(step, -2.0, 2.0)
+        p = expit(x @ coefficients)
+        gradient = x.T @ (weight * (label - p)) - penalty @ coefficients
+        hessian = (x * (weight * p * (1.0 - p))[:, None]).T @ x + penalty
+        step = np.linalg.solve(hessian + 1e-9 * np.eye(len(coefficients)), gradient)
+        coefficients += np.clip(step, -2.0, 2.0)
         if np.abs(step).max() < 1e-9:
             break
-    slopes = found[1:] / spread
-    return float(found[0] - slopes @ mean), slopes
+    slopes = coefficients[1:] / deviation
+    return float(coefficients[0] - slopes @ mean), slopes
 
 
 # ------------------------------------------------------------------------------------------- platt
@@ -99,7 +99,7 @@ def platt(
     start: Platt | None = None,
     separable: bool | None = None,
 ) -> Platt:
-    """Fit a logistic regression that tells mated from non-mated scores, (n,) and (m,).
+    """Fit a logistic regression that separates mated from non-mated scores, (n,) and (m,).
 
     `counts`, (m,), is how often each non-mated score stands; `balanced` gives both classes the
     weight of half of all scores (``class_weight="balanced"``); `strength` is C, the inverse of the
@@ -115,69 +115,66 @@ def platt(
         (2.3005, -0.8566)
     """
     mated, non_mated = np.ravel(mated), np.ravel(non_mated)
-    many = float(non_mated.size if counts is None else counts.sum())
-    if mated.size == 0 or many == 0:
+    non_mated_count = float(non_mated.size if counts is None else counts.sum())
+    if mated.size == 0 or non_mated_count == 0:
         raise CalibrationError("a calibration needs mated and non-mated scores: add trials")
     lows, highs = (mated.min(), non_mated.min()), (mated.max(), non_mated.max())
+    log_odds = 0.0 if balanced else float(np.log(mated.size / non_mated_count))
     if min(lows) == max(highs):
-        share = 0.0 if balanced else float(np.log(mated.size / many))
-        return Platt(0.0, share)
+        return Platt(0.0, log_odds)
     if separable is None:
         separable = bool(lows[0] >= highs[1] or highs[0] <= lows[1])
     bounded = separable and not np.isfinite(strength)
     penalty = 1.0 if bounded else 1.0 / strength
-    power = _power(mated, non_mated)
-    if power:
-        mated, non_mated = np.ldexp(mated, -power), np.ldexp(non_mated, -power)
+    # squares of scores may neither overflow nor vanish
+    power = int(np.frexp(max(np.abs(mated).max(), np.abs(non_mated).max()))[1])
+    power = power if abs(power) > _LARGE else 0
+    mated, non_mated = np.ldexp(mated, -power), np.ldexp(non_mated, -power)
     penalty = float(np.ldexp(penalty, max(min(-2 * power, _MOST), -_MOST)))  # of w 2^power
-    total = mated.size + many
-    heavy = (total / (2 * mated.size), total / (2 * many)) if balanced else (1.0, 1.0)
+    total = mated.size + non_mated_count
+    scale = (total / (2 * mated.size), total / (2 * non_mated_count)) if balanced else (1.0, 1.0)
 
-    def lost(point: _Doubles) -> float:
-        own = np.logaddexp(0.0, -(point[0] * mated + point[1])).sum()
-        other = np.logaddexp(0.0, point[0] * non_mated + point[1])
-        other = other.sum() if counts is None else other @ counts
-        return float(heavy[0] * own + heavy[1] * other + penalty * point[0] ** 2 / 2)
+    def compute_loss(point: _Doubles) -> float:
+        mated_loss = np.logaddexp(0.0, -(point[0] * mated + point[1])).sum()
+        non_mated_loss = np.logaddexp(0.0, point[0] * non_mated + point[1])
+        non_mated_loss = non_mated_loss.sum() if counts is None else non_mated_loss @ counts
+        return float(
+            scale[0] * mated_loss + scale[1] * non_mated_loss + penalty * point[0] ** 2 / 2
+        )
 
-    first = 0.0 if balanced else float(np.log(mated.size / many))
-    point = np.array([0.0, first] if start is None else [np.ldexp(start.weight, power), start.bias])
+    point = np.array([0.0, log_odds])
+    if start is not None:
+        point = np.array([np.ldexp(start.weight, power), start.bias])
     for _ in range(_PLATT_STEPS):
-        own, other = _side(-point, mated, None), _side(point, non_mated, counts)
-        slope = heavy[1] * other[0] - heavy[0] * own[0] + [penalty * point[0], 0.0]
-        bend = heavy[0] * own[1] + heavy[1] * other[1] + np.diag([penalty, 0.0])
-        step = -np.linalg.solve(bend + 1e-14 * np.trace(bend) * np.eye(2), slope)
+        mated_side, other_side = _side(-point, mated, None), _side(point, non_mated, counts)
+        gradient = scale[1] * other_side[0] - scale[0] * mated_side[0] + [penalty * point[0], 0.0]
+        hessian = scale[0] * mated_side[1] + scale[1] * other_side[1] + np.diag([penalty, 0.0])
+        step = -np.linalg.solve(hessian + 1e-14 * np.trace(hessian) * np.eye(2), gradient)
         if (np.abs(step) <= _ARRIVED * (1.0 + np.abs(point))).all():
             point = point + step
             break
-        here = lost(point)
-        while lost(point + step) > here * (1 + 1e-12) and np.abs(step).max() > _ARRIVED:
+        loss = compute_loss(point)
+        while compute_loss(point + step) > loss * (1 + 1e-12) and np.abs(step).max() > _ARRIVED:
             step /= 4
         point = point + step
     return Platt(float(np.ldexp(point[0], -power)), float(point[1]), bounded)
 
 
-def _power(mated: FloatArray, non_mated: FloatArray) -> int:
-    """0, or the power of two of scores whose squares would overflow or vanish."""
-    size = max(float(np.abs(each).max()) for each in (mated, non_mated))
-    power = int(np.frexp(size)[1])
-    return power if abs(power) > _LARGE else 0
-
-
 def _side(
     point: _Doubles, scores: FloatArray, counts: FloatArray | None
 ) -> tuple[_Doubles, _Doubles]:
-    """Slope and Hessian of ``sum c log(1 + exp(w z + b))``."""
+    """Return gradient and Hessian of ``sum c log(1 + exp(w z + b))``."""
     margin = point[0] * scores + point[1]
-    small = np.exp(-np.abs(margin))  # see monitor.maths.newton
-    share = np.where(margin >= 0, 1.0, small) / (1.0 + small)
-    bend = share * (1.0 - share)
+    exponential = np.exp(-np.abs(margin))  # see monitor.maths.newton
+    probability = np.where(margin >= 0, 1.0, exponential) / (1.0 + exponential)
+    curvature = probability * (1.0 - probability)
     if counts is not None:
-        share, bend = share * counts, bend * counts
-    bent = bend * scores
-    across = bent.sum()
+        probability, curvature = probability * counts, curvature * counts
+    weighted_scores = curvature * scores
+    cross_term = weighted_scores.sum()
     return (
-        np.array([share @ scores, share.sum()]),
-        np.array([[bent @ scores, across], [across, bend.sum()]]),
+        np.array([probability @ scores, probability.sum()]),
+        np.array([[weighted_scores @ scores, cross_term], [cross_term, curvature.sum()]]),
     )
 
 
@@ -209,212 +206,197 @@ _MOST_NATS = 700.0  # of a margin: its exponential does not overflow
 _SHORTER, _RISES = 20, 0.9
 
 
-class Pairing:
-    """Who is compared with whom, and what follows from that alone, worked out once.
+class ScorePairs:
+    """Test and template speaker of each comparison, and what follows from them alone.
 
     Several sets of features share it where the same streams were heard of all of them.
 
     Attributes:
-        tester: whose stream, shape (n,), 0..V-1.
-        owner: whose template, shape (n,), 0..V-1.
+        test_speaker: whose stream, shape (n,), 0..V-1.
+        template_speaker: whose template, shape (n,), 0..V-1.
     """
 
-    def __init__(self, tester: IntArray, owner: IntArray) -> None:
-        self.tester, self.owner = tester, owner
-        self._thinned: dict[tuple[int, int], tuple[IntArray, Pairing]] = {}
-        self._drawn: tuple[FloatArray, IntArray, FloatArray] | None = None
+    def __init__(self, test_speaker: IntArray, template_speaker: IntArray) -> None:
+        self.test_speaker, self.template_speaker = test_speaker, template_speaker
+        self._subsamples: dict[tuple[int, int], tuple[IntArray, ScorePairs]] = {}
+        self._draws: tuple[FloatArray, IntArray, FloatArray] | None = None
         self._weights: list[tuple[FloatArray | None, FloatArray]] = []
 
     @cached_property
     def mated(self) -> BoolArray:
-        """Which are of one person, shape (n,)."""
-        return np.asarray(self.tester == self.owner)
+        """Mask of comparisons within one person, shape (n,)."""
+        return np.asarray(self.test_speaker == self.template_speaker)
 
     @cached_property
-    def pair(self) -> IntArray:
-        """Which two people each is of, whoever is the template, shape (n,)."""
-        low, high = np.minimum(self.tester, self.owner), np.maximum(self.tester, self.owner)
-        return np.asarray(low.astype(np.int64) * (int(high.max(initial=0)) + 1) + high)
-
-    @cached_property
-    def pairs(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Of each pair the first comparison and how many there are; and the pair of each, (n,)."""
-        _, first, place, counts = np.unique(
-            self.pair, return_index=True, return_inverse=True, return_counts=True
+    def unique(self) -> tuple[IntArray, IntArray, IntArray]:
+        """First comparison and size of each pair of people, and the pair of each comparison."""
+        low, high = np.sort([self.test_speaker, self.template_speaker], axis=0)
+        number = low.astype(np.int64) * (int(high.max(initial=0)) + 1) + high
+        _, first, pair, counts = np.unique(
+            number, return_index=True, return_inverse=True, return_counts=True
         )
-        return first, counts, place
+        return first, counts, pair
 
     @cached_property
-    def others(self) -> Pairing:
-        """Those of two people alone."""
-        return Pairing(self.tester[~self.mated], self.owner[~self.mated])
+    def non_mated(self) -> ScorePairs:
+        """The comparisons of two people."""
+        return ScorePairs(self.test_speaker[~self.mated], self.template_speaker[~self.mated])
 
-    def drawn(self, speakers: FloatArray, people: IntArray) -> FloatArray:
-        """How often each of these people is drawn, (B, V), of how often each voice is."""
-        if self._drawn is None or self._drawn[0] is not speakers or self._drawn[1] is not people:
-            self._drawn = speakers, people, speakers[:, people]
-        return self._drawn[2]
+    def count_draws(self, speakers: FloatArray, people: IntArray) -> FloatArray:
+        """Select from ``speakers``, (B, voices), the draws of these people: (B, V)."""
+        if self._draws is None or self._draws[0] is not speakers or self._draws[1] is not people:
+            self._draws = speakers, people, speakers[:, people]
+        return self._draws[2]
 
     def weights(self, speakers: FloatArray | None = None) -> FloatArray:
-        """As `TemplateComparisons.weights`; (1, n) without speakers."""
-        for known, made in self._weights:
-            if known is speakers:
-                return made
-        _, counts, place = self.pairs
-        each = (1.0 / counts)[place]
-        drawn: FloatArray = np.ones((1, each.size))
+        """Compute `TemplateComparisons.weights`; (1, n) without speakers."""
+        for cached_speakers, weights in self._weights:
+            if cached_speakers is speakers:
+                return weights
+        _, counts, pair = self.unique
+        pair_weight = (1.0 / counts)[pair]
+        draws: FloatArray = np.ones((1, pair_weight.size))
         if speakers is not None:
-            drawn = speakers[:, self.tester] * np.where(self.mated, 1.0, speakers[:, self.owner])
-        made = drawn * each
+            draws = speakers[:, self.test_speaker] * np.where(
+                self.mated, 1.0, speakers[:, self.template_speaker]
+            )
+        weights = draws * pair_weight
         for label in (self.mated, ~self.mated):
-            total = made[:, label].sum(axis=1)
-            made[np.ix_(total == 0.0, label)] = each[label]
-            made[:, label] /= np.where(total == 0.0, each[label].sum(), total)[:, None]
-        self._weights = [*self._weights[-2:], (speakers, made)]
-        return made
+            total = weights[:, label].sum(axis=1)
+            weights[np.ix_(total == 0.0, label)] = pair_weight[label]
+            weights[:, label] /= np.where(total == 0.0, pair_weight[label].sum(), total)[:, None]
+        self._weights = [*self._weights[-2:], (speakers, weights)]
+        return weights
 
     @cached_property
     def folds(self) -> tuple[IntArray, FloatArray]:
-        """The fold of each person, (V,), and who is kept without two of them, (pairs, V)."""
-        people = int(max(self.tester.max(), self.owner.max())) + 1
-        own = np.zeros(people, dtype=bool)
-        own[self.tester[self.mated]] = True
-        folds = min(_FOLDS, int(own.sum()))
+        """Fold of each person, (V,), and people outside two folds, (fold pairs, V)."""
+        people = int(max(self.test_speaker.max(), self.template_speaker.max())) + 1
+        is_mated = np.zeros(people, dtype=bool)
+        is_mated[self.test_speaker[self.mated]] = True
+        folds = min(_FOLDS, int(is_mated.sum()))
         # mated speakers first: every fold has its share of them
         fold = np.empty(people, dtype=np.int64)
-        fold[np.argsort(~own, kind="stable")] = np.arange(people) % folds
-        one, two = np.triu_indices(folds)
-        return fold, ((fold != one[:, None]) & (fold != two[:, None])).astype(np.float64)
+        fold[np.argsort(~is_mated, kind="stable")] = np.arange(people) % folds
+        first, second = np.triu_indices(folds)
+        return fold, ((fold != first[:, None]) & (fold != second[:, None])).astype(np.float64)
 
-    def thinned(self, most: int, seed: int) -> tuple[IntArray, Pairing]:
-        """Which are kept, and these alone, as `TemplateComparisons.thinned`."""
-        if (most, seed) not in self._thinned:
-            order = np.random.default_rng(seed).permutation(self.tester.size)
-            pair = self.pair[order]
-            by_pair = np.argsort(pair, kind="stable")
-            starts = np.flatnonzero(np.diff(pair[by_pair], prepend=-1))
-            turn = np.empty(order.size, dtype=np.int64)
-            turn[by_pair] = np.arange(order.size) - np.repeat(
-                starts, np.diff(np.append(starts, order.size))
-            )
-            # every pair's first one, then every pair's second
-            kept = order[np.argsort(turn, kind="stable")[:most]]
-            own = np.flatnonzero(self.mated)
-            index = np.sort(np.union1d(kept, own[:: -(-own.size // most)]))
-            self._thinned[most, seed] = index, Pairing(self.tester[index], self.owner[index])
-        return self._thinned[most, seed]
+    def subsample(self, maximum: int, seed: int) -> tuple[IntArray, ScorePairs]:
+        """Return indices and pairs of `TemplateComparisons.subsample`."""
+        if (maximum, seed) in self._subsamples:
+            return self._subsamples[maximum, seed]
+        order = np.random.default_rng(seed).permutation(self.test_speaker.size)
+        pair = self.unique[2][order]
+        by_pair = np.argsort(pair, kind="stable")
+        sizes = np.bincount(pair)
+        turn = np.empty(order.size, dtype=np.int64)
+        turn[by_pair] = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        # every pair's first one, then every pair's second
+        selection = order[np.argsort(turn, kind="stable")[:maximum]]
+        mated = np.flatnonzero(self.mated)
+        index = np.sort(np.union1d(selection, mated[:: -(-mated.size // maximum)]))
+        pairs = ScorePairs(self.test_speaker[index], self.template_speaker[index])
+        return self._subsamples.setdefault((maximum, seed), (index, pairs))
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateComparisons:
-    """Normalised scores of streams against templates, and whose each of them is.
-
-    Attributes:
-        z: normalised scores, shape (n, F).
-        tester: whose stream, shape (n,), 0..V-1.
-        owner: whose template, shape (n,), 0..V-1.
-        pairing: of these, where it is shared.
-    """
+    """Normalised scores, (n, F), of streams against templates, with their speakers."""
 
     z: FloatArray
-    tester: IntArray
-    owner: IntArray
-    pairing: Pairing = field(default=None, repr=False, compare=False)  # type: ignore[assignment]
+    pairs: ScorePairs
 
-    def __post_init__(self) -> None:
-        if self.pairing is None:
-            object.__setattr__(self, "pairing", Pairing(self.tester, self.owner))
+    @property
+    def test_speaker(self) -> IntArray:
+        """Speaker of each stream, shape (n,), 0..V-1."""
+        return self.pairs.test_speaker
 
-    @classmethod
-    def of(cls, z: FloatArray, pairing: Pairing) -> TemplateComparisons:
-        """Of scores, (n, F), of who is compared so."""
-        return cls(z, pairing.tester, pairing.owner, pairing)
+    @property
+    def template_speaker(self) -> IntArray:
+        """Speaker of each template, shape (n,), 0..V-1."""
+        return self.pairs.template_speaker
 
     @property
     def mated(self) -> BoolArray:
-        """Which are of one person, shape (n,)."""
-        return self.pairing.mated
+        """Mask of comparisons within one person, shape (n,)."""
+        return self.pairs.mated
 
     @property
-    def pair(self) -> IntArray:
-        """Which two people each is of, whoever is the template, shape (n,)."""
-        return self.pairing.pair
+    def non_mated(self) -> TemplateComparisons:
+        """The comparisons of two people."""
+        return TemplateComparisons(self.z[~self.mated], self.pairs.non_mated)
 
-    @property
-    def others(self) -> TemplateComparisons:
-        """Those of two people alone."""
-        return self.of(self.z[~self.mated], self.pairing.others)
-
-    def some(self, chosen: BoolArray | IntArray) -> TemplateComparisons:
-        """Those comparisons alone."""
-        return TemplateComparisons(self.z[chosen], self.tester[chosen], self.owner[chosen])
+    def select(self, rows: BoolArray | IntArray) -> TemplateComparisons:
+        """Return those rows."""
+        pairs = ScorePairs(self.test_speaker[rows], self.template_speaker[rows])
+        return TemplateComparisons(self.z[rows], pairs)
 
     def weights(self, speakers: FloatArray | None = None) -> FloatArray:
-        """How much each counts: in each class the shares of speakers and pairs, summing to 1.
+        """Compute weights under which every speaker, and every pair, counts the same.
 
         Shape (n,); or (B, n) where `speakers`, shape (B, V), says how often each speaker is drawn:
         a pair then counts as often as the product of its two, and a replicate without any
         comparison of a class counts everybody.
         """
-        made = self.pairing.weights(speakers)
-        return made if speakers is not None else made[0]
+        weights = self.pairs.weights(speakers)
+        return weights if speakers is not None else weights[0]
 
-    def thinned(self, most: int, seed: int = 0) -> TemplateComparisons:
-        """As few of each speaker and pair as make some so many, evenly, by a stated draw."""
-        if self.tester.size <= most:
+    def subsample(self, maximum: int, seed: int = 0) -> TemplateComparisons:
+        """Draw at most that many comparisons, evenly over speakers and pairs, by ``seed``."""
+        if self.test_speaker.size <= maximum:
             return self
-        index, pairing = self.pairing.thinned(most, seed)
-        return self.of(self.z[index], pairing)
+        index, pairs = self.pairs.subsample(maximum, seed)
+        return TemplateComparisons(self.z[index], pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class PriorCoefficients:
-    """Another model's a and b, or its resamples', (1 or B, 1 + F); it counts as m people."""
+    """Coefficients of another model or its resamples, (1 or B, 1 + F), that count as m people."""
 
     coefficients: FloatArray
     worth: float
 
 
 def pair_count(comparisons: TemplateComparisons) -> int:
-    """Pairs of people behind the non-mated comparisons."""
-    return int(comparisons.pairing.others.pairs[1].size)
+    """Count the pairs of people behind the non-mated comparisons."""
+    return int(comparisons.pairs.non_mated.unique[1].size)
 
 
 def fit_each(
     comparisons: TemplateComparisons,
     speakers: FloatArray | None = None,
-    told: PriorCoefficients | None = None,
+    prior: PriorCoefficients | None = None,
     start: FloatArray | None = None,
 ) -> FloatArray:
     """Fit the regression in every bootstrap replicate of the speakers: a and b, (B, 1 + F), b >= 0.
 
-    `speakers`, (B, V), is how often each is drawn; without it there is the fit itself alone. `told`
-    is another model, `start`, (1 + F,), where to begin.
+    `speakers`, (B, V), is how often each is drawn; without it there is the fit itself alone.
+    `prior` is another model, `start`, (1 + F,), where to begin.
 
     Example:
         >>> z = np.array([[4.0], [5.0], [0.0], [1.0], [-1.0], [0.0]])
         >>> people = np.array([0, 1, 0, 1, 1, 0]), np.array([0, 1, 1, 0, 0, 1])
-        >>> fit_each(TemplateComparisons(z, *people)).round(2)
+        >>> fit_each(TemplateComparisons(z, ScorePairs(*people))).round(2)
         array([[-2.06,  1.54]])
     """
     x = np.column_stack([np.ones(len(comparisons.z)), comparisons.z]).astype(np.float64)
     ratio = np.append(np.log(OTHERS), np.zeros(comparisons.z.shape[1]))
-    people = np.unique(comparisons.tester[comparisons.mated])
+    people = np.unique(comparisons.test_speaker[comparisons.mated])
     count = np.full((1, 1), float(people.size))
     if speakers is not None:
         count = speakers[:, people].sum(axis=1, keepdims=True)
         count = np.where(count > 0, count, people.size)
-    weight = comparisons.pairing.weights(speakers)
+    weight = comparisons.pairs.weights(speakers)
     shape = (len(weight), x.shape[1])
     rows = _Regressions(x, comparisons.mated, weight)
-    centre = np.broadcast_to(-ratio if told is None else told.coefficients - ratio, shape)
-    share = 0.0 if told is None else told.worth / (count + told.worth)
-    goal = (1.0 - share) * rows.by_label()
-    if told is not None:
-        goal += share * rows.by_share(centre)
-    times = np.broadcast_to(count / (1.0 - share), (shape[0], 1))
-    begin = centre if start is None else np.broadcast_to(start - ratio, shape)
-    return np.asarray(rows.descend(begin, times, goal, centre) + ratio)
+    centre = np.broadcast_to(-ratio if prior is None else prior.coefficients - ratio, shape)
+    prior_share = 0.0 if prior is None else prior.worth / (count + prior.worth)
+    goal = (1.0 - prior_share) * rows.by_label()
+    if prior is not None:
+        goal += prior_share * rows.by_share(centre)
+    times = np.broadcast_to(count / (1.0 - prior_share), (shape[0], 1))
+    starts = centre if start is None else np.broadcast_to(start - ratio, shape)
+    return np.asarray(rows.descend(starts, times, goal, centre) + ratio)
 
 
 class _Regressions:
@@ -427,43 +409,39 @@ class _Regressions:
     """
 
     def __init__(self, x: FloatArray, mated: BoolArray, weight: FloatArray) -> None:
-        self._x, self._mated, self._weight = x, mated, weight
-        self._across = np.ascontiguousarray(x.T)
-        self._one, self._two = np.triu_indices(x.shape[1])
-        self._often = np.where(mated, 1.0, OTHERS)
-        # what sums of slopes and bends are made of
-        self._each = x * self._often[:, None]
-        self._products = self._each[:, self._one] * x[:, self._two]
-        self._held = np.append(_HELD, np.full(x.shape[1] - 1, RIDGE))
-        together = max(_TOGETHER // len(x), 1)  # so many rows stay in a processor's cache
-        self._parts = [slice(k, k + together) for k in range(0, len(weight), together)]
+        self._mated, self._weight = mated, weight
+        self._columns = np.ascontiguousarray(x.T)
+        self._first, self._second = np.triu_indices(x.shape[1])
+        # summed up by gradients and Hessians
+        self._rows = x * np.where(mated, 1.0, OTHERS)[:, None]
+        self._products = self._rows[:, self._first] * x[:, self._second]
+        self._ridge = np.append(_HELD, np.full(x.shape[1] - 1, RIDGE))
+        batch = max(_TOGETHER // len(x), 1)  # so many rows stay in a processor's cache
+        self._batches = [slice(k, k + batch) for k in range(0, len(weight), batch)]
 
     def by_label(self) -> FloatArray:
-        """``sum_i w_bi x_i`` of the mated, (B, K)."""
-        own = np.flatnonzero(self._mated)
-        return np.asarray(self._weight[:, own] @ self._each[own])
+        """Sum ``w_bi x_i`` over the mated: (B, K)."""
+        mated_rows = np.flatnonzero(self._mated)
+        return np.asarray(self._weight[:, mated_rows] @ self._rows[mated_rows])
 
     def by_share(self, point: FloatArray) -> FloatArray:
-        """``sum_i w_bi p_bi x_i`` with the probabilities at these points (B, K): (B, K)."""
-        return np.concatenate(
-            [self._slopes(self._shares(point[part]) * self._weight[part]) for part in self._parts]
-        )
-
-    def _slopes(self, weights: FloatArray) -> FloatArray:
-        return np.asarray(weights @ self._each)
+        """Sum ``w_bi p_bi x_i`` with the probabilities at these points, (B, K): (B, K)."""
+        return np.concatenate([
+            self._shares(point[batch]) * self._weight[batch] @ self._rows for batch in self._batches
+        ])  # fmt: skip
 
     def _shares(self, point: FloatArray) -> FloatArray:
-        """Probabilities at points (r, K), (r, n)."""
-        share = point @ self._across
-        np.negative(share, out=share)
-        np.exp(np.minimum(share, _MOST_NATS, out=share), out=share)
-        share += 1.0
-        return np.divide(1.0, share, out=share)
+        """Compute probabilities at points (r, K): (r, n)."""
+        probability = point @ self._columns
+        np.negative(probability, out=probability)
+        np.exp(np.minimum(probability, _MOST_NATS, out=probability), out=probability)
+        probability += 1.0
+        return np.divide(1.0, probability, out=probability)
 
     def descend(
         self, begin: FloatArray, times: FloatArray, goal: FloatArray, centre: FloatArray
     ) -> FloatArray:
-        """Newton's method within slopes >= 0, every row for itself: points, (B, K).
+        """Minimise each row's loss by Newton's method within slopes >= 0: points, (B, K).
 
         Args:
             begin: where to, shape (B, K).
@@ -473,66 +451,68 @@ class _Regressions:
         """
         first = None
         if len(begin) > 1 and (begin == begin[0]).all():  # the probabilities are the same in all
-            share = self._shares(begin[:1])[0, :, None]
-            bend = self._products * (share * (1.0 - share))
-            first = self._weight @ np.concatenate([self._each * share, bend], axis=1)
-        found = np.array(begin)
-        for part in self._parts:
-            rows = np.arange(len(begin))[part]
-            sums = self._sums(found[rows], rows) if first is None else first[part]
-            self._descend(found, rows, sums, times, goal, centre)
-        return found
+            probability = self._shares(begin[:1])[0, :, None]
+            curvature = self._products * (probability * (1.0 - probability))
+            first = self._weight @ np.concatenate([self._rows * probability, curvature], axis=1)
+        coefficients = np.array(begin)
+        for batch in self._batches:
+            rows = np.arange(len(begin))[batch]
+            sums = self._sums(coefficients[rows], rows) if first is None else first[batch]
+            self._descend(coefficients, rows, sums, times, goal, centre)
+        return coefficients
 
     def _sums(self, point: FloatArray, rows: IntArray) -> FloatArray:
-        """``sum_i w_i p_i x_i`` and ``sum_i w_i p_i (1 - p_i) x_i x_i'`` of rows, side by side."""
-        share = self._shares(point)
-        weighed = self._weight[rows] * share
-        slope = weighed @ self._each
-        weighed *= np.subtract(1.0, share, out=share)
-        return np.concatenate([slope, weighed @ self._products], axis=1)
+        """Sum ``w_i p_i x_i`` and ``w_i p_i (1 - p_i) x_i x_i'`` of rows, side by side."""
+        probability = self._shares(point)
+        weights = self._weight[rows] * probability
+        gradient = weights @ self._rows
+        weights *= np.subtract(1.0, probability, out=probability)
+        return np.concatenate([gradient, weights @ self._products], axis=1)
 
     def _descend(
-        self, found: FloatArray, rows: IntArray, sums: FloatArray,
+        self, coefficients: FloatArray, rows: IntArray, sums: FloatArray,
         times: FloatArray, goal: FloatArray, centre: FloatArray,
     ) -> None:  # fmt: skip
-        """Move these rows of ``found`` to their optimum; ``sums`` as `_sums` of where they are."""
-        size = found.shape[1]
+        """Move these rows of ``coefficients`` to their optimum; ``sums`` is `_sums` there."""
+        size = coefficients.shape[1]
         for _ in range(_TWOCLASS_STEPS):
-            point = found[rows]
-            slope = times[rows] * (sums[:, :size] - goal[rows])
-            slope += self._held * (point - centre[rows])
-            bend = np.empty((len(rows), size, size))
-            bend[:, self._one, self._two] = times[rows] * sums[:, size:]
-            bend[:, self._two, self._one] = bend[:, self._one, self._two]
-            bend += np.diag(self._held)
+            point = coefficients[rows]
+            gradient = times[rows] * (sums[:, :size] - goal[rows])
+            gradient += self._ridge * (point - centre[rows])
+            hessian = np.empty((len(rows), size, size))
+            hessian[:, self._first, self._second] = times[rows] * sums[:, size:]
+            hessian[:, self._second, self._first] = hessian[:, self._first, self._second]
+            hessian += np.diag(self._ridge)
             # a slope at 0 that would go below stays there
             free = np.ones(point.shape, dtype=bool)
-            free[:, 1:] = (point[:, 1:] > 0.0) | (slope[:, 1:] < 0.0)
-            bend = np.where(free[:, :, None] & free[:, None, :], bend, np.eye(size))
-            step = -np.linalg.solve(bend, np.where(free, slope, 0.0)[:, :, None])[:, :, 0]
-            tried = _within(point + step)
-            arrived = np.abs(tried - point).max(axis=1) <= _TWOCLASS_ARRIVED * (
-                1.0 + np.abs(tried).max(axis=1)
+            free[:, 1:] = (point[:, 1:] > 0.0) | (gradient[:, 1:] < 0.0)
+            hessian = np.where(free[:, :, None] & free[:, None, :], hessian, np.eye(size))
+            step = -np.linalg.solve(hessian, np.where(free, gradient, 0.0)[:, :, None])[:, :, 0]
+            trial = _within(point + step)
+            has_converged = np.abs(trial - point).max(axis=1) <= _TWOCLASS_ARRIVED * (
+                1.0 + np.abs(trial).max(axis=1)
             )
-            found[rows[arrived]] = tried[arrived]
-            if arrived.all():
+            coefficients[rows[has_converged]] = trial[has_converged]
+            if has_converged.all():
                 return
-            left = ~arrived
-            rows, point, slope, step = rows[left], point[left], slope[left], step[left]
+            is_active = ~has_converged
+            rows, point = rows[is_active], point[is_active]
+            gradient, step = gradient[is_active], step[is_active]
             scale = np.ones((len(rows), 1))
             for _ in range(_SHORTER):
-                tried = _within(point + scale * step)
-                sums = self._sums(tried, rows)
-                away = tried - point
-                there = times[rows] * (sums[:, :size] - goal[rows])
-                there += self._held * (tried - centre[rows])
+                trial = _within(point + scale * step)
+                sums = self._sums(trial, rows)
+                move = trial - point
+                trial_gradient = times[rows] * (sums[:, :size] - goal[rows])
+                trial_gradient += self._ridge * (trial - centre[rows])
                 # the loss is convex: where it does not rise more steeply than it fell it is less
-                worse = (away * there).sum(axis=1) > -_RISES * (away * slope).sum(axis=1) + 1e-12
-                if not worse.any():
+                fall = (move * gradient).sum(axis=1)
+                overshoots = (move * trial_gradient).sum(axis=1) > -_RISES * fall + 1e-12
+                if not overshoots.any():
                     break
-                scale[worse] *= 0.4
-            found[rows[~worse]] = tried[~worse]
-            rows, sums = rows[~worse], sums[~worse]
+                scale[overshoots] *= 0.4
+            coefficients[rows[~overshoots]] = trial[~overshoots]
+            rows, sums = rows[~overshoots], sums[~overshoots]
             if not rows.size:
                 return
 
@@ -545,23 +525,23 @@ def _within(point: FloatArray) -> FloatArray:
 
 def cross_fit(
     comparisons: TemplateComparisons,
-    told: PriorCoefficients | None = None,
+    prior: PriorCoefficients | None = None,
     start: FloatArray | None = None,
 ) -> tuple[FloatArray, IntArray]:
-    """Fits that leave out the people of two folds, or of one.
+    """Fit without the people of two folds, or of one.
 
     Returns:
         coefficients, shape (K, K, 1 + F), of fold k and l both left out; and the fold of each
         person, shape (V,). A comparison of persons i and j is judged by
         ``coefficients[fold[i], fold[j]]``, which has seen neither.
     """
-    fold, kept = comparisons.pairing.folds
+    fold, speakers = comparisons.pairs.folds
     folds = int(fold.max()) + 1
-    one, two = np.triu_indices(folds)
-    fits = fit_each(comparisons, kept, told, start)
-    found = np.empty((folds, folds, fits.shape[1]))
-    found[one, two] = found[two, one] = fits
-    return found, fold
+    first, second = np.triu_indices(folds)
+    fits = fit_each(comparisons, speakers, prior, start)
+    coefficients = np.empty((folds, folds, fits.shape[1]))
+    coefficients[first, second] = coefficients[second, first] = fits
+    return coefficients, fold
 
 
 # --------------------------------------------------------------------------------------- tempering
@@ -579,7 +559,7 @@ _WIDEST = 20.0
 
 
 def tempered_bits(ratios: FloatArray, target: IntArray, temperature: FloatArray) -> _Doubles:
-    """``log2(N p_target)`` under the softmax of ``ratios / temperature``: (..., N) to (...), bits.
+    """Compute ``log2(N p_target)`` under softmax of ``ratios / temperature``: (..., N) to (...).
 
     Example:
         >>> tempered_bits(np.log([[3.0, 1.0]]), np.array([0]), np.array([1.0])).round(3)
@@ -597,7 +577,7 @@ def fit_temperature(
     rows: IntArray | None = None,
     after: Callable[[AnyArray], None] = lambda _: None,
 ) -> float:
-    """The temperature under which summed ratios predict their speakers best.
+    """Fit the temperature under which summed ratios predict their speakers best.
 
     The loss is convex in ``1 / T``: the one minimum between 0.05 and ``max(100, 4 trials)`` that
     a fine grid and a golden section would find, by Newton steps held inside a bracket. Sums are
@@ -624,54 +604,54 @@ def fit_temperature(
     if not chosen.size:
         raise UsageError("a temperature is fitted on sums of development speakers: give some")
     step = max(1, _IN_CACHE // ratios.shape[1])
-    parts = [slice(first, first + step) for first in range(0, chosen.size, step)]
-    leads, means, bends = np.empty((3, chosen.size))
+    batches = [slice(first, first + step) for first in range(0, chosen.size, step)]
+    leads, means, curvatures = np.empty((3, chosen.size))
 
-    def behind_of(part: slice) -> _Doubles:
-        some = chosen[part]
-        behind = np.multiply(ratios[some], weight, dtype=np.float64)
-        after(ratios[some[0] : some[-1] + 1])
-        behind -= behind.max(axis=1, keepdims=True)
-        return behind
+    def load_deficits(batch: slice) -> _Doubles:
+        sums = chosen[batch]
+        deficits = np.multiply(ratios[sums], weight, dtype=np.float64)
+        after(ratios[sums[0] : sums[-1] + 1])
+        deficits -= deficits.max(axis=1, keepdims=True)
+        return deficits
 
     columns = np.broadcast_to(target, len(ratios))[chosen, None]
-    for part in parts:
-        leads[part] = np.take_along_axis(behind_of(part), columns[part], axis=1)[:, 0]
-    own = float(leads.mean())
+    for batch in batches:
+        leads[batch] = np.take_along_axis(load_deficits(batch), columns[batch], axis=1)[:, 0]
+    mean_lead = float(leads.mean())
 
-    def slope(cold: float) -> tuple[float, float]:
-        for part in parts:
-            behind = behind_of(part)
-            mass = np.multiply(behind, cold)
+    def differentiate(inverse: float) -> tuple[float, float]:
+        for batch in batches:
+            deficits = load_deficits(batch)
+            mass = np.multiply(deficits, inverse)
             np.exp(mass, out=mass)
             mass /= mass.sum(axis=1, keepdims=True)
-            mass *= behind
+            mass *= deficits
             mean = mass.sum(axis=1)
-            means[part] = mean
-            bends[part] = np.einsum("ij,ij->i", mass, behind) - mean**2
-        return float(means.mean()) - own, float(bends.mean())
+            means[batch] = mean
+            curvatures[batch] = np.einsum("ij,ij->i", mass, deficits) - mean**2
+        return float(means.mean()) - mean_lead, float(curvatures.mean())
 
     low, high = 1.0 / max(_HIGHEST, 4.0 * trials), 1.0 / _LOWEST
-    if slope(high)[0] <= 0:  # sums that are all right have no best temperature
+    if differentiate(high)[0] <= 0:  # sums that are all right have no best temperature
         return _LOWEST
-    cold = 1.0
+    inverse = 1.0
     for _ in range(_SECTIONS):
-        rise, bend = slope(cold)
-        low, high = (low, cold) if rise > 0 else (cold, high)
-        new = cold - rise / bend if bend > 0 else low
-        if not low < new < high:
-            new = float(np.sqrt(low * high))
-        arrived = abs(new - cold) <= 1e-10 * cold
-        cold = new
-        if arrived:
+        gradient, curvature = differentiate(inverse)
+        low, high = (low, inverse) if gradient > 0 else (inverse, high)
+        proposal = inverse - gradient / curvature if curvature > 0 else low
+        if not low < proposal < high:
+            proposal = float(np.sqrt(low * high))
+        has_converged = abs(proposal - inverse) <= 1e-10 * inverse
+        inverse = proposal
+        if has_converged:
             break
-    return 1.0 / cold
+    return 1.0 / inverse
 
 
 def fit_growing_temperature(
     ratios: FloatArray, target: IntArray, growth: FloatArray
 ) -> tuple[float, float]:
-    """Tau > 0 and rho in [0, 1] of ``T = tau (1 + rho g)`` that make ``-log p_target`` least.
+    """Fit tau > 0 and rho in [0, 1] of ``T = tau (1 + rho g)`` that minimise ``-log p_target``.
 
     Of sums (n, N) of development speakers after different numbers of trials, their columns (n,),
     and g of each, (n,): k - 1 after k trials, or what embeddings say. UsageError without a sum.
@@ -679,36 +659,37 @@ def fit_growing_temperature(
     if not len(ratios):
         raise UsageError("a temperature is fitted on sums of development speakers: give some")
     columns = np.broadcast_to(target, len(ratios))[:, None]
-    own = np.take_along_axis(ratios, columns, axis=1)[:, 0]
-    behind = ratios - ratios.max(axis=1, keepdims=True)
+    target_ratios = np.take_along_axis(ratios, columns, axis=1)[:, 0]
+    deficits = ratios - ratios.max(axis=1, keepdims=True)
 
     def objective(points: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]:
-        losses, slopes, bends = zip(*(at(float(u), float(v)) for u, v in points), strict=True)
-        return np.array(losses), np.stack(slopes), np.stack(bends)
+        losses, gradients, hessians = zip(*(at(float(u), float(v)) for u, v in points), strict=True)
+        return np.array(losses), np.stack(gradients), np.stack(hessians)
 
     def at(u: float, v: float) -> tuple[float, _Doubles, _Doubles]:
         rho = float(expit(v))
         turn = rho * (1.0 - rho)
         q = 1.0 + rho * growth
-        cold = np.exp(-u) / q  # one over the temperature
-        mass = np.exp(behind * cold[:, None])
+        inverse = np.exp(-u) / q  # one over the temperature
+        mass = np.exp(deficits * inverse[:, None])
         total = mass.sum(axis=1)
-        mean = (mass * behind).sum(axis=1) / total
-        spread = (mass * behind**2).sum(axis=1) / total - mean**2
-        lead = own - ratios.max(axis=1)
-        loss, first = np.log(total) - lead * cold, mean - lead
-        by_rho = -cold * growth / q
-        c_u, c_v = -cold, by_rho * turn
-        c_vv = 2.0 * cold * (growth / q * turn) ** 2 + by_rho * turn * (1.0 - 2.0 * rho)
-        slope = np.array([(first * c_u).mean(), (first * c_v).mean()])
-        across = (spread * c_u * c_v - first * c_v).mean()
-        bend_u = (spread * c_u**2 + first * cold).mean()
-        bend_v = (spread * c_v**2 + first * c_vv).mean()
-        return float(loss.mean()), slope, np.array([[bend_u, across], [across, bend_v]])
+        mean = (mass * deficits).sum(axis=1) / total
+        variance = (mass * deficits**2).sum(axis=1) / total - mean**2
+        lead = target_ratios - ratios.max(axis=1)
+        loss, first = np.log(total) - lead * inverse, mean - lead
+        by_rho = -inverse * growth / q
+        c_u, c_v = -inverse, by_rho * turn
+        c_vv = 2.0 * inverse * (growth / q * turn) ** 2 + by_rho * turn * (1.0 - 2.0 * rho)
+        gradient = np.array([(first * c_u).mean(), (first * c_v).mean()])
+        cross_term = (variance * c_u * c_v - first * c_v).mean()
+        curvature_u = (variance * c_u**2 + first * inverse).mean()
+        curvature_v = (variance * c_v**2 + first * c_vv).mean()
+        hessian = np.array([[curvature_u, cross_term], [cross_term, curvature_v]])
+        return float(loss.mean()), gradient, hessian
 
     # sums that are all right have no best temperature: a few steps towards a sharper one will do
-    found, _ = descend(objective, np.array([[0.0, -1.0]]), -_WIDEST, _WIDEST, _TEMPERING_STEPS)
-    log_tau, logit = found[0]
+    optima, _ = descend(objective, np.array([[0.0, -1.0]]), -_WIDEST, _WIDEST, _TEMPERING_STEPS)
+    log_tau, logit = optima[0]
     return float(np.exp(log_tau)), float(expit(logit))
 
 
@@ -726,7 +707,7 @@ _OPENSET_FOLDS = 20
 
 @dataclass(frozen=True, slots=True)
 class OpenSet:
-    """What tells enrolled speakers from impostors, and how well on speakers not used for it.
+    """Regression that separates enrolled speakers from impostors, with its cross-validated rates.
 
     The log odds of being enrolled, at even odds before, are ``bias + slopes @ favourite``. At log
     odds of 0 such fractions of enrolled trials are kept, and of impostors found; ``area`` is that
@@ -753,25 +734,25 @@ def fit_open_set(enrolled: FloatArray, impostors: FloatArray, speaker: IntArray)
     # folds of whole speakers
     fold = np.tile(np.unique(speaker, return_inverse=True)[1] % _OPENSET_FOLDS, 2)
     odds = np.empty(label.size)
-    for each in np.unique(fold):
-        mine = fold == each
-        if (~mine).any():
-            bias, slopes = fit_ridge(scores[~mine], label[~mine], weights[~mine], _RIDGE)
-            odds[mine] = bias + scores[mine] @ slopes
+    for index in np.unique(fold):
+        in_fold = fold == index
+        if (~in_fold).any():
+            bias, slopes = fit_ridge(scores[~in_fold], label[~in_fold], weights[~in_fold], _RIDGE)
+            odds[in_fold] = bias + scores[in_fold] @ slopes
     bias, slopes = fit_ridge(scores, label, weights, _RIDGE)
-    kept, found, area = told_apart(odds[label], odds[~label], weight)
-    return OpenSet(bias, slopes, kept, found, area)
+    enrolled_kept, impostors_found, area = compute_separation(odds[label], odds[~label], weight)
+    return OpenSet(bias, slopes, enrolled_kept, impostors_found, area)
 
 
-def told_apart(
+def compute_separation(
     enrolled: FloatArray, impostors: FloatArray, weight: FloatArray
 ) -> tuple[float, float, float]:
-    """Rates at even log odds (enrolled kept, impostors found), and the area under the ROC curve.
+    """Compute rates at even log odds (enrolled kept, impostors found), and the ROC area.
 
     Of log odds of enrolled trials and of impostors, and the weight of each trial, all (n,).
 
     Example:
-        >>> told_apart(np.array([2.0, -1.0]), np.array([-3.0, -2.0]), np.ones(2))
+        >>> compute_separation(np.array([2.0, -1.0]), np.array([-3.0, -2.0]), np.ones(2))
         (0.5, 1.0, 1.0)
     """
     total = weight.sum()
@@ -815,8 +796,7 @@ class ConditionComparisons:
         mated: shape (n,).
         weight: shape (n,); mated and other comparisons sum to 1/2 each.
         unlike: how stream and template sound (`monitor.maths.condition.unlike`), shape (n, 10).
-        tester, owner: whose stream and whose template, shape (n,); a name is one person's in all
-            comparisons.
+        test_speaker, template_speaker: of each, shape (n,); a name is one person's throughout.
         template_seconds: D of the templates.
     """
 
@@ -825,19 +805,19 @@ class ConditionComparisons:
     mated: BoolArray
     weight: FloatArray
     unlike: FloatArray
-    tester: AnyArray
-    owner: AnyArray
+    test_speaker: AnyArray
+    template_speaker: AnyArray
     template_seconds: float
 
     def bits(self, effect: ConditionEffect) -> FloatArray:
-        """As an effect has them count, shape (n,), before any share of misses."""
+        """Compute bits under an effect, shape (n,), before any share of misses."""
         shift, slope, _ = effect.at(self.unlike)
         bits = self.intercept + (self.parts * slope).sum(axis=1)
         return np.asarray(bits + max(-self.intercept, 0.0) * shift)
 
 
 def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffects:
-    """The effects of conditions that make Cllr least, and what each condition supports.
+    """Fit the effects of conditions that minimise Cllr, and the support of each condition.
 
     One of each template length among the rows. Cllr of each pair of conditions counts the same, the
     mean of it at even odds and at 1 to 32 (`_ODDS`), where it matters how large a large ratio is;
@@ -863,7 +843,7 @@ def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffe
 
     features = rows[0].parts.shape[1]
     lengths = np.unique([row.template_seconds for row in rows])
-    places = [int(np.searchsorted(lengths, row.template_seconds)) for row in rows]
+    length_indices = [int(np.searchsorted(lengths, row.template_seconds)) for row in rows]
     tables = [
         np.hstack([
             max(-row.intercept, 0.0) * row.unlike,
@@ -871,43 +851,46 @@ def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffe
         ]) / _SCALE
         for row in rows
     ]  # fmt: skip
-    clean = [row.intercept + row.parts.sum(axis=1) for row in rows]
+    clean_bits = [row.intercept + row.parts.sum(axis=1) for row in rows]
     signs = [np.where(row.mated, -1.0, 1.0) for row in rows]
     weights = [[row.weight * scale for scale in _scales(row.mated)] for row in rows]
 
     def objective(steps: FloatArray) -> tuple[float, FloatArray]:
         steps = steps.reshape(lengths.size, -1)
-        parameters = np.cumsum(steps, axis=0)
+        cumulative = np.cumsum(steps, axis=0)
         total = _CONDITION_RIDGE * float((steps**2).sum())
-        slopes = np.zeros_like(parameters)
-        given = zip(rows, tables, places, clean, signs, weights, strict=True)
-        for row, table, place, base, sign, weight_at in given:
-            bits = base + table @ parameters[place]
-            cost, pull = 0.0, np.zeros_like(bits)
+        gradients = np.zeros_like(cumulative)
+        terms = zip(rows, tables, length_indices, clean_bits, signs, weights, strict=True)
+        for row, table, index, bits_before, sign, weight_at in terms:
+            bits = bits_before + table @ cumulative[index]
+            cost, gradient = 0.0, np.zeros_like(bits)
             for odds, weight in zip(_ODDS, weight_at, strict=True):
-                apart = sign * (bits - odds)
-                cost += weight @ np.logaddexp2(0.0, apart)
-                pull += weight * sign * expit(apart * np.log(2.0))
+                margin = sign * (bits - odds)
+                cost += weight @ np.logaddexp2(0.0, margin)
+                gradient += weight * sign * expit(margin * np.log(2.0))
             others = 2.0 * row.weight[~row.mated] * np.exp2(np.minimum(bits[~row.mated], 30.0))
-            beyond = max(float(np.log2(others.sum())), 0.0)
-            total += (cost + _TOO_LARGE * beyond**2) / len(rows)
-            slopes[place] += table.T @ pull / len(rows)
-            if beyond:
-                share = table[~row.mated].T @ (others / others.sum())
-                slopes[place] += 2.0 * _TOO_LARGE * beyond * share / len(rows)
+            excess = max(float(np.log2(others.sum())), 0.0)
+            total += (cost + _TOO_LARGE * excess**2) / len(rows)
+            gradients[index] += table.T @ gradient / len(rows)
+            if excess:
+                excess_gradient = table[~row.mated].T @ (others / others.sum())
+                gradients[index] += 2.0 * _TOO_LARGE * excess * excess_gradient / len(rows)
         # a step counts at its own length and at all longer ones
-        slope = np.cumsum(slopes[::-1], axis=0)[::-1] + 2.0 * _CONDITION_RIDGE * steps
-        return total, slope.ravel()
+        step_gradients = np.cumsum(gradients[::-1], axis=0)[::-1] + 2.0 * _CONDITION_RIDGE * steps
+        return total, step_gradients.ravel()
 
     start = np.zeros(lengths.size * (1 + features) * UNLIKE)
     steps = minimize(objective, start, jac=True, method="L-BFGS-B").x / _SCALE
-    found = np.cumsum(steps.reshape(lengths.size, -1, UNLIKE), axis=0)
-    effects = [ConditionEffect(each[0], each[1:], np.zeros(UNLIKE)) for each in found]
-    told = [with_misses(row.bits(effects[place])) for row, place in zip(rows, places, strict=True)]
-    support = np.array([_supported(rows, told, k) for k in range(UNLIKE)])
-    least = float(np.nanmin(support)) if np.isfinite(support).any() else 0.0
-    support = np.where(np.isnan(support), least, support)
-    return ConditionEffects(lengths, tuple(replace(each, support=support) for each in effects))
+    fitted = np.cumsum(steps.reshape(lengths.size, -1, UNLIKE), axis=0)
+    effects = [ConditionEffect(effect[0], effect[1:], np.zeros(UNLIKE)) for effect in fitted]
+    ratios = [
+        with_misses(row.bits(effects[place]))
+        for row, place in zip(rows, length_indices, strict=True)
+    ]
+    support = np.array([_supported(rows, ratios, k) for k in range(UNLIKE)])
+    minimum = float(np.nanmin(support)) if np.isfinite(support).any() else 0.0
+    support = np.where(np.isnan(support), minimum, support)
+    return ConditionEffects(lengths, tuple(replace(effect, support=support) for effect in effects))
 
 
 def _scales(mated: BoolArray) -> list[FloatArray]:
@@ -922,8 +905,10 @@ def _scales(mated: BoolArray) -> list[FloatArray]:
     return scales
 
 
-def _supported(rows: Sequence[ConditionComparisons], told: Sequence[FloatArray], k: int) -> float:
-    """Bits that comparisons support with half or more of one figure of q, and of no other.
+def _supported(
+    rows: Sequence[ConditionComparisons], ratios_by_row: Sequence[FloatArray], k: int
+) -> float:
+    """Compute the support of comparisons with half or more of one figure of q, and of no other.
 
     The last, what comes together, is never alone. `told` are the ratios of each row. NaN of too few
     people.
@@ -931,58 +916,64 @@ def _supported(rows: Sequence[ConditionComparisons], told: Sequence[FloatArray],
     parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
     people: set[str] = set()
     pairs: set[frozenset[str]] = set()
-    for row, ratios in zip(rows, told, strict=True):
+    for row, ratios in zip(rows, ratios_by_row, strict=True):
         large = row.unlike >= 0.5
-        some = large[:, k] & ((large.sum(axis=1) == 1) | (k == UNLIKE - 1))
-        if not (some & row.mated).any() or not (some & ~row.mated).any():
+        chosen = large[:, k] & ((large.sum(axis=1) == 1) | (k == UNLIKE - 1))
+        if not (chosen & row.mated).any() or not (chosen & ~row.mated).any():
             continue
-        bits = ratios[some]
-        is_mated, weight = row.mated[some], row.weight[some]
-        own, theirs = weight[is_mated], weight[~is_mated]
-        parts.append((bits[is_mated], bits[~is_mated], own / own.sum(), theirs / theirs.sum()))
-        people.update(row.tester[some][is_mated].tolist())
-        both = row.tester[some][~is_mated].tolist(), row.owner[some][~is_mated].tolist()
-        pairs.update(frozenset(pair) for pair in zip(*both, strict=True))
+        bits = ratios[chosen]
+        is_mated, weight = row.mated[chosen], row.weight[chosen]
+        mated_weight, other_weight = weight[is_mated], weight[~is_mated]
+        shares = mated_weight / mated_weight.sum(), other_weight / other_weight.sum()
+        parts.append((bits[is_mated], bits[~is_mated], *shares))
+        tests, templates = row.test_speaker[chosen], row.template_speaker[chosen]
+        people.update(tests[is_mated].tolist())
+        names = zip(tests[~is_mated].tolist(), templates[~is_mated].tolist(), strict=True)
+        pairs.update(map(frozenset, names))
     if len(people) < _FEWEST_MATED:
         return float("nan")
-    mated, others, own, theirs = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return upper_bound_bits(mated, others, own, theirs, len(people), len(pairs))
+    mated, others, mated_weight, other_weight = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
+    return upper_bound_bits(mated, others, mated_weight, other_weight, len(people), len(pairs))
 
 
 # -------------------------------------------------------------------------------------- calibrated
 # Checks of likelihood ratios on speakers not fitted on: are they as large as they claim?
 #
-# Ratios of mated comparisons and of other people are bits, (n,) and (m,), with weights `own` and
-# `theirs`, so that every speaker and every pair of speakers counts the same. If the mean ratio of
-# other people is at most 1, then by Markov's inequality no more than a share 2^-k of them shows k
-# bits, for any k: what a ratio promises.
+# Ratios of mated comparisons and of other people are bits, (n,) and (m,), with weights
+# `mated_weight` and `other_weight`, so that every speaker and every pair of speakers counts the
+# same. If the mean ratio of other people is at most 1, then by Markov's inequality no more than a
+# share 2^-k of them shows k bits, for any k: what a ratio promises.
 
 
-def cost_bits(mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray) -> float:
-    """Cllr (Brummer and du Preez, 2006): 1 for ratios that say nothing, more where they mislead.
+def cost_bits(
+    mated: FloatArray, others: FloatArray, mated_weight: FloatArray, other_weight: FloatArray
+) -> float:
+    """Compute Cllr (Brummer and du Preez, 2006): 1 for ratios that say nothing, more if misleading.
 
     Example:
         >>> one = np.ones(1)
         >>> cost_bits(np.zeros(1), np.zeros(1), one, one)
         1.0
     """
-    misses = own @ np.logaddexp2(0.0, -mated) / own.sum()
-    alarms = theirs @ np.logaddexp2(0.0, others) / theirs.sum()
+    misses = mated_weight @ np.logaddexp2(0.0, -mated) / mated_weight.sum()
+    alarms = other_weight @ np.logaddexp2(0.0, others) / other_weight.sum()
     return float(misses + alarms) / 2
 
 
 def least_cost_bits(
-    mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray
+    mated: FloatArray, others: FloatArray, mated_weight: FloatArray, other_weight: FloatArray
 ) -> float:
-    """Min Cllr: what is left of Cllr after the best monotone calibration on these very ratios.
+    """Compute min Cllr: Cllr after the best monotone calibration on these very ratios.
 
     Example:
         >>> least_cost_bits(np.array([5.0]), np.array([1.0]), np.ones(1), np.ones(1))
         0.0
     """
-    levels, place = np.unique(np.concatenate([mated, others]), return_inverse=True)
-    hits = np.bincount(place[: mated.size], own / own.sum(), levels.size)
-    misses = np.bincount(place[mated.size :], theirs / theirs.sum(), levels.size)
+    levels, level = np.unique(np.concatenate([mated, others]), return_inverse=True)
+    hits = np.bincount(level[: mated.size], mated_weight / mated_weight.sum(), levels.size)
+    misses = np.bincount(level[mated.size :], other_weight / other_weight.sum(), levels.size)
     blocks = pool(hits.astype(np.float64), misses.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         bits = np.log2(blocks.odds)
@@ -991,30 +982,32 @@ def least_cost_bits(
     return float(lost.sum()) / 2
 
 
-def mean_ratio(others: FloatArray, theirs: FloatArray) -> float:
-    """Mean likelihood ratio of other people: 1 is the most that is allowed."""
+def mean_ratio(others: FloatArray, other_weight: FloatArray) -> float:
+    """Compute other people's mean likelihood ratio: 1 is the most that is allowed."""
     top = float(others.max())
-    return float(theirs @ np.exp2(others - top) / theirs.sum() * np.exp2(np.minimum(top, 1000.0)))
+    return float(
+        other_weight @ np.exp2(others - top) / other_weight.sum() * np.exp2(np.minimum(top, 1000.0))
+    )
 
 
-def exceeding(others: FloatArray, theirs: FloatArray, bits: FloatArray) -> FloatArray:
-    """Share of other people who show so many bits (K,) or more; 2^-bits is the most allowed.
+def exceeding(others: FloatArray, other_weight: FloatArray, bits: FloatArray) -> FloatArray:
+    """Compute the share of other people with that many bits, (K,), or more: at most 2^-bits.
 
     Example:
         >>> exceeding(np.array([0.0, 3.0]), np.ones(2), np.array([1.0, 4.0]))
         array([0.5, 0. ])
     """
     order = np.argsort(others, kind="stable")
-    mass = np.append(0.0, np.cumsum(theirs[order]))
+    mass = np.append(0.0, np.cumsum(other_weight[order]))
     below = mass[np.searchsorted(others[order], bits, side="left")] / mass[-1]
     return np.asarray(np.maximum(1.0 - below, 0.0))
 
 
 def upper_bound_bits(
-    mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray,
-    speakers: int, pairs: int, of: TemplateComparisons | None = None,
+    mated: FloatArray, others: FloatArray, mated_weight: FloatArray, other_weight: FloatArray,
+    speakers: int, pairs: int, comparisons: TemplateComparisons | None = None,
 ) -> float:  # fmt: skip
-    """Empirical upper bound of likelihood ratios (ELUB): beyond it they are extrapolation.
+    """Compute the empirical upper bound of likelihood ratios (ELUB); more is extrapolation.
 
     Vergeer, van Es, de Jongh, Alberink and Stoel, "Numerical likelihood ratios outputted by LR
     systems are often based on extrapolation: When to stop extrapolating?", Science & Justice 56
@@ -1031,14 +1024,15 @@ def upper_bound_bits(
         >>> round(upper_bound_bits(mated, others, ones[:30], ones[30:], 30, 200), 2)
         7.6
     """
-    return supported_bits(mated, others, own, theirs, speakers, pairs, of)[0]
+    bounds = supported_bits(mated, others, mated_weight, other_weight, speakers, pairs, comparisons)
+    return bounds[0]
 
 
 def supported_bits(
-    mated: FloatArray, others: FloatArray, own: FloatArray, theirs: FloatArray,
-    speakers: int, pairs: int, of: TemplateComparisons | None = None,
+    mated: FloatArray, others: FloatArray, mated_weight: FloatArray, other_weight: FloatArray,
+    speakers: int, pairs: int, comparisons: TemplateComparisons | None = None,
 ) -> tuple[float, float]:  # fmt: skip
-    """`upper_bound_bits`, and up to where neither side contradicts the ratios: by the same counts.
+    """Compute `upper_bound_bits`, and up to where neither side contradicts the ratios.
 
     The second is the upper of `invariance_bounds_bits`, with speakers and pairs of people as the
     observations; it lies beyond the first (ELUB), which adds a misleading ratio to each side.
@@ -1054,9 +1048,11 @@ def supported_bits(
         [7.6, 7.65]
     """
     steps = np.arange(0.0, np.log2(1.0 + pairs), 0.01)
-    count = np.full(steps.size, float(pairs)) if of is None else effective_pairs(of, others, steps)
-    alarmed = count * exceeding(others, theirs, steps)
-    hits = speakers * exceeding(mated, own, steps)
+    count = np.full(steps.size, float(pairs))
+    if comparisons is not None:
+        count = effective_pairs(comparisons, others, steps)
+    alarmed = count * exceeding(others, other_weight, steps)
+    hits = speakers * exceeding(mated, mated_weight, steps)
 
     def first(hit: float, alarm: float) -> float:
         shown = (hits + hit) / (speakers + 1.0)
@@ -1067,7 +1063,7 @@ def supported_bits(
 
 
 def bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
-    """ELUB as published, lower and upper: every comparison counts as an observation.
+    """Compute ELUB as published, lower and upper: every comparison is an observation.
 
     See `upper_bound_bits`. With one misleading ratio more on either side, decisions by the ratios
     cost no more than decisions without any, at every threshold within the bounds: exact, without
@@ -1078,14 +1074,11 @@ def bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
         >>> round(low, 2), round(high, 2)
         (-4.95, 7.6)
     """
-    low, high = (
-        _holds_up_to(own, theirs, 0.0, 1.0) for own, theirs in ((-others, -mated), (mated, others))
-    )
-    return 0.0 - low, high
+    return _find_bounds(mated, others, 0.0, 1.0)
 
 
 def invariance_bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
-    """Bounds within which ratios keep what they claim (invariance verification).
+    """Compute bounds within which ratios keep their claim (invariance verification).
 
     That a ratio is so large has a ratio itself, which must be no less:
     ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` up to the upper bound, and
@@ -1098,21 +1091,26 @@ def invariance_bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float
         >>> round(low, 2), round(high, 2)
         (-5.0, 8.63)
     """
-    low, high = (
-        _holds_up_to(own, theirs, 0.5, 0.5) for own, theirs in ((-others, -mated), (mated, others))
-    )
-    return 0.0 - low, high
+    return _find_bounds(mated, others, 0.5, 0.5)
+
+
+def _find_bounds(
+    mated: FloatArray, others: FloatArray, hit: float, alarm: float
+) -> tuple[float, float]:
+    lower = _holds_up_to(-others, -mated, hit, alarm)
+    return 0.0 - lower, _holds_up_to(mated, others, hit, alarm)
 
 
 def _holds_up_to(mated: FloatArray, others: FloatArray, hit: float, alarm: float) -> float:
-    """First t > 0 beyond which ``(H(t) + hit) / (n + 1) >= 2^t (A(t) + alarm) / (m + 1)`` fails.
+    """Find the first t > 0 where ``(H(t) + hit) / (n + 1) >= 2^t (A(t) + alarm) / (m + 1)`` fails.
 
     H and A are how many show t bits or more: they are the same from one ratio to the next.
     """
     ends = np.unique(np.concatenate([mated, others]))
     ends = ends[ends > 0.0]
     hits, alarms = (
-        each.size - np.searchsorted(np.sort(each), ends, side="left") for each in (mated, others)
+        scores.size - np.searchsorted(np.sort(scores), ends, side="left")
+        for scores in (mated, others)
     )
     with np.errstate(divide="ignore"):
         allowed = np.log2((hits + hit) / (mated.size + 1)) - np.log2(
@@ -1126,7 +1124,7 @@ def _holds_up_to(mated: FloatArray, others: FloatArray, hit: float, alarm: float
 
 
 def calibrated_by_pav(mated: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The distinct ratios, ascending, and what the best monotone calibration makes of each (PAV).
+    """Calibrate ratios monotonically (PAV): the distinct ones, ascending, and their bits.
 
     Of bits, at even weight of both kinds; minus infinity where only others are, infinity where only
     mated are. Shape (K,) each.
@@ -1135,9 +1133,9 @@ def calibrated_by_pav(mated: FloatArray, others: FloatArray) -> tuple[FloatArray
         >>> calibrated_by_pav(np.array([1.0, 3.0]), np.array([1.0, -1.0]))
         (array([-1.,  1.,  3.]), array([-inf,   0.,  inf]))
     """
-    levels, place = np.unique(np.concatenate([mated, others]), return_inverse=True)
-    hits = np.bincount(place[: mated.size], minlength=levels.size).astype(np.float64)
-    misses = np.bincount(place[mated.size :], minlength=levels.size).astype(np.float64)
+    levels, level = np.unique(np.concatenate([mated, others]), return_inverse=True)
+    hits = np.bincount(level[: mated.size], minlength=levels.size).astype(np.float64)
+    misses = np.bincount(level[mated.size :], minlength=levels.size).astype(np.float64)
     blocks = pool(hits, misses)
     ends = np.cumsum(blocks.mated + blocks.non_mated)
     block = np.searchsorted(ends, np.cumsum(hits + misses), side="left")
@@ -1147,7 +1145,7 @@ def calibrated_by_pav(mated: FloatArray, others: FloatArray) -> tuple[FloatArray
 
 
 def deviation_from_pav(levels: FloatArray, calibrated: FloatArray) -> float:
-    """DevPAV: mean distance of ratios from what PAV makes of them, 0 where they are calibrated.
+    """Compute DevPAV: mean distance of ratios from PAV's, 0 where they are calibrated.
 
     Of what `calibrated_by_pav` gives: the area between the lines that join finite points and the
     diagonal, per bit (Vergeer, van Schaik and Sjerps, Forensic Science International 321, 2021). In
@@ -1159,19 +1157,21 @@ def deviation_from_pav(levels: FloatArray, calibrated: FloatArray) -> float:
         (0.0, 1.0)
     """
     finite = np.isfinite(calibrated)
-    x, away = levels[finite], (calibrated - levels)[finite]
+    x, deviation = levels[finite], (calibrated - levels)[finite]
     if x.size < 2:
-        return float(np.abs(away[0])) if x.size else float("nan")
-    one, two = away[:-1], away[1:]
-    size = np.abs(one) + np.abs(two)
+        return float(np.abs(deviation[0])) if x.size else float("nan")
+    left, right = deviation[:-1], deviation[1:]
+    size = np.abs(left) + np.abs(right)
     # where the diagonal is crossed two triangles are left of a trapezium
-    crossed = np.divide(one**2 + two**2, size, out=np.zeros_like(size), where=size > 0)
-    area = np.where(one * two < 0, crossed, size) / 2
+    crossed = np.divide(left**2 + right**2, size, out=np.zeros_like(size), where=size > 0)
+    area = np.where(left * right < 0, crossed, size) / 2
     return float(area @ np.diff(x) / (x[-1] - x[0]))
 
 
-def effective_pairs(of: TemplateComparisons, bits: FloatArray, steps: FloatArray) -> FloatArray:
-    """As how many independent pairs of people the share that shows so many bits is known.
+def effective_pairs(
+    comparisons: TemplateComparisons, bits: FloatArray, steps: FloatArray
+) -> FloatArray:
+    """Count the independent pairs of people behind the share that shows so many bits.
 
     ``p (1 - p) / Var(p)``; the variance is that of pairs which share people (M. Fafchamps and
     F. Gubert, Journal of Development Economics 83, 2007): somebody whose voice is like many others'
@@ -1179,7 +1179,7 @@ def effective_pairs(of: TemplateComparisons, bits: FloatArray, steps: FloatArray
     is that of the most bits that somebody shows.
 
     Args:
-        of: non-mated comparisons, (m,).
+        comparisons: non-mated comparisons, (m,).
         bits: of each, (m,).
         steps: bits, increasing, (K,).
 
@@ -1188,60 +1188,61 @@ def effective_pairs(of: TemplateComparisons, bits: FloatArray, steps: FloatArray
 
     Example:
         >>> one, other = np.triu_indices(10, 1)
-        >>> of = TemplateComparisons(np.zeros((45, 1)), one, other)
+        >>> pairs = TemplateComparisons(np.zeros((45, 1)), ScorePairs(one, other))
         >>> one_voice, apart = np.where(one == 0, 9.0, 0.0), np.where(other - one == 5, 9.0, 0.0)
-        >>> effective_pairs(of, one_voice, np.array([5.0])).round(1)
+        >>> effective_pairs(pairs, one_voice, np.array([5.0])).round(1)
         array([6.4])
-        >>> effective_pairs(of, apart, np.array([5.0])).round(1)
+        >>> effective_pairs(pairs, apart, np.array([5.0])).round(1)
         array([45.])
     """
-    first, counts, place = of.pairing.pairs
+    first, counts, pair = comparisons.pairs.unique
     pairs = counts.size
-    one, other = of.tester[first], of.owner[first]
-    with_others = np.bincount(one, minlength=1 + int(max(one.max(), other.max())))
-    with_others = with_others + np.bincount(other, minlength=with_others.size)
+    speakers = np.stack([comparisons.test_speaker, comparisons.template_speaker], axis=1)[first]
+    with_others = np.bincount(speakers.ravel())
     # comparisons from the most bits down: what each adds to sums over pairs, and over people
-    some = np.flatnonzero(bits >= steps[0])
-    some = some[np.argsort(-bits[some], kind="stable")]
-    mine = place[some]
-    more = 1.0 / counts[mine]
-    squares = more * (2.0 * _before(mine, more) + more)
-    people = np.stack([one[mine], other[mine]], axis=1).ravel()
-    twice = np.repeat(more, 2)
-    apart = twice * (2.0 * _before(people, twice) + twice)
-    total, squares, by_size, apart = (
-        np.append(0.0, np.cumsum(each))
-        for each in (
-            more,
+    order = np.flatnonzero(bits >= steps[0])
+    order = order[np.argsort(-bits[order], kind="stable")]
+    pair_index = pair[order]
+    weight = 1.0 / counts[pair_index]
+    squares = weight * (2.0 * _before(pair_index, weight) + weight)
+    people = speakers[pair_index].ravel()
+    weights = np.repeat(weight, 2)
+    person_squares = weights * (2.0 * _before(people, weights) + weights)
+    total, squares, by_size, person_squares = (
+        np.append(0.0, np.cumsum(increments))
+        for increments in (
+            weight,
             squares,
-            more * (with_others[one] + with_others[other])[mine],
-            apart.reshape(-1, 2).sum(axis=1),
+            weight * with_others[speakers].sum(axis=1)[pair_index],
+            person_squares.reshape(-1, 2).sum(axis=1),
         )
     )
-    ends = np.searchsorted(-bits[some], -steps, side="right")
+    ends = np.searchsorted(-bits[order], -steps, side="right")
     p = total[ends] / pairs
     # of each person what her pairs show beyond p, squared, summed over people
-    away = apart[ends] - 2.0 * p * by_size[ends] + p * p * float(with_others @ with_others)
-    variance = (away - (squares[ends] - pairs * p * p)) / pairs**2
+    deviation = (
+        person_squares[ends] - 2.0 * p * by_size[ends] + p * p * float(with_others @ with_others)
+    )
+    variance = (deviation - (squares[ends] - pairs * p * p)) / pairs**2
     variance = np.maximum(variance, p * (1.0 - p) / pairs)
-    known = np.full(steps.size, float(pairs))
-    np.divide(p * (1.0 - p), variance, out=known, where=variance > 0)
-    found = np.where(ends > 0, np.clip(known, 1.0, pairs), float(pairs))
-    highest = found[np.searchsorted(steps, bits.max(), side="right") - 1]
-    return np.where(steps > bits.max(), min(highest, pairs), found)
+    independent = np.full(steps.size, float(pairs))
+    np.divide(p * (1.0 - p), variance, out=independent, where=variance > 0)
+    effective = np.where(ends > 0, np.clip(independent, 1.0, pairs), float(pairs))
+    highest = effective[np.searchsorted(steps, bits.max(), side="right") - 1]
+    return np.where(steps > bits.max(), min(highest, pairs), effective)
 
 
-def _before(group: IntArray, more: FloatArray) -> FloatArray:
-    """Of each entry, in order, the sum of those of its group before it: shape (n,).
+def _before(group: IntArray, values: FloatArray) -> FloatArray:
+    """Sum, for each entry in order, the earlier values of its group: shape (n,).
 
     Example:
         >>> _before(np.array([0, 1, 0, 0]), np.array([1.0, 5.0, 2.0, 3.0])).tolist()
         [0.0, 0.0, 1.0, 3.0]
     """
     order = np.argsort(group, kind="stable")
-    sums = np.append(0.0, np.cumsum(more[order]))
+    sums = np.append(0.0, np.cumsum(values[order]))
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
     sizes = np.diff(np.append(starts, group.size))
-    made = np.empty(group.size)
-    made[order] = sums[:-1] - np.repeat(sums[starts], sizes)
-    return made
+    sums_before = np.empty(group.size)
+    sums_before[order] = sums[:-1] - np.repeat(sums[starts], sizes)
+    return sums_before

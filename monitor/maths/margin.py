@@ -21,7 +21,7 @@ def histogram_margin(
     counts: AnyArray, own: AnyArray, log_templates: FloatArray, average: FloatArray,
     independent: float,
 ) -> float:  # fmt: skip
-    """Nats a frame by which a voice's own histogram explains new frames better than others do.
+    """Compute the nats a frame by which a voice's own histogram fits new frames best.
 
     The voice's own distribution is its histogram drawn towards the population's average. The
     population speaks as a mixture: one of its speakers, nobody knows which, made all of the new
@@ -42,16 +42,18 @@ def histogram_margin(
         >>> [round(histogram_margin(counts, heard, *others, 10), 2) for counts in new]
         [0.06, -1.17]
     """
-    share = counts / counts.sum()
-    mine = float(share @ np.log((own + PSEUDO_FRAMES * average) / (own.sum() + PSEUDO_FRAMES)))
-    others = independent * (log_templates @ share)
+    frequencies = counts / counts.sum()
+    voice_fit = float(
+        frequencies @ np.log((own + PSEUDO_FRAMES * average) / (own.sum() + PSEUDO_FRAMES))
+    )
+    others = independent * (log_templates @ frequencies)
     best = float(others.max())
     # scipy.special.logsumexp takes ten times as long for so few numbers (benchmarks/soak.py)
-    return mine - (best + float(np.log(np.exp(others - best).mean()))) / independent
+    return voice_fit - (best + float(np.log(np.exp(others - best).mean()))) / independent
 
 
 def embedding_margin(new: AnyArray, own: AnyArray, others: FloatArray) -> float:
-    """Cosine of new embeddings with a voice's past, less that with the population.
+    """Compute the cosine of new embeddings with a voice's past, less that with the population.
 
     As in `histogram_margin` the population is a mixture of its speakers: those most like the new
     embeddings count most, so that women are told from women. Whoever is most like the voice itself
@@ -67,17 +69,21 @@ def embedding_margin(new: AnyArray, own: AnyArray, others: FloatArray) -> float:
         >>> round(same, 2), round(other, 2)
         (1.07, -0.93)
     """
-    mine = _cosine(new, own)
+    voice_similarity = _cosine(new, own)
     if len(others) < 2:
-        return mine
+        return voice_similarity
     length = float(np.sqrt(new @ new))
-    kept = np.delete(others @ new, (others @ own).argmax()) / (length or 1.0)
-    best = float(kept.max())
-    return mine - best - float(np.log(np.exp(SHARPNESS * (kept - best)).mean())) / SHARPNESS
+    similarities = np.delete(others @ new, (others @ own).argmax()) / (length or 1.0)
+    best = float(similarities.max())
+    return (
+        voice_similarity
+        - best
+        - float(np.log(np.exp(SHARPNESS * (similarities - best)).mean())) / SHARPNESS
+    )
 
 
 def level_margin(new: AnyArray, own: AnyArray) -> float:
-    """How far new levels lie from a stream's mean so far: root mean square in bels, negative.
+    """Compute the negative root mean square distance of levels from a stream's mean, in bels.
 
     Example:
         >>> level_margin(np.array([-3.0, -5.0]), np.array([-3.0, -4.0]))
@@ -86,13 +92,13 @@ def level_margin(new: AnyArray, own: AnyArray) -> float:
     return -float(np.sqrt(np.mean((new - own) ** 2)))
 
 
-def split(margins: FloatArray) -> int:
-    """Where two stretches of constant mean fit best, in the sense of least squares.
+def find_split(margins: FloatArray) -> int:
+    """Find the change between two stretches of constant mean, by least squares.
 
     How many of two margins or more stand before the change, 1 to n - 1.
 
     Example:
-        >>> split(np.array([1.0, 1.2, 0.9, 0.2, 0.1]))
+        >>> find_split(np.array([1.0, 1.2, 0.9, 0.2, 0.1]))
         3
     """
     before = np.arange(1, margins.size)
@@ -101,7 +107,7 @@ def split(margins: FloatArray) -> int:
 
 
 def page_cusum(rises: FloatArray) -> tuple[float, int]:
-    """Page's cumulative sum ("Continuous inspection schemes", Biometrika 1954).
+    """Compute Page's cumulative sum ("Continuous inspection schemes", Biometrika 1954).
 
     Rises, shape (n,), are the evidence for a change in each observation: negative in the mean
     before it, positive after it. Gives the evidence that there has been one, 0 at the least, and

@@ -23,7 +23,7 @@ _FAR = 700.0  # exp does not overflow
 
 
 def logistic(log_odds: FloatArray) -> FloatArray:
-    """The probability ``1 / (1 + exp(-x))`` of log odds, any shape, nats.
+    """Compute the probability ``1 / (1 + exp(-x))`` of log odds, any shape, nats.
 
     Example:
         >>> logistic(np.array([0.0, np.log(3.0), 1e9]))
@@ -51,7 +51,7 @@ def descend(
     high: float | _Doubles = np.inf,
     steps: int = _STEPS,
 ) -> tuple[_Doubles, _Doubles]:
-    """Walk downhill from every start, (B, 2), by damped Newton steps: the points, and their losses.
+    """Walk downhill from every start, (B, 2), by damped Newton steps: points and losses.
 
     The objective gives the loss (B,), its slope (B, 2) and its Hessian (B, 2, 2) at B points. A
     loss far below 1 is to be scaled up. Neither unknown goes below `low` or above `high`.
@@ -64,34 +64,36 @@ def descend(
         array([[1., 1.]])
     """
     point = np.clip(start, low, high)
-    loss, slope, hessian = objective(point)
+    loss, gradient, hessian = objective(point)
     pace = np.ones(loss.size)  # 1 a full Newton step, less after a step uphill, 0 once arrived
     for _ in range(steps):
-        held = ((point <= low) & (slope > 0)) | ((point >= high) & (slope < 0))
-        trial = np.clip(point + pace[:, None] * _newton(slope, hessian, held), low, high)
-        moved = np.abs(trial - point).max(axis=1)
-        tried = objective(trial)
-        lower = tried[0] <= loss + _NOISE * np.maximum(np.abs(loss), 1.0)
-        point = np.where(lower[:, None], trial, point)
-        loss = np.where(lower, tried[0], loss)
-        slope = np.where(lower[:, None], tried[1], slope)
-        hessian = np.where(lower[:, None, None], tried[2], hessian)
-        pace = np.where(moved < _ARRIVED, 0.0, np.where(lower, 1.0, pace / 4))
+        is_bound = ((point <= low) & (gradient > 0)) | ((point >= high) & (gradient < 0))
+        trial = np.clip(point + pace[:, None] * _newton(gradient, hessian, is_bound), low, high)
+        distance = np.abs(trial - point).max(axis=1)
+        values = objective(trial)
+        is_lower = values[0] <= loss + _NOISE * np.maximum(np.abs(loss), 1.0)
+        point = np.where(is_lower[:, None], trial, point)
+        loss = np.where(is_lower, values[0], loss)
+        gradient = np.where(is_lower[:, None], values[1], gradient)
+        hessian = np.where(is_lower[:, None, None], values[2], hessian)
+        pace = np.where(distance < _ARRIVED, 0.0, np.where(is_lower, 1.0, pace / 4))
         if not pace.any():
             break
     return point, loss
 
 
-def _newton(slope: _Doubles, hessian: _Doubles, held: BoolArray) -> _Doubles:
-    """Steps downhill; hills and ridges are bent upwards, a ``held`` coordinate stays."""
+def _newton(gradient: _Doubles, hessian: _Doubles, is_bound: BoolArray) -> _Doubles:
+    """Compute steps downhill; hills and ridges are bent upwards, a bound coordinate stays."""
     p, q, r = hessian[:, 0, 0], hessian[:, 1, 1], hessian[:, 0, 1]
-    slope, r = np.where(held, 0.0, slope), np.where(held.any(axis=1), 0.0, r)
+    gradient, r = np.where(is_bound, 0.0, gradient), np.where(is_bound.any(axis=1), 0.0, r)
     middle, reach = (p + q) / 2, np.hypot((p - q) / 2, r)
     lowest = middle - reach
     lift = np.where(lowest > 0, 0.0, 1e-6 * (np.abs(middle) + reach) - 2 * lowest)
     p, q = p + lift, q + lift
-    across = p * q - r * r
-    step = np.stack([r * slope[:, 1] - q * slope[:, 0], r * slope[:, 0] - p * slope[:, 1]], axis=1)
-    step /= np.where(across > 0, across, np.inf)[:, None]
+    determinant = p * q - r * r
+    step = np.stack(
+        [r * gradient[:, 1] - q * gradient[:, 0], r * gradient[:, 0] - p * gradient[:, 1]], axis=1
+    )
+    step /= np.where(determinant > 0, determinant, np.inf)[:, None]
     longest = np.abs(step).max(axis=1)
     return np.asarray(step * (_LONGEST / np.maximum(longest, _LONGEST))[:, None])

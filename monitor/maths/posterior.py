@@ -1,4 +1,4 @@
-"""From scores to a posterior over the speakers, and from it to bits (docs/method.md section 5)."""
+"""Posterior over the speakers from scores, and its bits (docs/method.md section 5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEVEL_NATS = 5.0
 
 
 def score_posterior(evidence: FloatArray, floor: float | FloatArray) -> FloatArray:
-    """``(1 - e) softmax(LLR) + e / N``.
+    """Compute ``(1 - e) softmax(LLR) + e / N``.
 
     Worked out in units of ``1 / N``, which a softmax of its own would not be: without any evidence,
     and at a floor of 1, all are even to the last bit.
@@ -45,13 +45,13 @@ def score_posterior(evidence: FloatArray, floor: float | FloatArray) -> FloatArr
 
 
 def local_bits(probability: float | FloatArray, speakers: int) -> FloatArray:
-    """LID of one speaker: ``log2(N p)``; 0 where nothing was learnt, negative where misled."""
+    """Compute LID of one speaker, ``log2(N p)``: 0 where nothing was learnt, negative if misled."""
     # not N p: that is not exactly 1 for 1 / N at N = 49
     return np.asarray(np.log2(np.asarray(probability) / (1.0 / speakers)))
 
 
 def confidence_bits(posterior: FloatArray) -> FloatArray:
-    """The attacker's confidence ``log2 N - H(p)``, in [0, log2 N]; shape (..., N) to (...)."""
+    """Compute the attacker's confidence ``log2 N - H(p)``, in [0, log2 N]: (..., N) to (...)."""
     speakers = posterior.shape[-1]
     terms = np.maximum(posterior, 1e-300)
     terms /= 1.0 / speakers
@@ -62,7 +62,7 @@ def confidence_bits(posterior: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The N candidates of one reading, those that score alike in groups.
+    """The N candidates of one reading, with equal scores in groups.
 
     The limits evaluate one reading under every replicate of the rank model: with N candidates and B
     replicates that is B N exponentials. Among many candidates those that hardly differ in any
@@ -88,7 +88,7 @@ class Candidates:
     def bits(
         self, weights: FloatArray, floors: FloatArray, target: FloatArray | None
     ) -> tuple[FloatArray | None, FloatArray]:
-        """Local and confidence bits under each replicate.
+        """Compute local and confidence bits under each replicate.
 
         Args:
             weights: lambda, shape (..., B, F).
@@ -101,59 +101,61 @@ class Candidates:
         mass, top, confidence = self._under(weights, floors)
         local = None
         if target is not None:
-            own = np.exp(_evidence(weights, target - self.best) - top)
+            target_mass = np.exp(_evidence(weights, target - self.best) - top)
             # everything in units of 1 / N, as in score_posterior
-            local = np.log((1.0 - floors) * own * (self.speakers / mass) + floors)
+            local = np.log((1.0 - floors) * target_mass * (self.speakers / mass) + floors)
             local = np.minimum(local / np.log(2.0), np.log2(self.speakers))
-        if lost := self.speakers - self.counts.sum():
-            confidence += lost * floors * np.log(np.maximum(floors, 1e-300))
+        if uncounted := self.speakers - self.counts.sum():
+            confidence += uncounted * floors * np.log(np.maximum(floors, 1e-300))
         confidence /= self.speakers * np.log(2.0)
         return local, np.clip(confidence, 0.0, np.log2(self.speakers))
 
     def _under(
         self, weights: FloatArray, floors: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Sum of masses, largest evidence, N times the confidence in nats, shape (..., B) each."""
+        """Compute mass, largest evidence and N times the confidence in nats, each (..., B)."""
         if self.scores.ndim == 2:
-            return self._few(slice(None), weights, floors)
+            return self._batch(slice(None), weights, floors)
         # a few readings at a time
         step = max(_CHUNK // (self.scores.shape[-1] * floors.shape[-1]), 1)
-        parts = [
-            self._few(slice(start, start + step), weights, floors)
+        batches = [
+            self._batch(slice(start, start + step), weights, floors)
             for start in range(0, len(floors), step)
         ]
-        mass, top, confidence = (np.concatenate(each) for each in zip(*parts, strict=True))
+        mass, top, confidence = (np.concatenate(columns) for columns in zip(*batches, strict=True))
         return mass, top, confidence
 
-    def _few(
-        self, some: slice, weights: FloatArray, floors: FloatArray
+    def _batch(
+        self, batch: slice, weights: FloatArray, floors: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         # single precision is 1e-6 bits and a fifth of the time; so is working in place, on arrays
         # (..., G, B) that have the replicates last: there are more of them than of near candidates
-        floor = floors[some].astype(np.float32)
-        share = _product(self.scores[some], weights[some])
-        spread = None if self.spread is None else _quadratic(0.5 * self.spread, weights)
+        floor = floors[batch].astype(np.float32)
+        probability = _product(self.scores[batch], weights[batch])
+        half_variance = None if self.spread is None else _quadratic(0.5 * self.spread, weights)
         # with one feature nobody overtakes the best candidate
-        top = np.zeros_like(floor) if self.scores.shape[-2] == 1 else share.max(axis=-2)
+        top = np.zeros_like(floor) if self.scores.shape[-2] == 1 else probability.max(axis=-2)
         if self.scores.shape[-2] > 1:
-            share -= top[..., None, :]
-        if spread is not None:
-            share += spread
+            probability -= top[..., None, :]
+        if half_variance is not None:
+            probability += half_variance
         # beyond this there is no mass, and denormal numbers are ten times as slow
-        np.clip(share, np.float32(-40.0), np.float32(np.inf), out=share)  # faster than maximum
-        np.exp(share, out=share)
+        np.clip(
+            probability, np.float32(-40.0), np.float32(np.inf), out=probability
+        )  # faster than maximum
+        np.exp(probability, out=probability)
         counts = self.counts.astype(np.float32)
-        mass = counts @ share
-        share *= (np.float32(self.speakers) / mass * (np.float32(1.0) - floor))[..., None, :]
-        ratio = share + floor[..., None, :]
+        mass = counts @ probability
+        probability *= (np.float32(self.speakers) / mass * (np.float32(1.0) - floor))[..., None, :]
+        ratio = probability + floor[..., None, :]
         terms = np.log(ratio)
         terms *= ratio
-        if spread is not None:
+        if half_variance is not None:
             # x log x is convex: its mean over a group lies above its value at the mean
-            share *= share
-            share *= spread
-            share /= ratio
-            terms += share
+            probability *= probability
+            probability *= half_variance
+            probability /= ratio
+            terms += probability
         return mass, top, (counts @ terms).astype(np.float64)
 
 
@@ -169,62 +171,62 @@ def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
     else:
         leader = weighted_evidence(scores, weights[..., 0, :]).argmax(axis=-1)
         best = np.take_along_axis(scores, leader[..., None, None], axis=-1)[..., 0]
-    behind = scores - best[..., None]
+    deficits = scores - best[..., None]
     if speakers <= EXACT_CANDIDATES:
-        return Candidates(behind, None, np.ones(speakers), best, speakers)
-    behind = behind.astype(np.float32)
+        return Candidates(deficits, None, np.ones(speakers), best, speakers)
+    deficits = deficits.astype(np.float32)
     low, high = (w.astype(np.float32)[:, None] for w in (weights.min(axis=0), weights.max(axis=0)))
     # the best that any replicate between the extremes could make of a candidate
-    reach = np.maximum(low * behind, high * behind).sum(axis=0)
-    near = reach > -FAR_NATS
-    if not near.all():
-        behind, reach = behind[:, near], reach[near]
-    if behind.shape[1] <= EXACT_CANDIDATES:
-        return Candidates(behind, None, np.ones(behind.shape[1]), best, speakers)
+    reach = np.maximum(low * deficits, high * deficits).sum(axis=0)
+    is_near = reach > -FAR_NATS
+    if not is_near.all():
+        deficits, reach = deficits[:, is_near], reach[is_near]
+    if deficits.shape[1] <= EXACT_CANDIDATES:
+        return Candidates(deficits, None, np.ones(deficits.shape[1]), best, speakers)
     level = np.clip(reach * np.float32(-1.0 / LEVEL_NATS), 0.0, 2.0).astype(np.intp)
-    cells = np.floor(behind * (high * np.float32(1.0 / CELL_NATS)) * _SHARE[level])
+    cells = np.floor(deficits * (high * np.float32(1.0 / CELL_NATS)) * _SHARE[level])
     cells -= cells.min(axis=1, keepdims=True)
     key = level.astype(np.float64)
     for row in cells:
         key = key * (float(row.max()) + 1.0) + row
     # few keys are counted as they are; only a wide range is worth a sort
-    few = key.max() < 4 * key.size
-    group = key.astype(np.intp) if few else np.unique(key, return_inverse=True)[1]
+    is_dense = key.max() < 4 * key.size
+    group = key.astype(np.intp) if is_dense else np.unique(key, return_inverse=True)[1]
     counts = np.bincount(group)
     used = np.flatnonzero(counts)
-    share = counts[used].astype(np.float64)
-    means = np.stack([np.bincount(group, row)[used] for row in behind]) / share
-    products = [[np.bincount(group, a * b)[used] for b in behind] for a in behind]
-    spread = np.asarray(products) / share - means[:, None] * means[None]
-    return Candidates(means, spread, share, best, speakers)
+    sizes = counts[used].astype(np.float64)
+    means = np.stack([np.bincount(group, row)[used] for row in deficits]) / sizes
+    products = [[np.bincount(group, a * b)[used] for b in deficits] for a in deficits]
+    covariance = np.asarray(products) / sizes - means[:, None] * means[None]
+    return Candidates(means, covariance, sizes, best, speakers)
 
 
 def replicate_bits(
     scores: FloatArray, weights: FloatArray, floors: FloatArray, target: int | None
 ) -> tuple[FloatArray | None, FloatArray]:
-    """Local and confidence bits of R readings under each replicate, reading by reading.
+    """Compute local and confidence bits of R readings under each replicate.
 
     Of raw scores (R, F, N), lambda of the model and of every replicate (R, 1 + B, F), and e of
     every replicate (R, B). Shape (R, B) each; local bits are None without a watched speaker.
     """
-    own = None if target is None else scores[..., target]
+    target_scores = None if target is None else scores[..., target]
     if scores.shape[2] <= EXACT_CANDIDATES:
-        return condense(scores, weights).bits(weights[:, 1:], floors, own)
+        return condense(scores, weights).bits(weights[:, 1:], floors, target_scores)
     # grouping looks at one reading at a time
-    each = [
+    readings = [
         condense(scores[r], weights[r]).bits(
-            weights[r, 1:], floors[r], None if own is None else own[r]
+            weights[r, 1:], floors[r], None if target_scores is None else target_scores[r]
         )
         for r in range(len(scores))
     ]
-    confidence = np.stack([found for _, found in each])
-    if own is None:
+    confidence = np.stack([bits for _, bits in readings])
+    if target_scores is None:
         return None, confidence
-    return np.stack([found for found, _ in each if found is not None]), confidence
+    return np.stack([bits for bits, _ in readings if bits is not None]), confidence
 
 
 def weighted_evidence(scores: FloatArray, weights: FloatArray) -> FloatArray:
-    """``sum_f lambda_f s_fj``: scores (..., F, N) and weights (..., F) to shape (..., N)."""
+    """Compute ``sum_f lambda_f s_fj``: scores (..., F, N) and weights (..., F) to (..., N)."""
     if scores.shape[-2] == 1:
         return weights * scores[..., 0, :]
     product: FloatArray = weights[..., None, :] @ scores
@@ -232,13 +234,13 @@ def weighted_evidence(scores: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _evidence(weights: FloatArray, scores: FloatArray) -> FloatArray:
-    """The same for one candidate under many replicates: (..., B, F) and (..., F) to (..., B)."""
+    """Compute it for one candidate under many replicates: (..., B, F) and (..., F) to (..., B)."""
     features = range(scores.shape[-1])
     return np.asarray(sum(weights[..., f] * scores[..., f, None] for f in features))
 
 
 def _product(scores: FloatArray, weights: FloatArray) -> FloatArray:
-    """Evidence of every candidate under every replicate, shape (..., G, B), single precision."""
+    """Compute every candidate's evidence under every replicate, (..., G, B), single precision."""
     rows = np.swapaxes(scores.astype(np.float32), -1, -2)
     columns = np.swapaxes(weights.astype(np.float32), -1, -2)
     # one feature needs no BLAS
@@ -246,7 +248,7 @@ def _product(scores: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _quadratic(spread: FloatArray, weights: FloatArray) -> FloatArray:
-    """Variance of the evidence within each group under each replicate, shape (G, B)."""
+    """Compute the evidence's variance within each group under each replicate, (G, B)."""
     features, _, groups = spread.shape
     pairs = (weights[:, :, None] * weights[:, None, :]).reshape(-1, features**2)
     return _product(spread.reshape(features**2, groups), pairs)
@@ -261,10 +263,11 @@ EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """The reliability diagram of a posterior, and how far it is off.
+    """Reliability diagram of a posterior, with its errors.
 
     Attributes:
-        given, true, share: of each bin that holds anybody, shape (K,): mean probability, fraction
+        predicted, observed, share: of each bin that holds anybody, shape (K,): mean probability,
+        fraction
             of its candidates who are the true speaker, and of all candidates in it.
         top_error: expected calibration error of the most probable candidate (ten even bins): mean
             distance between the probability claimed for the best guess and how often it is right.
@@ -272,47 +275,51 @@ class Reliability:
             misplaced in a trial.
     """
 
-    given: FloatArray
-    true: FloatArray
+    predicted: FloatArray
+    observed: FloatArray
     share: FloatArray
     top_error: float
     all_error: float
 
 
-def reliability(posterior: FloatArray, own: IntArray, weight: FloatArray) -> Reliability:
-    """Compare probabilities with what came true.
+def reliability(posterior: FloatArray, speaker: IntArray, weight: FloatArray) -> Reliability:
+    """Compare probabilities with outcomes.
 
     Of posteriors (n, N), the position of the true speaker and the weight of each trial.
 
     Example:
         >>> even = np.full((4, 4), 0.25)
         >>> found = reliability(even, np.arange(4), np.ones(4))
-        >>> found.given, found.true, found.all_error
+        >>> found.predicted, found.observed, found.all_error
         (array([0.25]), array([0.25]), 0.0)
     """
     trials, candidates = posterior.shape
-    right = np.zeros(posterior.shape, dtype=bool)
-    right[np.arange(trials), own] = True
-    each = np.broadcast_to(weight[:, None] / candidates, posterior.shape)
-    given, true, share = _binned(posterior.ravel(), right.ravel(), each.ravel(), np.array(EDGES))
+    is_true = np.zeros(posterior.shape, dtype=bool)
+    is_true[np.arange(trials), speaker] = True
+    weights = np.broadcast_to(weight[:, None] / candidates, posterior.shape)
+    predicted, observed, fraction = _binned(
+        posterior.ravel(), is_true.ravel(), weights.ravel(), np.array(EDGES)
+    )
     best = posterior.argmax(axis=1)
     # ties are nobody's: the first of N equal candidates is right as often as any
-    top = _binned(posterior[np.arange(trials), best], best == own, weight, np.linspace(0, 1, 11))
+    top = _binned(
+        posterior[np.arange(trials), best], best == speaker, weight, np.linspace(0, 1, 11)
+    )
     return Reliability(
-        given,
-        true,
-        share,
+        predicted,
+        observed,
+        fraction,
         float((top[2] * np.abs(top[0] - top[1])).sum()),
-        float(candidates * (share * np.abs(given - true)).sum()),
+        float(candidates * (fraction * np.abs(predicted - observed)).sum()),
     )
 
 
 def _binned(
-    p: FloatArray, right: FloatArray, weight: FloatArray, edges: FloatArray
+    p: FloatArray, is_true: FloatArray, weight: FloatArray, edges: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    place = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, edges.size - 2)
-    mass = np.bincount(place, weight, edges.size - 1)
+    index = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, edges.size - 2)
+    mass = np.bincount(index, weight, edges.size - 1)
     used = mass > 0
-    given = np.bincount(place, weight * p, edges.size - 1)[used] / mass[used]
-    true = np.bincount(place, weight * right, edges.size - 1)[used] / mass[used]
-    return given, true, mass[used] / mass.sum()
+    predicted = np.bincount(index, weight * p, edges.size - 1)[used] / mass[used]
+    observed = np.bincount(index, weight * is_true, edges.size - 1)[used] / mass[used]
+    return predicted, observed, mass[used] / mass.sum()

@@ -38,47 +38,47 @@ class Anchor:
     centre: FloatArray
     precision: FloatArray
 
-    def worth(self, speakers: float) -> Anchor:
-        """The same in the weight of so many speakers."""
+    def scale_to(self, speakers: float) -> Anchor:
+        """Scale the penalty to the weight of so many speakers."""
         return Anchor(self.centre, self.precision * speakers)
 
     @property
     def rank_model(self) -> Anchor:
-        """The rank model without its resamples."""
+        """The anchor without its resamples."""
         return Anchor(self.centre[:1], self.precision)
 
     def cost(self, weights: FloatArray, floors: FloatArray) -> FloatArray:
-        """Nats at every point: weights of shape (P, F), floors (E,); shape (1 + B, P, E)."""
-        own, pulled, theirs = self.parts(weights, floors)
-        cost = own + theirs @ pulled
+        """Compute nats at every point: weights (P, F), floors (E,), to (1 + B, P, E)."""
+        squares, points, centres = self.parts(weights, floors)
+        cost = squares + centres @ points
         return np.asarray(cost.reshape(-1, len(weights), floors.size))
 
     def parts(
         self, weights: FloatArray, floors: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """``cost`` in parts: ``own + theirs @ pulled``, (P E,), (F + 2, P E), (1 + B, F + 2)."""
+        """Split ``cost`` into squares (P E,), points (F + 2, P E) and centres (1 + B, F + 2)."""
         points = np.repeat(weights, floors.size, axis=0)
         x = np.column_stack([points, np.tile(np.log(floors), len(weights))])
-        own = 0.5 * ((x @ self.precision) * x).sum(axis=1)
-        pulled = self.centre @ self.precision
-        theirs = 0.5 * (pulled * self.centre).sum(axis=1)
-        return own, np.column_stack([np.ones(len(x)), x]).T, np.column_stack([theirs, -pulled])
+        squares = 0.5 * ((x @ self.precision) * x).sum(axis=1)
+        pull = self.centre @ self.precision
+        constants = 0.5 * (pull * self.centre).sum(axis=1)
+        return squares, np.column_stack([np.ones(len(x)), x]).T, np.column_stack([constants, -pull])
 
     def bends(self, weights: FloatArray, floor: float) -> tuple[float, FloatArray, FloatArray]:
-        """The model's cost at one point, and its slope and bend by log lambda and log e.
+        """Compute the model's cost at a point, with gradient and Hessian by log lambda and log e.
 
         Weights have shape (F,).
         """
         by_log = np.append(weights, 1.0)
-        away = np.append(weights, np.log(floor)) - self.centre[0]
-        slope = (self.precision @ away) * by_log
-        bend = self.precision * by_log[:, None] * by_log
-        bend[np.diag_indices(len(weights))] += slope[:-1]
-        return float(0.5 * away @ (self.precision @ away)), slope, bend
+        distance = np.append(weights, np.log(floor)) - self.centre[0]
+        gradient = (self.precision @ distance) * by_log
+        hessian = self.precision * by_log[:, None] * by_log
+        hessian[np.diag_indices(len(weights))] += gradient[:-1]
+        return float(0.5 * distance @ (self.precision @ distance)), gradient, hessian
 
 
-def information(behind: FloatArray, weights: FloatArray, floor: float) -> FloatArray:
-    """Fisher information of one trial on lambda and log e, at a model that is taken to be true.
+def information(margins: FloatArray, weights: FloatArray, floor: float) -> FloatArray:
+    """Compute one trial's Fisher information on lambda and log e, at a model taken to be true.
 
     Of raw scores (n, F, N) against any one of each trial's candidates: the mean over the trials of
     ``sum_j p_j g_j g_j'``, shape (F + 1, F + 1), with g the gradient of ``log p_j``,
@@ -89,14 +89,16 @@ def information(behind: FloatArray, weights: FloatArray, floor: float) -> FloatA
         array([[0.25, 0.  ],
                [0.  , 0.  ]])
     """
-    candidates = behind.shape[2]
-    q = softmax(np.einsum("f,nfj->nj", weights, behind), axis=1)
+    candidates = margins.shape[2]
+    q = softmax(np.einsum("f,nfj->nj", weights, margins), axis=1)
     p = (1.0 - floor) * q + floor / candidates
-    ahead = behind - np.einsum("nj,nfj->nf", q, behind)[:, :, None]
-    by_weight = ahead * ((1.0 - floor) * q / p)[:, None]
+    centred = margins - np.einsum("nj,nfj->nf", q, margins)[:, :, None]
+    by_weight = centred * ((1.0 - floor) * q / p)[:, None]
     by_floor = floor * (1.0 / candidates - q) / p
-    slopes = np.concatenate([by_weight, by_floor[:, None]], axis=1)
-    return np.asarray(np.einsum("nj,nfj,ngj->fg", p, slopes, slopes, optimize=True) / len(behind))
+    gradients = np.concatenate([by_weight, by_floor[:, None]], axis=1)
+    return np.asarray(
+        np.einsum("nj,nfj,ngj->fg", p, gradients, gradients, optimize=True) / len(margins)
+    )
 
 
 # ------------------------------------------------------------------------------------------- logit
@@ -127,20 +129,20 @@ class Trials:
     """Calibration trials, seen from the true speaker.
 
     Attributes:
-        behind: shape (n, F, N), raw score of every template minus the true speaker's.
+        margins: shape (n, F, N), raw score of every template minus the true speaker's.
         speaker: shape (n,), which calibration speaker each trial is of, 0..S-1.
     """
 
-    behind: FloatArray
+    margins: FloatArray
     speaker: IntArray
 
-    def of(self, features: Sequence[int]) -> Trials:
-        """The same trials with some of the features."""
-        return Trials(self.behind[:, list(features)], self.speaker)
+    def select(self, features: Sequence[int]) -> Trials:
+        """Select features of the trials."""
+        return Trials(self.margins[:, list(features)], self.speaker)
 
     @property
     def speakers(self) -> int:
-        """S, the calibration speakers behind the trials."""
+        """S, the count of calibration speakers."""
         return int(np.unique(self.speaker).size)
 
     @property
@@ -149,8 +151,8 @@ class Trials:
         return self.speaker.size / self.speakers
 
     def posterior(self, weights: FloatArray, floor: FloatArray) -> FloatArray:
-        """Each candidate's probability (n, N), under lambda (n, F) and e (n,) of each trial."""
-        evidence = np.einsum("nf,nfj->nj", weights, self.behind)
+        """Compute probabilities (n, N) under lambda (n, F) and e (n,) of each trial."""
+        evidence = np.einsum("nf,nfj->nj", weights, self.margins)
         evidence -= evidence.max(axis=1, keepdims=True)
         np.exp(evidence, out=evidence)
         evidence *= ((1.0 - floor) / evidence.sum(axis=1))[:, None]
@@ -158,8 +160,8 @@ class Trials:
         return np.asarray(evidence)
 
     def true_share(self, weights: FloatArray) -> FloatArray:
-        """The true speaker's softmax for weights, shape (F,): shape (n,), in (0, 1]."""
-        evidence = np.einsum("f,nfj->nj", weights, self.behind)
+        """Compute the true speaker's softmax for weights, shape (F,): shape (n,), in (0, 1]."""
+        evidence = np.einsum("f,nfj->nj", weights, self.margins)
         best = evidence.max(axis=1)
         mass = np.exp(evidence - best[:, None]).sum(axis=1)
         return np.asarray(np.exp(-best - np.log(mass)))
@@ -175,18 +177,18 @@ class LogitFit:
 
 
 def smallest_floor(speakers: int) -> float:
-    """The floor e may not fall below ``1 / (2 (S + 1))`` with S calibration speakers."""
+    """Return the lower bound of the floor e, ``1 / (2 (S + 1))`` with S calibration speakers."""
     return 1.0 / (2.0 * (speakers + 1.0))
 
 
-def _loss(share: FloatArray, floor: FloatArray | float, candidates: int) -> FloatArray:
-    return np.asarray(-np.log((1.0 - floor) * share + floor / candidates))
+def _loss(probability: FloatArray, floor: FloatArray | float, candidates: int) -> FloatArray:
+    return np.asarray(-np.log((1.0 - floor) * probability + floor / candidates))
 
 
 def _scale(trials: Trials) -> FloatArray:
-    """The weight at which a feature's typical score difference is one nat, shape (F,)."""
-    spread = np.sqrt((trials.behind**2).mean(axis=(0, 2)))
-    return np.asarray(np.where(spread > 0, 1.0 / np.maximum(spread, 1e-300), 1.0))
+    """Compute the weight at which a feature's typical score difference is one nat, shape (F,)."""
+    deviation = np.sqrt((trials.margins**2).mean(axis=(0, 2)))
+    return np.asarray(np.where(deviation > 0, 1.0 / np.maximum(deviation, 1e-300), 1.0))
 
 
 _TOGETHER = 1 << 17
@@ -195,100 +197,104 @@ _VANISHED = 1e-200
 """Of a product of exponentials: below it digits are lost."""
 
 
-def _chunks(count: int, each: int) -> Iterator[slice]:
-    step = max(_TOGETHER // each, 1)
+def _chunks(count: int, size: int) -> Iterator[slice]:
+    step = max(_TOGETHER // size, 1)
     return (slice(start, start + step) for start in range(0, count, step))
 
 
 def _shares_at(trials: Trials, points: FloatArray) -> FloatArray:
-    """The true speaker's softmax in every trial, by weights (P, F): shape (P, n)."""
-    count, features, candidates = trials.behind.shape
+    """Compute the true speaker's softmax in every trial, by weights (P, F): shape (P, n)."""
+    count, features, candidates = trials.margins.shape
     # candidates first: reductions then run along the trials
-    behind = np.ascontiguousarray(trials.behind.transpose(1, 2, 0), np.float64)
-    behind = behind.reshape(features, -1)
-    share = np.empty((len(points), count))
-    for part in _chunks(len(points), behind.shape[1]):
-        evidence = points[part] @ behind
+    margins = np.ascontiguousarray(trials.margins.transpose(1, 2, 0), np.float64)
+    margins = margins.reshape(features, -1)
+    probability = np.empty((len(points), count))
+    for batch in _chunks(len(points), margins.shape[1]):
+        evidence = points[batch] @ margins
         evidence = evidence.reshape(-1, candidates, count)
         best = evidence.max(axis=1)
         evidence -= best[:, None]
         mass = np.exp(evidence, out=evidence).sum(axis=1)
-        share[part] = np.exp(-best - np.log(mass))
-    return share
+        probability[batch] = np.exp(-best - np.log(mass))
+    return probability
 
 
 def _shares_of_products(trials: Trials, levels: Sequence[FloatArray]) -> FloatArray:
-    """`_shares_at` every combination of levels, (L,), of each lambda, the last runs fastest.
+    """Compute `_shares_at` every combination of levels, (L,), the last lambda's fastest.
 
     ``exp(sum_f lambda_f s_f)`` is a product of what each feature has at each of its levels: as many
     exponentials as there are levels, and one product of matrices for all combinations.
     """
-    count, _, candidates = trials.behind.shape
-    share = np.empty((count, int(np.prod([each.size for each in levels]))))
-    lost = np.zeros(share.shape[1], np.bool_)
-    for part in _chunks(count, candidates * max(share.shape[1] // levels[-1].size, levels[0].size)):
-        behind = trials.behind[part].astype(np.float64)
-        top, mass = np.zeros((len(behind), 1)), np.ones((len(behind), 1, candidates))
-        for f, each in enumerate(levels):
-            best = each * behind[:, f].max(axis=1, keepdims=True)
-            alone = np.exp(each[:, None] * behind[:, f, None] - best[:, :, None])
-            top = (top[:, :, None] + best[:, None]).reshape(len(behind), -1)
+    count, _, candidates = trials.margins.shape
+    probability = np.empty((count, int(np.prod([multipliers.size for multipliers in levels]))))
+    vanished = np.zeros(probability.shape[1], np.bool_)
+    for batch in _chunks(
+        count, candidates * max(probability.shape[1] // levels[-1].size, levels[0].size)
+    ):
+        margins = trials.margins[batch].astype(np.float64)
+        top, mass = np.zeros((len(margins), 1)), np.ones((len(margins), 1, candidates))
+        for f, multipliers in enumerate(levels):
+            best = multipliers * margins[:, f].max(axis=1, keepdims=True)
+            factor = np.exp(multipliers[:, None] * margins[:, f, None] - best[:, :, None])
+            top = (top[:, :, None] + best[:, None]).reshape(len(margins), -1)
             if f + 1 < len(levels):
-                mass = (mass[:, :, None] * alone[:, None]).reshape(len(behind), -1, candidates)
-        total = (mass @ alone.transpose(0, 2, 1)).reshape(len(behind), -1)
-        lost |= (total < _VANISHED).any(axis=0)
-        share[part] = np.exp(-top) / np.maximum(total, _VANISHED)
-    if lost.any():  # features that contradict each other by hundreds of nats
+                mass = (mass[:, :, None] * factor[:, None]).reshape(len(margins), -1, candidates)
+        total = (mass @ factor.transpose(0, 2, 1)).reshape(len(margins), -1)
+        vanished |= (total < _VANISHED).any(axis=0)
+        probability[batch] = np.exp(-top) / np.maximum(total, _VANISHED)
+    if vanished.any():  # features that contradict each other by hundreds of nats
         mesh = np.meshgrid(*levels, indexing="ij")
-        points = np.stack([each.ravel()[lost] for each in mesh], axis=1)
-        share[:, lost] = _shares_at(trials, points).T
-    return share.T
+        points = np.stack([multipliers.ravel()[vanished] for multipliers in mesh], axis=1)
+        probability[:, vanished] = _shares_at(trials, points).T
+    return probability.T
 
 
 class _Shares:
-    """The true speaker's softmax in every trial, by many weights: of it tables of losses are made.
+    """The true speaker's softmax in every trial by many weights, to tabulate losses.
 
     Args:
         trials: n of them.
         share: shape (P, n).
     """
 
-    def __init__(self, trials: Trials, share: FloatArray) -> None:
-        self._candidates = trials.behind.shape[2]
+    def __init__(self, trials: Trials, probability: FloatArray) -> None:
+        self._candidates = trials.margins.shape[2]
         # trial by trial of each speaker, those of most trials first
-        self._present, place, counts = np.unique(
+        self._present, index, counts = np.unique(
             trials.speaker, return_inverse=True, return_counts=True
         )
-        order = np.argsort(place, kind="stable")
+        order = np.argsort(index, kind="stable")
         first = np.cumsum(counts) - counts
-        ranked = np.argsort(-counts, kind="stable")
-        self._present, self._counts = self._present[ranked], counts[ranked]
+        ranking = np.argsort(-counts, kind="stable")
+        self._present, self._counts = self._present[ranking], counts[ranking]
         self._rounds = [
-            share[:, order[first[ranked[: int((counts > k).sum())]] + k]].T
+            probability[:, order[first[ranking[: int((counts > k).sum())]] + k]].T
             for k in range(int(counts.max()))
         ]
 
     def table(self, speakers: int, lowest_floor: float) -> _Table:
-        """Losses with floors from the lowest to 1."""
+        """Tabulate losses with floors from the lowest to 1."""
         floors = np.geomspace(lowest_floor, 1.0, _FLOORS)
         people, points = self._rounds[0].shape
         loss = np.zeros((speakers, points, floors.size))
         # p = (1 - e) (q + e / (1 - e) / N), and 1 / N at e = 1
-        kept = 1.0 - floors
-        spread = (floors[:-1] / kept[:-1])[:, None] / self._candidates
-        lost = -np.append(np.log(kept[:-1]), -np.log(self._candidates)) * self._counts[:, None]
-        for part in _chunks(points, floors.size * people):
+        complement = 1.0 - floors
+        uniform = (floors[:-1] / complement[:-1])[:, None] / self._candidates
+        constants = (
+            -np.append(np.log(complement[:-1]), -np.log(self._candidates)) * self._counts[:, None]
+        )
+        for batch in _chunks(points, floors.size * people):
             # of several trials one logarithm: no probability is below the floor's
-            product = np.ones((floors.size, self._rounds[0][:, part].size))
+            product = np.ones((floors.size, self._rounds[0][:, batch].size))
             nats = np.zeros_like(product)
-            for k, share in enumerate(self._rounds, 1):
-                p = share[:, part].reshape(1, -1) + spread
+            for k, probability in enumerate(self._rounds, 1):
+                p = probability[:, batch].reshape(1, -1) + uniform
                 product[:-1, : p.shape[1]] *= p
                 if k % _AT_ONCE == 0 or k == len(self._rounds):
                     nats -= np.log(product, out=product)
                     product[:] = 1.0
-            each = nats.reshape(floors.size, people, -1).transpose(1, 2, 0)
-            loss[self._present, part] = each + lost[:, None]
+            losses = nats.reshape(floors.size, people, -1).transpose(1, 2, 0)
+            loss[self._present, batch] = losses + constants[:, None]
         return _Table(floors, loss)
 
 
@@ -304,7 +310,7 @@ class _Table(NamedTuple):
 
 
 def _start_lines(trials: Trials) -> FloatArray:
-    """All features scaled together, and each alone: shape (lines, steps, F)."""
+    """Scale all features together, and each alone: shape (lines, steps, F)."""
     scale = _scale(trials)
     directions = np.ones((1, scale.size))
     if scale.size > 1:
@@ -316,41 +322,42 @@ class _Losses:
     """Mean of -log p of some trials, with its derivatives."""
 
     def __init__(self, trials: Trials, row_weights: FloatArray | None = None) -> None:
-        count, features, self._candidates = trials.behind.shape
+        count, features, self._candidates = trials.margins.shape
         # candidates first: reductions then run along the trials
-        self._behind = np.ascontiguousarray(trials.behind.transpose(1, 2, 0), np.float64)
+        self._margins = np.ascontiguousarray(trials.margins.transpose(1, 2, 0), np.float64)
         self._pairs = list(zip(*np.triu_indices(features), strict=True))
         self._weights = np.full(count, 1.0 / count) if row_weights is None else row_weights
 
     def at(self, weights: FloatArray, floor: float) -> tuple[float, FloatArray, FloatArray]:
-        """The loss, its slope and its bend by lambda, (F,), and e: scalar, (F + 1,), square."""
+        """Compute loss, gradient and Hessian by lambda, (F,), and e: scalar, (F + 1,), square."""
         size = len(weights)
-        behind = self._behind.reshape(size, -1)
-        evidence = (weights @ behind).reshape(self._behind.shape[1:])
+        margins = self._margins.reshape(size, -1)
+        evidence = (weights @ margins).reshape(self._margins.shape[1:])
         best = evidence.max(axis=0)
         evidence -= best
         np.exp(evidence, out=evidence)
         mass = evidence.sum(axis=0)
-        share = np.exp(-best) / mass
-        p = (1.0 - floor) * share + floor / self._candidates
+        probability = np.exp(-best) / mass
+        p = (1.0 - floor) * probability + floor / self._candidates
         # means of (s_fj - s_fw), and of their products, under the posterior
-        products = [evidence * each for each in self._behind]
-        means = np.stack([each.sum(axis=0) for each in products]) / mass
-        slopes = np.empty((size + 1, mass.size))
-        slopes[:size] = (floor - 1.0) * share * means
-        slopes[size] = 1.0 / self._candidates - share
-        slopes /= p
-        each = self._weights
-        bend = (slopes * each) @ slopes.T
-        bent = each * share / p
+        products = evidence * self._margins
+        means = products.sum(axis=1) / mass
+        gradients = np.empty((size + 1, mass.size))
+        gradients[:size] = (floor - 1.0) * probability * means
+        gradients[size] = 1.0 / self._candidates - probability
+        gradients /= p
+        hessian = (gradients * self._weights) @ gradients.T
+        curvatures = self._weights * probability / p
         for f, g in self._pairs:
-            both = np.einsum("jn,jn->n", products[f], self._behind[g]) / mass
-            bend[f, g] += (1.0 - floor) * (bent @ (both - 2.0 * means[f] * means[g]))
-            bend[g, f] = bend[f, g]
-        across = -(means @ bent)
-        bend[:size, size] += across
-        bend[size, :size] += across
-        return -float(each @ np.log(p)), -(slopes @ each), bend
+            second_moment = np.einsum("jn,jn->n", products[f], self._margins[g]) / mass
+            hessian[f, g] += (1.0 - floor) * (
+                curvatures @ (second_moment - 2.0 * means[f] * means[g])
+            )
+            hessian[g, f] = hessian[f, g]
+        cross_term = -(means @ curvatures)
+        hessian[:size, size] += cross_term
+        hessian[size, :size] += cross_term
+        return -float(self._weights @ np.log(p)), -(gradients @ self._weights), hessian
 
 
 _FARTHEST = 12.0
@@ -372,70 +379,72 @@ def _polish(
     high = np.append(origin + _FARTHEST, 0.0)
 
     def objective(x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        at = np.exp(x)
-        loss, slope, bend = losses.at(at[:-1], float(at[-1]))
-        slope[:-1] += pull
-        slope *= at
-        bend = bend * at[:, None] * at + np.diag(slope)
+        values = np.exp(x)
+        loss, gradient, hessian = losses.at(values[:-1], float(values[-1]))
+        gradient[:-1] += pull
+        gradient *= values
+        hessian = hessian * values[:, None] * values + np.diag(gradient)
         if anchor is not None:
-            cost, pulled, stiff = anchor.bends(at[:-1], float(at[-1]))
+            cost, anchor_gradient, anchor_hessian = anchor.bends(values[:-1], float(values[-1]))
             loss += cost / speakers
-            slope += pulled / speakers
-            bend += stiff / speakers
-        return loss + float(pull @ at[:-1]), slope, bend
+            gradient += anchor_gradient / speakers
+            hessian += anchor_hessian / speakers
+        return loss + float(pull @ values[:-1]), gradient, hessian
 
     x = np.clip(np.append(origin, np.log(floor)), low, high)
-    loss, slope, bend = objective(x)
+    loss, gradient, hessian = objective(x)
     for _ in range(_MOST_STEPS):
-        free = ~(((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0)))
+        free = ~(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0)))
         step = np.zeros(x.size)
-        step[free] = _downhill(slope[free], bend[np.ix_(free, free)])
+        step[free] = _downhill(gradient[free], hessian[np.ix_(free, free)])
         if not step.any():
             break
         # towards 0, where the loss still falls as it is reached: in the logarithm that takes long
-        vanishes = free[:-1] & (slope[:-1] > _FLAT) & (np.diag(bend)[:-1] <= 2.0 * slope[:-1])
+        vanishes = (
+            free[:-1] & (gradient[:-1] > _FLAT) & (np.diag(hessian)[:-1] <= 2.0 * gradient[:-1])
+        )
         step[:-1][vanishes] = low[:-1][vanishes] - x[:-1][vanishes]
-        for halved in range(_HALVED):
-            tried = np.clip(x + step * 0.5**halved, low, high)
-            found = objective(tried)
-            if found[0] <= loss + _ROUNDING * max(abs(loss), 1.0):
+        for halving in range(_HALVED):
+            trial = np.clip(x + step * 0.5**halving, low, high)
+            candidate = objective(trial)
+            if candidate[0] <= loss + _ROUNDING * max(abs(loss), 1.0):
                 break
         else:
             break
-        x, (loss, slope, bend) = tried, found
+        x, (loss, gradient, hessian) = trial, candidate
     weights = np.exp(x[:-1])
     weights[(prior > 0.0) & (weights * prior < _NO_SAY)] = 0.0
     return LogitFit(weights, float(np.exp(x[-1])), loss)
 
 
-def _downhill(slope: FloatArray, bend: FloatArray) -> FloatArray:
-    """Newton's step where the loss bends upwards, its mirror image where it bends downwards."""
-    bends, axes = np.linalg.eigh(bend)
-    bends = np.maximum(np.abs(bends), 1e-12 * np.abs(bends).max(initial=1e-300))
-    along = axes.T @ slope
-    step = -axes @ np.where(np.abs(along) > _FLAT, along / bends, 0.0)
+def _downhill(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
+    """Compute Newton's step where the loss bends upwards, its mirror image elsewhere."""
+    curvatures, axes = np.linalg.eigh(hessian)
+    curvatures = np.maximum(np.abs(curvatures), 1e-12 * np.abs(curvatures).max(initial=1e-300))
+    along = axes.T @ gradient
+    step = -axes @ np.where(np.abs(along) > _FLAT, along / curvatures, 0.0)
     return np.asarray(step * min(1.0, _LONGEST / max(float(np.abs(step).max(initial=0.0)), 1e-300)))
 
 
 def prior_of(trials: Trials, alone: Sequence[LogitFit] | None = None) -> FloatArray:
-    """The penalty on each lambda, shape (F,): nats of one speaker for each unit of it.
+    """Compute the penalty on each lambda, shape (F,): nats of one speaker for each unit of it.
 
     Nothing for the feature that does best alone; of the others, whose information may be the same,
     one nat for the lambda that each would get alone. ``alone`` are the fits of each by itself,
     where they are known.
     """
-    count = trials.behind.shape[1]
+    count = trials.margins.shape[1]
     if count == 1:
         return np.zeros(1)
     if alone is None:
-        alone = [fit(trials.of([f])) for f in range(count)]
-    prior = 1.0 / np.maximum([float(each.weights[0]) for each in alone], 1e-12)
-    prior[int(np.argmin([each.loss for each in alone]))] = 0.0
+        alone = [fit(trials.select([f])) for f in range(count)]
+    prior = 1.0 / np.maximum([float(single.weights[0]) for single in alone], 1e-12)
+    prior[int(np.argmin([single.loss for single in alone]))] = 0.0
     return np.asarray(prior)
 
 
 class FitStarts:
-    """Losses of some trials far and wide: where fits begin, whatever prior and anchor they have.
+    """Losses of trials on wide lines: starts of fits, whatever prior and anchor they have.
 
     ``alone`` are those of each feature by itself, where they are known.
     """
@@ -446,8 +455,8 @@ class FitStarts:
         if alone is None:
             self.share = _shares_at(trials, self.points)
         else:
-            together = _shares_at(trials, self.lines[0])
-            self.share = np.concatenate([together, *(each.share for each in alone)])
+            joint = _shares_at(trials, self.lines[0])
+            self.share = np.concatenate([joint, *(starts.share for starts in alone)])
         table = _Shares(trials, self.share).table(
             int(trials.speaker.max()) + 1, smallest_floor(trials.speakers)
         )
@@ -455,25 +464,23 @@ class FitStarts:
 
 
 class SingleFeatureFits:
-    """What each feature of some trials says alone: behind the fits of every set of them."""
+    """Fits of each feature of trials alone, shared by the fits of every set of features."""
 
     def __init__(self, trials: Trials) -> None:
         self._trials = trials
-        self._known: dict[int, tuple[FitStarts, LogitFit]] = {}
+        self._fits: dict[int, tuple[FitStarts, LogitFit]] = {}  # no lru_cache: it makes a cycle
 
-    def of(self, axis: Sequence[int]) -> tuple[FitStarts, FloatArray]:
-        """Where fits of these features begin, and their `prior_of`."""
-        for f in axis:
-            if f not in self._known:
-                single = self._trials.of([f])
-                there = FitStarts(single)
-                self._known[f] = there, fit(single, starts=there)
-        each = [self._known[f] for f in axis]
+    def find_starts(self, axis: Sequence[int]) -> tuple[FitStarts, FloatArray]:
+        """Return starts of fits of these features, and their `prior_of`."""
+        for feature in axis:
+            if feature not in self._fits:
+                single = self._trials.select([feature])
+                self._fits[feature] = (begin := FitStarts(single)), fit(single, starts=begin)
+        starts, fits = zip(*(self._fits[feature] for feature in axis), strict=True)
         if len(axis) == 1:
-            return each[0][0], np.zeros(1)
-        trials = self._trials.of(axis)
-        starts = FitStarts(trials, [starts for starts, _ in each])
-        return starts, prior_of(trials, [found for _, found in each])
+            return starts[0], np.zeros(1)
+        trials = self._trials.select(axis)
+        return FitStarts(trials, starts), prior_of(trials, fits)
 
 
 def fit(
@@ -494,22 +501,22 @@ def fit(
     total = table.loss + np.asarray(points @ prior * trials.per_speaker)[:, None]
     if anchor is not None:
         total += anchor.rank_model.cost(points, table.floors)[0] * trials.per_speaker
-    found = []
+    optima = []
     # the loss has local optima, a feature alone among them: descend from the best of every line
     for line, loss in zip(lines, np.split(total, len(lines)), strict=True):
         point, floor = divmod(int(loss.argmin()), table.floors.size)
-        found.append(_polish(trials, line[point], float(table.floors[floor]), prior, anchor))
-    return min(found, key=lambda each: each.loss)
+        optima.append(_polish(trials, line[point], float(table.floors[floor]), prior, anchor))
+    return min(optima, key=lambda optimum: optimum.loss)
 
 
 def _near_grid(centre: FloatArray) -> FloatArray:
-    """Multipliers of each lambda of an optimum, all products of which are looked at."""
+    """Return multipliers of each lambda of an optimum, whose products are all evaluated."""
     reach, steps = {1: (6.0, 33), 2: (6.0, 15), 3: (4.0, 9)}.get(centre.size, (3.0, 5))
     return np.geomspace(1.0 / reach, reach, steps)
 
 
 class _Sums(NamedTuple):
-    """Losses of B replicates on a grid, of which few are looked at.
+    """Losses of B replicates on a grid, evaluated at few points.
 
     Attributes:
         often: how often each part of a loss counts, shape (B, K).
@@ -522,24 +529,24 @@ class _Sums(NamedTuple):
     shape: tuple[int, ...]
 
     def least(self) -> IntArray:
-        """Where each replicate's loss is least: shape (B,)."""
-        best, least = np.zeros(len(self.often), np.intp), np.full(len(self.often), np.inf)
-        for part in _chunks(self.losses.shape[1], len(self.often)):
-            total = self.often @ self.losses[:, part]
-            place = total.argmin(axis=1)
-            found = total[np.arange(len(total)), place]
-            lower = found < least
-            best[lower], least[lower] = place[lower] + part.start, found[lower]
+        """Find the grid point of each replicate's least loss: shape (B,)."""
+        best, minimum = np.zeros(len(self.often), np.intp), np.full(len(self.often), np.inf)
+        for batch in _chunks(self.losses.shape[1], len(self.often)):
+            total = self.often @ self.losses[:, batch]
+            index = total.argmin(axis=1)
+            losses = total[np.arange(len(total)), index]
+            lower = losses < minimum
+            best[lower], minimum[lower] = index[lower] + batch.start, losses[lower]
         return best
 
     def at(self, index: IntArray) -> FloatArray:
-        """Of each replicate at a grid point of its own, (d, B): shape (B,)."""
-        place = np.ravel_multi_index(tuple(index), self.shape)
-        return np.asarray(np.einsum("bk,kb->b", self.often, self.losses[:, place]))
+        """Compute each replicate's loss at a grid point of its own, (d, B): shape (B,)."""
+        column = np.ravel_multi_index(tuple(index), self.shape)
+        return np.asarray(np.einsum("bk,kb->b", self.often, self.losses[:, column]))
 
 
 def _offsets(total: _Sums, index: IntArray) -> FloatArray:
-    """Where between grid points the paraboloid through the neighbours has its minimum, in steps.
+    """Find the minimum of the paraboloid through a grid point's neighbours, in steps.
 
     Of losses and the best grid point (d, B), to (d, B); 0 along an axis where the best point is at
     its end.
@@ -549,41 +556,43 @@ def _offsets(total: _Sums, index: IntArray) -> FloatArray:
     inside = (index > 0) & (index < last)
     unit = np.eye(axes, dtype=index.dtype)[:, :, None]
 
-    def at(move: IntArray) -> FloatArray:
+    def loss_at(move: IntArray) -> FloatArray:
         return total.at(np.clip(index + move, 0, last))
 
-    slope, bend = np.zeros((replicates, axes)), np.zeros((replicates, axes, axes))
-    here = at(np.zeros_like(unit[0]))
+    gradient, hessian = np.zeros((replicates, axes)), np.zeros((replicates, axes, axes))
+    centre = loss_at(np.zeros_like(unit[0]))
     for a in range(axes):
-        up, down = at(unit[a]), at(-unit[a])
-        slope[:, a] = 0.5 * (up - down)
-        bend[:, a, a] = up - 2.0 * here + down
+        up, down = loss_at(unit[a]), loss_at(-unit[a])
+        gradient[:, a] = 0.5 * (up - down)
+        hessian[:, a, a] = up - 2.0 * centre + down
         for b in range(a):
-            cross = at(unit[a] + unit[b]) + at(-unit[a] - unit[b])
-            cross -= at(unit[a] - unit[b]) + at(unit[b] - unit[a])
-            bend[:, a, b] = bend[:, b, a] = 0.25 * cross
-    free = inside.T & (np.einsum("baa->ba", bend) > 0)
-    slope *= free
+            cross = loss_at(unit[a] + unit[b]) + loss_at(-unit[a] - unit[b])
+            cross -= loss_at(unit[a] - unit[b]) + loss_at(unit[b] - unit[a])
+            hessian[:, a, b] = hessian[:, b, a] = 0.25 * cross
+    free = inside.T & (np.einsum("baa->ba", hessian) > 0)
+    gradient *= free
     # in units of each axis's own curvature; an axis that is not free stays where it is
-    size = np.sqrt(np.where(free, np.einsum("baa->ba", bend), 1.0))
+    size = np.sqrt(np.where(free, np.einsum("baa->ba", hessian), 1.0))
     pairs = free[:, :, None] & free[:, None, :]
-    shape = np.where(pairs, bend / (size[:, :, None] * size[:, None, :]), np.eye(axes))
+    shape = np.where(pairs, hessian / (size[:, :, None] * size[:, None, :]), np.eye(axes))
     # no minimum in between: each axis for itself
     saddle = np.linalg.eigvalsh(shape)[:, 0] < _FLATTEST
     shape[saddle] = np.eye(axes)
-    offset = -np.linalg.solve(shape, (slope / size)[:, :, None])[:, :, 0] / size
+    offset = -np.linalg.solve(shape, (gradient / size)[:, :, None])[:, :, 0] / size
     return np.asarray(np.clip(offset, -1.0, 1.0).T)
 
 
 class NearbyLosses:
-    """What trials say around lambda of a fit, shape (F,): behind all its refits."""
+    """Losses of trials around lambda of a fit, shape (F,), shared by its refits."""
 
     def __init__(self, trials: Trials, centre: FloatArray) -> None:
         self.multipliers = _near_grid(centre)
         mesh = np.meshgrid(*[self.multipliers] * centre.size, indexing="ij")
         self.grid = np.stack([m.ravel() for m in mesh], axis=1) * centre
-        share = _shares_of_products(trials, [self.multipliers * each for each in centre])
-        self.shares = _Shares(trials, share)
+        probability = _shares_of_products(
+            trials, [self.multipliers * coefficient for coefficient in centre]
+        )
+        self.shares = _Shares(trials, probability)
 
 
 def fit_replicates(
@@ -595,7 +604,7 @@ def fit_replicates(
     anchor: Anchor | None = None,
     around: NearbyLosses | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Lambda (B, F) and e (B,), refitted under resampled speakers, weights (B, S).
+    """Refit lambda (B, F) and e (B,) under resampled speakers, weights (B, S).
 
     One table of every speaker's loss around the full fit's lambda serves all replicates; a
     paraboloid through the best grid point and its neighbours finds the place between them. Prior
@@ -613,29 +622,29 @@ def fit_replicates(
     # row 0: everybody once, whose optimum is known
     weights = np.concatenate([np.ones((1, speakers)), weights])
     # a replicate's loss is a sum of those of its speakers, of the prior, and of parts of the anchor
-    parts, often = [table.loss.reshape(speakers, -1)], [weights]
-    one, per_speaker = np.ones((len(weights), 1)), trials.per_speaker
+    parts, counts = [table.loss.reshape(speakers, -1)], [weights]
+    unit, per_speaker = np.ones((len(weights), 1)), trials.per_speaker
     if prior is not None:
         cost = np.repeat(grid @ prior, table.floors.size)
         parts.append(cost[None] * per_speaker)
-        often.append(one)
+        counts.append(unit)
     if anchor is not None:
-        own, pulled, theirs = anchor.parts(grid, table.floors)
-        parts += [own[None] * per_speaker, pulled * per_speaker]
-        often += [one, np.broadcast_to(theirs, (len(weights), pulled.shape[0]))]
-    sums = _Sums(np.concatenate(often, axis=1), np.concatenate(parts), shape)
+        squares, points, centres = anchor.parts(grid, table.floors)
+        parts += [squares[None] * per_speaker, points * per_speaker]
+        counts += [unit, np.broadcast_to(centres, (len(weights), points.shape[0]))]
+    sums = _Sums(np.concatenate(counts, axis=1), np.concatenate(parts), shape)
     index = np.stack(np.unravel_index(sums.least(), shape))
-    place = index + _offsets(sums, index)
+    position = index + _offsets(sums, index)
     # a loss is steeper on one side than on the other: what that moves is seen in row 0
-    error = place[:-1, 0] - (multipliers.size - 1) / 2
-    place[:-1] -= np.where(np.abs(error) < 1.0, error, 0.0)[:, None]
+    error = position[:-1, 0] - (multipliers.size - 1) / 2
+    position[:-1] -= np.where(np.abs(error) < 1.0, error, 0.0)[:, None]
     step = np.log(multipliers[1] / multipliers[0])
-    found = centre * multipliers[0] * np.exp(step * place[:-1, 1:].T)
-    floors = lowest_floor * np.exp(np.log(table.floors[1] / table.floors[0]) * place[-1, 1:])
-    return found, np.clip(floors, lowest_floor, 1.0)
+    coefficients = centre * multipliers[0] * np.exp(step * position[:-1, 1:].T)
+    floors = lowest_floor * np.exp(np.log(table.floors[1] / table.floors[0]) * position[-1, 1:])
+    return coefficients, np.clip(floors, lowest_floor, 1.0)
 
 
-def held_out(
+def fit_held_out(
     trials: Trials,
     centre: FloatArray,
     speakers: int,
@@ -643,7 +652,7 @@ def held_out(
     anchor: Anchor | None = None,
     around: NearbyLosses | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Lambda (S, F) and e (S,) for every speaker, fitted without that speaker: cross-fitting.
+    """Fit lambda (S, F) and e (S,) for every speaker without that speaker: cross-fitting.
 
     Arguments as of `fit_replicates`, with ``trials.speaker`` in 0..S-1. The refits look around
     lambda of the full fit, which has seen everybody: with few speakers, where one matters, they
@@ -652,22 +661,24 @@ def held_out(
     anchor = None if anchor is None else anchor.rank_model
     if trials.speakers > _FEW_SPEAKERS:
         lowest = smallest_floor(trials.speakers - 1)
-        kept = 1.0 - np.eye(speakers)
-        return fit_replicates(trials, centre, kept, prior, lowest, anchor, around)
+        draws = 1.0 - np.eye(speakers)
+        return fit_replicates(trials, centre, draws, prior, lowest, anchor, around)
     fits = []
     for speaker in range(speakers):
         rest = trials.speaker != speaker
-        fits.append(fit(Trials(trials.behind[rest], trials.speaker[rest]), prior, anchor))
-    return np.stack([each.weights for each in fits]), np.array([each.floor for each in fits])
+        fits.append(fit(Trials(trials.margins[rest], trials.speaker[rest]), prior, anchor))
+    return np.stack([refit.weights for refit in fits]), np.array([refit.floor for refit in fits])
 
 
 def held_out_bits(trials: Trials, weights: FloatArray, floor: FloatArray) -> FloatArray:
-    """Mean local bits (S,) under what `held_out` gave; at most log2 N, negative if it misleads."""
-    candidates = trials.behind.shape[2]
+    """Compute mean local bits (S,) under `fit_held_out`; at most log2 N, negative if misled."""
+    candidates = trials.margins.shape[2]
     bits = []
     for speaker in np.unique(trials.speaker):
-        mine = trials.speaker == speaker
-        share = Trials(trials.behind[mine], trials.speaker[mine]).true_share(weights[speaker])
-        loss = _loss(share, float(floor[speaker]), candidates).mean()
+        of_speaker = trials.speaker == speaker
+        probability = Trials(trials.margins[of_speaker], trials.speaker[of_speaker]).true_share(
+            weights[speaker]
+        )
+        loss = _loss(probability, float(floor[speaker]), candidates).mean()
         bits.append((np.log(candidates) - loss) / np.log(2.0))
     return np.array(bits)

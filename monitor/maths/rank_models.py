@@ -32,7 +32,7 @@ _Doubles: TypeAlias = NDArray[np.float64]
 
 
 def nodes(count: int) -> _Doubles:
-    """Where f has to be known to sum it over 0, 1, ..., count - 1.
+    """Return the nodes of f for a sum over 0, 1, ..., count - 1.
 
     Example:
         >>> nodes(4), nodes(11696).size
@@ -42,7 +42,7 @@ def nodes(count: int) -> _Doubles:
 
 
 def gather(weights: FloatArray) -> _Doubles:
-    """Weights (..., count) of all ranks moved to the nodes, some of them then negative.
+    """Move weights (..., count) of all ranks to the nodes, some of them then negative.
 
     ``w @ f(ranks)`` is ``gather(w) @ f(nodes)``.
 
@@ -52,13 +52,15 @@ def gather(weights: FloatArray) -> _Doubles:
         True
     """
     weights = np.asarray(weights, dtype=np.float64)
-    parts = [weights[..., start:stop] @ share for start, stop, share in _shares(weights.shape[-1])]
+    parts = [
+        weights[..., start:stop] @ matrix for start, stop, matrix in _shares(weights.shape[-1])
+    ]
     return np.concatenate([weights[..., :EXACT], *parts], axis=-1)
 
 
 @lru_cache(maxsize=8)
 def _shares(count: int) -> tuple[tuple[int, int, _Doubles], ...]:
-    """Of each block of ranks, `gather`'s share of each node in each rank."""
+    """Compute `gather`'s share of each node in each rank, by block of ranks."""
     return tuple((start, stop, _share(start, stop)) for start, stop in _blocks(count, EXACT))
 
 
@@ -67,12 +69,12 @@ def _share(start: int, stop: int) -> _Doubles:
     if ranks.size <= ORDER:
         return np.eye(ranks.size)
     centre, half = (start + stop - 1) / 2, (stop - 1 - start) / 2
-    where = np.arccos(np.clip((ranks - centre) / half, -1.0, 1.0))
-    return np.asarray(np.cos(np.outer(where, np.arange(ORDER))) @ _series(ORDER)[1])
+    angles = np.arccos(np.clip((ranks - centre) / half, -1.0, 1.0))
+    return np.asarray(np.cos(np.outer(angles, np.arange(ORDER))) @ _series(ORDER)[1])
 
 
 def _blocks(count: int, first: int) -> Iterator[tuple[int, int]]:
-    """Of the ranks after the ``first`` ones, blocks that double in width."""
+    """Split the ranks after the ``first`` ones into blocks that double in width."""
     start = first
     while start < count:
         stop = min(2 * start, count)
@@ -82,7 +84,7 @@ def _blocks(count: int, first: int) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=4)
 def _series(order: int) -> tuple[_Doubles, _Doubles]:
-    """Chebyshev nodes in [-1, 1], and what makes a Chebyshev series of the values there."""
+    """Return Chebyshev nodes in [-1, 1], and the matrix from values there to the series."""
     angles = (np.arange(order) + 0.5) * np.pi / order
     series = np.cos(np.outer(np.arange(order), angles)) * 2 / order
     series[0] /= 2
@@ -91,26 +93,26 @@ def _series(order: int) -> tuple[_Doubles, _Doubles]:
 
 @lru_cache(maxsize=64)
 def _from_below(count: int, first: int, order: int) -> tuple[_Doubles, _Doubles]:
-    """Nodes of 0, 1, ..., count - 1, and the weight of each in a plain sum.
+    """Return nodes of 0, 1, ..., count - 1, and the weight of each in a plain sum.
 
     The first so many ranks are nodes one by one, then there are so many nodes a block.
     """
     exact = np.arange(min(count, first), dtype=np.float64)
-    places, sums = [exact], [np.ones(exact.size)]
+    positions, sums = [exact], [np.ones(exact.size)]
     for start, stop in _blocks(count, first):
         if stop - start <= order:
-            places.append(np.arange(start, stop, dtype=np.float64))
+            positions.append(np.arange(start, stop, dtype=np.float64))
             sums.append(np.ones(stop - start))
         else:
             centre, half = (start + stop - 1) / 2, (stop - 1 - start) / 2
-            places.append(centre + half * _series(order)[0])
+            positions.append(centre + half * _series(order)[0])
             sums.append(_block_sum(stop - start, order))
-    return np.concatenate(places), np.concatenate(sums)
+    return np.concatenate(positions), np.concatenate(sums)
 
 
 @lru_cache(maxsize=256)
 def _block_sum(ranks: int, order: int) -> _Doubles:
-    """The weight of each node in a plain sum over a block of more ranks than nodes.
+    """Compute each node's weight in a plain sum over a block of more ranks than nodes.
 
     Chebyshev polynomials are summed over ranks by the Euler-Maclaurin formula, which is exact for
     polynomials: the work does not grow with the ranks.
@@ -120,12 +122,12 @@ def _block_sum(ranks: int, order: int) -> _Doubles:
     numbers, step = bernoulli(order), 2.0 / (ranks - 1)
     even = np.arange(0.0, order, 2.0)  # polynomials of odd degree sum to nothing
     sums = 2.0 / (1.0 - even * even) / step + 1.0  # the integral, and half of both ends
-    slope, scale = np.ones(even.size), 1.0  # r-th derivative at 1, and step^r / (r + 1)!
+    derivative, scale = np.ones(even.size), 1.0  # r-th derivative at 1, and step^r / (r + 1)!
     for r in range(1, order):
-        slope = slope * (even * even - (r - 1) ** 2) / (2 * r - 1)
+        derivative = derivative * (even * even - (r - 1) ** 2) / (2 * r - 1)
         scale *= step / (r + 1)
         if r % 2:
-            sums += 2.0 * numbers[r + 1] * scale * slope
+            sums += 2.0 * numbers[r + 1] * scale * derivative
     return np.asarray(sums @ _series(order)[1][::2])
 
 
@@ -135,9 +137,9 @@ _FINE_EXACT, _FINE_ORDER = 128, 24
 
 
 def sum_nodes(
-    count: int, windows: Sequence[tuple[int, int]] = (), *, few: bool = False
+    count: int, windows: Sequence[tuple[int, int]] = (), *, coarse: bool = False
 ) -> tuple[_Doubles, _Doubles]:
-    """Where f has to be known to sum it over 0, 1, ..., count - 1, and the weight of each.
+    """Return the nodes of f for a sum over 0, 1, ..., count - 1, and the weight of each.
 
     ``windows`` are stretches of ranks, ``[first, last)``, in order and apart: there f is known at
     every rank, and between them at some hundred, dense at both ends; at fewer where few will do.
@@ -147,22 +149,22 @@ def sum_nodes(
         >>> bool(abs(weights @ np.log1p(places) - np.log1p(np.arange(1e6)).sum()) < 1e-3)
         True
     """
-    how = (EXACT, ORDER) if few else (_FINE_EXACT, _FINE_ORDER)
-    places, sums, start = [], [], 0
+    counts = (EXACT, ORDER) if coarse else (_FINE_EXACT, _FINE_ORDER)
+    positions, sums, start = [], [], 0
     for first, last in (*windows, (count, count)):
         size = first - start
         if size > 0:
             lower = (size + 1) // 2
             for end, sign, half in ((start, 1, lower), (first - 1, -1, size - lower)):
                 if half:
-                    at, weight = _from_below(half, *how)
-                    places.append(end + sign * at)
+                    offsets, weight = _from_below(half, *counts)
+                    positions.append(end + sign * offsets)
                     sums.append(weight)
         if last > first:
-            places.append(np.arange(first, last, dtype=np.float64))
+            positions.append(np.arange(first, last, dtype=np.float64))
             sums.append(np.ones(last - first))
         start = last
-    return np.concatenate(places), np.concatenate(sums)
+    return np.concatenate(positions), np.concatenate(sums)
 
 
 # ------------------------------------------------------------------------------------ betabinomial
@@ -189,7 +191,7 @@ _FINE_NEAR = 1e-8
 
 
 def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
-    """Log-probability of every rank, of alpha and beta > 0, (...): (..., N), index 0 is rank 1.
+    """Compute every rank's log-probability, of alpha and beta > 0, (...): (..., N), rank 1 first.
 
     Raises:
         UsageError: a parameter is not a positive number, or N < 2.
@@ -205,7 +207,7 @@ def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
 
 
 def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
-    """`log_pmf` of single ranks, 1 to N, broadcast with the parameters.
+    """Compute `log_pmf` of single ranks, 1 to N, broadcast with the parameters.
 
     Example:
         >>> round(float(np.exp(log_pmf_at(1.0, 2.0, 3, 1))), 12)
@@ -218,7 +220,7 @@ def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike
 
 
 def binomial_log_pmf(p: ArrayLike, speakers: int) -> _Doubles:
-    """Log-probability of every rank, (..., N), where each impostor wins with probability p, (...).
+    """Compute every rank's log-probability, (..., N), if each impostor wins with p, (...).
 
     Raises:
         UsageError: p outside [0, 1], or N < 2.
@@ -232,7 +234,7 @@ def binomial_log_pmf(p: ArrayLike, speakers: int) -> _Doubles:
 
 
 def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
-    """`binomial_log_pmf` of single ranks, 1 to N, broadcast with p.
+    """Compute `binomial_log_pmf` of single ranks, 1 to N, broadcast with p.
 
     Example:
         >>> round(float(np.exp(binomial_log_pmf_at(0.5, 3, 2))), 12)
@@ -248,7 +250,7 @@ def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Double
 
 
 def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
-    """MeanD of the rank model, ``log2 N - H(gamma)``, in [0, log2 N].
+    """Compute MeanD of the rank model, ``log2 N - H(gamma)``, in [0, log2 N].
 
     Parameters and errors as of `log_pmf`; above 2048 speakers the sum runs over a few hundred nodes
     (error below 1e-6 bits).
@@ -262,18 +264,18 @@ def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _D
     flat = np.stack([a.ravel(), b.ravel()])
     entropy = np.full(flat.shape[1], np.nan)
     if speakers > _THIN_FROM:
-        entropy = _entropy(flat[0], flat[1], last, few=True)
-    left = np.flatnonzero(np.isnan(entropy))
-    if speakers > FINE_FROM and left.size:
-        entropy[left] = _entropy(flat[0, left], flat[1, left], last, few=False)
-        left = np.flatnonzero(np.isnan(entropy))
+        entropy = _entropy(flat[0], flat[1], last, coarse=True)
+    remaining = np.flatnonzero(np.isnan(entropy))
+    if speakers > FINE_FROM and remaining.size:
+        entropy[remaining] = _entropy(flat[0, remaining], flat[1, remaining], last, coarse=False)
+        remaining = np.flatnonzero(np.isnan(entropy))
     step = max(_CHUNK // speakers, 1)
-    for start in range(0, left.size, step):
-        some = left[start : start + step]
-        log = _relative(flat[0, some], flat[1, some], last)
+    for start in range(0, remaining.size, step):
+        batch = remaining[start : start + step]
+        log = _relative(flat[0, batch], flat[1, batch], last)
         mass = np.exp(log)
         total = mass.sum(axis=1)
-        entropy[some] = np.log(total) - np.einsum("ij,ij->i", mass, log) / total
+        entropy[batch] = np.log(total) - np.einsum("ij,ij->i", mass, log) / total
     return _in_bits(entropy.reshape(a.shape), speakers)
 
 
@@ -282,24 +284,29 @@ def mixed_mean_disclosure_bits(
     alpha: FloatArray,
     beta: FloatArray,
     binomial: BoolArray,
-    even: FloatArray,
+    uniform: FloatArray,
     speakers: int,
 ) -> _Doubles:
-    """MeanD of R mixtures of rank models and even odds, without a sum over every rank.
+    """Compute MeanD of R mixtures of rank models and even odds, without a sum over all ranks.
 
     ``even`` is the share of the odds, shape (R,). Of each part, shape (parts, R): its share, alpha
     and beta, or p in the place of alpha where it is binomial. NaN where one is too narrow for that.
     """
     narrow = (binomial & (share > 0)).any(axis=0)
     bits = np.full(share.shape[1], np.nan)
-    wide = np.flatnonzero(~narrow)
-    groups = [wide[first : first + _ROWS] for first in range(0, wide.size, _ROWS)]
-    for some in (*groups, *np.flatnonzero(narrow)[:, None]):
-        for few in (True, False):
-            left = some[np.isnan(bits[some])]
-            if left.size:
-                parts = share[:, left], alpha[:, left], beta[:, left], binomial[:, left]
-                bits[left] = _mixed(*parts, even[left, None], speakers, few)
+    wide_rows = np.flatnonzero(~narrow)
+    groups = [wide_rows[first : first + _ROWS] for first in range(0, wide_rows.size, _ROWS)]
+    for rows in (*groups, *np.flatnonzero(narrow)[:, None]):
+        for coarse in (True, False):
+            remaining = rows[np.isnan(bits[rows])]
+            if remaining.size:
+                parts = (
+                    share[:, remaining],
+                    alpha[:, remaining],
+                    beta[:, remaining],
+                    binomial[:, remaining],
+                )
+                bits[remaining] = _mixed(*parts, uniform[remaining, None], speakers, coarse)
     return bits
 
 
@@ -308,11 +315,11 @@ def _mixed(
     alpha: FloatArray,
     beta: FloatArray,
     binomial: BoolArray,
-    even: FloatArray,
+    uniform: FloatArray,
     n: int,
-    few: bool,
+    coarse: bool,
 ) -> _Doubles:
-    """Of one mixture with a binomial part, or of several without any; at few ranks, or at more."""
+    """Compute it for one mixture with a binomial part, or for several without any."""
     last = _impostors(n)
     windows: list[tuple[int, int]] = []
     for p in np.sort(alpha[binomial & (share > 0)]).tolist():
@@ -321,10 +328,12 @@ def _mixed(
         windows.append((first, max(min(int(last * p + reach) + 1, n), first)))
     if sum(end - first for first, end in windows) > _CHUNK:
         return np.full(share.shape[1], np.nan)
-    j, weight = sum_nodes(n, windows, few=few)
+    j, weight = sum_nodes(n, windows, coarse=coarse)
     gamma = np.zeros((share.shape[1], j.size))
-    for some, a, b, narrow in zip(share[..., None], alpha[..., None], beta, binomial, strict=True):
-        if not some.any():
+    for part_share, a, b, narrow in zip(
+        share[..., None], alpha[..., None], beta, binomial, strict=True
+    ):
+        if not part_share.any():
             continue
         if narrow.any():
             with np.errstate(divide="ignore"):
@@ -332,15 +341,15 @@ def _mixed(
             log = _log_choose(last, j) + _times(j, won) + _times(last - j, lost)
         else:
             log = _log_at(a, b[:, None], last, j)
-        gamma += some * np.exp(log)
-    good = np.abs(gamma @ weight - 1.0) < _FINE_NEAR
-    gamma = (1.0 - even) * gamma + even / n
+        gamma += part_share * np.exp(log)
+    is_exact = np.abs(gamma @ weight - 1.0) < _FINE_NEAR
+    gamma = (1.0 - uniform) * gamma + uniform / n
     bits = np.log2(n) + (gamma * np.log2(np.maximum(gamma, 1e-300))) @ weight
-    return np.where(good, np.clip(bits, 0.0, np.log2(n)), np.nan)
+    return np.where(is_exact, np.clip(bits, 0.0, np.log2(n)), np.nan)
 
 
 def binomial_mean_disclosure_bits(p: ArrayLike, speakers: int) -> _Doubles:
-    """MeanD of the binomial rank model; p and errors as of `binomial_log_pmf`.
+    """Compute MeanD of the binomial rank model; p and errors as of `binomial_log_pmf`.
 
     Example:
         >>> binomial_mean_disclosure_bits(0.0, 8)
@@ -374,7 +383,7 @@ def _beaten_by(rank: ArrayLike, speakers: int) -> _Doubles:
 
 
 def _relative(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
-    """Log-probability of every rank against that of the likeliest, shape (..., N)."""
+    """Compute every rank's log-probability against that of the likeliest, shape (..., N)."""
     j = np.arange(last, dtype=np.float64)
     # Neighbours differ by a simple factor: no special function, and nothing that cancels.
     steps = (a[..., None] + j) / (b[..., None] + (last - 1 - j))
@@ -388,8 +397,8 @@ def _relative(a: _Doubles, b: _Doubles, last: int) -> _Doubles:
 
 def _log_at(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
     # j need not be whole: the thinned sums evaluate the rank model between two ranks.
-    one = rise(a, j) + rise(b, last - j) - rise(a + b, np.float64(last))
-    return np.asarray(_log_choose(last, j) + one)
+    log_beta = rise(a, j) + rise(b, last - j) - rise(a + b, np.float64(last))
+    return np.asarray(_log_choose(last, j) + log_beta)
 
 
 def _log_at_small(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
@@ -397,18 +406,18 @@ def _log_at_small(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
     # for small parameters
     from scipy.special import gammaln
 
-    ways = gammaln(last + 1.0) - gammaln(j + 1.0) - gammaln(last - j + 1.0)
-    won = gammaln(a + j) - gammaln(a) + gammaln(b + (last - j)) - gammaln(b)
-    return np.asarray(ways + won + gammaln(a + b) - gammaln(a + b + last))
+    log_choose = gammaln(last + 1.0) - gammaln(j + 1.0) - gammaln(last - j + 1.0)
+    log_beta = gammaln(a + j) - gammaln(a) + gammaln(b + (last - j)) - gammaln(b)
+    return np.asarray(log_choose + log_beta + gammaln(a + b) - gammaln(a + b + last))
 
 
 def _log_choose(last: int, j: _Doubles) -> _Doubles:
-    few = np.minimum(j, last - j)
-    return np.asarray(rise(last - few + 1.0, few) - rise(np.float64(1.0), few))
+    smaller = np.minimum(j, last - j)
+    return np.asarray(rise(last - smaller + 1.0, smaller) - rise(np.float64(1.0), smaller))
 
 
 def rise(x: ArrayLike, m: ArrayLike) -> _Doubles:
-    """``log Gamma(x + m) - log Gamma(x)``, x > 0, without two large log-gammas that cancel.
+    """Compute ``log Gamma(x + m) - log Gamma(x)``, x > 0, without cancelling log-gammas.
 
     Stirling's series of the difference; below 16 after ``Gamma(x + 16) = Gamma(x) x ... (x + 15)``.
 
@@ -439,28 +448,30 @@ def _log_product(x: _Doubles) -> _Doubles:
 
 
 def _times(count: _Doubles, log: _Doubles) -> _Doubles:
-    """``count * log`` where nothing times minus infinity is nothing."""
+    """Compute ``count * log`` where nothing times minus infinity is nothing."""
     return np.asarray(count * np.where((count == 0) & np.isinf(log), 0.0, log))
 
 
-def _entropy(a: _Doubles, b: _Doubles, last: int, *, few: bool) -> _Doubles:
-    """Entropies through few nodes, or more; NaN where a rank model is too narrow for them."""
-    j, weight = sum_nodes(last + 1, few=few)
+def _entropy(a: _Doubles, b: _Doubles, last: int, *, coarse: bool) -> _Doubles:
+    """Compute entropies through nodes; NaN where a rank model is too narrow for them."""
+    j, weight = sum_nodes(last + 1, coarse=coarse)
     entropy = np.empty(a.shape)
     small = a.size < _FEW and max(a.max(), b.max()) + last < _LARGE
-    at, near = (_log_at_small, 1e-8) if small else (_log_at, 1e-9)
-    near = _FINE_NEAR if last >= FINE_FROM else near
+    log_probability, tolerance = (_log_at_small, 1e-8) if small else (_log_at, 1e-9)
+    tolerance = _FINE_NEAR if last >= FINE_FROM else tolerance
     step = max(_CHUNK // j.size, 1)
     for start in range(0, a.size, step):
-        some = slice(start, start + step)
-        log = at(a[some, None], b[some, None], last, j)
+        batch = slice(start, start + step)
+        log = log_probability(a[batch, None], b[batch, None], last, j)
         mass = np.exp(log)
         # Nodes that give the right mass and the right mean give the right entropy; where a model is
         # so narrow that it falls between them, the caller sums over every rank.
-        share = a[some] / (a[some] + b[some])
+        expected = a[batch] / (a[batch] + b[batch])
         mean = mass @ (weight * j) / last
-        seen = (np.abs(mass @ weight - 1.0) < near) & (np.abs(mean / share - 1.0) < near)
-        entropy[some] = np.where(seen, -(mass * log) @ weight, np.nan)
+        is_exact = (np.abs(mass @ weight - 1.0) < tolerance) & (
+            np.abs(mean / expected - 1.0) < tolerance
+        )
+        entropy[batch] = np.where(is_exact, -(mass * log) @ weight, np.nan)
     return entropy
 
 
@@ -482,7 +493,7 @@ _ENDS = float(np.log(LOWEST)), float(np.log(HIGHEST))
 
 @dataclass(frozen=True, slots=True)
 class _Tails:
-    """Shares of the trials with j > i, with n - j > i, and all of them, at the nodes i."""
+    """Shares of trials with j > i, with n - j > i, and of all, at the nodes i."""
 
     above: _Doubles
     below: _Doubles
@@ -491,14 +502,14 @@ class _Tails:
 
     @classmethod
     def of(cls, shares: _Doubles) -> _Tails:
-        """Of histograms that each sum to one, shape (B, N)."""
+        """Sum the tails of histograms that each sum to one, shape (B, N)."""
         above = np.cumsum(shares[:, :0:-1], axis=1)[:, ::-1]
         below = np.cumsum(shares[:, :-1], axis=1)[:, ::-1]
         last = above.shape[1]
         return cls(gather(above), gather(below), gather(np.ones(last)), nodes(last))
 
     def __call__(self, logs: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]:
-        """Loss (up to a constant), gradient and Hessian at (log alpha, log beta)."""
+        """Compute loss (up to a constant), gradient and Hessian at (log alpha, log beta)."""
         a, b = np.exp(logs).T
         x, y, z = (value[:, None] + self.at for value in (a, b, a + b))
         # Each logarithm against that of the uniform rank model: small numbers, little to cancel.
@@ -509,14 +520,14 @@ class _Tails:
             - _dot(self.below, np.log(y / unit))
         )
         x, y, z = 1.0 / x, 1.0 / y, 1.0 / z
-        both, bend = z @ self.every, (z * z) @ self.every
-        slope_a = a * (both - _dot(self.above, x))
-        slope_b = b * (both - _dot(self.below, y))
+        sums, curvature = z @ self.every, (z * z) @ self.every
+        gradient_a = a * (sums - _dot(self.above, x))
+        gradient_b = b * (sums - _dot(self.below, y))
         hessian = np.empty((a.size, 2, 2))
-        hessian[:, 0, 0] = slope_a + a * a * (_dot(self.above, x * x) - bend)
-        hessian[:, 1, 1] = slope_b + b * b * (_dot(self.below, y * y) - bend)
-        hessian[:, 0, 1] = hessian[:, 1, 0] = -a * b * bend
-        return loss, np.stack([slope_a, slope_b], axis=1), hessian
+        hessian[:, 0, 0] = gradient_a + a * a * (_dot(self.above, x * x) - curvature)
+        hessian[:, 1, 1] = gradient_b + b * b * (_dot(self.below, y * y) - curvature)
+        hessian[:, 0, 1] = hessian[:, 1, 0] = -a * b * curvature
+        return loss, np.stack([gradient_a, gradient_b], axis=1), hessian
 
 
 def _dot(weights: _Doubles, values: _Doubles) -> _Doubles:
@@ -531,7 +542,7 @@ _HELD = 1e5
 
 
 def loss_values(shares: _Doubles, log: _Doubles, loss: str) -> _Doubles:
-    """The loss of log-probabilities (..., N), of a histogram that sums to one, by one of `LOSSES`.
+    """Compute one of `LOSSES` of log-probabilities (..., N), for a histogram that sums to one.
 
     Nats for LL and CLL, squared probability for the others.
 
@@ -540,8 +551,8 @@ def loss_values(shares: _Doubles, log: _Doubles, loss: str) -> _Doubles:
         0.5
     """
     if loss in ("LL", "CLL"):
-        seen = shares > 0
-        value = -(log[..., seen] @ shares[seen])
+        occurs = shares > 0
+        value = -(log[..., occurs] @ shares[occurs])
         if loss == "CLL":
             value = value + _HELD * (shares[0] - np.exp(log[..., 0])) ** 2
         return np.asarray(value)
@@ -563,45 +574,45 @@ class RankLoss:
     unit: float = 1.0
 
     def __call__(self, logs: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]:
-        """At B points, shape (B, 2): loss (B,), slope (B, 2), Hessian (B, 2, 2)."""
+        """Compute loss (B,), gradient (B, 2), Hessian (B, 2, 2) at B points, shape (B, 2)."""
         a, b = np.exp(logs).T
         log = log_pmf(a, b, self.shares.size)
-        slopes, bends = _derivatives(a[:, None], b[:, None], self.shares.size - 1)
+        gradients, hessians = _derivatives(a[:, None], b[:, None], self.shares.size - 1)
         gamma, weights = np.exp(log), np.ones(1)
-        behind = gamma - self.shares
+        residual = gamma - self.shares
         if self.loss == "CLL":
             # only rank 1 enters the squared part
-            gamma, behind, weights = gamma[:, :1], behind[:, :1], np.full(1, _HELD)
+            gamma, residual, weights = gamma[:, :1], residual[:, :1], np.full(1, _HELD)
         else:
             weights = _weights(self.shares, self.loss)
-        ranks, outer = gamma.shape[1], slopes[:, :, None] * slopes[:, None]
-        first = gamma[:, None] * slopes[..., :ranks]
-        second = gamma[:, None, None] * (outer + bends)[..., :ranks]
-        slope = 2.0 * (first * behind[:, None]) @ weights
-        hessian = first[:, :, None] * first[:, None] + behind[:, None, None] * second
+        ranks, outer = gamma.shape[1], gradients[:, :, None] * gradients[:, None]
+        first = gamma[:, None] * gradients[..., :ranks]
+        second = gamma[:, None, None] * (outer + hessians)[..., :ranks]
+        gradient = 2.0 * (first * residual[:, None]) @ weights
+        hessian = first[:, :, None] * first[:, None] + residual[:, None, None] * second
         hessian = 2.0 * hessian @ weights
         if self.loss == "CLL":
-            slope -= slopes @ self.shares
-            hessian -= bends @ self.shares
+            gradient -= gradients @ self.shares
+            hessian -= hessians @ self.shares
         value = loss_values(self.shares, log, self.loss)
-        return value / self.unit, slope / self.unit, hessian / self.unit
+        return value / self.unit, gradient / self.unit, hessian / self.unit
 
 
 def _derivatives(a: _Doubles, b: _Doubles, last: int) -> tuple[_Doubles, _Doubles]:
-    """First and second derivatives of log gamma in (log a, log b): (B, 2, N) and (B, 2, 2, N)."""
+    """Differentiate log gamma twice in (log a, log b): (B, 2, N) and (B, 2, 2, N)."""
     i = np.arange(last, dtype=np.float64)
     x, y, z = 1.0 / (a + i), 1.0 / (b + i), 1.0 / (a + b + i)
-    every, bend = z.sum(axis=1, keepdims=True), (z * z).sum(axis=1, keepdims=True)
-    slope_a, slope_b = a * (_sums(x) - every), b * (_sums(y)[:, ::-1] - every)
-    across = np.broadcast_to(a * b * bend, slope_a.shape)
-    bend_a = slope_a + a * a * (bend - _sums(x * x))
-    bend_b = slope_b + b * b * (bend - _sums(y * y)[:, ::-1])
-    bends = np.stack([bend_a, across, across, bend_b], axis=1)
-    return np.stack([slope_a, slope_b], axis=1), bends.reshape(len(a), 2, 2, last + 1)
+    total, curvature = z.sum(axis=1, keepdims=True), (z * z).sum(axis=1, keepdims=True)
+    gradient_a, gradient_b = a * (_sums(x) - total), b * (_sums(y)[:, ::-1] - total)
+    cross_term = np.broadcast_to(a * b * curvature, gradient_a.shape)
+    curvature_a = gradient_a + a * a * (curvature - _sums(x * x))
+    curvature_b = gradient_b + b * b * (curvature - _sums(y * y)[:, ::-1])
+    hessian = np.stack([curvature_a, cross_term, cross_term, curvature_b], axis=1)
+    return np.stack([gradient_a, gradient_b], axis=1), hessian.reshape(len(a), 2, 2, last + 1)
 
 
 def _sums(steps: _Doubles) -> _Doubles:
-    """Running sums from zero: shape (B, n) to (B, n + 1)."""
+    """Sum from zero: shape (B, n) to (B, n + 1)."""
     sums = np.zeros((steps.shape[0], steps.shape[1] + 1))
     np.cumsum(steps, axis=1, out=sums[:, 1:])
     return sums
@@ -624,7 +635,7 @@ _TRIED = 25
 
 @dataclass(frozen=True, slots=True)
 class RankFit:
-    """A rank model, and how it was found.
+    """A fitted rank model, with its loss and notes.
 
     Attributes:
         alpha, beta: of the model; where ``binomial``, the chance p that an impostor wins, and 1 -
@@ -646,13 +657,13 @@ class RankFit:
     notes: tuple[str, ...] = ()
 
     def log_pmf(self, speakers: int) -> FloatArray:
-        """Log-probability of every rank, shape (N,), at any N, not only the fitted one."""
+        """Compute every rank's log-probability, shape (N,), at any N, not only the fitted one."""
         if self.binomial:
             return binomial_log_pmf(self.alpha, speakers)
         return log_pmf(self.alpha, self.beta, speakers)
 
     def mean_disclosure_bits(self, speakers: int) -> float:
-        """MeanD of the rank model among N speakers."""
+        """Compute MeanD of the rank model among N speakers."""
         if self.binomial:
             return float(binomial_mean_disclosure_bits(self.alpha, speakers))
         return float(mean_disclosure_bits(self.alpha, self.beta, speakers))
@@ -717,25 +728,27 @@ def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray,
     last = shares.shape[1] - 1
     j = np.arange(last + 1, dtype=np.float64)
     mean = shares @ j
-    spread = np.maximum(shares @ (j * j) - mean * mean, 0.0)
+    variance = np.maximum(shares @ (j * j) - mean * mean, 0.0)
     alpha = np.clip(mean / last, 0.0, 1.0)
     beta = 1.0 - alpha
-    narrowest = last * alpha * beta
+    binomial_variance = last * alpha * beta
     # At the binomial limit the slope of the likelihood has the sign of (variance - n p q).
-    binomial = spread <= narrowest * (1 + 1e-9)
-    wide = np.flatnonzero(~binomial)
-    if wide.size:
-        extra = spread[wide] - narrowest[wide]
-        total = np.clip((last * narrowest[wide] - spread[wide]) / extra, 1e-2, 1e9)  # moments
-        start = np.stack([alpha[wide] * total, beta[wide] * total], axis=1)
-        alpha[wide], beta[wide] = np.exp(
-            descend(_Tails.of(shares[wide]), np.log(start), *_ENDS)[0]
+    binomial = variance <= binomial_variance * (1 + 1e-9)
+    is_wide = np.flatnonzero(~binomial)
+    if is_wide.size:
+        excess = variance[is_wide] - binomial_variance[is_wide]
+        total = np.clip(
+            (last * binomial_variance[is_wide] - variance[is_wide]) / excess, 1e-2, 1e9
+        )  # moments
+        start = np.stack([alpha[is_wide] * total, beta[is_wide] * total], axis=1)
+        alpha[is_wide], beta[is_wide] = np.exp(
+            descend(_Tails.of(shares[is_wide]), np.log(start), *_ENDS)[0]
         ).T
     return alpha, beta, binomial
 
 
 def pmf_of(alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: int) -> FloatArray:
-    """Probability of every rank under each of ``fit_many``'s rank models, shape (B, N), at any N.
+    """Compute every rank's probability under ``fit_many``'s rank models, (B, N), at any N.
 
     Example:
         >>> pmf_of(*fit_many(np.array([[1.0, 1, 1], [9, 0, 0]])), 2).round(6)
@@ -752,7 +765,7 @@ def pmf_of(alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: i
 def mean_bits_of(
     alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: int
 ) -> FloatArray:
-    """MeanD of each of ``fit_many``'s rank models among N speakers, shape (B,).
+    """Compute MeanD of each of ``fit_many``'s rank models among N speakers, shape (B,).
 
     Example:
         >>> mean_bits_of(*fit_many(np.array([[1.0, 1, 1], [9, 0, 0]])), 2).round(6)
@@ -796,23 +809,25 @@ def _search(shares: _Doubles, loss: str, likeliest: _Doubles) -> _Doubles:
     """Minimise a loss that can have several minima: from each dip of a grid."""
     side = int(np.sqrt(len(_GRID)))
     values = np.concatenate([loss_values(shares, log, loss) for log in _grid(shares.size)])
-    own = loss_values(shares, log_pmf(likeliest[0], likeliest[1], shares.size), loss)
-    unit = float(min(values.min(), own)) or 1.0  # squared losses are tiny: makes noise relative
+    likeliest_loss = loss_values(shares, log_pmf(likeliest[0], likeliest[1], shares.size), loss)
+    unit = (
+        float(min(values.min(), likeliest_loss)) or 1.0
+    )  # squared losses are tiny: makes noise relative
     surface = values.reshape(side, side)
-    around = np.lib.stride_tricks.sliding_window_view(
+    neighbourhoods = np.lib.stride_tricks.sliding_window_view(
         np.pad(surface, 1, constant_values=np.inf), (3, 3)
     )
-    dips = np.flatnonzero(surface <= around.min(axis=(2, 3)))
+    dips = np.flatnonzero(surface <= neighbourhoods.min(axis=(2, 3)))
     dips = dips[np.argsort(values[dips], kind="stable")][:_DIPS]
     starts = np.concatenate([np.log(likeliest)[None], _GRID[dips]])
     objective = RankLoss(shares, loss, unit)
-    found, value = descend(objective, starts, *_ENDS, _TRIED)
-    best, _ = descend(objective, found[[np.argmin(value)]], *_ENDS)
+    optima, value = descend(objective, starts, *_ENDS, _TRIED)
+    best, _ = descend(objective, optima[[np.argmin(value)]], *_ENDS)
     return np.asarray(np.exp(best[0]))
 
 
 def _grid(speakers: int) -> Iterator[_Doubles]:
-    """Log-probabilities of the rank models of the grid, some at a time."""
+    """Yield log-probabilities of the rank models of the grid, in batches."""
     step = max(_CHUNK // speakers, 1)
     for k in range(0, len(_GRID), step):
         # cells of one calibration have the same few numbers of speakers

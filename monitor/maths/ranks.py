@@ -1,4 +1,4 @@
-"""The rank of the true speaker among N candidates, histograms of it, and what they disclose.
+"""Rank of the true speaker among N candidates, histograms of it, and their disclosure.
 
 Source: docs/method.md section 3.
 """
@@ -22,7 +22,7 @@ _ROUNDING = 1e-12
 
 
 def score_gaps(scores: FloatArray, target: int | IntArray) -> FloatArray:
-    """Scores minus the target's; what is no more than rounding is a tie.
+    """Subtract the target's score; what is no more than rounding is a tie.
 
     A matrix product need not give equal templates equal scores to the last bit. Of scores (..., N),
     higher is more alike, and the target's position.
@@ -31,29 +31,31 @@ def score_gaps(scores: FloatArray, target: int | IntArray) -> FloatArray:
         >>> score_gaps(np.array([0.3, 0.1 + 0.2, 0.5]), 0)
         array([0. , 0. , 0.2])
     """
-    place = np.broadcast_to(np.asarray(target), scores.shape[:-1])[..., None]
-    gaps = scores - np.take_along_axis(scores, place, axis=-1)
+    column = np.broadcast_to(np.asarray(target), scores.shape[:-1])[..., None]
+    gaps = scores - np.take_along_axis(scores, column, axis=-1)
     noise = _ROUNDING * np.abs(scores).max(axis=-1, keepdims=True)
     gaps[np.abs(gaps) <= noise] = 0.0
     return gaps
 
 
 def rank_now(scores: FloatArray, target: int) -> tuple[IntArray, IntArray]:
-    """``rank_bounds`` of streams (..., N), with ``score_gaps``' rule that rounding is a tie.
+    """Compute ``rank_bounds`` of streams (..., N), with ``score_gaps``' rule on rounding.
 
     Example:
         >>> better, tied = rank_now(np.array([0.3, 0.1 + 0.2, 0.5]), 0)
         >>> int(better), int(tied)
         (1, 2)
     """
-    own = scores[..., target, None]
+    target_score = scores[..., target, None]
     noise = _ROUNDING * np.maximum(scores.max(axis=-1), -scores.min(axis=-1))[..., None]
-    better = np.count_nonzero(scores > own + noise, axis=-1)
-    return np.asarray(better), np.asarray(np.count_nonzero(scores >= own - noise, axis=-1) - better)
+    better = np.count_nonzero(scores > target_score + noise, axis=-1)
+    return np.asarray(better), np.asarray(
+        np.count_nonzero(scores >= target_score - noise, axis=-1) - better
+    )
 
 
 def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, IntArray]:
-    """How many templates beat the target, and how many share its score, itself included.
+    """Count the templates that beat the target, and those that share its score, itself included.
 
     Of scores (..., N), higher is more alike, and the column of the true speaker, a number or (...):
     ``better`` and ``tied``, (...). The target's ranks are ``better + 1`` to ``better + tied``.
@@ -76,12 +78,14 @@ def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, I
     if column.size and (column.min() < 0 or column.max() >= scores.shape[-1]):
         raise UsageError(f"a target lies outside the {scores.shape[-1]} columns of the scores")
     column = np.broadcast_to(column, scores.shape[:-1])
-    own = np.take_along_axis(scores, column[..., None], axis=-1)
-    return np.asarray((scores > own).sum(axis=-1)), np.asarray((scores == own).sum(axis=-1))
+    target_score = np.take_along_axis(scores, column[..., None], axis=-1)
+    return np.asarray((scores > target_score).sum(axis=-1)), np.asarray(
+        (scores == target_score).sum(axis=-1)
+    )
 
 
 def placed(better: IntArray, tied: IntArray, ties: str) -> tuple[IntArray, IntArray]:
-    """First rank (less one) and number of ranks over which a rule spreads each trial.
+    """Return the first rank (less one) and the number of ranks over which a rule spreads trials.
 
     Raises:
         UsageError: unknown rule.
@@ -129,7 +133,7 @@ def rank_histogram(
 def rank_histograms(
     better: IntArray, tied: IntArray, speakers: int, weights: FloatArray
 ) -> _Doubles:
-    """Weightings (B, n) of the same trials, ties spread: the histograms of a bootstrap.
+    """Compute histograms of weightings (B, n) of the same trials, ties spread.
 
     Row b of (B, N) is ``rank_histogram(better, tied, speakers, "spread", weights[b])``.
 
@@ -146,23 +150,23 @@ def rank_histograms(
 
 
 def _spread(better: IntArray, tied: IntArray, speakers: int, weights: _Doubles) -> _Doubles:
-    alone = tied == 1
-    histograms = _bin(better[alone], weights[:, alone], speakers)
-    if alone.all():
+    is_untied = tied == 1
+    histograms = _bin(better[is_untied], weights[:, is_untied], speakers)
+    if is_untied.all():
         return histograms
     # Shared trials go through running sums of steps up and down. Where no trial reaches, those sums
     # are zero up to rounding only, and an empty rank must be exactly empty: hence `covered`.
-    first, share = better[~alone], weights[:, ~alone] / tied[~alone]
-    last = first + tied[~alone]
-    steps = _bin(first, share, speakers + 1) - _bin(last, share, speakers + 1)
+    first, split_weight = better[~is_untied], weights[:, ~is_untied] / tied[~is_untied]
+    last = first + tied[~is_untied]
+    steps = _bin(first, split_weight, speakers + 1) - _bin(last, split_weight, speakers + 1)
     reached = np.bincount(first, minlength=speakers + 1) - np.bincount(last, minlength=speakers + 1)
     covered = np.cumsum(reached)[:-1] > 0
-    shared = np.where(covered, np.cumsum(steps, axis=1)[:, :-1], 0.0)
-    return np.asarray(histograms + np.maximum(shared, 0.0))
+    spread_counts = np.where(covered, np.cumsum(steps, axis=1)[:, :-1], 0.0)
+    return np.asarray(histograms + np.maximum(spread_counts, 0.0))
 
 
-def _bin(place: IntArray, weights: _Doubles, size: int) -> _Doubles:
-    return np.stack([np.bincount(place, row, size) for row in weights]).astype(np.float64)
+def _bin(rank: IntArray, weights: _Doubles, size: int) -> _Doubles:
+    return np.stack([np.bincount(rank, row, size) for row in weights]).astype(np.float64)
 
 
 def _checked(better: IntArray, tied: IntArray, speakers: int) -> tuple[IntArray, IntArray]:
@@ -184,7 +188,7 @@ def _weighing(weights: ArrayLike, trials: int) -> _Doubles:
 
 
 def first_rank_bits(share: float, speakers: int) -> float:
-    """What somebody learns on average who knows how often the first rank is right, and no more.
+    """Compute the bits known, on average, from how often the first rank is right.
 
     The capacity of a symmetric channel, ``log2 N + p log2 p + (1 - p) log2((1 - p) / (N - 1))``
     (Cover and Thomas, Elements of Information Theory, section 7.2), N >= 2.
@@ -193,10 +197,10 @@ def first_rank_bits(share: float, speakers: int) -> float:
         >>> first_rank_bits(1.0, 16), first_rank_bits(1 / 16, 16), first_rank_bits(0.5, 2)
         (4.0, 0.0, 0.0)
     """
-    rest = 1.0 - share
+    error_rate = 1.0 - share
     bits = np.log2(speakers)
     bits += share * np.log2(share) if share > 0 else 0.0
-    bits += rest * np.log2(rest / (speakers - 1)) if rest > 0 else 0.0
+    bits += error_rate * np.log2(error_rate / (speakers - 1)) if error_rate > 0 else 0.0
     return float(bits)
 
 
@@ -205,7 +209,7 @@ def first_rank_bits(share: float, speakers: int) -> float:
 
 
 def all_rank_bounds(scores: FloatArray) -> tuple[IntArray, IntArray]:
-    """`rank_bounds` of every column of (n, N) at once, by one sort of each row.
+    """Compute `rank_bounds` of every column of (n, N) at once, by one sort of each row.
 
     ``better`` and ``tied``, each (n, N): how many candidates score strictly higher than this one,
     and how many share its score, itself included.
@@ -224,16 +228,16 @@ def all_rank_bounds(scores: FloatArray) -> tuple[IntArray, IntArray]:
     order = np.argsort(scores, axis=1)
     rows, columns = scores.shape
     better, tied = np.empty((2, rows, columns), dtype=np.intp)
-    place = np.arange(columns)
+    position = np.arange(columns)
     ordered = np.take_along_axis(scores, order, axis=1)
-    apart = ordered[:, 1:] != ordered[:, :-1]
-    if apart.all():
-        np.put_along_axis(better, order, columns - 1 - place[None], axis=1)
+    differs = ordered[:, 1:] != ordered[:, :-1]
+    if differs.all():
+        np.put_along_axis(better, order, columns - 1 - position[None], axis=1)
         tied[:] = 1
         return better, tied
     edge = np.ones((rows, 1), dtype=bool)
-    first = np.where(np.hstack([edge, apart]), place, 0)
-    last = np.where(np.hstack([apart, edge]), place, columns - 1)
+    first = np.where(np.hstack([edge, differs]), position, 0)
+    last = np.where(np.hstack([differs, edge]), position, columns - 1)
     first = np.maximum.accumulate(first, axis=1)
     last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
     np.put_along_axis(better, order, columns - 1 - last, axis=1)
@@ -242,7 +246,7 @@ def all_rank_bounds(scores: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def some_rank_bounds(scores: FloatArray, columns: IntArray) -> tuple[IntArray, IntArray]:
-    """`all_rank_bounds` of some columns of each row: (n, N) and (n, P) to (n, P) each.
+    """Compute `all_rank_bounds` of some columns: (n, N) and (n, P) to (n, P) each.
 
     Few of many are looked up in the sorted row, several times as fast.
 
@@ -255,10 +259,10 @@ def some_rank_bounds(scores: FloatArray, columns: IntArray) -> tuple[IntArray, I
         better, tied = all_rank_bounds(scores)
         return np.take_along_axis(better, columns, 1), np.take_along_axis(tied, columns, 1)
     better, tied = np.empty((2, *columns.shape), dtype=np.intp)
-    for row, own in enumerate(np.take_along_axis(scores, columns, 1)):
+    for row, chosen_scores in enumerate(np.take_along_axis(scores, columns, 1)):
         ordered = np.sort(scores[row])
-        last = np.searchsorted(ordered, own, "right")
-        better[row], tied[row] = ordered.size - last, last - np.searchsorted(ordered, own)
+        last = np.searchsorted(ordered, chosen_scores, "right")
+        better[row], tied[row] = ordered.size - last, last - np.searchsorted(ordered, chosen_scores)
     return better, tied
 
 
@@ -273,7 +277,7 @@ _LN2 = float(np.log(2.0))
 
 @dataclass(frozen=True, slots=True)
 class RankStatistics:
-    """The statistics of SRD's Table II, of a histogram of n trials or of a rank model.
+    """Statistics of SRD's Table II, of a histogram of n trials or of a rank model.
 
     Attributes:
         mean_bits: MeanD, ``log2 N - H(p)``; of a histogram it is biased up.
@@ -304,7 +308,7 @@ class RankStatistics:
 def rank_statistics(
     histogram: FloatArray | IntArray, trials: float | None = None
 ) -> RankStatistics:
-    """Statistics of a rank histogram (N,) of counts, or of a rank model's probabilities.
+    """Compute the statistics of a rank histogram (N,), or of a rank model's probabilities.
 
     `trials` is n, where it holds the proportions of n trials.
 
@@ -323,23 +327,23 @@ def rank_statistics(
         if not trials > 0:
             raise UsageError("a histogram has at least one trial behind it: check trials")
         counts, total, proportions = counts * (trials / total), float(trials), False
-    whole = np.rint(counts)
-    integer = not proportions and bool(np.abs(counts - whole).max() <= 1e-9 * total)
+    rounded = np.rint(counts)
+    is_whole = not proportions and bool(np.abs(counts - rounded).max() <= 1e-9 * total)
     speakers = counts.size
-    p = (whole if integer else counts) / total
-    seen = p > 0
-    bits = np.log2(speakers * p[seen])
-    mean = max(float(p[seen] @ bits), 0.0)
+    p = (rounded if is_whole else counts) / total
+    occurs = p > 0
+    bits = np.log2(speakers * p[occurs])
+    mean = max(float(p[occurs] @ bits), 0.0)
     top = int(np.argmax(p))
-    above = whole * speakers > round(total) if integer else p * speakers > 1 + 1e-9
-    bias = (int(seen.sum()) - 1) / (2 * total * _LN2)
+    above = rounded * speakers > round(total) if is_whole else p * speakers > 1 + 1e-9
+    bias = (int(occurs.sum()) - 1) / (2 * total * _LN2)
     return RankStatistics(
         speakers=speakers,
         trials=None if proportions else total,
         mean_bits=mean,
-        miller_madow_bits=max(mean - bias, 0.0) if integer else None,
+        miller_madow_bits=max(mean - bias, 0.0) if is_whole else None,
         identification_rate=float(p[0]),
-        std_bits=float(np.sqrt(p[seen] @ (bits - mean) ** 2)),
+        std_bits=float(np.sqrt(p[occurs] @ (bits - mean) ** 2)),
         max_bits=float(bits.max()),
         max_rank=top + 1,
         rank1_bits=float(np.log2(speakers * p[0])) if p[0] > 0 else None,
@@ -349,7 +353,7 @@ def rank_statistics(
 
 
 def kl_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
-    """Kullback-Leibler divergence of a rank model from a histogram: SRD's goodness of fit.
+    """Compute the Kullback-Leibler divergence of a rank model from a histogram, as SRD does.
 
     Infinite where the rank model calls an observed rank impossible.
 
@@ -358,14 +362,14 @@ def kl_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
         1.0
     """
     p, gamma = _pair(p, gamma)
-    seen = p > 0
-    if not (gamma[seen] > 0).all():
+    occurs = p > 0
+    if not (gamma[occurs] > 0).all():
         return float("inf")
-    return float(p[seen] @ np.log2(p[seen] / gamma[seen]))
+    return float(p[occurs] @ np.log2(p[occurs] / gamma[occurs]))
 
 
 def rank1_match_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
-    """``|log2(p_1 / gamma_1)|``: how well a rank model meets the most important rank.
+    """Compute ``|log2(p_1 / gamma_1)|``: the fit of a rank model at rank 1.
 
     Infinite where only one of the two calls rank 1 impossible.
 
@@ -382,7 +386,7 @@ def rank1_match_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
 
 
 def null_bias_bits(speakers: int, trials: float) -> float:
-    """Plug-in MeanD that no evidence would read: ``(N - 1) / (2 n ln 2)``.
+    """Compute the plug-in MeanD that no evidence would read: ``(N - 1) / (2 n ln 2)``.
 
     For independent trials, many more than ranks; overlapping windows read more.
 
@@ -396,7 +400,7 @@ def null_bias_bits(speakers: int, trials: float) -> float:
 
 
 def ceiling_bits(speakers: int) -> float:
-    """log2 N: nobody discloses more among N speakers."""
+    """Return log2 N: nobody discloses more among N speakers."""
     if speakers < 1:
         raise UsageError("there is no ceiling without speakers: give at least 1")
     return float(np.log2(speakers))

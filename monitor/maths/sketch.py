@@ -21,7 +21,7 @@ def are_countable(embeddings: AnyArray) -> BoolArray:
 
 
 class _Sum:
-    """What the sketches share: a total, and how it adds up."""
+    """Base of the sketches: a total that adds up."""
 
     __slots__ = ("frames", "total")
     _type: type[np.int64 | np.float64]
@@ -42,7 +42,7 @@ class _Sum:
 
 
 class Histogram(_Sum):
-    """Counts, shape (M,), of the bins heard so far.
+    """Counts, shape (M,), of the bins so far.
 
     Example:
         >>> first, second = Histogram(4), Histogram(4)
@@ -68,7 +68,7 @@ class Histogram(_Sum):
         self.frames += int(values.shape[0])
 
     def after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
-        """What the sketch would hold after the first ``ends[r]`` of these values; it learns none.
+        """Compute the totals after the first ``ends[r]`` of these values, without learning them.
 
         Values (k,) and R ascending ends to totals (R, M) and frames (R,).
         """
@@ -91,7 +91,7 @@ class Histogram(_Sum):
 
 
 class EmbeddingSum(_Sum):
-    """Sum (d,) of the embeddings heard so far, of which only the direction counts.
+    """Sum (d,) of the embeddings so far, of which only the direction counts.
 
     The length of each says how much it counts beside the others.
 
@@ -123,7 +123,7 @@ class EmbeddingSum(_Sum):
             self.frames += 1
 
     def after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
-        """As ``Histogram.after``: totals, shape (R, d), and frames, shape (R,)."""
+        """Compute, as ``Histogram.after``, totals, shape (R, d), and frames, shape (R,)."""
         trial = self + type(self)(self.total.size)
         totals, frames = np.empty((ends.shape[0], self.total.size)), np.empty_like(ends)
         start = 0
@@ -142,7 +142,7 @@ AnySketch: TypeAlias = Histogram | EmbeddingSum
 
 
 def window_starts(start: int, test: int, template: int, available: int) -> tuple[int, int]:
-    """Where the test and the template begin, in units of speech, circular in ``available``.
+    """Place the test and the template, in units of speech, circular in ``available``.
 
     The test is ``start + [0, test)`` and the template ``start + test + gap + [0, template)`` modulo
     ``available`` with ``gap = floor((available - test - template) / 2)``: the two never overlap and

@@ -52,7 +52,7 @@ def _pocketfft() -> Any:
 
 
 def rfft(x: AnyArray, n: int | None = None) -> AnyArray:
-    """The spectrum of each row: real (..., m) to complex (..., n // 2 + 1), of the same precision.
+    """Transform each row: real (..., m) to complex (..., n // 2 + 1), of the same precision.
 
     Args:
         x: float32 or float64.
@@ -63,31 +63,31 @@ def rfft(x: AnyArray, n: int | None = None) -> AnyArray:
         array([[1.+0.j, 1.+0.j, 1.+0.j]])
     """
     if (pocketfft := _pocketfft()) is None:
-        from scipy.fft import rfft as whole
+        from scipy.fft import rfft as transform
 
-        return np.asarray(whole(x, n))
-    made: AnyArray = pocketfft.r2c(_of_length(x, n), axes=(-1,))
-    return made
+        return np.asarray(transform(x, n))
+    spectrum: AnyArray = pocketfft.r2c(_of_length(x, n), axes=(-1,))
+    return spectrum
 
 
 def irfft(x: AnyArray, n: int) -> AnyArray:
-    """The inverse of `rfft`: complex (..., m) to real (..., n).
+    """Invert `rfft`: complex (..., m) to real (..., n).
 
     Example:
         >>> irfft(rfft(np.array([1.0, 2.0, 4.0])), 3)
         array([1., 2., 4.])
     """
     if (pocketfft := _pocketfft()) is None:
-        from scipy.fft import irfft as whole
+        from scipy.fft import irfft as transform
 
-        return np.asarray(whole(x, n))
+        return np.asarray(transform(x, n))
     cut = _of_length(x, n // 2 + 1)
-    made: AnyArray = pocketfft.c2r(cut, axes=(-1,), lastsize=n, forward=False, inorm=_DIVIDED)
-    return made
+    signal: AnyArray = pocketfft.c2r(cut, axes=(-1,), lastsize=n, forward=False, inorm=_DIVIDED)
+    return signal
 
 
 def dct_1(x: AnyArray) -> AnyArray:
-    """The cosine transform of type 1 of each row, in its place: real (..., m), m > 1.
+    """Transform each row by cosines of type 1, in its place: real (..., m), m > 1.
 
     Example:
         >>> dct_1(np.array([1.0, 0.0, 0.0]))
@@ -97,12 +97,12 @@ def dct_1(x: AnyArray) -> AnyArray:
         from scipy.fft import dct
 
         return np.asarray(dct(x, type=1, overwrite_x=True))
-    made: AnyArray = pocketfft.dct(x, type=1, axes=(-1,), out=x)
-    return made
+    transform: AnyArray = pocketfft.dct(x, type=1, axes=(-1,), out=x)
+    return transform
 
 
 def _of_length(x: AnyArray, n: int | None) -> AnyArray:
-    """Rows of n numbers: cut, or filled up with zeros."""
+    """Cut rows to n numbers, or fill them up with zeros."""
     missing = 0 if n is None else n - x.shape[-1]
     if missing > 0:
         return np.concatenate([x, np.zeros((*x.shape[:-1], missing), x.dtype)], axis=-1)

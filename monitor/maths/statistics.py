@@ -18,7 +18,7 @@ REPLICATES = 200
 
 
 def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
-    """How often each speaker stands in each bootstrap replicate, drawn with replacement.
+    """Draw bootstrap replicates: how often each speaker occurs, with replacement.
 
     Shape (replicates, speakers), whole numbers as float64; every row sums to ``speakers``.
     """
@@ -42,7 +42,7 @@ def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) 
 
 
 def median(values: FloatArray) -> float:
-    """The median of n > 0 numbers, shape (n,), as numpy's, which imports ``numpy.ma`` to look.
+    """Compute the median of n > 0 numbers, shape (n,), as numpy's, without ``numpy.ma``.
 
     Example:
         >>> median(np.array([3.0, 1.0, 2.0])), median(np.array([4.0, 1.0]))
@@ -54,7 +54,7 @@ def median(values: FloatArray) -> float:
 
 
 def limits(values: FloatArray) -> tuple[float, float]:
-    """The order statistics nearest to the 2.5 and 97.5 percentiles of replicates, shape (B,).
+    """Return the order statistics nearest to the 2.5 and 97.5 percentiles, shape (B,).
 
     One partition, no sort, since this stands in every reading (``benchmarks/update.py``). The
     negative of the values has the negative limits.
@@ -68,15 +68,15 @@ def limits(values: FloatArray) -> tuple[float, float]:
 
 
 def limits_of_each(values: FloatArray) -> FloatArray:
-    """``limits`` of many figures: shape (..., B) to shape (..., 2)."""
+    """Compute ``limits`` of many figures: shape (..., B) to shape (..., 2)."""
     count = values.shape[-1]
     low = round(0.025 * (count - 1))
-    both = (low, count - 1 - low)
-    return np.asarray(np.partition(values, both, axis=-1)[..., both])
+    ends = (low, count - 1 - low)
+    return np.asarray(np.partition(values, ends, axis=-1)[..., ends])
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> FloatArray:
-    """The smallest value that, with those below it, holds a share of the weight.
+    """Return the smallest value that, with those below it, holds a share of the weight.
 
     Exact where weights are whole numbers; of others, where a value holds the share to the last bit,
     their running sum decides as it was rounded.
@@ -93,7 +93,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> 
 
 
 def interpolated_quantile(values: FloatArray, weights: FloatArray, share: float) -> FloatArray:
-    """``np.quantile(np.repeat(values, weights[b]), share)`` of each row of weights, shape (B,).
+    """Compute ``np.quantile(np.repeat(values, weights[b]), share)`` by row of weights, (B,).
 
     Of values (S,), whole weights (B, S). Nothing is repeated: the two neighbours are found in the
     running sums of the weights.
@@ -106,20 +106,20 @@ def interpolated_quantile(values: FloatArray, weights: FloatArray, share: float)
         [2.0, 3.0]
     """
     ordered, running = _running(values, weights, share)
-    place = (running[:, -1] - 1) * share
-    below = np.floor(place)
+    position = (running[:, -1] - 1) * share
+    below = np.floor(position)
     last = ordered.size - 1
     # a value stands at the places from the running sum before it to just before its own
     first = np.minimum((running <= below[:, None]).sum(axis=1), last)
-    second = np.minimum((running <= np.ceil(place)[:, None]).sum(axis=1), last)
+    second = np.minimum((running <= np.ceil(position)[:, None]).sum(axis=1), last)
     low, high = ordered[first], ordered[second]
-    return np.asarray(low + (place - below) * (high - low))
+    return np.asarray(low + (position - below) * (high - low))
 
 
 def _running(
     values: FloatArray, weights: FloatArray, share: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Values in order, shape (S,), and the weight of each and those before, shape (B, S)."""
+    """Return values in order, shape (S,), and their running weights, shape (B, S)."""
     if values.ndim != 1 or weights.ndim != 2 or weights.shape[1] != values.size:
         raise UsageError("a weighted quantile takes values (S,) and weights (B, S)")
     if not 0 <= share <= 1:
@@ -147,7 +147,7 @@ scores tell nearly everything, and few speakers are missed."""
 
 
 def freedom(left_out: FloatArray) -> float:
-    """Degrees of freedom of a variance over units, from how unequally they contribute to it.
+    """Estimate degrees of freedom of a variance over units, from their unequal influence.
 
     Satterthwaite's (1946): a variance of n values of kurtosis k varies like a chi-square of
     ``2 n / (k - (n - 3) / (n - 1))`` degrees: n - 1 for normal values, about 2 where a single one
@@ -165,20 +165,20 @@ def freedom(left_out: FloatArray) -> float:
     count = values.size
     if count < 3:
         return 1.0
-    apart = values - values.mean()
-    most = float(np.abs(apart).max())
-    if most <= 1e-9 * max(1.0, float(np.abs(values).max())):
+    deviations = values - values.mean()
+    maximum = float(np.abs(deviations).max())
+    if maximum <= 1e-9 * max(1.0, float(np.abs(values).max())):
         return count - 1.0
-    apart /= most  # squares of any scale
-    square = float(np.mean(apart**2))
-    kurtosis = float(np.mean(apart**4)) / square**2
+    deviations /= maximum  # squares of any scale
+    square = float(np.mean(deviations**2))
+    kurtosis = float(np.mean(deviations**4)) / square**2
     return float(np.clip(2 * count / (kurtosis - (count - 3) / (count - 1)), 1.0, count - 1))
 
 
 def share_limits(
     share: float, variance: float, units: int, trials: int, degrees: float
 ) -> tuple[float, float]:
-    """Limits of a share whose trials come in units: trials of one speaker are alike.
+    """Compute limits of a share whose trials come in units: trials of one speaker are alike.
 
     Clopper and Pearson (1934) with the number of independent trials that have the same variance,
     ``p (1 - p) / variance``, after Korn and Graubard (1998): at most `trials`, times
@@ -204,10 +204,12 @@ def share_limits(
     if not 0 <= share <= 1 or not 1 <= units <= trials:
         raise UsageError("limits of a share take a share from 0 to 1, and a trial of each unit")
     rare, more = min(share, 1 - share), units + _UNSEEN
-    spread = (variance * units**2 + _UNSEEN * (1 - rare) ** 2) / more**2
+    estimated_variance = (variance * units**2 + _UNSEEN * (1 - rare) ** 2) / more**2
     rare = (rare * units + _UNSEEN) / more
-    known = float(stdtrit(max(trials - 1, 1), TAIL) / stdtrit(degrees, TAIL))
-    count = max(min(rare * (1 - rare) / spread, float(trials)) * known**2, float(units))
+    t_ratio = float(stdtrit(max(trials - 1, 1), TAIL) / stdtrit(degrees, TAIL))
+    count = max(
+        min(rare * (1 - rare) / estimated_variance, float(trials)) * t_ratio**2, float(units)
+    )
     hits = share * count
     low = betaincinv(hits, count - hits + 1, TAIL) if hits > 0 else 0.0
     high = betaincinv(hits + 1, count - hits, 1 - TAIL) if share < 1 else 1.0
@@ -217,7 +219,7 @@ def share_limits(
 def t_limits(
     value: float, replicates: FloatArray, units: int, degrees: float, tail: float = TAIL
 ) -> tuple[float, float]:
-    """Student's limits with the spread of a figure on resamples of S >= 2 units, shape (B,).
+    """Compute Student's limits from a figure's resamples of S >= 2 units, shape (B,).
 
     A resample spreads less than units drawn anew, by (S - 1) / S. `degrees`: see `freedom`.
 
@@ -229,15 +231,15 @@ def t_limits(
 
     gaps = replicates - value
     size = float(np.abs(gaps).max()) or 1.0  # squares of any scale
-    spread = size * float((gaps / size).std(ddof=1)) * np.sqrt(units / (units - 1))
-    reach = float(-stdtrit(degrees, tail) * spread)
+    deviation = size * float((gaps / size).std(ddof=1)) * np.sqrt(units / (units - 1))
+    reach = float(-stdtrit(degrees, tail) * deviation)
     return value - reach, value + reach
 
 
 def quantile_limits(
     values: FloatArray, share: float, least: float, most: float
 ) -> tuple[float, float]:
-    """Limits of a quantile of independent values: order statistics, exact for any distribution.
+    """Compute limits of a quantile of independent values, exact for any distribution.
 
     The number of values below a quantile is binomial (Thompson, 1936). Where even the lowest or the
     highest value is too near, the end of the range stands for it.
@@ -297,30 +299,30 @@ class Estimate:
 
     @property
     def exists(self) -> bool:
-        """Whether there is enough to tell its spread: two units, and most of the resamples."""
+        """True if its spread is known: two units, and most of the resamples."""
         return self.units > 1 and self._seen.size >= max(self.replicates.size / 2, 2)
 
     @cached_property
     def degrees(self) -> float:
-        """Of freedom: few where a few units decide the figure; S - 1 where none were left out."""
+        """Degrees of freedom: few where a few units decide; S - 1 where none were left out."""
         return freedom(self.left_out) if self.left_out.size else self.units - 1.0
 
     @property
     def bias(self) -> float:
-        """How much resamples exceed the value, as the value exceeds the truth (Efron, 1979)."""
+        """Excess of the resamples over the value, as of the value over the truth (Efron, 1979)."""
         return float(self._seen.mean()) - self.value
 
     def t_limits(self) -> tuple[float, float]:
-        """Student's."""
+        """Compute Student's limits."""
         return t_limits(self.value, self._seen, self.units, self.degrees)
 
     def reach(self, tail: float) -> float:
-        """How far Student's limits, with that error on each side, are from the value."""
+        """Compute the distance of Student's limits from the value, with that error on each side."""
         low, high = t_limits(self.value, self._seen, self.units, self.degrees, tail=tail)
         return (high - low) / 2
 
     def share_limits(self, least: float, most: float, fitted: bool = False) -> tuple[float, float]:
-        """As a share of the way from the least to the most that it can be; edges are exact.
+        """Compute limits of a figure in a range, as of a share; edges are exact.
 
         Of a figure fitted to what it judges the bias is taken off first.
         """
@@ -332,7 +334,7 @@ class Estimate:
         return least + width * low, least + width * high
 
     def signed_limits(self, most: float) -> tuple[float, float]:
-        """Of a figure with a ceiling that can be negative: Student's, and no less than its share's.
+        """Compute limits of a signed figure with a ceiling: Student's, and its share's above 0.
 
         The latter see nothing below 0, the former nothing at the ceiling.
         """
@@ -348,7 +350,7 @@ class Estimate:
 
 
 def difference_reach(first: Estimate, other: Estimate, tail: float) -> float:
-    """How far Student's limits of the difference of two independent estimates reach (Welch, 1947).
+    """Compute the reach of Student's limits of two estimates' difference (Welch, 1947).
 
     `tail` is the error on each side; 0 where neither varies.
     """
@@ -359,8 +361,8 @@ def difference_reach(first: Estimate, other: Estimate, tail: float) -> float:
     squares = (reaches / stdtrit(degrees, TAIL)) ** 2
     if not squares.any():
         return 0.0
-    known = squares.sum() ** 2 / (squares**2 / degrees).sum()
-    return float(-stdtrit(known, tail) * np.sqrt(squares.sum()))
+    pooled_degrees = squares.sum() ** 2 / (squares**2 / degrees).sum()
+    return float(-stdtrit(pooled_degrees, tail) * np.sqrt(squares.sum()))
 
 
 # ---------------------------------------------------------------------------------------- crossing
@@ -377,14 +379,14 @@ _SLACK_SECONDS = 1e-6
 
 
 class Crossing(NamedTuple):
-    """When a level was reached for good, or until when it is known that it was not (censored)."""
+    """Time at which a level was reached for good, or until which it was not (censored)."""
 
     seconds: float
     crossed: bool
 
 
 class FirstCrossing:
-    """Finds in one stream when a figure first reached a level in bits and stayed there for a while.
+    """Finder of the first time that a figure reached a level in bits and stayed there.
 
     The time is that of the first reading of the stretch. What interrupts an alert interrupts it,
     too: a figure that is withheld, and whatever is told by ``broken``. A figure that was cut to
@@ -406,7 +408,7 @@ class FirstCrossing:
         self._last = 0.0
 
     def update(self, seconds: float, value: float | None, *, cut: bool = False) -> None:
-        """The figure at a further reading; None where withheld, `cut` where it is at least that."""
+        """Take a further reading's figure; None if withheld, `cut` if it is at least that."""
         if self.known is not None:
             return
         self._last = seconds
@@ -420,11 +422,11 @@ class FirstCrossing:
             self.known = Crossing(self._since, crossed=True)
 
     def broken(self) -> None:
-        """Something came between two readings: the stretch begins anew."""
+        """Begin the stretch anew: something came between two readings."""
         self._since = None
 
     def state(self) -> list[float | None]:
-        """What a checkpoint must keep."""
+        """Return the values that a checkpoint must keep."""
         crossed = None if self.known is None else float(self.known.crossed)
         return [self._last if self.known is None else self.known.seconds, crossed, self._since]
 
@@ -435,14 +437,14 @@ class FirstCrossing:
         self.known = None if crossed is None else Crossing(self._last, bool(crossed))
 
     def so_far(self) -> Crossing:
-        """What is known by now; at the end of a stream, what is known of it."""
+        """Return the crossing known by now, censored at the last reading if none."""
         if self.known is not None:
             return self.known
         return Crossing(self._last if self._since is None else self._since, crossed=False)
 
 
 def share_crossed(crossings: Sequence[Crossing], seconds: float) -> float:
-    """The share of streams that have reached a level by so many seconds (Kaplan and Meier).
+    """Compute the share of streams with the level reached by those seconds (Kaplan and Meier).
 
     Raises:
         UsageError: there is no stream.
@@ -457,7 +459,7 @@ def share_crossed(crossings: Sequence[Crossing], seconds: float) -> float:
 
 
 def median_seconds(crossings: Sequence[Crossing]) -> float | None:
-    """When half of the streams have reached a level; None where that was not seen.
+    """Return when half of the streams had reached a level; None where that was not seen.
 
     Example:
         >>> median_seconds([Crossing(4.0, True), Crossing(9.0, True), Crossing(5.0, False)])
@@ -471,7 +473,7 @@ def median_seconds(crossings: Sequence[Crossing]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class DisclosureDelay:
-    """What an anonymiser buys before a level is reached, over many streams.
+    """Delay that an anonymiser gives before a level is reached, over many streams.
 
     Seconds are how long the level is not reached of the first ``horizon_seconds``, on average, and
     the difference with its 95 % interval (None of fewer than three groups); shares are of streams
@@ -497,7 +499,7 @@ def disclosure_delay(
     horizon_seconds: float,
     groups: Sequence[object] | None = None,
 ) -> DisclosureDelay:
-    """How many more seconds pass on average before a level is reached, with an anonymiser.
+    """Compute the mean further seconds before a level is reached, with an anonymiser.
 
     Within a horizon, since a stream that never reaches the level has no time at which it did: the
     difference of the two restricted means, of the same streams as they were spoken and protected.
@@ -529,8 +531,8 @@ def disclosure_delay(
     value, count = difference(None), int(group.max()) + 1
     low = high = None
     if count > 2:
-        left_out = [difference((group != each).astype(float)) for each in range(count)]
-        replicates = np.array([difference(each[group]) for each in speaker_weights(count)])
+        left_out = [difference((group != unit).astype(float)) for unit in range(count)]
+        replicates = np.array([difference(unit[group]) for unit in speaker_weights(count)])
         limits = t_limits(value, replicates, count, freedom(np.array(left_out)))
         low, high = max(limits[0], -horizon_seconds), min(limits[1], horizon_seconds)
     return DisclosureDelay(
@@ -561,8 +563,8 @@ def _check_horizon(seconds: float, *sides: Sequence[Crossing]) -> None:
 
 
 def _columns(crossings: Iterable[Crossing]) -> tuple[FloatArray, FloatArray]:
-    """Times, and 1 where it is that of a crossing."""
-    table = np.array([tuple(each) for each in crossings], float)
+    """Return times, and 1 where a time is that of a crossing."""
+    table = np.array([tuple(crossing) for crossing in crossings], float)
     if not table.size:
         raise UsageError("times of at least one stream are needed")
     return table[:, 0], table[:, 1]
@@ -571,21 +573,21 @@ def _columns(crossings: Iterable[Crossing]) -> tuple[FloatArray, FloatArray]:
 def _survival(
     times: FloatArray, crossed: FloatArray, weights: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """The k times of crossings, ascending, and the shares left before, and from each on (k + 1)."""
+    """Return the k times of crossings, ascending, and the shares left before and after (k + 1)."""
     weights = np.ones(times.size) if weights is None else weights
     events, at = np.unique(times[crossed > 0], return_inverse=True)
-    out = np.bincount(at, weights[crossed > 0], minlength=events.size)
+    crossed_weight = np.bincount(at, weights[crossed > 0], minlength=events.size)
     order = np.argsort(times)
     later = np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
-    there = later[np.searchsorted(times[order], events)]
-    stay = np.where(there > 0, 1 - out / np.where(there > 0, there, 1), 1.0)
-    return events, np.append(1.0, np.cumprod(stay))
+    at_risk = later[np.searchsorted(times[order], events)]
+    remaining = np.where(at_risk > 0, 1 - crossed_weight / np.where(at_risk > 0, at_risk, 1), 1.0)
+    return events, np.append(1.0, np.cumprod(remaining))
 
 
 def _mean(
     times: FloatArray, crossed: FloatArray, horizon: float, weights: FloatArray | None = None
 ) -> float:
-    """The area below the share that is left, up to the horizon."""
+    """Compute the area below the share that is left, up to the horizon."""
     events, left = _survival(times, crossed, weights)
     edges = np.minimum(np.concatenate(([0.0], events, [np.inf])), horizon)
     return float(np.diff(edges) @ left)

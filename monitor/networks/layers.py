@@ -24,71 +24,73 @@ _SCALE = ".scale"
 
 
 def int8(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Every matrix and kernel in int8, with a float16 scale for each output, the first axis.
+    """Quantise matrices and kernels to int8, with a float16 scale for each output, the first axis.
 
     Example:
         >>> sorted(int8({"up": np.eye(2), "up.bias": np.ones(2)}))
         ['up', 'up.bias', 'up.scale']
     """
-    made: dict[str, AnyArray] = {}
-    for name, each in weights.items():
-        made[name] = each
-        if each.ndim > 1 and each.dtype.kind == "f":
-            rows = each.reshape(len(each), -1).astype(np.float32)
+    quantised: dict[str, AnyArray] = {}
+    for name, array in weights.items():
+        quantised[name] = array
+        if array.ndim > 1 and array.dtype.kind == "f":
+            rows = array.reshape(len(array), -1).astype(np.float32)
             scale = (np.abs(rows).max(axis=1) / 127).astype(np.float16)
             steps = rows / np.where(scale > 0, scale, 1).astype(np.float32)[:, None]
-            made[name] = np.clip(np.rint(steps), -127, 127).astype(np.int8).reshape(each.shape)
-            made[name + _SCALE] = scale
-    return made
+            quantised[name] = (
+                np.clip(np.rint(steps), -127, 127).astype(np.int8).reshape(array.shape)
+            )
+            quantised[name + _SCALE] = scale
+    return quantised
 
 
 def shipped_weights(path: Path, sha256: str) -> tuple[dict[str, AnyArray], str]:
-    """As ``read_weights``, of a file of the package that must have this sha256."""
-    weights, found = read_weights(path)
-    if found != sha256:
+    """Read weights, as ``read_weights``, of a package file that must have this sha256."""
+    weights, digest = read_weights(path)
+    if digest != sha256:
         raise StoreError(
             f"{path.name} in the package is not the one that belongs to it: install again"
         )
-    return weights, found
+    return weights, digest
 
 
 def read_weights(path: Path) -> tuple[dict[str, AnyArray], str]:
-    """The arrays of a file, int8 brought back to float32, and its sha256; or a StoreError."""
+    """Read the arrays of a file, int8 as float32, and its sha256; or a StoreError."""
     try:
         with path.open("rb") as file:
-            held = file.read(_MOST_BYTES + 1)
-        if len(held) > _MOST_BYTES:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
             raise ValueError("far too large for it")
-        return weights_of(held)
+        return weights_of(content)
     except Exception as error:  # zipfile and numpy raise what they like on a broken file
         raise StoreError(f"{path.name}: no weights ({type(error).__name__}: {error})") from None
 
 
-def weights_of(held: bytes) -> tuple[dict[str, AnyArray], str]:
-    """As ``read_weights``, of what a file holds; what is wrong with it is raised as it comes."""
-    return restored(read_arrays(BytesIO(held))), hashlib.sha256(held).hexdigest()
+def weights_of(content: bytes) -> tuple[dict[str, AnyArray], str]:
+    """Parse a file's content, as ``read_weights``; errors are raised as they come."""
+    return restored(read_arrays(BytesIO(content))), hashlib.sha256(content).hexdigest()
 
 
 def restored(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """What `int8` made, brought back to float32; the rest as it is."""
-    made = {name: each for name, each in weights.items() if not name.endswith(_SCALE)}
+    """Convert arrays of `int8` back to float32; leave the rest."""
+    arrays = {name: array for name, array in weights.items() if not name.endswith(_SCALE)}
     for name, scale in weights.items():
         if name.endswith(_SCALE):
-            steps = made[name.removesuffix(_SCALE)].astype(np.float32)
+            steps = arrays[name.removesuffix(_SCALE)].astype(np.float32)
             rows = steps.reshape(len(scale), -1) * scale.astype(np.float32)[:, None]
-            made[name.removesuffix(_SCALE)] = rows.reshape(steps.shape)
-    return made
+            arrays[name.removesuffix(_SCALE)] = rows.reshape(steps.shape)
+    return arrays
 
 
 class BlockStream:
-    """A stream through a network, in blocks of one size: how it is cut changes nothing, to a bit.
+    """A stream through a network, in blocks of one size: equal to a bit however it is cut.
 
     A subclass says in `_begin` what it forgets, and in `_through` what blocks give.
 
     Args:
         silence: a block in which nothing is.
         none: no output at all: its shape and type.
-        each: rows of input behind so many rows of output.
+        ratio: rows of input, and the rows of output that they give.
 
     Example:
         >>> class Tenfold(BlockStream):
@@ -97,33 +99,33 @@ class BlockStream:
         ...
         ...     def _through(self, blocks):
         ...         return 10 * blocks.reshape(-1, 1)
-        >>> stream = Tenfold(np.zeros((2, 1)), np.empty((0, 1)), each=(1, 1))
+        >>> stream = Tenfold(np.zeros((2, 1)), np.empty((0, 1)), ratio=(1, 1))
         >>> stream.push(np.array([[1.0], [2.0], [3.0]])).ravel().tolist()
         [20.0]
         >>> stream.flush().ravel().tolist()
         [30.0, 0.0]
     """
 
-    def __init__(self, silence: FloatArray, none: AnyArray, each: tuple[int, int]) -> None:
-        self._silence, self._none, self._each = silence, none, each
+    def __init__(self, silence: FloatArray, none: AnyArray, ratio: tuple[int, int]) -> None:
+        self._silence, self._none, self._ratio = silence, none, ratio
         self.reset()
 
     def reset(self) -> None:
-        """Forget all: what comes next is the first."""
+        """Start afresh: the next sample is the first."""
         self._waiting = self._silence[:0]
-        self._taken = self._given = 0
+        self._taken = self._emitted = 0
         self._unborn = self._begin()
 
     def _begin(self) -> int:
-        """Forget all; how many of the first rows of output are of before the beginning."""
+        """Reset; return how many of the first rows of output precede the beginning."""
         raise NotImplementedError
 
     def _through(self, blocks: FloatArray) -> AnyArray:
-        """What whole blocks give, shape (b, *block)."""
+        """Compute the output of whole blocks, shape (b, *block)."""
         raise NotImplementedError
 
     def push(self, samples: FloatArray) -> AnyArray:
-        """What is known after further samples, or rows of numbers, and was not before.
+        """Process further samples, or rows of numbers; return the new output.
 
         Raises:
             UsageError: another shape.
@@ -134,20 +136,20 @@ class BlockStream:
             raise UsageError(f"rows have the shape (k, {self._silence.shape[1]})")
         self._taken += len(samples)
         waiting = np.concatenate([self._waiting, samples], dtype=np.float32)
-        whole = len(waiting) // len(self._silence) * len(self._silence)
-        self._waiting = waiting[whole:].copy()
-        if not whole:
+        complete = len(waiting) // len(self._silence) * len(self._silence)
+        self._waiting = waiting[complete:].copy()
+        if not complete:
             return self._none
-        found = self._through(waiting[:whole].reshape(-1, *self._silence.shape))
-        first = min(self._unborn, len(found))
+        output = self._through(waiting[:complete].reshape(-1, *self._silence.shape))
+        first = min(self._unborn, len(output))
         self._unborn -= first
-        self._given += len(found) - first
-        return found[first:]
+        self._emitted += len(output) - first
+        return output[first:]
 
     def flush(self) -> AnyArray:
-        """What is still due, as if silence followed; then `reset`."""
-        taken, given = self._each
-        missing = self._taken // taken * given - self._given
+        """Return the output still due, as if silence followed; then `reset`."""
+        inputs, outputs = self._ratio
+        missing = self._taken // inputs * outputs - self._emitted
         rest = self._none
         while len(rest) < missing:
             rest = np.concatenate([rest, self.push(self._silence)])
@@ -177,8 +179,8 @@ class Separable:
 
     @classmethod
     def named(cls, weights: Mapping[str, AnyArray], name: str, reach: AnyArray) -> Self:
-        """The block of a file of weights; KeyError or ValueError where there is none that fits."""
-        before, after = (int(each) for each in reach)
+        """Read the block of that name; KeyError or ValueError where there is none that fits."""
+        before, after = (int(rows) for rows in reach)
         taps = np.ascontiguousarray(np.asarray(weights[f"{name}.depthwise"], np.float32).T)
         mix, bias = dense(weights, f"{name}.pointwise")
         if min(before, after) < 0 or taps.shape != (before + 1 + after, len(mix)):
@@ -188,7 +190,7 @@ class Separable:
 
     @classmethod
     def each_of(cls, weights: Mapping[str, AnyArray], part: str) -> list[Self]:
-        """The blocks of a part, one behind the other."""
+        """Read the blocks of a part, in order."""
         reaches = enumerate(weights[f"{part}.reach"])
         return [cls.named(weights, f"{part}.{i}", reach) for i, reach in reaches]
 
@@ -203,7 +205,7 @@ class Separable:
         return len(self.mix)
 
     def __call__(self, rows: FloatArray, together: int | None = None) -> FloatArray:
-        """Rows with those held before them, shape (held + n, channels), to shape (n, channels).
+        """Convolve rows after those held, shape (held + n, channels), to (n, channels).
 
         Output i is that of row i + before: ``after`` rows late. So many rows are mixed
         ``together``, all of them by default: see `product`.
@@ -217,7 +219,7 @@ class Separable:
 
 
 def dense(weights: Mapping[str, AnyArray], name: str) -> tuple[FloatArray, FloatArray]:
-    """A matrix, in to out, and its bias; kernels over time are laid out tap by tap."""
+    """Read a matrix, in to out, and its bias; kernels over time are laid out tap by tap."""
     kernel = np.asarray(weights[name], np.float32)
     outs = len(kernel)
     matrix = kernel.reshape(outs, -1) if kernel.ndim == 2 else kernel.transpose(0, 2, 1)
@@ -226,14 +228,14 @@ def dense(weights: Mapping[str, AnyArray], name: str) -> tuple[FloatArray, Float
 
 
 def linear(x: FloatArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """Rows through what `dense` gave."""
+    """Apply the matrix and bias of `dense` to rows."""
     y = x @ weights[0]
     y += weights[1]
     return np.asarray(y)
 
 
 def over_time(rows: FloatArray, taps: FloatArray, dilation: int = 1) -> FloatArray:
-    """Each channel over time by itself, with taps of its own.
+    """Convolve each channel over time by itself, with taps of its own.
 
     Args:
         rows: shape (n + dilation (k - 1), channels), those beyond both ends among them.
@@ -249,13 +251,13 @@ def over_time(rows: FloatArray, taps: FloatArray, dilation: int = 1) -> FloatArr
     """
     k, (row, channel) = len(taps), rows.strides
     shape = k, len(rows) - dilation * (k - 1), rows.shape[1]
-    heard = as_strided(rows, shape, (dilation * row, row, channel), writeable=False)
+    windows = as_strided(rows, shape, (dilation * row, row, channel), writeable=False)
     # one pass over memory a tap, where a product and a sum are two
-    return np.asarray(np.einsum("ktc,kc->tc", heard, taps))
+    return np.asarray(np.einsum("ktc,kc->tc", windows, taps))
 
 
 def product(rows: FloatArray, matrix: FloatArray, together: int | None = None) -> FloatArray:
-    """Rows times a matrix, so many rows at a time: a whole number of times in all.
+    """Multiply rows by a matrix, so many rows at a time: a whole number of times in all.
 
     Sums of floats depend on the shapes of what is multiplied; a row's are the same among many as
     among few, to the last bit, where as many are taken together.
@@ -267,7 +269,7 @@ def product(rows: FloatArray, matrix: FloatArray, together: int | None = None) -
 
 
 def relu(x: FloatArray) -> FloatArray:
-    """Negative values to zero, in place."""
+    """Set negative values to zero, in place."""
     return np.maximum(x, 0, out=x)
 
 
@@ -275,19 +277,19 @@ def relu(x: FloatArray) -> FloatArray:
 
 
 def sigmoid(x: FloatArray) -> FloatArray:
-    """1 / (1 + exp(-x)), to the precision of x."""
+    """Compute 1 / (1 + exp(-x)), to the precision of x."""
     with np.errstate(over="ignore"):
         return np.asarray(1 / (1 + np.exp(-x.astype(np.float64))), x.dtype)
 
 
 def log_softmax(x: FloatArray) -> FloatArray:
-    """Each frame, shape (frames, classes), as log probabilities of its classes."""
+    """Compute log probabilities of the classes of each frame, shape (frames, classes)."""
     x = x - x.max(axis=1, keepdims=True)
     return np.asarray(x - np.log(np.exp(x).sum(axis=1, keepdims=True)))
 
 
 class Tape:
-    """What a layer says, with rows of before that the next layer hears again.
+    """Output rows of a layer, with earlier rows that the next layer needs again.
 
     Args:
         held: how many.
@@ -304,7 +306,7 @@ class Tape:
         self._rows, self._late = np.zeros((held, channels), np.float32), late
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """Rows of a block, shape (n, channels), with those before them: (held + n, channels)."""
+        """Prepend the earlier rows to a block's, shape (n, channels): (held + n, channels)."""
         if self._late:
             x[: self._late] = 0
             self._late = max(0, self._late - len(x))
@@ -314,7 +316,7 @@ class Tape:
 
 
 class Tapes:
-    """Blocks one after the other, over one stream.
+    """Blocks in a row, over one stream.
 
     Attributes:
         late: rows that its output comes after its own time; as given, its input.
@@ -328,7 +330,7 @@ class Tapes:
         self.late = late
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """Further rows through all of them, shape (n, channels); as many come out."""
+        """Pass further rows through all blocks, shape (n, channels); as many come out."""
         for block, tape in zip(self._blocks, self._tapes, strict=True):
             x = block(tape(x))
         return x
@@ -347,7 +349,7 @@ FLOOR = 1e-6
 
 
 def frames_of(samples: int) -> int:
-    """How many whole frames a sound has."""
+    """Count the complete frames of a sound."""
     return 0 if samples < WIDTH else 1 + (samples - WIDTH) // HOP
 
 
@@ -385,14 +387,14 @@ def log_mel(sound: FloatArray, bands: int = BANDS, floor: float = FLOOR) -> Floa
 
 @cache
 def window() -> FloatArray:
-    """Hann's, over a frame: shape (400,)."""
+    """Return Hann's window over a frame: shape (400,)."""
     angle = 2 * np.pi * np.arange(WIDTH) / WIDTH
     return np.asarray(0.5 - 0.5 * np.cos(angle), np.float32)
 
 
 @cache
 def filters(bands: int = BANDS) -> FloatArray:
-    """Triangles evenly spaced in mel (O'Shaughnessy, 1987), of height 1; shape (257, bands)."""
+    """Return triangles evenly spaced in mel (O'Shaughnessy, 1987), of height 1: (257, bands)."""
     lowest, highest = 2595 * np.log10(1 + np.array([_LOWEST_HZ, _HIGHEST_HZ]) / 700)
     edges = 700 * (10 ** (np.linspace(lowest, highest, bands + 2) / 2595) - 1)
     return triangles(np.arange(FFT // 2 + 1) * (RATE / FFT), edges).astype(np.float32)
@@ -441,12 +443,12 @@ class Centre:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all."""
+        """Start from the usual mean."""
         self._sum = (_KEPT * _PRIOR * self._usual)[None]
         self._weight = _PRIOR
 
     def __call__(self, bands: FloatArray) -> FloatArray:
-        """Further frames, shape (t, 40), centred; float32."""
+        """Centre further frames, shape (t, 40); float32."""
         if not len(bands):
             return np.asarray(bands, np.float32)
         from scipy.signal import lfilter  # slow to import
@@ -477,9 +479,9 @@ class SoundStream(BlockStream):
     numbers that the stem has of each mel frame, ``size`` those in an output row.
     """
 
-    def __init__(self, usual: FloatArray, channels: int, size: int, each: tuple[int, int]) -> None:
+    def __init__(self, usual: FloatArray, channels: int, size: int, ratio: tuple[int, int]) -> None:
         self._usual, self._channels = usual, channels
-        super().__init__(np.zeros(BLOCK, np.float32), np.empty((0, size), np.float32), each)
+        super().__init__(np.zeros(BLOCK, np.float32), np.empty((0, size), np.float32), ratio)
 
     def _begin(self) -> int:
         self._centre, self._begun = Centre(self._usual), False
@@ -490,7 +492,7 @@ class SoundStream(BlockStream):
         return np.concatenate([self._block(block) for block in blocks])
 
     def _block(self, samples: FloatArray) -> FloatArray:
-        """A block's worth of rows, as late as they are; rows are frames throughout."""
+        """Compute a block's worth of rows, as late as they are; rows are frames throughout."""
         raise NotImplementedError
 
     def _bands(self, samples: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -502,7 +504,7 @@ class SoundStream(BlockStream):
         return bands, centred
 
     def _stem(self, frames: FloatArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray:
-        """Every second of them, and those around it, through a stem."""
+        """Pass every second frame, and those around it, through a stem."""
         rows = self._rows(frames).reshape(-1)
         windows = sliding_window_view(rows, STEM * self._channels)[:: 2 * self._channels]
         return relu(linear(windows[:ROWS], weights))

@@ -88,30 +88,30 @@ def likeliest(log_posteriors: FloatArray, trigram: Trigram) -> list[tuple[int, i
     blank[0, 0] = 0
     # the way itself: a row of `made`, which names the row before
     to_blank, to_within = np.full((2, classes, classes), -1)
-    made: list[tuple[int, int, int]] = []
-    every = np.arange(classes)
-    for frame, heard in enumerate(np.asarray(log_posteriors, np.float32)):
+    steps_taken: list[tuple[int, int, int]] = []
+    indices = np.arange(classes)
+    for frame, log_posterior in enumerate(np.asarray(log_posteriors, np.float32)):
         better = blank >= within
         best, to_best = np.where(better, blank, within), np.where(better, to_blank, to_within)
         worst = best.max() - _BEHIND
-        stay, to_stay = within + heard, to_within.copy()
-        for phone in (np.flatnonzero(heard[1:] > _LEAST) + 1).tolist():
+        stay, to_stay = within + log_posterior, to_within.copy()
+        for phone in (np.flatnonzero(log_posterior[1:] > _LEAST) + 1).tolist():
             begun = best + steps[:, :, phone]
             begun[:, phone] = blank[:, phone] + steps[:, phone, phone]  # twice: by a blank
             first = begun.argmax(axis=0)
-            score = begun[first, every] + heard[phone]
+            score = begun[first, indices] + log_posterior[phone]
             for last in np.flatnonzero((score > stay[:, phone]) & (score > worst)):
                 before = to_blank if last == phone else to_best
-                stay[last, phone], to_stay[last, phone] = score[last], len(made)
-                made.append((int(before[first[last], last]), phone, frame))
-        blank, to_blank, within, to_within = best + heard[0], to_best, stay, to_stay
+                stay[last, phone], to_stay[last, phone] = score[last], len(steps_taken)
+                steps_taken.append((int(before[first[last], last]), phone, frame))
+        blank, to_blank, within, to_within = best + log_posterior[0], to_best, stay, to_stay
     score = np.maximum(blank, within) + ending
     row = int(np.where(blank >= within, to_blank, to_within).flat[score.argmax()])
-    found: list[tuple[int, int]] = []
+    phones: list[tuple[int, int]] = []
     while row >= 0:
-        row, phone, frame = made[row]
-        found.append((phone, frame))
-    return found[::-1]
+        row, phone, frame = steps_taken[row]
+        phones.append((phone, frame))
+    return phones[::-1]
 
 
 SHA256 = "9d8d2be6e14ec5480b2d7b29728d6ee80ccfbd93c0aba4df85f8e24fd1873907"
@@ -133,7 +133,7 @@ class Token(NamedTuple):
 
 
 def tokens(log_posteriors: FloatArray) -> list[Token]:
-    """The phones of a stretch of speech, log posteriors of shape (k, 40), by the best path.
+    """Decode the phones of a stretch of speech, log posteriors (k, 40), by the best path.
 
     Repetitions and blanks are taken out.
 
@@ -177,44 +177,44 @@ class PhoneNetwork(StreamingNetwork):
         self.stem, self.down, self.up, self.head = (
             dense(weights, name) for name in ("stem", "down", "up", "head")
         )
-        parts = [Separable.each_of(weights, part) for part in ("early", "middle", "late")]
-        self.early, self.middle, self.late = parts
+        stages = [Separable.each_of(weights, stage) for stage in ("early", "middle", "late")]
+        self.early, self.middle, self.late = stages
         weight, bonus = weights["trigram.use"]
         self.trigram = Trigram(weights["trigram"], float(weight), float(bonus))
         if self.trigram.logs.shape != 3 * (1 + len(PHONES),):
             raise ValueError("other phones follow each other")
-        early, middle, late = (sum(block.after for block in blocks) for blocks in parts)
+        early, middle, late = (sum(block.after for block in blocks) for blocks in stages)
         frames = early + 1 + 2 * middle + late
         self.look_ahead = (frames * _FRAME + STEM // 2 * HOP + WIDTH - _FRAME) / RATE
-        heard = self.stream().push(np.zeros(8 * BLOCK, np.float32))
-        if not len(heard) or heard.shape[1] != 1 + len(PHONES):
+        output = self.stream().push(np.zeros(8 * BLOCK, np.float32))
+        if not len(output) or output.shape[1] != 1 + len(PHONES):
             raise ValueError("other phones")
 
     def stream(self) -> PhoneStream:
-        """Begin to listen."""
+        """Start a stream."""
         return PhoneStream(self)
 
     def spoken(self, log_posteriors: FloatArray) -> list[Token]:
-        """The phones of a stretch of speech, as one follows the other in English; shape (k, 40).
+        """Decode the phones of a stretch of speech with the trigram; shape (k, 40).
 
         Raises:
             UsageError: another shape.
         """
         _refuse_others(log_posteriors)
-        found = likeliest(log_posteriors, self.trigram)
-        next_ones = [*found[1:], (0, len(log_posteriors))]
+        path = likeliest(log_posteriors, self.trigram)
+        following = [*path[1:], (0, len(log_posteriors))]
         best = log_posteriors.argmax(axis=1)
-        made = []
-        for (phone, first), (_, end) in zip(found, next_ones, strict=False):
+        tokens = []
+        for (phone, first), (_, end) in zip(path, following, strict=False):
             others = np.flatnonzero(best[first:end] != phone)
             last = first + int(others[0]) - 1 if len(others) else end - 1
-            made.append(Token(PHONES[phone - 1], first, max(first, last)))
-        return made
+            tokens.append(Token(PHONES[phone - 1], first, max(first, last)))
+        return tokens
 
 
 @cache
 def shipped_recogniser() -> PhoneNetwork:
-    """The network that ships with the package, loaded once."""
+    """Load the network that ships with the package, once."""
     return PhoneNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
 
 
@@ -269,7 +269,7 @@ _SILENCE = np.float32(np.log(FLOOR))
 
 
 class UnitNetwork(StreamingNetwork):
-    """The network of the feature ``phones``: which of 256 codes each 20 ms of a voice falls to.
+    """Network of the feature ``phones``: one of 256 codes for each 20 ms of a voice.
 
     The first block of a phone recogniser that `recipes.phones` trained, and codes (k-means) of what
     it says, as the units of HuBERT are (Hsu et al., TASLP 2021). Frame i covers samples
@@ -287,7 +287,7 @@ class UnitNetwork(StreamingNetwork):
 
     @property
     def mark(self) -> str:
-        """What its units are marked by in templates and frames: the weights, and how they hear."""
+        """Mark of its units in templates and frames: of the weights and the floor."""
         return hashlib.sha256(f"{self.sha256} floor {UNITS_FLOOR:g}".encode()).hexdigest()
 
     def _fit(self, weights: Mapping[str, AnyArray]) -> None:
@@ -298,24 +298,24 @@ class UnitNetwork(StreamingNetwork):
         self._codes, self._lengths = np.ascontiguousarray(codes.T), (codes * codes).sum(axis=1)
         self.look_ahead = ((self.layer.after - 1) * _FRAME + STEM // 2 * HOP + WIDTH) / RATE
         self.late = self.layer.after + STEM_LATE
-        held = self.layer.held * _FRAME + _FRAME + STEM * HOP + _FRAME
-        self.memory = (-(-held // UNITS_BLOCK) + 1) * UNITS_BLOCK
+        reach = self.layer.held * _FRAME + _FRAME + STEM * HOP + _FRAME
+        self.memory = (-(-reach // UNITS_BLOCK) + 1) * UNITS_BLOCK
         if not self.stream().push(np.zeros(8 * UNITS_BLOCK, np.float32)).size:
             raise ValueError("no units")
 
     def stream(self) -> UnitStream:
-        """Begin to listen."""
+        """Start a stream."""
         return UnitStream(self)
 
     def code(self, hidden: FloatArray) -> IntArray:
-        """The nearest codes of rows of the layer."""
+        """Find the nearest codes of rows of the layer."""
         distances = self._lengths - 2 * product(hidden, self._codes, _UNITS_ROWS)
         return np.asarray(distances.argmin(axis=1), np.int64)
 
 
 @cache
 def shipped_units() -> UnitNetwork:
-    """The network that ships with the package, loaded once."""
+    """Load the network that ships with the package, once."""
     return UnitNetwork(*shipped_weights(Path(__file__).with_name("units.npz"), UNITS_SHA256))
 
 

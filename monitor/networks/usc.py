@@ -65,7 +65,7 @@ class Codebooks:
         self.channels, self.dimensions = self._into[0][0].shape
         self.size = len(self._tables[0])
         self.clip = float(weights["clip"])
-        shapes = {each.shape for each in self._tables}
+        shapes = {table.shape for table in self._tables}
         if shapes != {(self.size, self.channels)} or not self.clip > 0:
             raise ValueError("the codebooks do not fit")
 
@@ -75,7 +75,7 @@ class Codebooks:
     def codes(
         self, latents: FloatArray, books: int | None = None, *, noise: FloatArray | None = None
     ) -> IntArray:
-        """The code of each latent in each of the first books: shape (k, books), int64, from 0.
+        """Encode each latent in each of the first books: shape (k, books), int64, from 0.
 
         Args:
             latents: shape (k, channels). What else is in a call changes nothing.
@@ -96,18 +96,18 @@ class Codebooks:
         if noise is not None and noise.shape != (len(latents), self.dimensions):
             raise UsageError(f"noise has the shape (k, {self.dimensions})")
         rest = np.asarray(latents, np.float32)
-        found = np.empty((len(rest), books), np.int64)
+        codes = np.empty((len(rest), books), np.int64)
         for book in range(books):
             matrix, bias = self._into[book]
             projected = product(rest, matrix, 1) + bias
             if book == 0 and noise is not None:
                 projected = np.asarray(clipped(_unit(projected), self.clip) + noise, np.float32)
-            found[:, book] = product(projected, self._directions[book], 1).argmax(axis=1)
-            rest = rest - self._tables[book][found[:, book]]
-        return found
+            codes[:, book] = product(projected, self._directions[book], 1).argmax(axis=1)
+            rest = rest - self._tables[book][codes[:, book]]
+        return codes
 
     def latents(self, codes: IntArray) -> FloatArray:
-        """The sum over the first b books of what codes, shape (k, b), say: shape (k, channels).
+        """Sum what codes of the first b books, shape (k, b), stand for: shape (k, channels).
 
         Raises:
             UsageError: another shape, or codes that there are none of.
@@ -116,10 +116,10 @@ class Codebooks:
             raise UsageError(f"codes have the shape (k, b), b from 1 to {len(self)}")
         if codes.size and not 0 <= codes.min() <= codes.max() < self.size:
             raise UsageError(f"codes are from 0 to {self.size - 1}")
-        made = np.zeros((len(codes), self.channels), np.float32)
+        latents = np.zeros((len(codes), self.channels), np.float32)
         for book in range(codes.shape[1]):
-            made += self._tables[book][codes[:, book]]
-        return made
+            latents += self._tables[book][codes[:, book]]
+        return latents
 
 
 def _unit(rows: FloatArray) -> FloatArray:
@@ -149,7 +149,7 @@ class UscEncoder:
         self.usual = np.asarray(weights["usual"], np.float32)
         self.stem, self.down = dense(weights, "stem"), dense(weights, "down")
         self.early, self.middle = (Separable.each_of(weights, part) for part in ("early", "middle"))
-        early, middle = (sum(each.after for each in part) for part in (self.early, self.middle))
+        early, middle = (sum(block.after for block in part) for part in (self.early, self.middle))
         if early % 2:
             raise ValueError("pairs of frames are torn apart")
         self.channels = self.middle[-1].channels
@@ -158,7 +158,7 @@ class UscEncoder:
         self.look_ahead = ahead / RATE
 
     def stream(self) -> UscEncoderStream:
-        """Begin to listen."""
+        """Start a stream."""
         return UscEncoderStream(self)
 
 
@@ -180,8 +180,8 @@ class UscEncoderStream(SoundStream):
 
     def _block(self, samples: FloatArray) -> FloatArray:
         bands, centred = self._bands(samples)
-        both = np.concatenate([bands - _SILENCE, centred], axis=1)
-        x = self._early(self._stem(both, self._encoder.stem)).reshape(ROWS // 2, -1)
+        features = np.concatenate([bands - _SILENCE, centred], axis=1)
+        x = self._early(self._stem(features, self._encoder.stem)).reshape(ROWS // 2, -1)
         return self._middle(relu(linear(x, self._encoder.down)))
 
 
@@ -206,14 +206,14 @@ class UscDecoder:
         self.up, self.again, self.head = (dense(weights, name) for name in ("up", "again", "head"))
         parts = [Separable.each_of(weights, part) for part in ("deep", "late", "last")]
         self.deep, self.late_blocks, self.last = parts
-        deep, late, last = (sum(each.after for each in part) for part in parts)
+        deep, late, last = (sum(block.after for block in part) for part in parts)
         self.late = 4 * deep + 2 * late + last
         self.channels = self.deep[0].channels
         if len(self.head[1]) != DECODER_BANDS:
             raise ValueError("other bands")
 
     def stream(self) -> UscDecoderStream:
-        """Begin to speak."""
+        """Start a stream."""
         return UscDecoderStream(self)
 
 
@@ -286,12 +286,12 @@ class UscNetwork(StreamingNetwork):
 
 @cache
 def shipped_codec() -> UscNetwork:
-    """The network that ships with the package, loaded once."""
+    """Load the network that ships with the package, once."""
     return UscNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
 
 
 class TokenStream:
-    """One stream of samples to tokens of C0, one of each 40 ms.
+    """Stream of samples to tokens of C0, one of each 40 ms.
 
     How the samples are cut into pushes changes nothing.
 
@@ -318,16 +318,16 @@ class TokenStream:
         self._made = 0
 
     def reset(self) -> None:
-        """Forget all that was heard: the next sample is the first, with the same noise."""
+        """Start afresh: the next sample is the first, with the same noise."""
         self._latents.reset()
         self._made = 0
 
     def push(self, samples: FloatArray) -> IntArray:
-        """Hear more: the tokens known now, int64; token i is of samples [640 i, 640 (i + 1))."""
+        """Process samples: return new tokens, int64; token i is of samples [640 i, 640 (i + 1))."""
         return self._tokens(self._latents.push(samples))
 
     def flush(self) -> IntArray:
-        """The tokens that are still due, as if silence followed; then `reset`."""
+        """Return the tokens still due, as if silence followed; then `reset`."""
         rest = self._tokens(self._latents.flush())
         self.reset()
         return rest
@@ -338,9 +338,11 @@ class TokenStream:
         return self._books.codes(latents, 1, noise=noise)[:, 0]
 
     def _noise(self, count: int) -> FloatArray | None:
-        """Of each token its own, wherever the stream is cut."""
+        """Draw each token's own noise, wherever the stream is cut."""
         if self._scale is None:
             return None
         size = self._books.dimensions
-        drawn = [secret_uniform(size, "token", *self._whose, self._made + i) for i in range(count)]
-        return laplace(np.reshape(drawn, (count, size)), self._scale)
+        uniform = [
+            secret_uniform(size, "token", *self._whose, self._made + i) for i in range(count)
+        ]
+        return laplace(np.reshape(uniform, (count, size)), self._scale)

@@ -1,4 +1,4 @@
-"""The network behind ``voice``: ECAPA-TDNN, compressed, by numpy alone.
+"""Network of ``voice``: ECAPA-TDNN, compressed, by numpy alone.
 
 B. Desplanques, J. Thienpondt and K. Demuynck, "ECAPA-TDNN: emphasized channel attention,
 propagation and aggregation in TDNN based speaker verification", Interspeech 2020. `recipes.voice`
@@ -63,13 +63,13 @@ def mel_decibels(sound: FloatArray) -> FloatArray:
 
 @cache
 def _window() -> FloatArray:
-    """Hamming's, shape (400,)."""
+    """Return Hamming's window, shape (400,)."""
     return np.asarray(0.54 - 0.46 * np.cos(2 * np.pi * np.arange(POINTS) / POINTS), np.float32)
 
 
 @cache
 def _triangles() -> FloatArray:
-    """Weights of the bins, shape (201, 80): in Hz each triangle is symmetric."""
+    """Compute weights of the bins, shape (201, 80): in Hz each triangle is symmetric."""
     mels = np.linspace(0, 2595 * np.log10(1 + _RATE / 2 / 700), BANDS + 2)
     edges = 700 * (10 ** (mels / 2595) - 1)
     centres, widths = edges[1:-1], np.diff(edges)[:-1]
@@ -85,7 +85,7 @@ LEAST_VARIANCE = 1e-6
 
 
 class VoiceNetwork:
-    """Windows of speech to embeddings.
+    """Network from windows of speech to embeddings.
 
     Args:
         weights: arrays by name, as `monitor.lab.adapting.network.TrainableVoice.plain` gives them.
@@ -102,12 +102,12 @@ class VoiceNetwork:
 
     def __init__(self, weights: Mapping[str, AnyArray], sha256: str = "") -> None:
         self.sha256 = sha256
-        self.weights = {name: np.asarray(each, np.float32) for name, each in weights.items()}
+        self.weights = {name: np.asarray(array, np.float32) for name, array in weights.items()}
         # in to out, as products with frames in rows want them
         self._matrices = {
-            name: np.ascontiguousarray(each.T)
-            for name, each in self.weights.items()
-            if each.ndim == 2
+            name: np.ascontiguousarray(array.T)
+            for name, array in self.weights.items()
+            if array.ndim == 2
         }
         try:
             taps = self.weights["taps"].reshape(-1, 2).astype(int).tolist()
@@ -115,8 +115,8 @@ class VoiceNetwork:
             self._stride = int(self.weights["stride"])
             self.size = len(self.weights["embed.bias"])
             with np.errstate(all="ignore"):
-                made = self.embed(np.zeros((1, SHORTEST), np.float32))
-            if not self._blocks or made.shape != (1, self.size):
+                embedding = self.embed(np.zeros((1, SHORTEST), np.float32))
+            if not self._blocks or embedding.shape != (1, self.size):
                 raise ValueError("no blocks")
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise StoreError(f"weights of another network than voice's ({error})") from None
@@ -164,7 +164,7 @@ class VoiceNetwork:
         return np.stack([self._pool(np.concatenate(parts, axis=1)) for parts in windows_rows])
 
     def _stem(self, bands: FloatArray) -> FloatArray:
-        """Frames of five rows of bands, at 50 a second."""
+        """Compute frames of five rows of bands, at 50 a second."""
         taps = self.weights["stem"].shape[1] // BANDS
         padded = _mirrored(bands, taps // 2)
         rows = sliding_window_view(padded, taps, axis=0)[:: self._stride]
@@ -172,18 +172,18 @@ class VoiceNetwork:
         return self._activated(self._dense(rows, "stem"), "stem")
 
     def _block(self, x: FloatArray, block: int) -> FloatArray:
-        """Channels mixed, their groups convolved one on top of the other, mixed, gated; plus x."""
+        """Mix channels, convolve their groups one on top of the other, mix, gate; add x."""
         taps, dilation = self._blocks[block]
         y = self._activated(self._dense(x, f"{block}.one"), f"{block}.one")
         width = y.shape[1] // GROUPS
         last: FloatArray | None = None
         for group in range(1, GROUPS):
-            part = y[:, group * width : (group + 1) * width]
+            channels = y[:, group * width : (group + 1) * width]
             if last is not None:
-                part += last
+                channels += last
             name = f"{block}.group{group}"
-            last = self._activated(self._dense(_over_time(part, taps, dilation), name), name)
-            part[:] = last
+            last = self._activated(self._dense(_over_time(channels, taps, dilation), name), name)
+            channels[:] = last
         y = self._activated(self._dense(y, f"{block}.two"), f"{block}.two")
         squeezed = relu(self._dense(y.mean(axis=0), f"{block}.squeeze"))
         y *= sigmoid(self._dense(squeezed, f"{block}.excite"))
@@ -191,7 +191,7 @@ class VoiceNetwork:
         return y
 
     def _pool(self, x: FloatArray) -> FloatArray:
-        """Mean and deviation over time, as attention weighs frames, to an embedding."""
+        """Pool mean and deviation over time, as attention weighs frames, to an embedding."""
         x = relu(self._dense(x, "widen"))
         mean = x.mean(axis=0)
         square = np.einsum("tc,tc->c", x, x) / np.float32(len(x))
@@ -210,14 +210,16 @@ class VoiceNetwork:
         deviation = _deviation(attention.sum(axis=0) / total, mean)
         embedding = self._product(mean, "embed.mean") + self._product(deviation, "embed.deviation")
         embedding += self.weights["embed.bias"]
-        drawn = np.exp(np.log(total / np.float32(len(x))).mean()) / self.weights["attention"]
-        return np.asarray(drawn * embedding / np.linalg.norm(embedding), np.float32)
+        attention_weight = (
+            np.exp(np.log(total / np.float32(len(x))).mean()) / self.weights["attention"]
+        )
+        return np.asarray(attention_weight * embedding / np.linalg.norm(embedding), np.float32)
 
     def _product(self, x: FloatArray, name: str) -> FloatArray:
         return np.asarray(x @ self._matrices[name])
 
     def _dense(self, x: FloatArray, name: str) -> FloatArray:
-        """Rows through a matrix, or through two factors, plus a bias."""
+        """Pass rows through a matrix, or through two factors, plus a bias."""
         if name in self._matrices:
             y = self._product(x, name)
         else:
@@ -226,7 +228,7 @@ class VoiceNetwork:
         return y
 
     def _activated(self, x: FloatArray, name: str) -> FloatArray:
-        """Rectified, then scaled and shifted as a batch norm does; in place."""
+        """Rectify, then scale and shift as a batch norm does; in place."""
         x = relu(x)
         x *= self.weights[f"{name}.gain"]
         x += self.weights[f"{name}.shift"]
@@ -234,12 +236,12 @@ class VoiceNetwork:
 
 
 def _mirrored(rows: FloatArray, count: int) -> FloatArray:
-    """Rows beyond both ends as a mirror shows them."""
+    """Extend rows beyond both ends by their mirror image."""
     return np.concatenate([rows[count:0:-1], rows, rows[-2 : -count - 2 : -1]])
 
 
 def _over_time(rows: FloatArray, taps: int, dilation: int) -> FloatArray:
-    """Each row beside those around it, tap by tap: shape (t, taps x channels)."""
+    """Place each row beside those around it, tap by tap: shape (t, taps x channels)."""
     padded = _mirrored(rows, taps // 2 * dilation)
     count = len(rows)
     return np.concatenate(
@@ -253,7 +255,7 @@ def _deviation(square: FloatArray, mean: FloatArray) -> FloatArray:
 
 @cache
 def shipped() -> VoiceNetwork:
-    """The network that ships with the package, loaded once.
+    """Load the network that ships with the package, once.
 
     Raises:
         StoreError: its file is missing or damaged.

@@ -18,7 +18,7 @@ import numpy as np
 from monitor.errors import StoreError, UsageError
 from monitor.files import MAPPED, Rows
 from monitor.kinds import FeatureSpec, unlike_networks
-from monitor.maths.condition import Condition, degradation, in_common
+from monitor.maths.condition import Condition, average_condition, degradation
 from monitor.maths.scores import SessionMixture, Similarity
 from monitor.maths.statistics import median
 from monitor.phrases import plural
@@ -160,7 +160,7 @@ def _concatenate(mine: AnyArray, later: AnyArray) -> AnyArray:
 
 def _read_condition(sound: AnyArray) -> Condition:
     figures = (None if np.isnan(figure) else float(figure) for figure in sound[1:])
-    return Condition.of(dict(zip(_SOUND, figures, strict=True))) or Condition()
+    return Condition.parse(dict(zip(_SOUND, figures, strict=True))) or Condition()
 
 
 @dataclass(frozen=True, slots=True)
@@ -670,7 +670,7 @@ class Population:
             most = [float(np.nanmedian(row)) if is_known else np.nan
                     for row, is_known in zip(figures.T, has_figure, strict=True)]  # fmt: skip
             return _read_condition(np.array([0.0, *most])) if has_figure.any() else None
-        return in_common([speaker.condition for speaker in self.speakers])
+        return average_condition([speaker.condition for speaker in self.speakers])
 
     def conditions(self, name: str | None = None) -> tuple[Condition | None, ...]:
         """Return the sound of each session of a speaker; without a name, that of most templates."""

@@ -15,7 +15,7 @@ from typing import Any
 from monitor.alerts.rules import AdjustableThreshold, most_bits
 from monitor.errors import MonitorError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
-from monitor.maths.condition import poor
+from monitor.maths.condition import list_poor_figures
 from monitor.phrases import condition_in_words, poor_in_words
 from monitor.population.population import Population
 from monitor.protocols import Source
@@ -371,7 +371,7 @@ class Session:
         place = population.index(name)
         condition = population.speakers[place].condition
         known = {} if condition is None else condition.record()
-        bad = () if condition is None else poor(condition)
+        bad = () if condition is None else list_poor_figures(condition)
         self._tell(
             {
                 "type": "enrolled",

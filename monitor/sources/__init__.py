@@ -1,4 +1,4 @@
-"""Where audio, or ready-made frames, come from."""
+"""Sources of audio, or of ready-made frames."""
 
 from __future__ import annotations
 

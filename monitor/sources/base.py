@@ -1,4 +1,4 @@
-"""What sources share: their states, one around another or split, and samples held in memory."""
+"""Base classes of sources: states, wrapping, splitting, and samples in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Given = TypeVar("Given", bound=Item, covariant=True)
 
 
 class BaseSource(Managed, Generic[Given]):
-    """A source whose subclass gives ``label``, ``stream_info``, ``seconds`` and `items`.
+    """Base of sources: a subclass gives ``label``, ``stream_info``, ``seconds`` and `items`.
 
     It is ``"opened"`` once it is made, ``"running"`` while it is heard, ``"ended"`` after its last
     item, and ``"closed"`` at the end of its ``with`` block; entering it opens it again.
@@ -56,11 +56,11 @@ class BaseSource(Managed, Generic[Given]):
         return ()
 
     def provenance(self) -> tuple[Provenance, ...] | None:
-        """What it is made of; None where nobody knows."""
+        """Return the recordings behind the stream; None where unknown."""
         return None
 
     def items(self) -> Iterator[Given]:
-        """The stream, from its first sample on."""
+        """Yield the stream, from its first sample on."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Given]:
@@ -82,7 +82,7 @@ class BaseSource(Managed, Generic[Given]):
         return self
 
     def close(self) -> None:
-        """Let go of what is held; may be called twice."""
+        """Release what is open; may be called twice."""
         self.phase = "closed"
 
     def _refuse_closed(self) -> None:
@@ -117,7 +117,7 @@ class WrappedSource(BaseSource[Item]):
         return self.source.transcripts
 
     def provenance(self) -> tuple[Provenance, ...] | None:
-        """What the other source is made of."""
+        """Return the provenance of the other source."""
         return self.source.provenance()
 
     def __enter__(self) -> Self:
@@ -195,11 +195,11 @@ class SplitSource(WrappedSource):
             raise UsageError(f"{source.label}: one recording at a time is split by person")
 
     def items(self) -> Iterator[Item]:
-        """The recording, not split."""
+        """Yield the recording, not split."""
         return iter(self.source)
 
     def split(self) -> Iterator[Sequence[Stretch] | Gap]:
-        """What each block of the recording holds of each person, and what was lost."""
+        """Yield the stretches of each block by person, and gaps."""
         begun = 0.0  # seconds of the recording before the block
         for item in self:
             if isinstance(item, Block):
@@ -212,11 +212,11 @@ class SplitSource(WrappedSource):
         self._end(begun)
 
     def alone_seconds(self) -> Sequence[float | None]:
-        """Of each person, the seconds that are theirs alone; None where nobody knows."""
+        """Return each person's seconds without overlap; None where unknown."""
         return [None] * len(self.people)
 
     def overlap_of(self) -> Sequence[float | None]:
-        """Of each person, the seconds in which somebody else speaks too; None: nobody knows."""
+        """Return each person's seconds of overlap; None where unknown."""
         return [None] * len(self.people)
 
     @property
@@ -226,10 +226,10 @@ class SplitSource(WrappedSource):
 
     @abstractmethod
     def _parts(self, block: Block, begun: float) -> Iterator[Stretch]:
-        """The stretches of a block that begins at that second."""
+        """Yield the stretches of a block that begins at that second."""
 
     def _end(self, seconds: float) -> None:
-        """The recording was so long."""
+        """Note the length of the recording."""
 
 
 class Samples(BaseSource[Block]):
@@ -268,9 +268,9 @@ class Samples(BaseSource[Block]):
         self.stream_info = StreamInfo(channels=1 if samples.ndim == 1 else shape[1])
 
     def items(self) -> Iterator[Block]:
-        """Blocks of a second."""
+        """Yield blocks of a second."""
         samples = self._samples
         scale = 1.0 if samples.dtype.kind == "f" else -float(np.iinfo(samples.dtype).min)
         for start in range(0, len(samples), max(int(self._rate), 1)):
-            part = samples[start : start + max(int(self._rate), 1)]
-            yield Block(part if scale == 1.0 else (part / scale).astype(np.float32), self._rate)
+            second = samples[start : start + max(int(self._rate), 1)]
+            yield Block(second if scale == 1.0 else (second / scale).astype(np.float32), self._rate)

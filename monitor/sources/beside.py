@@ -1,4 +1,4 @@
-"""A stream, and the words or frames that somebody else timed in it, on one clock."""
+"""Sources with words or frames from another file, on one clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Item, 
 
 
 def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptNote:
-    """The note of a transcript; ``seconds``: when its recording ends, None where nobody knows."""
+    """Make the note of a transcript; ``seconds``: the recording's end, None where unknown."""
     named = transcript.speakers
     late = "" if seconds is None else transcript.beyond(seconds)
     return TranscriptNote(
@@ -38,7 +38,7 @@ def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptN
 
 
 class SideInputSource(WrappedSource):
-    """Gives words and ready-made frames in time: each before the audio in which it counts.
+    """Source that adds words and ready-made frames before the audio in which they count.
 
     So it does not matter how the recording is cut into blocks. What was timed after the end of the
     recording is not heard; a word that ended within it and was known later counts at its end (of a
@@ -80,62 +80,62 @@ class SideInputSource(WrappedSource):
         start_seconds: float = 0.0,
     ) -> None:
         super().__init__(source)
-        own = source.stream_info
-        timed = None if frames is None else FramesFile(frames).stream_info
-        tracks = {} if timed is None else timed.tracks
+        info = source.stream_info
+        frames_info = None if frames is None else FramesFile(frames).stream_info
+        tracks = {} if frames_info is None else frames_info.tracks
         if words is None and not tracks:
             raise UsageError(f"nothing lies beside {source.label}: give words or frames")
-        if (own.words and words is not None) or own.tracks.keys() & tracks.keys():
+        if (info.words and words is not None) or info.tracks.keys() & tracks.keys():
             raise UsageError(f"{source.label} brings the same itself; leave it out beside it")
         self.stream_info = replace(
-            own,
-            words=own.words or words is not None,
-            tracks={**own.tracks, **tracks},
-            noise=own.noise or (timed.noise if timed is not None else ""),
+            info,
+            words=info.words or words is not None,
+            tracks={**info.tracks, **tracks},
+            noise=info.noise or (frames_info.noise if frames_info is not None else ""),
         )
         first = round(start_seconds * TICKS_PER_SECOND)
         if isinstance(words, Transcript):
             end = None
-            if source.seconds is not None and not own.cut:
+            if source.seconds is not None and not info.cut:
                 end = start_seconds + source.seconds
             self.transcripts, words = (note_of(words, end),), words.words()
         self.words = None if words is None else _moved_words(words, first)
-        whole = {} if frames is None else read_frames(frames).tracks
-        self._tracks = {name: _moved_track(track, first) for name, track in whole.items()}
+        file_tracks = {} if frames is None else read_frames(frames).tracks
+        self._tracks = {name: _moved_track(track, first) for name, track in file_tracks.items()}
 
     def items(self) -> Iterator[Item]:
-        """The recording, with what lies beside it."""
-        clock, given, recording = _Clock(), 0, 0
-        held: list[Item] = []  # it may be the last
+        """Yield the recording, with the words and frames that belong to it."""
+        clock, emitted, recording = _Clock(), 0, 0
+        waiting: list[Item] = []  # it may be the last
         for item in self.source:
             if isinstance(item, Block | Frames):
-                if item.recording != recording and given:
+                if item.recording != recording and emitted:
                     raise UsageError("put each recording's words beside it, and then chain them")
-                yield from held
-                held.clear()
+                yield from waiting
+                waiting.clear()
                 recording = item.recording
                 ticks = clock.after(item)
-                yield from self._due(given, ticks, recording)
-                given = ticks
-            held.append(item)
+                yield from self._due(emitted, ticks, recording)
+                emitted = ticks
+            waiting.append(item)
             if self.stream_info.live:  # nobody may wait
-                yield held.pop()
-        late = self._late(given, recording)
+                yield waiting.pop()
+        late = self._late(emitted, recording)
         if late is not None:
             yield late
-        yield from held
+        yield from waiting
 
     def around(self, source: Source) -> SideInputSource:
-        """The same words and frames beside another form of the recording, such as its frames."""
-        made = copy(self)
-        made.source = source
-        return made
+        """Combine the words and frames with another form of the recording, such as its frames."""
+        sources = copy(self)
+        sources.source = source
+        return sources
 
     def _due(self, low: int, high: int, recording: int) -> Iterator[Words | Tracks]:
         if self.words is not None:
-            some = (self.words.known > low) & (self.words.known <= high)
-            if some.any():
-                yield replace(_some_words(self.words, some), recording=recording)
+            is_due = (self.words.known > low) & (self.words.known <= high)
+            if is_due.any():
+                yield replace(_select_words(self.words, is_due), recording=recording)
         tracks = {}
         for name, track in self._tracks.items():
             due = track.within(low, high)
@@ -148,14 +148,14 @@ class SideInputSource(WrappedSource):
         """Words of the recording that were known when it was over."""
         if self.words is None:
             return None
-        some = (self.words.known > end) & (self.words.ends <= end)
-        late = _some_words(self.words, some)
-        known = np.full(len(late.texts), end)
-        return replace(late, known=known, recording=recording) if late.texts else None
+        is_late = (self.words.known > end) & (self.words.ends <= end)
+        late = _select_words(self.words, is_late)
+        known_at = np.full(len(late.texts), end)
+        return replace(late, known=known_at, recording=recording) if late.texts else None
 
 
 class _Clock:
-    """How many ticks have gone by, as the monitor counts them."""
+    """Count of ticks gone by, as the monitor counts them."""
 
     def __init__(self) -> None:
         self._before = self._samples = self._rate = 0
@@ -183,7 +183,7 @@ def with_words(
     own: str | None = None,
     start_seconds: float = 0.0,
 ) -> SideInputSource:
-    """A recording with its words: of ``talk.vtt`` beside ``talk.flac``, or as was chosen.
+    """Combine a recording with its words: of ``talk.vtt`` beside ``talk.flac``, or as chosen.
 
     ``own`` is what the speaker is called elsewhere, as of `TranscriptChoice.read`; the source
     begins at ``start_seconds`` of the file. SourceError where there is no transcript that can be
@@ -194,19 +194,30 @@ def with_words(
 
 
 def _moved_words(words: Words, first: int) -> Words:
-    kept = _some_words(words, words.begins >= first)
+    remaining = _select_words(words, words.begins >= first)
     return replace(
-        kept, begins=kept.begins - first, ends=kept.ends - first, known=kept.known - first
+        remaining,
+        begins=remaining.begins - first,
+        ends=remaining.ends - first,
+        known=remaining.known - first,
     )
 
 
-def _some_words(words: Words, some: AnyArray) -> Words:
-    texts = tuple(text for text, own in zip(words.texts, some.tolist(), strict=True) if own)
-    return Words(texts, words.begins[some], words.ends[some], words.known[some], words.recording)
+def _select_words(words: Words, is_selected: AnyArray) -> Words:
+    texts = tuple(
+        text for text, keep in zip(words.texts, is_selected.tolist(), strict=True) if keep
+    )
+    return Words(
+        texts,
+        words.begins[is_selected],
+        words.ends[is_selected],
+        words.known[is_selected],
+        words.recording,
+    )
 
 
 def _moved_track(track: Track, first: int) -> Track:
-    """From a tick on; a frame that was made of what lay before it is left out."""
+    """Cut a track to begin at a tick; a frame made of earlier audio is left out."""
     begins = track.ticks - 1 if track.spans is None else track.spans[:, 0]
     return track.some(begins >= first).shifted(-first)
 
@@ -215,7 +226,7 @@ _ENDED_TICKS = TICKS_PER_SECOND  # by which the audio goes on: not both were sto
 
 
 class LiveWords(WrappedLiveSource):
-    """Gives words as they come, each before the audio in which it counts; nobody waits for them.
+    """Live source that adds words as they come, each before the audio in which it counts.
 
     Times of words are those of the audio that was heard, from the first sample on: what a device
     that was gone did not hear is left out of them. A word that comes late counts from when it
@@ -259,11 +270,11 @@ class LiveWords(WrappedLiveSource):
         super().close()
 
     def items(self) -> Iterator[Item]:
-        """The audio, with the words that have come."""
+        """Yield the audio, with the words that have come."""
         self._ticks = self._first = self._recording = 0
         samples = 0
         ended: int | None = None  # when the last word had come
-        told = False
+        is_reported = False
         for item in self.source:
             if isinstance(item, Block):
                 if item.recording != self._recording:
@@ -273,8 +284,8 @@ class LiveWords(WrappedLiveSource):
                 yield from self._words()
                 if ended is None and self._pipe.over:
                     ended = self._ticks
-                if ended is not None and not told and self._ticks - ended >= _ENDED_TICKS:
-                    told = True
+                if ended is not None and not is_reported and self._ticks - ended >= _ENDED_TICKS:
+                    is_reported = True
                     since = clock_time(ended / TICKS_PER_SECOND)
                     line = f"no more words come: style stands still from {since}"
                     yield Gap("words ended", None, self._recording, line)
@@ -283,13 +294,13 @@ class LiveWords(WrappedLiveSource):
         self._pipe.report_lost()
 
     def _words(self) -> Iterator[Words]:
-        """What came since the last time, on the clock of the recording that goes on."""
+        """Yield the words since the last call, on the clock of the recording."""
         waiting = round(self.source.waiting_seconds * TICKS_PER_SECOND)
-        came = self._pipe.collect(self._ticks, self._recording, self._ticks + waiting)
-        if came is not None:
-            begins = np.maximum(came.begins - self._first, 0)
-            ends = np.maximum(came.ends - self._first, begins + 1)
-            known = np.maximum(np.maximum(came.known - self._first, ends), 1)
-            order = np.argsort(known, kind="stable")
-            texts = tuple(came.texts[place] for place in order.tolist())
-            yield Words(texts, begins[order], ends[order], known[order], self._recording)
+        words = self._pipe.collect(self._ticks, self._recording, self._ticks + waiting)
+        if words is not None:
+            begins = np.maximum(words.begins - self._first, 0)
+            ends = np.maximum(words.ends - self._first, begins + 1)
+            known_at = np.maximum(np.maximum(words.known - self._first, ends), 1)
+            order = np.argsort(known_at, kind="stable")
+            texts = tuple(words.texts[index] for index in order.tolist())
+            yield Words(texts, begins[order], ends[order], known_at[order], self._recording)

@@ -1,4 +1,4 @@
-"""Sources made of others: several in a row, or replayed at a multiple of real time."""
+"""Sources combined: several in a row, or replayed at a multiple of real time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, It
 
 
 def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
-    """The same frames in runs of at most ``most`` ticks.
+    """Cut frames into runs of at most ``most`` ticks.
 
     Args:
         frames: a run whose first tick is the one after ``first``.
@@ -35,7 +35,7 @@ def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
         low, high = first + start, first + start + len(speech)
         tracks = {name: track.within(low, high) for name, track in frames.tracks.items()}
         gaps = tuple((tick, gap) for tick, gap in frames.gaps if low < tick <= high)
-        notices = tuple((tick, each) for tick, each in frames.notices if low < tick <= high)
+        notices = tuple((tick, notice) for tick, notice in frames.notices if low < tick <= high)
         yield Frames(speech, tracks, gaps, frames.recording, notices)
 
 
@@ -46,7 +46,7 @@ SLOWEST = 0.01
 
 
 class Paced(WrappedSource):
-    """The same stream, no faster than ``speed`` times real time, in small pieces.
+    """Source played no faster than ``speed`` times real time, in small pieces.
 
     A piece comes when its last sample would have been heard. Time that the listener loses is
     caught up, as with a microphone that queues.
@@ -83,25 +83,25 @@ class Paced(WrappedSource):
         self._speed, self._clock, self._sleep = speed, clock, sleep
 
     def items(self) -> Iterator[Item]:
-        """The pieces, each in time."""
+        """Yield the pieces, each in time."""
         began = self._clock()
-        heard = 0.0
+        passed = 0.0
         for item, seconds in self._pieces():
-            heard += seconds
-            wait = began + heard / self._speed - self._clock()
+            passed += seconds
+            wait = began + passed / self._speed - self._clock()
             if wait > 0:
                 self._sleep(wait)
             yield item
 
     def _pieces(self) -> Iterator[tuple[Item, float]]:
-        """What the source gives, cut small, and the audio seconds of each piece."""
+        """Cut the source into small pieces, with the audio seconds of each."""
         piece_seconds = min(PIECE_SECONDS * self._speed, LONGEST_SECONDS)
         ticks = 0
         for item in self.source:
             if isinstance(item, Block):
-                most = max(1, round(piece_seconds * item.rate))
-                for start in range(0, len(item.samples), most):
-                    samples = item.samples[start : start + most]
+                longest = max(1, round(piece_seconds * item.rate))
+                for start in range(0, len(item.samples), longest):
+                    samples = item.samples[start : start + longest]
                     yield Block(samples, item.rate, item.recording), len(samples) / item.rate
             elif isinstance(item, Frames):
                 for run in cut_frames(item, ticks, max(1, round(piece_seconds * TICKS_PER_SECOND))):
@@ -112,7 +112,7 @@ class Paced(WrappedSource):
 
 
 class Chain(BaseSource[Item]):
-    """One stream out of several sources; what they give is numbered by their place.
+    """Several sources as one stream; items are numbered by source.
 
     A source that breaks loses only its own rest. Ticks of ready-made frames go on counting.
 
@@ -147,7 +147,7 @@ class Chain(BaseSource[Item]):
         self.stream_info = replace(
             sources[0].stream_info,
             tracks=_common_features(sources),
-            channels=None if None in channels else min(each or 0 for each in channels),
+            channels=None if None in channels else min(count or 0 for count in channels),
             noise=next(filter(None, (source.stream_info.noise for source in sources)), ""),
             protected=tuple(how for source in sources for how in source.stream_info.protected),
         )
@@ -156,34 +156,34 @@ class Chain(BaseSource[Item]):
     @property
     def seconds(self) -> float | None:
         """Audio seconds promised by all; None where one of them does not know."""
-        known = [source.seconds for source in self.sources]
-        return None if None in known else sum(each or 0.0 for each in known)
+        lengths = [source.seconds for source in self.sources]
+        return None if None in lengths else sum(length or 0.0 for length in lengths)
 
     @property
     def transcripts(self) -> tuple[TranscriptNote, ...]:
         """Notes on the words of its recordings, in order."""
-        return tuple(each for source in self.sources for each in source.transcripts)
+        return tuple(note for source in self.sources for note in source.transcripts)
 
     def provenance(self) -> tuple[Provenance, ...] | None:
-        """What all of it was made of; None where a source does not know."""
+        """Return the recordings of all sources; None where a source does not know."""
         parts: list[Provenance] = []
         for source in self.sources:
-            known = source.provenance()
-            if known is None:
+            provenance = source.provenance()
+            if provenance is None:
                 return None
-            parts += known
+            parts += provenance
         return tuple(parts)
 
     def items(self) -> Iterator[Item]:
-        """What each source gives, one after the other."""
-        heard = 0
+        """Yield the items of each source, one after the other."""
+        ticks = 0
         for recording, source in enumerate(self.sources):
-            before = heard
+            before = ticks
             try:
                 with source:
                     for item in source:
                         if isinstance(item, Frames):
-                            heard += len(item.speech)
+                            ticks += len(item.speech)
                             yield _moved(item, before, recording)
                         else:
                             yield replace(item, recording=recording)
@@ -198,23 +198,23 @@ class Chain(BaseSource[Item]):
 
 
 def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:
-    """Features of ready-made frames; a histogram is as long as the longest one seen."""
+    """Combine features of ready-made frames; a histogram is as long as the longest."""
     first, *others = sources
     common: Mapping[str, FeatureSpec] = first.stream_info.tracks
     for source in others:
         features: Mapping[str, FeatureSpec] = source.stream_info.tracks
         joined = {}
         for name, spec in features.items() if features.keys() == common.keys() else ():
-            larger = max(spec, common[name], key=lambda each: each.size)
+            larger = max(spec, common[name], key=lambda feature: feature.size)
             if spec.kind.open_size and spec.kind is larger.kind:
                 spec = replace(spec, size=larger.size)
             if spec.like(larger):
                 joined[name] = spec
-        alike = (source.stream_info.audio, source.stream_info.words) == (
+        is_compatible = (source.stream_info.audio, source.stream_info.words) == (
             first.stream_info.audio,
             first.stream_info.words,
         )
-        if joined.keys() != features.keys() or len(joined) != len(common) or not alike:
+        if joined.keys() != features.keys() or len(joined) != len(common) or not is_compatible:
             raise UsageError(
                 f"{source.label} does not hold the same features as {first.label}; "
                 "chain recordings of one kind"
@@ -229,7 +229,7 @@ def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:
 
 
 def _moved(frames: Frames, ticks: int, recording: int) -> Frames:
-    """The same frames, that many ticks later."""
+    """Shift frames by that many ticks."""
     tracks = {name: track.shifted(ticks) for name, track in frames.tracks.items()}
     gaps = tuple((tick + ticks, replace(gap, recording=recording)) for tick, gap in frames.gaps)
     notices = tuple((tick + ticks, notice) for tick, notice in frames.notices)

@@ -1,4 +1,4 @@
-"""A recording on disk as a source: any format that libsndfile reads, by one decoder.
+"""Recordings on disk as a source: any format that libsndfile reads, by one decoder.
 
 What had to be found out about libsndfile, soundfile and libmpg123:
 
@@ -14,6 +14,7 @@ What had to be found out about libsndfile, soundfile and libmpg123:
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import re
@@ -38,7 +39,7 @@ from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import as_pipe, as_raw, as_wav, file_name
 from monitor.sources.base import BaseSource
 from monitor.sources.pieces import SoundPiece, find_pieces
-from monitor.sources.provenance import protection_of, provenance_of
+from monitor.sources.provenance import file_hash, protection_of
 from monitor.types import Block, FloatArray, Gap
 
 STREAMED_BYTES = 0x7FF0_0000  # a header as long as this was written to a pipe: length unknown
@@ -50,6 +51,8 @@ OGG_PAGE_BYTES = 65_307
 _RAW = (".raw", ".pcm")
 _UNCOUNTED = re.compile(r"Unknown chunk marker \(\w+\) at position (\d+)\. Exiting parser")
 _SEEN_BYTES = 1 << 16
+_HASHED_SECONDS = 30
+_HASHED_BATCH = 1 << 18  # samples of all channels
 _SHORTENED = re.compile(r"^ *(?:data|SSND|Data Size|riff) *: (\d+) \(should be (\d+)\)", re.M)
 
 
@@ -98,7 +101,7 @@ def _silenced_stderr() -> Iterator[None]:
         return
     with _ONE_AT_A_TIME:
         try:
-            kept = os.dup(2)
+            saved = os.dup(2)
         except OSError:  # closed: nothing can be spoilt
             yield
             return
@@ -107,13 +110,13 @@ def _silenced_stderr() -> Iterator[None]:
             os.dup2(nowhere, 2)
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(saved, 2)
+            os.close(saved)
             os.close(nowhere)
 
 
 class Decoder(Managed):
-    """Reads a recording once, from its beginning to its end or to where it breaks.
+    """Reader of a recording, once, from its beginning to its end or to where it breaks.
 
     Attributes:
         promised: frames that the header promises, None where it does not say.
@@ -155,7 +158,7 @@ class Decoder(Managed):
         )
 
     def _add(self, piece: SoundPiece) -> None:
-        """Look whether another piece can be read after those before it."""
+        """Queue another piece, if it can be read after those before it."""
         try:
             file, promised = self._open(piece)
         except _REFUSALS as error:
@@ -173,15 +176,15 @@ class Decoder(Managed):
             file.close()
 
     def _open(self, piece: SoundPiece) -> tuple[_Forward, int | None]:
-        """A piece, and how many frames it promises."""
+        """Open a piece; return it with the frames it promises."""
         if (piece.begin, piece.end) != (0, self._bytes.seek(0, os.SEEK_END)):
-            given: object = _Window(self._bytes, piece)
+            input_file: object = _Window(self._bytes, piece)
         elif isinstance(self._path, MemoryFile):
-            given = self._path.open()
+            input_file = self._path.open()
         else:  # on POSIX systems the bytes of a name need not be UTF-8
-            given = os.fsencode(self._path) if os.name == "posix" else os.fspath(self._path)
+            input_file = os.fsencode(self._path) if os.name == "posix" else os.fspath(self._path)
         with self._quiet():
-            file = _Forward(given)
+            file = _Forward(input_file)
             if piece.samples is None:
                 return file, _promise(file)
             if file.frames < piece.samples - TOLERATED_SECONDS * file.samplerate:
@@ -190,17 +193,17 @@ class Decoder(Managed):
             return file, min(file.frames, piece.samples)
 
     def _uncounted(self, file: _Forward, piece: SoundPiece) -> str:
-        """That more bytes follow the samples of a WAV than its header counts; empty if none do."""
+        """Report bytes after the samples that a WAV's header counts; empty if there are none."""
         if (end := _UNCOUNTED.search(file.extra_info)) is None:
             return ""
         self._bytes.seek(piece.begin + int(end[1]))
         left = piece.end - self._bytes.tell()
-        few = left < TOLERATED_SECONDS * file.samplerate * file.channels
-        padding = not any(self._bytes.read(_SEEN_BYTES))
-        return "" if few or padding else "more bytes follow than its header counts"
+        is_short = left < TOLERATED_SECONDS * file.samplerate * file.channels
+        is_padding = not any(self._bytes.read(_SEEN_BYTES))
+        return "" if is_short or is_padding else "more bytes follow than its header counts"
 
     def read(self, frames: int) -> FloatArray:
-        """The next samples, shape (n, channels) float32: at most ``frames``, none at the end.
+        """Read the next samples, (n, channels) float32: at most ``frames``, none at the end.
 
         Of many channels fewer come at one go: `MOST_SAMPLES` in all.
         """
@@ -230,22 +233,22 @@ class Decoder(Managed):
 
 
 def _promise(file: _Forward) -> int | None:
-    """The frames that a header promises; None where it does not say."""
+    """Return the frames that a header promises; None where it does not say."""
     frames: int = file.frames
     if frames >= UNKNOWN_FRAMES or frames < 0:
         return None
     shortened = _SHORTENED.search(file.extra_info)
     if shortened and frames:
-        said, found = int(shortened[1]), int(shortened[2])
-        if said >= STREAMED_BYTES:
+        stated, actual = int(shortened[1]), int(shortened[2])
+        if stated >= STREAMED_BYTES:
             return frames
-        if said > found > 0:
-            return frames + round((said - found) * frames / found)
+        if stated > actual > 0:
+            return frames + round((stated - actual) * frames / actual)
     return frames
 
 
 def _no_recording(path: Readable, head: bytes, error: Exception) -> str:
-    """Say why libsndfile opens no such file, and what to do."""
+    """Explain why libsndfile opens no such file, and what to do."""
     name, suffix = file_name(path.name), path.suffix.lower()
     text = f"{name} is no recording ({_words(error)}); give a {_READ} file"
     if isinstance(path, MemoryFile) or _is_text(head):
@@ -255,19 +258,19 @@ def _no_recording(path: Readable, head: bytes, error: Exception) -> str:
             f"{name} is no recording with a header; give the format of its samples: {as_raw(path)} "
             f" (to enrol it: {as_wav(path, '-f s16le -ar 16000 -ac 1 ')})"
         )
-    known = suffix[1:] in _READ.replace(",", "").split()
-    if known and not head.startswith(b"OggS"):  # which may hold FLAC or Speex
+    is_supported = suffix[1:] in _READ.replace(",", "").split()
+    if is_supported and not head.startswith(b"OggS"):  # which may hold FLAC or Speex
         return text
     return f"{text}; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
 
 
 def _opened(path: Readable) -> tuple[BinaryIO, bytes, list[SoundPiece]]:
-    """A regular file, its first bytes and its pieces; or a plain word about why there are none."""
+    """Open a regular file; return it with its first bytes and its pieces."""
     try:
         if isinstance(path, Path) and not stat.S_ISREG(path.stat().st_mode):
-            what = "a folder" if path.is_dir() else "not a plain file"
+            kind = "a folder" if path.is_dir() else "not a plain file"
             raise SourceError(
-                f"{file_name(path) or path} is {what}; give a recording, or - for a pipe"
+                f"{file_name(path) or path} is {kind}; give a recording, or - for a pipe"
             )
         file = path.open("rb")
         try:
@@ -277,9 +280,9 @@ def _opened(path: Readable) -> tuple[BinaryIO, bytes, list[SoundPiece]]:
             file.close()
             raise
     except (OSError, ValueError) as error:
-        cure = "its permissions" if isinstance(error, PermissionError) else "the name"
+        advice = "its permissions" if isinstance(error, PermissionError) else "the name"
         raise SourceError(
-            f"cannot open {file_name(path.name)}: {_words(error)}; check {cure}"
+            f"cannot open {file_name(path.name)}: {_words(error)}; check {advice}"
         ) from None
     if not head:
         file.close()
@@ -293,25 +296,57 @@ def _is_text(head: bytes) -> bool:
 
 
 def _words(error: Exception) -> str:
-    """What a library said, without its paths, prefixes and line ends."""
+    """Format a library's error, without its paths, prefixes and line ends."""
     text = getattr(error, "error_string", None) or getattr(error, "strerror", None) or str(error)
     return " ".join(str(text).split()).removeprefix("Error : ").rstrip(".")
 
 
 def _ogg_is_finished(file: BinaryIO, piece: SoundPiece) -> bool:
-    """Whether the last Ogg page is whole and says that it is the last (RFC 3533, section 6)."""
+    """Return whether the last Ogg page is complete and marked as last (RFC 3533, section 6)."""
     file.seek(max(piece.begin, piece.end - 2 * OGG_PAGE_BYTES))
     tail = file.read(piece.end - file.tell())
     page = tail.rfind(b"OggS")
     if page < 0 or len(tail) < page + 27:
         return False
     segments = tail[page + 27 : page + 27 + tail[page + 26]]
-    whole = len(tail) >= page + 27 + tail[page + 26] + sum(segments)
-    return whole and bool(tail[page + 5] & 4)
+    is_complete = len(tail) >= page + 27 + tail[page + 26] + sum(segments)
+    return is_complete and bool(tail[page + 5] & 4)
+
+
+def audio_hashes(path: Readable) -> tuple[str, ...]:
+    """Return the hash of a file's bytes and, where it holds audio, that of its samples.
+
+    The second is of rate, channels, frame count and the first 30 s at 16 bits.
+    """
+    hashes = (file_hash(path),)
+    try:
+        decoder = Decoder(path)
+    except SourceError:
+        return hashes
+    digest = hashlib.sha256()
+    with decoder:
+        frames = 0
+        while frames < _HASHED_SECONDS * decoder.rate:
+            left = _HASHED_SECONDS * decoder.rate - frames
+            samples = decoder.read(min(_HASHED_BATCH // decoder.channels, left))
+            if not len(samples):
+                break
+            frames += len(samples)
+            finite = np.nan_to_num(samples.astype(np.float64), posinf=1.0, neginf=-1.0)
+            digest.update(np.clip(np.rint(finite * 32768), -32768, 32767).astype("<i2").tobytes())
+        if not frames:
+            return hashes
+        count = decoder.promised
+        if count is None:  # the header is silent: count
+            while read := len(decoder.read(10 * decoder.rate)):
+                frames += read
+            count = frames
+        digest.update(f"{decoder.rate} {decoder.channels} {count}".encode())
+    return (*hashes, f"audio:{digest.hexdigest()}")
 
 
 class File(BaseSource[Block | Gap]):
-    """Any recording that libsndfile reads, as blocks of float32 samples.
+    """A recording that libsndfile reads, as blocks of float32 samples.
 
     A file that breaks off gives everything before the break, then one `Gap`. Decoding always starts
     at the beginning, because a seek in a compressed file is not sample exact.
@@ -361,11 +396,11 @@ class File(BaseSource[Block | Gap]):
             self.channels = decoder.channels
             self.subtype = decoder.subtype
             promised = decoder.promised
-            how = protection_of(decoder.comment)
+            protection = protection_of(decoder.comment)
         self.stream_info = StreamInfo(
             channels=self.channels,
             cut=end_seconds is not None,
-            protected=(f"{self.label} was {how}",) if how else (),
+            protected=(f"{self.label} was {protection}",) if protection else (),
         )
         if promised == 0:
             raise SourceError(
@@ -390,20 +425,21 @@ class File(BaseSource[Block | Gap]):
         return (self._promised - self._start) / self.rate
 
     def provenance(self) -> tuple[Provenance, ...]:
-        """The recording and the part of it; reads the file, once."""
+        """Return the recording and the part of it; reads the file, once."""
         if self._provenance is None:
-            self._provenance = provenance_of(self.path, self.start_seconds, self.end_seconds)
+            hashes = audio_hashes(self.path)
+            self._provenance = Provenance(self.label, hashes, self.start_seconds, self.end_seconds)
         return (self._provenance,)
 
     def blocks(self) -> Iterator[Block]:
-        """The whole recording; a SourceError where it breaks off."""
+        """Yield the whole recording; a SourceError where it breaks off."""
         for block in self:
             if not isinstance(block, Block):
                 raise SourceError(block.detail or f"{self.label}: {block.reason}")
             yield block
 
     def items(self) -> Iterator[Block | Gap]:
-        """The blocks, and what was lost at the end."""
+        """Yield the blocks, and what was lost at the end."""
         with Decoder(self.path) as decoder:
             position = 0
             while self._end is None or position < self._end:
@@ -411,11 +447,11 @@ class File(BaseSource[Block | Gap]):
                 samples = decoder.read(min(self._frames, left))
                 if not len(samples):
                     break
-                wanted = samples[max(0, self._start - position) :]
+                selected = samples[max(0, self._start - position) :]
                 position += len(samples)
-                if len(wanted):
-                    wanted = wanted[:, 0] if self.channels == 1 else wanted
-                    yield Block(wanted, self.rate, self._recording)
+                if len(selected):
+                    selected = selected[:, 0] if self.channels == 1 else selected
+                    yield Block(selected, self.rate, self._recording)
             yield from self._loss(decoder, position)
 
     def _loss(self, decoder: Decoder, position: int) -> Iterator[Gap]:
@@ -424,13 +460,13 @@ class File(BaseSource[Block | Gap]):
         lost = None
         if self._promised is not None:
             lost = max(0.0, (self._promised - max(position, self._start)) / self.rate)
-        why = decoder.broken
-        if why is None and lost is not None and lost >= TOLERATED_SECONDS:
-            why = "parts are damaged or missing"
-        if why is None and decoder.unfinished:
-            why, lost = "cut off before its last page", None
-        if why is None and decoder.unread:
-            why, lost = decoder.unread, None
-        if why is not None:
-            detail = f"{self.label}: {why}; {position / self.rate:.2f} s could be read"
+        reason = decoder.broken
+        if reason is None and lost is not None and lost >= TOLERATED_SECONDS:
+            reason = "parts are damaged or missing"
+        if reason is None and decoder.unfinished:
+            reason, lost = "cut off before its last page", None
+        if reason is None and decoder.unread:
+            reason, lost = decoder.unread, None
+        if reason is not None:
+            detail = f"{self.label}: {reason}; {position / self.rate:.2f} s could be read"
             yield Gap("broken file", lost, self._recording, detail)

@@ -1,4 +1,4 @@
-"""Frames that somebody else made: ``.npz`` arrays or JSON lines."""
+"""Ready-made frames: ``.npz`` arrays or JSON lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +23,7 @@ from monitor.phrases import plural
 from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import file_name, printable
 from monitor.sources.base import BaseSource
+from monitor.sources.provenance import file_hash
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
@@ -47,14 +48,14 @@ _HASH = re.compile(r"(file|audio):[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the maker of the frames says about them, by the feature, where stated.
+    """Statements of the maker of the frames, by feature, where stated.
 
     Attributes:
         sizes: bins or dimensions.
         frame_seconds: usable seconds of one frame.
         networks: sha256 of the network that made it.
         hashes: fingerprints of the recording that was heard.
-        heard: how it was heard, in words and numbers of whoever did.
+        settings: settings of the extraction, as its program notes them.
         noise: what noise was added to embeddings, as ``"laplace:15"``; empty where none was.
     """
 
@@ -62,12 +63,12 @@ class Header:
     frame_seconds: Mapping[str, float] = field(default_factory=dict)
     networks: Mapping[str, str] = field(default_factory=dict)
     hashes: tuple[str, ...] = ()
-    heard: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     noise: str = ""
 
 
 def read_header(value: Any, label: str) -> Header:
-    """A header from its JSON object; SourceError where it is of another schema, or malformed."""
+    """Parse a header's JSON object; SourceError where it is of another schema, or malformed."""
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         raise SourceError(f"{label} is not of frames schema {SCHEMA}; write it with write_frames")
     sizes, seconds = value.get("sizes", {}), value.get("frame_seconds", {})
@@ -87,18 +88,18 @@ def read_header(value: Any, label: str) -> Header:
     for name, network in networks.items():
         if not is_mark(network):
             raise SourceError(f"{label}: the network of {name} must be a sha256 in hexadecimal")
-    hashes, heard = value.get("hashes", []), value.get("heard", {})
+    hashes, settings = value.get("hashes", []), value.get("heard", {})
     if not isinstance(hashes, list) or not all(
-        isinstance(each, str) and _HASH.fullmatch(each) for each in hashes
+        isinstance(mark, str) and _HASH.fullmatch(mark) for mark in hashes
     ):
         raise SourceError(f"{label}: hashes must be those of recording_hashes")
-    if not isinstance(heard, dict):
+    if not isinstance(settings, dict):
         raise SourceError(f"{label}: heard must be an object")
     noise = value.get("noise", "")
     if not isinstance(noise, str) or not (noise.isprintable() and len(noise) <= MOST_NOISE):
         raise SourceError(f"{label}: noise must be a short text, such as laplace:15")
     lengths = {name: float(length) for name, length in seconds.items()}
-    return Header(dict(sizes), lengths, dict(networks), tuple(hashes), heard, noise)
+    return Header(dict(sizes), lengths, dict(networks), tuple(hashes), settings, noise)
 
 
 class PrecomputedFrames:
@@ -132,18 +133,18 @@ class PrecomputedFrames:
             early = (
                 None if track.early is None else _checked_early(label, spec, track.early, speech)
             )
-            values, good = spec.kind.usable(values, spec.size)
-            self._tracks[name] = Track(ticks.astype(np.int64), values, spans, early), good
+            values, is_usable = spec.kind.usable(values, spec.size)
+            self._tracks[name] = Track(ticks.astype(np.int64), values, spans, early), is_usable
 
     def runs(self, most_ticks: int, recording: int = 0) -> Iterator[Frames]:
-        """The frames in runs of at most that many ticks; unusable ones become gaps."""
+        """Yield the frames in runs of at most that many ticks; unusable ones become gaps."""
         for low in range(0, len(self.speech), most_ticks):
             speech = self.speech[low : low + most_ticks]
             tracks: dict[str, Track] = {}
             gaps: list[tuple[int, Gap]] = []
-            for name, (track, good) in self._tracks.items():
+            for name, (track, is_usable) in self._tracks.items():
                 inside = slice(*track.ticks.searchsorted([low, low + len(speech)], side="right"))
-                within, keep = track.within(low, low + len(speech)), good[inside]
+                within, keep = track.within(low, low + len(speech)), is_usable[inside]
                 tracks[name] = replace(within.some(keep), early=within.early)
                 gaps += self._gaps(name, within, keep, recording)
             gaps.sort(key=lambda gap: gap[0])
@@ -152,7 +153,7 @@ class PrecomputedFrames:
     def _gaps(
         self, name: str, track: Track, keep: BoolArray, recording: int
     ) -> Iterator[tuple[int, Gap]]:
-        """One gap for each stretch of unusable frames, at the tick of its last one."""
+        """Yield one gap for each stretch of unusable frames, at the tick of its last one."""
         if keep.all():
             return
         spec = self.features[name]
@@ -166,8 +167,15 @@ class PrecomputedFrames:
 
 
 def _spec(label: str, name: str, values: AnyArray, header: Header) -> FeatureSpec:
-    """What frames look like, by their shape and type and by what the header states."""
-    kind = next((each for each in KINDS.values() if each.enrolled and each.holds(values)), None)
+    """Describe frames by their shape and type and by what the header states."""
+    kind = next(
+        (
+            candidate
+            for candidate in KINDS.values()
+            if candidate.enrolled and candidate.holds(values)
+        ),
+        None,
+    )
     if kind is None:
         raise SourceError(f"{label}: {name} must be integer bins (k,) or float embeddings (k, d)")
     try:
@@ -178,17 +186,17 @@ def _spec(label: str, name: str, values: AnyArray, header: Header) -> FeatureSpe
     return FeatureSpec(name, kind, size, seconds, network=header.networks.get(name))
 
 
-def _check_ticks(label: str, name: str, ticks: AnyArray, frames: int, most: int) -> None:
+def _check_ticks(label: str, name: str, ticks: AnyArray, frames: int, maximum: int) -> None:
     if ticks.dtype.kind not in "iu" or ticks.shape != (frames,):
         raise SourceError(f"{label}: {name}_ticks must be {frames} integers, one a frame")
-    if frames and (np.any(ticks[1:] < ticks[:-1]) or ticks[0] < 1 or ticks[-1] > most):
-        raise SourceError(f"{label}: {name}_ticks must not decrease and lie in 1 to {most}")
+    if frames and (np.any(ticks[1:] < ticks[:-1]) or ticks[0] < 1 or ticks[-1] > maximum):
+        raise SourceError(f"{label}: {name}_ticks must not decrease and lie in 1 to {maximum}")
 
 
 def _checked_early(
     label: str, spec: FeatureSpec, early: EarlyFrames, speech: BoolArray
 ) -> EarlyFrames:
-    """Early frames as they were read; unusable ones are left out without a word."""
+    """Check early frames; unusable ones are left out without notice."""
     ticks, values, seconds = early.ticks, early.values, early.seconds
     name = f"{spec.name}_early"
     _check_ticks(label, name, ticks, len(values), len(speech))
@@ -196,9 +204,9 @@ def _checked_early(
         raise SourceError(f"{label}: {name}_seconds must be whole seconds, one a frame")
     if values.dtype.kind != spec.kind.none(1).dtype.kind or values.shape[1:] != (spec.size,):
         raise SourceError(f"{label}: {name} must be like the frames of {spec.name}")
-    values, good = spec.kind.usable(values, spec.size)
-    whole = EarlyFrames(ticks.astype(np.int64), values, seconds.astype(np.int64))
-    return whole.some(good)
+    values, is_usable = spec.kind.usable(values, spec.size)
+    checked = EarlyFrames(ticks.astype(np.int64), values, seconds.astype(np.int64))
+    return checked.some(is_usable)
 
 
 def _check_spans(label: str, name: str, spans: AnyArray, ticks: AnyArray) -> None:
@@ -226,19 +234,19 @@ class _Lines:
         self.values: dict[str, list[Any]] = {}
         self.spans: dict[str, list[tuple[int, int]]] = {}
 
-    def add(self, number: int, line: Mapping[str, Any]) -> None:
-        where = f"{self.label} line {number}"
+    def add(self, number: int, line: Mapping[str, object]) -> None:
+        location = f"{self.label} line {number}"
         seconds: Any = line.get("seconds")
         if type(seconds) not in (int, float) or not abs(seconds) < math.inf:
-            raise SourceError(f'{where}: needs "seconds", a number')
+            raise SourceError(f'{location}: needs "seconds", a number')
         if seconds > MOST_TICKS / TICKS_PER_SECOND:
-            raise SourceError(f"{where}: is later than 7 days; cut the file")
+            raise SourceError(f"{location}: is later than 7 days; cut the file")
         tick = math.ceil(seconds * TICKS_PER_SECOND - _SLACK)
         if tick < max(1, self.tick):
-            raise SourceError(f"{where}: {seconds} s is out of order; sort the lines by time")
+            raise SourceError(f"{location}: {seconds} s is out of order; sort the lines by time")
         decision = line.get("speech", True)
         if not isinstance(decision, bool):
-            raise SourceError(f"{where}: speech must be true or false")
+            raise SourceError(f"{location}: speech must be true or false")
         if tick > self.tick:
             self.speech.append((tick - self.tick, decision))
         self.tick = tick
@@ -248,12 +256,12 @@ class _Lines:
             if name.endswith("_span") and name.removesuffix("_span") in line:
                 continue
             if name in RESERVED or name.endswith(SUFFIXES) or not name.isidentifier():
-                raise SourceError(f"{where}: a feature cannot be called {name!r}")
+                raise SourceError(f"{location}: a feature cannot be called {name!r}")
             self.ticks.setdefault(name, []).append(tick)
-            self.values.setdefault(name, []).append(_frame(where, name, value))
+            self.values.setdefault(name, []).append(_frame(location, name, value))
             span = line.get(f"{name}_span")
             if span is not None:
-                self.spans.setdefault(name, []).append(_span(where, name, span))
+                self.spans.setdefault(name, []).append(_span(location, name, span))
 
     def arrays(self) -> tuple[BoolArray, dict[str, Track]]:
         counts = [ticks for ticks, _ in self.speech]
@@ -272,22 +280,22 @@ class _Lines:
         return speech, tracks
 
 
-def _frame(where: str, name: str, value: Any) -> int | list[float]:
+def _frame(location: str, name: str, value: Any) -> int | list[float]:
     if type(value) is int and abs(value) < 1 << 62:
         return value
     if isinstance(value, list) and value and all(type(x) in (int, float) for x in value):
         return [float(x) if abs(x) < 1e300 or x != x else math.inf for x in value]
-    raise SourceError(f"{where}: {name} must be an integer bin or a list of numbers")
+    raise SourceError(f"{location}: {name} must be an integer bin or a list of numbers")
 
 
-def _span(where: str, name: str, value: Any) -> tuple[int, int]:
-    """The ticks that a stretch of seconds touches."""
+def _span(location: str, name: str, value: Any) -> tuple[int, int]:
+    """Return the ticks that a stretch of seconds touches."""
     if isinstance(value, list) and [type(x) in (int, float) for x in value] == [True, True]:
         begin, end = value
         if 0 <= begin < end <= MOST_TICKS / TICKS_PER_SECOND:
             first = math.floor(begin * TICKS_PER_SECOND + _SLACK)
             return first, math.ceil(end * TICKS_PER_SECOND - _SLACK)
-    raise SourceError(f"{where}: {name}_span must be [begin, end] in seconds")
+    raise SourceError(f"{location}: {name}_span must be [begin, end] in seconds")
 
 
 def read_json_lines(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
@@ -411,20 +419,19 @@ class FramesFile(BaseSource[Frames]):
         return len(self._frames.speech) / TICKS_PER_SECOND
 
     def provenance(self) -> tuple[Provenance, ...]:
-        """The file, and the recording that its frames were made of; reads the file again."""
-        from monitor.sources.provenance import provenance_of  # which reads headers of frames
-
+        """Return the file's provenance, with the hashes of its recording; reads the file again."""
         if self._provenance is None:
-            self._provenance = provenance_of(self._path)
+            hashes = (file_hash(self._path), *self.header.hashes)
+            self._provenance = Provenance(self.label, hashes)
         return (self._provenance,)
 
     def items(self) -> Iterator[Frames]:
-        """Runs of at most 10 s."""
+        """Yield runs of at most 10 s."""
         return self._frames.runs(RUN_TICKS, self._recording)
 
 
 def read_frames(path: str | os.PathLike[str]) -> Frames:
-    """All frames of a recording in one piece; `FramesFile` gives them in runs, and their sizes.
+    """Read all frames of a recording in one piece; `FramesFile` gives runs, and their sizes.
 
     Args:
         path: as `write_frames` wrote it, or JSON lines.
@@ -448,7 +455,7 @@ def read_frames(path: str | os.PathLike[str]) -> Frames:
 
 
 def header_of(path: str | os.PathLike[str]) -> Header:
-    """What the maker of a file of frames says; nothing of a file that cannot be read."""
+    """Read the header of a file of frames; an empty one of a file that cannot be read."""
     path = Path(path)
     try:
         if path.suffix.lower() != ".npz":
@@ -469,9 +476,7 @@ def write_frames(
     frame_seconds: Mapping[str, float],
     *,
     networks: Mapping[str, str | None] | None = None,
-    hashes: Sequence[str] = (),
-    heard: Mapping[str, Any] | None = None,
-    noise: str = "",
+    header: Header = Header(),
 ) -> None:
     """Write frames as an ``.npz`` that `FramesFile` reads; whole or not at all, mode 0600.
 
@@ -482,9 +487,7 @@ def write_frames(
         sizes: bins or dimensions of each feature.
         frame_seconds: usable seconds of one frame of each feature.
         networks: sha256 of the network that made a feature; None, or left out, where none did.
-        hashes: fingerprints of the recording (`recording_hashes`), so that it is known again.
-        heard: how it was heard; anything that goes into JSON.
-        noise: what was added to the embeddings, as ``"laplace:15"``: whoever reads them is told.
+        header: its hashes (`recording_hashes`), settings and noise are written, too.
 
     Raises:
         UsageError: the frames do not fit together.
@@ -497,20 +500,20 @@ def write_frames(
         if name in RESERVED or name.endswith(SUFFIXES) or not name.isidentifier():
             raise UsageError(f"a feature cannot be called {name!r}; use letters and digits")
     marks = {name: mark for name, mark in (networks or {}).items() if mark is not None}
-    header = {
+    fields = {
         "schema": SCHEMA,
         "sizes": dict(sizes),
         "frame_seconds": dict(frame_seconds),
         **({"networks": marks} if marks else {}),
-        **({"hashes": list(hashes)} if hashes else {}),
-        **({"heard": dict(heard)} if heard else {}),
-        **({"noise": noise} if noise else {}),
+        **({"hashes": list(header.hashes)} if header.hashes else {}),
+        **({"heard": dict(header.settings)} if header.settings else {}),
+        **({"noise": header.noise} if header.noise else {}),
     }
     try:
-        PrecomputedFrames(path.name, read_header(header, path.name), speech, tracks)
+        PrecomputedFrames(path.name, read_header(fields, path.name), speech, tracks)
     except SourceError as error:
         raise UsageError(str(error)) from None
-    arrays: dict[str, AnyArray] = {"header": np.array(json.dumps(header)), "speech": speech}
+    arrays: dict[str, AnyArray] = {"header": np.array(json.dumps(fields)), "speech": speech}
     for name, track in tracks.items():
         arrays[name], arrays[f"{name}_ticks"] = track.values, track.ticks
         if track.spans is not None:
@@ -527,7 +530,7 @@ def write_frames(
 
 
 def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
-    """Arrays by name; whether they fit together is for `PrecomputedFrames` to say."""
+    """Read arrays by name; whether they fit together is for `PrecomputedFrames` to say."""
     with path.open("rb") as file:
         arrays = read_arrays(file)
     label = file_name(path)

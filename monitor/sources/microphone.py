@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ DRIFT = 1e-3
 
 
 class SoundClock:
-    """Knows when each second of a live stream was heard.
+    """Wall time of each second of a live stream.
 
     No block comes before its last sample was spoken: so the block that came soonest, counted from
     the length of what had come till then, tells the time of all others. The sound card's clock and
@@ -29,8 +29,8 @@ class SoundClock:
 
     Example:
         >>> clock = SoundClock()
-        >>> clock.heard(1.0, now=11.0)
-        >>> clock.heard(2.0, now=12.8)  # 0.8 s late
+        >>> clock.record(1.0, now=11.0)
+        >>> clock.record(2.0, now=12.8)  # 0.8 s late
         >>> clock.wall(2.0)
         12.001
     """
@@ -39,19 +39,19 @@ class SoundClock:
         self._offset: float | None = None
         self._heard = 0.0
 
-    def heard(self, seconds: float, now: float) -> None:
-        """So many seconds of the stream had come when the wall clock showed ``now``."""
+    def record(self, seconds: float, now: float) -> None:
+        """Record that so many seconds of the stream had come at wall time ``now``."""
         offset = now - seconds
         if self._offset is not None:
             offset = min(offset, self._offset + DRIFT * (seconds - self._heard))
         self._offset, self._heard = offset, seconds
 
     def lost(self) -> None:
-        """Audio was lost: what came before tells nothing of what comes now."""
+        """Start again: audio was lost, and earlier times tell nothing of later ones."""
         self._offset = None
 
     def wall(self, seconds: float) -> float | None:
-        """The wall clock when that second of the stream was over; None before anything came."""
+        """Return the wall clock at the end of that second of the stream; None before any sound."""
         return None if self._offset is None else self._offset + seconds
 
 
@@ -152,7 +152,7 @@ class AudioQueue(BaseSource[Block | Gap]):
         self._missed += samples
 
     def stop(self) -> None:
-        """Nothing more comes: the stream ends after what waits. May be called from anywhere."""
+        """End the stream after the waiting audio; may be called from anywhere."""
         self._over = True
         self._queue.put(None)
 
@@ -162,10 +162,10 @@ class AudioQueue(BaseSource[Block | Gap]):
         self.stop()
 
     def items(self) -> Iterator[Block | Gap]:
-        """What was put in, up to a second of it at a time."""
+        """Yield the audio put in, up to a second of it at a time."""
         reports = _GapReports(self.rate)
         self._sounds, self.came = SoundClock(), self._clock()
-        most = None if self.seconds is None else round(self.seconds * self.rate)
+        maximum = None if self.seconds is None else round(self.seconds * self.rate)
         silent = 0.0
         while (arrivals := self._arrivals()) is not None:
             if not arrivals:
@@ -174,48 +174,48 @@ class AudioQueue(BaseSource[Block | Gap]):
                     break
                 continue
             silent, self.came = 0.0, arrivals[-1].came
-            taken = self._taken - sum(len(each.samples) for each in arrivals)
-            for each in arrivals:
-                taken += len(each.samples)
-                if each.lost or each.dropped or each.missed:
+            samples_taken = self._taken - sum(len(arrival.samples) for arrival in arrivals)
+            for arrival in arrivals:
+                samples_taken += len(arrival.samples)
+                if arrival.lost or arrival.dropped or arrival.missed:
                     self._sounds.lost()
-                self._sounds.heard(taken / self.rate, each.came)
-                yield from reports.before(each)
-            samples = np.concatenate([each.samples for each in arrivals])
-            if most is not None:
-                samples = samples[: len(samples) - max(0, taken - most)]
+                self._sounds.record(samples_taken / self.rate, arrival.came)
+                yield from reports.before(arrival)
+            samples = np.concatenate([arrival.samples for arrival in arrivals])
+            if maximum is not None:
+                samples = samples[: len(samples) - max(0, samples_taken - maximum)]
             alone = samples.ndim == 2 and samples.shape[1] == 1
             yield Block(samples[:, 0] if alone else samples, self.rate, self._recording)
-            if most is not None and taken >= most:
+            if maximum is not None and samples_taken >= maximum:
                 break
         yield from reports.rest(self._dropped, self._missed)
 
     def _arrivals(self) -> list[_Arrival] | None:
-        """What is there, up to a second of it; nothing after a short while; None at the end."""
+        """Take up to a second of arrivals; none after a short while; None at the end."""
         arrivals: list[_Arrival] = []
         count = 0
         while count < LONGEST_SECONDS * self.rate:
             try:
                 if arrivals:
-                    next_one = self._queue.get_nowait()
+                    arrival = self._queue.get_nowait()
                 else:
-                    next_one = self._queue.get(timeout=WAKE_SECONDS)
+                    arrival = self._queue.get(timeout=WAKE_SECONDS)
             except Empty:
                 break
-            if next_one is None:
+            if arrival is None:
                 if arrivals:
                     self._queue.put(None)  # again, after these
                     break
                 return None
-            arrivals.append(next_one)
-            count += len(next_one.samples)
+            arrivals.append(arrival)
+            count += len(arrival.samples)
         self._taken += count
         return arrivals
 
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """What one call of the callback brought, when, and what was lost before it."""
+    """Samples of one call of the callback, when they came, and the loss before them."""
 
     samples: FloatArray
     came: float
@@ -225,12 +225,12 @@ class _Arrival:
 
 
 class _GapReports:
-    """Makes gaps of what was lost; overflows come in bursts."""
+    """Gaps of lost audio; overflows come in bursts."""
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
         self._overflows = 0
-        self._heard = self._told = 0.0
+        self._heard = self._reported = 0.0
 
     def before(self, arrival: _Arrival) -> Iterator[Gap]:
         if arrival.dropped:
@@ -238,7 +238,7 @@ class _GapReports:
         if arrival.missed:
             yield self._of_missed(arrival.missed)
         self._overflows += arrival.lost
-        if self._overflows and self._heard >= self._told:
+        if self._overflows and self._heard >= self._reported:
             yield self._of_overflows()
         self._heard += len(arrival.samples) / self._rate
 
@@ -252,7 +252,7 @@ class _GapReports:
 
     def _of_overflows(self) -> Gap:
         count, self._overflows = self._overflows, 0
-        self._told = self._heard + GAP_SECONDS
+        self._reported = self._heard + GAP_SECONDS
         times = "once" if count == 1 else f"{count} times"
         return Gap("overflow", None, detail=f"the sound system lost audio {times}")
 
@@ -275,7 +275,7 @@ _LIST = "monitor doctor --devices lists them"
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An input: its number with PortAudio, which changes as devices come and go, what it has."""
+    """An input: its number with PortAudio, which changes as devices come and go, and its format."""
 
     index: int
     name: str
@@ -286,7 +286,7 @@ class Device:
 
 
 def library() -> Any:
-    """The module sounddevice, with PortAudio behind it; a SourceError where one is missing."""
+    """Import sounddevice, with PortAudio; a SourceError where one is missing."""
     try:
         import sounddevice
     except ImportError:
@@ -300,32 +300,32 @@ def library() -> Any:
 
 
 def devices() -> list[Device]:
-    """Every input there is, as PortAudio saw it when it was started or last rescanned."""
+    """List the inputs, as PortAudio saw them when it was started or last rescanned."""
     sound = library()
     try:
         hosts = sound.query_hostapis()
         chosen = sound.default.device[0]
-        found = sound.query_devices()
+        entries = sound.query_devices()
     except sound.PortAudioError as error:
         raise SourceError(f"PortAudio fails: {_reason(error)}; see monitor doctor") from None
     if chosen < 0 and hosts:
         chosen = hosts[0]["default_input_device"]
     return [
         Device(
-            index=int(each["index"]),
-            name=str(each["name"]),
-            host=str(hosts[each["hostapi"]]["name"]),
-            channels=int(each["max_input_channels"]),
-            rate=round(each["default_samplerate"]),
-            default=each["index"] == chosen,
+            index=int(entry["index"]),
+            name=str(entry["name"]),
+            host=str(hosts[entry["hostapi"]]["name"]),
+            channels=int(entry["max_input_channels"]),
+            rate=round(entry["default_samplerate"]),
+            default=entry["index"] == chosen,
         )
-        for each in found
-        if each["max_input_channels"] > 0
+        for entry in entries
+        if entry["max_input_channels"] > 0
     ]
 
 
-def choose(found: list[Device], wanted: str | int | None) -> Device:
-    """The device that is meant: by index, by name or by a part of it; None for the default.
+def choose(inputs: list[Device], wanted: str | int | None) -> Device:
+    """Choose a device by index, by name or by a part of it; None for the default.
 
     Raises:
         SourceError: there is no input at all.
@@ -339,28 +339,28 @@ def choose(found: list[Device], wanted: str | int | None) -> Device:
         >>> choose(inputs, None).index, choose(inputs, "usb").index, choose(inputs, 4).name
         (0, 4, 'USB Microphone')
     """
-    if not found:
+    if not inputs:
         raise SourceError(
             "no input device: plug in a microphone, or start the sound server (PipeWire, "
             "PulseAudio) and see that you may use it"
         )
     if wanted is None:
-        return next((each for each in found if each.default), found[0])
+        return next((device for device in inputs if device.default), inputs[0])
     text = str(wanted).strip().casefold()
-    meant = [each for each in found if text == str(each.index)]
+    matches = [device for device in inputs if text == str(device.index)]
     if text and not text.isdigit():
-        meant = [each for each in found if text == each.name.casefold()]
-        meant = meant or [each for each in found if text in each.name.casefold()]
-    if len(meant) == 1:
-        return meant[0]
-    if not meant:
+        matches = [device for device in inputs if text == device.name.casefold()]
+        matches = matches or [device for device in inputs if text in device.name.casefold()]
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
         raise UsageError(f"no input device is called {str(wanted)!r}; {_LIST}")
-    some = ", ".join(f"{each.index} ({each.name})" for each in meant[:4])
-    raise UsageError(f"{str(wanted)!r} may be {some}; choose one by its number")
+    names = ", ".join(f"{device.index} ({device.name})" for device in matches[:4])
+    raise UsageError(f"{str(wanted)!r} may be {names}; choose one by its number")
 
 
 class OpenedInput:
-    """An opened input device, silent until started: what `monitor.protocols.AudioDevice` asks."""
+    """An opened input device, silent until started: a `monitor.protocols.AudioDevice`."""
 
     def __init__(self, device: Device, channels: int | None) -> None:
         sound = library()
@@ -405,7 +405,7 @@ class OpenedInput:
             ) from None
 
     def close(self) -> None:
-        """Let go of the device; nothing is heard any more."""
+        """Release the device; no more audio comes."""
         self._closing = True
         sound = library()
         try:
@@ -433,7 +433,7 @@ def open_input(wanted: str | int | None = None, channels: int | None = None) -> 
 
 
 def rescan() -> None:
-    """Look again which devices there are; no device may be open."""
+    """List the devices anew; none may be open."""
     sound = library()
     try:
         sound._terminate()  # PortAudio has no other way
@@ -446,13 +446,22 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error.args[0] if error.args else error).split())
 
 
+class InputSystem(NamedTuple):
+    """Functions that open an input device, and that rescan for devices."""
+
+    opens: Callable[[str | int | None, int | None], AudioDevice] = open_input
+    rescans: Callable[[], None] = rescan
+
+
+PORTAUDIO = InputSystem()
+
 STALLED_SECONDS = 5.0
 """A device that gives nothing for so long is gone; the first sound may take 2 s."""
 RETRY_SECONDS = 1.0
 
 
 class Microphone(BaseSource[Block | Gap]):
-    """What a sound device hears, as blocks of at most one second, as soon as they are there.
+    """A sound device, as blocks of at most one second, as soon as they are there.
 
     The device is opened at its own rate, and its callback fills an `AudioQueue`, whose gaps are
     those of the stream. A device that vanishes is waited for, and the stream goes on with a gap
@@ -466,10 +475,9 @@ class Microphone(BaseSource[Block | Gap]):
         channels: how many to open, at most; None for one or two.
         reconnect_seconds: how long a lost device is waited for.
         queue_seconds: how much audio may wait.
-        told: called with a line for people when the device is lost, and when it is back.
+        report: called with a line for people when the device is lost, and when it is back.
         clock: wall seconds.
-        opens: opens a device.
-        rescans: looks which devices there are now.
+        system: access to devices; PortAudio's by default.
 
     Raises:
         UsageError: a length is not positive.
@@ -491,10 +499,9 @@ class Microphone(BaseSource[Block | Gap]):
         channels: int | None = None,
         reconnect_seconds: float = 60.0,
         queue_seconds: float = 30.0,
-        told: Callable[[str], object] = lambda _: None,
+        report: Callable[[str], object] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
-        opens: Callable[[str | int | None, int | None], AudioDevice] = open_input,
-        rescans: Callable[[], None] = rescan,
+        system: InputSystem = PORTAUDIO,
     ) -> None:
         if seconds is not None and not seconds > 0:
             raise UsageError(f"seconds={seconds:g} must be positive")
@@ -504,8 +511,8 @@ class Microphone(BaseSource[Block | Gap]):
         self.seconds = seconds
         self._device, self._channels = device, channels
         self._reconnect_seconds, self._queue_seconds = reconnect_seconds, queue_seconds
-        self._told, self._clock = told, clock
-        self._opens, self._rescans = opens, rescans
+        self._report, self._clock = report, clock
+        self._system = system
         self._input: AudioDevice | None = None
         self._queue: AudioQueue | None = None
         self._stopped = threading.Event()
@@ -524,7 +531,7 @@ class Microphone(BaseSource[Block | Gap]):
     def open(self) -> None:
         """Open the device now rather than at the first block, or raise as `open_input` does."""
         if self._input is None:
-            self._input = self._opens(self._device, self._channels)
+            self._input = self._system.opens(self._device, self._channels)
             self.label = self._input.name
 
     def stop(self) -> None:
@@ -534,7 +541,7 @@ class Microphone(BaseSource[Block | Gap]):
             self._queue.stop()
 
     def close(self) -> None:
-        """Let go of the device."""
+        """Release the device."""
         super().close()
         self._release()
 
@@ -548,7 +555,7 @@ class Microphone(BaseSource[Block | Gap]):
         return super().__enter__()
 
     def items(self) -> Iterator[Block | Gap]:
-        """What the device hears, waited for where it vanishes."""
+        """Yield the device's audio; where the device vanishes, wait for it."""
         self._queue, self._before, self._heard = None, 0.0, 0.0
         recording = 0
         try:
@@ -558,9 +565,9 @@ class Microphone(BaseSource[Block | Gap]):
                 over = self.seconds is not None and self._heard >= self.seconds - 1e-9
                 if over or self._stopped.is_set():
                     return
-                gap, back = self._wait()
+                gap, is_back = self._wait()
                 yield gap
-                if not back:
+                if not is_back:
                     return
                 recording += 1  # resampling and voice activity begin afresh
         finally:
@@ -568,41 +575,41 @@ class Microphone(BaseSource[Block | Gap]):
             self._release()
 
     def _items(self, recording: int) -> Iterator[Block | Gap]:
-        """Everything from one opened device, until it goes or the stream is over."""
-        opened, before = self._input, self._heard
+        """Yield the audio of one opened device, until it goes or the stream is over."""
+        opened, seconds_before = self._input, self._heard
         assert opened is not None
         queue = AudioQueue(
             opened.rate,
-            seconds=None if self.seconds is None else self.seconds - before,
+            seconds=None if self.seconds is None else self.seconds - seconds_before,
             queue_seconds=self._queue_seconds,
             recording=recording,
             stalled_seconds=STALLED_SECONDS,
             clock=self._clock,
         )
-        self._queue, self._before = queue, before
+        self._queue, self._before = queue, seconds_before
         if self._stopped.is_set():
             queue.stop()
         opened.start(queue.put, queue.stop)
         for item in queue:
-            self._heard = before + queue.taken_seconds
+            self._heard = seconds_before + queue.taken_seconds
             yield item
         self._came = queue.came
 
     def _wait(self) -> tuple[Gap, bool]:
-        """Wait for a device that is gone: what was lost since sound last came, and is it back."""
+        """Wait for a lost device: return the gap since sound last came, and whether it is back."""
         name, began = self.label, self._clock()
-        self._told(f"{name} is gone; waiting up to {self._reconnect_seconds:g} s for it")
+        self._report(f"{name} is gone; waiting up to {self._reconnect_seconds:g} s for it")
         self._release()
         while self._clock() - began < self._reconnect_seconds:
             if self._stopped.wait(RETRY_SECONDS):
                 break
             try:
-                self._rescans()
+                self._system.rescans()
                 self.open()
             except MonitorError:  # not yet
                 continue
             lost = self._clock() - self._came
-            self._told(f"{self.label} is back after {lost:.0f} s")
+            self._report(f"{self.label} is back after {lost:.0f} s")
             return Gap("device lost", lost, detail=f"{name} was gone for {lost:.1f} s"), True
         lost = self._clock() - self._came
         self.label = name

@@ -62,30 +62,30 @@ class Diarised(SplitSource):
             turns = read_turns(turns, recording=source.label)
         elif not isinstance(turns, Turns):
             turns = Turns.of(turns)
-        own = getattr(source, "start_seconds", 0.0) if start_seconds is None else start_seconds
+        offset = getattr(source, "start_seconds", 0.0) if start_seconds is None else start_seconds
         self._cut = source.stream_info.cut
         seconds = math.inf if source.seconds is None else source.seconds
         self._promised = not math.isinf(seconds)
-        turns = turns.cut(seconds, own, warns=self._promised and not self._cut)
+        turns = turns.cut(seconds, offset, warns=self._promised and not self._cut)
         self.turns, self.notices, self.people = turns, turns.notices, turns.labels
         self._alone = turns.alone
-        self._place = {label: place for place, label in enumerate(self.people)}
+        self._place = {label: index for index, label in enumerate(self.people)}
         self._next = 0
 
     def split(self) -> Iterator[Sequence[Stretch] | Gap]:
-        """What each block of the recording holds of each person, and what was lost."""
+        """Yield the stretches of each block by person, and gaps."""
         self._next = 0
         return super().split()
 
     def alone_seconds(self) -> Sequence[float | None]:
-        """Of each person, the seconds that are theirs alone."""
-        found = dict.fromkeys(self.people, 0.0)
+        """Return each person's seconds without overlap."""
+        seconds_by_label = dict.fromkeys(self.people, 0.0)
         for turn in self._alone:
-            found[turn.label] += turn.seconds
-        return [round(seconds, 3) for seconds in found.values()]
+            seconds_by_label[turn.label] += turn.seconds
+        return [round(seconds, 3) for seconds in seconds_by_label.values()]
 
     def overlap_of(self) -> Sequence[float | None]:
-        """Of each person, the seconds in which somebody else speaks too."""
+        """Return each person's seconds of overlap."""
         overlap = self.turns.overlap_of
         return [round(overlap[label], 3) for label in self.people]
 
@@ -104,8 +104,8 @@ class Diarised(SplitSource):
             low, ends = max(low, first), high <= first + size
             samples = block.samples[low - first : high - first]
             if len(samples):
-                part = replace(block, samples=np.ascontiguousarray(samples))
-                yield Stretch(self._place[turn.label], low / block.rate, part)
+                cut = replace(block, samples=np.ascontiguousarray(samples))
+                yield Stretch(self._place[turn.label], low / block.rate, cut)
             if not ends:
                 return
             self._next += 1
@@ -122,7 +122,7 @@ MOST_DELAY_SECONDS = 60.0
 
 
 class LiveDiarised(SplitSource, WrappedLiveSource):
-    """A live source split by turns that come while it is heard, as a live diariser writes them.
+    """A live source split by turns that come during the stream, as from a live diariser.
 
     Sound waits, in memory alone, until it is ``delay_seconds`` old; then it belongs to the one
     label that had it by the turns that had come. What is said of it later is late: a gap, ``"late
@@ -183,41 +183,41 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
         super().close()
 
     def split(self) -> Iterator[Sequence[Stretch] | Gap]:
-        """What each block holds of each person, once it is old enough, and what was lost."""
-        held: deque[tuple[float, Block]] = deque()
-        heard, ended, told = 0.0, math.inf, False
+        """Yield each block's stretches by person, once it is old enough, and gaps."""
+        waiting: deque[tuple[float, Block]] = deque()
+        received, ended, is_reported = 0.0, math.inf, False
         for item in self:
             if isinstance(item, Gap):
                 yield item
                 continue
             if not isinstance(item, Block):
                 raise UsageError(f"{self.label} brings more than audio: only sound is split")
-            held.append((heard, item))
-            heard += len(item.samples) / item.rate
-            yield from self._take(heard)
+            waiting.append((received, item))
+            received += len(item.samples) / item.rate
+            yield from self._take(received)
             if self._pipe.over and math.isinf(ended):
-                ended = max([heard, *(turn.end_seconds for turn in self._turns)])
-            if heard - ended >= 1.0 and not told:
-                told = True
+                ended = max([received, *(turn.end_seconds for turn in self._turns)])
+            if received - ended >= 1.0 and not is_reported:
+                is_reported = True
                 since = clock_time(ended)
                 line = f"no more turns come: what is said from {since} on counts for nobody"
                 yield Gap("turns ended", None, detail=line)
-            while held and _end_of(*held[0]) <= heard - self._delay:
-                yield self._given(*held.popleft())
+            while waiting and _end_of(*waiting[0]) <= received - self._delay:
+                yield self._cut_block(*waiting.popleft())
         self._pipe.wait(self._delay)
-        yield from self._take(heard)
-        while held:
-            yield self._given(*held.popleft())
+        yield from self._take(received)
+        while waiting:
+            yield self._cut_block(*waiting.popleft())
         self._pipe.report_lost()
         if self._late:
             yield Gap("late turns", self._late, detail=f"{self._late:.1f} s more came too late")
 
     def alone_seconds(self) -> Sequence[float | None]:
-        """Of each person, the seconds so far that were theirs alone."""
+        """Return each person's seconds so far without overlap."""
         return [round(seconds, 3) for seconds in self._alone]
 
     def overlap_of(self) -> Sequence[float | None]:
-        """Of each person, the seconds so far in which somebody else spoke too."""
+        """Return each person's seconds of overlap so far."""
         return [round(seconds, 3) for seconds in self._overlap_of]
 
     @property
@@ -225,9 +225,9 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
         """Seconds so far that counted for nobody, as several spoke."""
         return round(self._overlap, 3)
 
-    def _take(self, heard: float) -> Iterator[Gap]:
+    def _take(self, received: float) -> Iterator[Gap]:
         """Take the turns that came; the first that is late is told at once, the rest at the end."""
-        for turn in self._pipe.collect(heard + self.source.waiting_seconds):
+        for turn in self._pipe.collect(received + self.source.waiting_seconds):
             if turn.label not in self._place:
                 self._place[turn.label] = len(self.people)
                 self.people += (turn.label,)
@@ -240,7 +240,7 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
             if self._late is None:
                 self._late = 0.0
                 line = (
-                    f"a turn of {printable(turn.label)} came {heard - turn.start_seconds:.1f} s "
+                    f"a turn of {printable(turn.label)} came {received - turn.start_seconds:.1f} s "
                     f"after it began: its first {late:.1f} s count for nobody; wait longer for "
                     f"turns than {self._delay:g} s"
                 )
@@ -249,19 +249,23 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
                 self._late += late
 
     def _uncovered(self, turn: Turn) -> float:
-        """Seconds of a turn that were given to whom they belong without it."""
+        """Count seconds of a turn that were assigned without it."""
         end = min(turn.end_seconds, self._passed)
         if end <= turn.start_seconds:
             return 0.0
-        own = [t for t in self._turns if t.label == turn.label]
-        known = Turns(tuple(sorted(own))).alone
+        turns_of_label = [t for t in self._turns if t.label == turn.label]
+        alone = Turns(tuple(sorted(turns_of_label))).alone
         return (end - turn.start_seconds) - sum(
-            max(min(each.end_seconds, end) - max(each.start_seconds, turn.start_seconds), 0.0)
-            for each in known
+            max(
+                min(turn_alone.end_seconds, end)
+                - max(turn_alone.start_seconds, turn.start_seconds),
+                0.0,
+            )
+            for turn_alone in alone
         )
 
-    def _given(self, begin: float, block: Block) -> list[Stretch]:
-        """The stretches of a block, by the turns that are known now."""
+    def _cut_block(self, begin: float, block: Block) -> list[Stretch]:
+        """Cut a block into stretches, by the turns that are known now."""
         end = self._passed = _end_of(begin, block)
         inside = [
             replace(turn, start_seconds=max(turn.start_seconds, begin),
@@ -270,26 +274,26 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
             if turn.start_seconds < end and turn.end_seconds > begin
         ]  # fmt: skip
         self._turns = [t for t in self._turns if t.end_seconds > end - MOST_DELAY_SECONDS]
-        now = Turns(tuple(sorted(inside)))
-        for label, seconds in now.overlap_of.items():
+        current = Turns(tuple(sorted(inside)))
+        for label, seconds in current.overlap_of.items():
             self._overlap_of[self._place[label]] += seconds
-        self._overlap += now.overlap_seconds
-        found = []
-        for turn in now.alone:
-            place = self._place[turn.label]
-            self._alone[place] += turn.seconds
+        self._overlap += current.overlap_seconds
+        stretches = []
+        for turn in current.alone:
+            person = self._place[turn.label]
+            self._alone[person] += turn.seconds
             low, high = (
                 min(max(round((t - begin) * block.rate), 0), len(block.samples))
                 for t in (turn.start_seconds, turn.end_seconds)
             )
             if high > low:
                 samples = np.ascontiguousarray(block.samples[low:high])
-                part = replace(block, samples=samples)
-                found.append(Stretch(place, begin + low / block.rate, part))
-        return found
+                cut = replace(block, samples=samples)
+                stretches.append(Stretch(person, begin + low / block.rate, cut))
+        return stretches
 
     def _parts(self, block: Block, begun: float) -> Iterator[Stretch]:
-        yield from self._given(begun, block)
+        yield from self._cut_block(begun, block)
 
 
 def _end_of(begin: float, block: Block) -> float:

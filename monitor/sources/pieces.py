@@ -75,7 +75,7 @@ def _read(file: BinaryIO, at: int, count: int) -> bytes:
 
 
 def _skip_tags(file: BinaryIO, at: int) -> int:
-    """Where the ID3 and APE tags end that begin there."""
+    """Find the end of the ID3 and APE tags that begin there."""
     while True:
         head = _read(file, at, 16)
         if head.startswith(b"ID3") and len(head) == 16:
@@ -90,19 +90,19 @@ def _skip_tags(file: BinaryIO, at: int) -> int:
 
 
 def _scan(file: BinaryIO, pattern: re.Pattern[bytes], size: int) -> Iterator[int]:
-    """Where such bytes lie."""
+    """Yield the positions of such bytes."""
     file.seek(0)
-    at, kept = 0, b""
+    at, tail = 0, b""
     while data := file.read(_SCANNED_BYTES):
-        data = kept + data
+        data = tail + data
         for match in pattern.finditer(data):
             yield at + match.start()
-        kept = data[1 - size :]
-        at += len(data) - len(kept)
+        tail = data[1 - size :]
+        at += len(data) - len(tail)
 
 
 def _of_links(file: BinaryIO, begins: list[int]) -> list[int]:
-    """The first page of each link of an Ogg: streams side by side have theirs in a row."""
+    """Select the first page of each link of an Ogg: streams side by side have theirs in a row."""
     links, row_end = list[int](), -1
     for at in begins:
         if at != row_end:
@@ -141,7 +141,7 @@ class _Frame(NamedTuple):
     side: int
 
     def promised(self, head: bytes) -> int | None:
-        """How many frames follow, where this one says it instead of sounding; 0 for unclear."""
+        """Return the frames that this one announces instead of sounding; 0 for unclear, or None."""
         for side in (self.side, self.side + 2):  # with a checksum
             name, flags, frames = (head[4 + side + i : 8 + side + i] for i in (0, 4, 8))
             if name in (b"Xing", b"Info"):
@@ -149,7 +149,7 @@ class _Frame(NamedTuple):
         return 0 if head[36:40] == b"VBRI" else None
 
     def header(self, frames: int) -> bytes:
-        """A frame that says how many follow, as Xing's encoder did."""
+        """Make a frame that says how many follow, as Xing's encoder did."""
         word = self.word & ~(0xF << 12 | 1 << 9) | _ROOMY << 12 | _UNPROTECTED
         head = word.to_bytes(4) + bytes(self.side) + b"Xing\0\0\0\1" + frames.to_bytes(4)
         roomy = _frame(head[:4])
@@ -158,7 +158,7 @@ class _Frame(NamedTuple):
 
 @lru_cache
 def _frame(head: bytes) -> _Frame | None:
-    """The frame with this header of four bytes; None where they are none."""
+    """Parse the frame header of four bytes; None where they are none."""
     word = int.from_bytes(head)
     version, bits, rate = word >> 19 & 3, word >> 12 & 15, word >> 10 & 3
     if len(head) < 4 or not _SYNC.match(head) or bits in (0, 15) or rate == 3:
@@ -182,11 +182,13 @@ class _Stream:
 
 
 def _of_mpeg(file: BinaryIO, size: int) -> list[SoundPiece]:
-    """The streams of an MP3, told apart by tags, headers, and other rates or channels."""
+    """Split an MP3 into streams, by tags, headers, and other rates or channels."""
     streams = list[_Stream]()
     for begin, tagged, frame, promised in _mpeg_frames(file, size):
-        new = not streams or tagged or promised is not None or frame.kind != streams[-1].first.kind
-        if new:
+        is_new = (
+            not streams or tagged or promised is not None or frame.kind != streams[-1].first.kind
+        )
+        if is_new:
             streams.append(_Stream(frame, begin, promised))
         streams[-1].frames += promised is None
     streams = [stream for stream in streams if stream.frames]
@@ -205,7 +207,7 @@ def _of_mpeg(file: BinaryIO, size: int) -> list[SoundPiece]:
 
 
 def _mpeg_frames(file: BinaryIO, size: int) -> Iterator[tuple[int, bool, _Frame, int | None]]:
-    """Where each whole frame begins, whether tags lie before it, and how many it promises."""
+    """Yield each complete frame: its begin, whether tags lie before it, and its promise."""
     at, kind, tagged = 0, None, False
     while at < size:
         head = _read(file, at, _HEAD_BYTES)
@@ -222,7 +224,7 @@ def _mpeg_frames(file: BinaryIO, size: int) -> Iterator[tuple[int, bool, _Frame,
 
 
 def _goes_on(file: BinaryIO, begin: int, frame: _Frame, size: int) -> bool:
-    """Whether another such frame follows, tags, or the end."""
+    """Return whether another such frame follows, tags, or the end."""
     end = begin + frame.size
     following = _frame(_read(file, end, 4))
     if following is not None:
@@ -231,7 +233,7 @@ def _goes_on(file: BinaryIO, begin: int, frame: _Frame, size: int) -> bool:
 
 
 def _next_frame(file: BinaryIO, at: int, size: int) -> int:
-    """Where the next frame begins that another one follows; the end where none does."""
+    """Find the next frame that another one follows; the end where there is none."""
     while at < size:
         data = _read(file, at, _SCANNED_BYTES)
         for match in _SYNC.finditer(data):

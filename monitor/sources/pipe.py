@@ -39,7 +39,7 @@ _ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class WavHeader:
-    """What a header promises; ``data_bytes`` is None where they run to the end of the pipe."""
+    """Format of a WAV; ``data_bytes`` is None where they run to the end of the pipe."""
 
     rate: int
     channels: int
@@ -53,7 +53,7 @@ class WavHeader:
 
 
 def read_header(read: Callable[[int], bytes]) -> WavHeader:
-    """The header of a WAV, leaving the pipe at its first sample, or a SourceError.
+    """Read the header of a WAV, leaving the pipe at its first sample; else a SourceError.
 
     ``read`` gives exactly that many bytes, fewer only at the end of the pipe.
     """
@@ -66,7 +66,7 @@ def read_header(read: Callable[[int], bytes]) -> WavHeader:
 
 
 def _read_chunks(read: Callable[[int], bytes]) -> WavHeader:
-    """The same, once RIFF and WAVE are read."""
+    """Read the header after RIFF and WAVE."""
     kind: tuple[int, int, str] | None = None
     while len(chunk := read(8)) == 8:
         name, length = struct.unpack("<4sI", chunk)
@@ -83,7 +83,7 @@ def _read_chunks(read: Callable[[int], bytes]) -> WavHeader:
 
 
 def _skip(read: Callable[[int], bytes], length: int) -> int:
-    """Read what is of no interest; return how many bytes there were."""
+    """Read and drop bytes; return how many there were."""
     left = length
     while left > 0 and (data := read(min(left, 1 << 16))):
         left -= len(data)
@@ -91,7 +91,7 @@ def _skip(read: Callable[[int], bytes], length: int) -> int:
 
 
 def pcm_to_float(data: bytes, encoding: str, channels: int) -> FloatArray:
-    r"""Whole frames of PCM as float32, shape (n,) for one channel, else (n, channels).
+    r"""Convert frames of PCM to float32, shape (n,) for one channel, else (n, channels).
 
     Example:
         >>> pcm_to_float(b"\x00\x40\x00\xc0", "s16le", 1).tolist()
@@ -104,9 +104,9 @@ def pcm_to_float(data: bytes, encoding: str, channels: int) -> FloatArray:
         samples = np.frombuffer(data, "<i2").astype(np.float32) / np.float32(1 << 15)
     else:
         if encoding == "s24le":  # the low byte of a 32-bit sample is zero
-            wide = np.zeros((len(data) // 3, 4), np.uint8)
-            wide[:, 1:] = np.frombuffer(data, np.uint8).reshape(-1, 3)
-            data = wide.tobytes()
+            padded = np.zeros((len(data) // 3, 4), np.uint8)
+            padded[:, 1:] = np.frombuffer(data, np.uint8).reshape(-1, 3)
+            data = padded.tobytes()
         samples = np.frombuffer(data, "<i4").astype(np.float32) / np.float32(1 << 31)
     return samples if channels == 1 else samples.reshape(-1, channels)
 
@@ -181,11 +181,11 @@ class Pipe(BaseSource[Block | Gap]):
         return self._header.data_bytes // self._header.frame_bytes / self.rate
 
     def provenance(self) -> tuple[Provenance, ...]:
-        """That it is standard input, which nobody can know again."""
+        """Return that the stream is standard input, which cannot be recognised again."""
         return (Provenance("-", raw=self._raw),)
 
     def items(self) -> Iterator[Block | Gap]:
-        """The blocks, as their bytes come."""
+        """Yield the blocks, as their bytes come."""
         header = self._header
         while (yield from self._samples(header)):
             try:
@@ -198,48 +198,48 @@ class Pipe(BaseSource[Block | Gap]):
             header = following
 
     def _samples(self, header: WavHeader) -> Generator[Block | Gap, None, bool]:
-        """The blocks of one WAV; whether something may follow it."""
-        most = header.frame_bytes * min(self.rate, MOST_SAMPLES // self.channels)
-        kept, heard = b"", 0
-        why = "the pipe ended early"
-        another: re.Match[bytes] | None = None
-        while header.data_bytes is None or heard < header.data_bytes:
-            left = most - len(kept)
+        """Yield the blocks of one WAV; return whether something may follow it."""
+        maximum = header.frame_bytes * min(self.rate, MOST_SAMPLES // self.channels)
+        pending, received = b"", 0
+        reason = "the pipe ended early"
+        next_wav: re.Match[bytes] | None = None
+        while header.data_bytes is None or received < header.data_bytes:
+            left = maximum - len(pending)
             if header.data_bytes is not None:
-                left = min(left, header.data_bytes - heard)
+                left = min(left, header.data_bytes - received)
             try:
                 data = self._some(left)
             except OSError as error:
-                why = str(error.strerror or error)
+                reason = str(error.strerror or error)
                 if header.data_bytes is None:
-                    yield Gap("broken pipe", None, detail=f"-: {why}")
+                    yield Gap("broken pipe", None, detail=f"-: {reason}")
                 break
-            heard += len(data)
-            kept += data
-            end = len(kept)
+            received += len(data)
+            pending += data
+            end = len(pending)
             if header.data_bytes is None and self._raw is None:  # another WAV may follow
-                another = _ANOTHER.search(kept)
-                begin = kept.find(b"R", max(0, end - _ANOTHER_BYTES + 1)) if data else -1
-                end = another.start() if another else begin if begin >= 0 else end
-            whole = end - end % header.frame_bytes
-            if whole:
-                samples = pcm_to_float(kept[:whole], header.encoding, header.channels)
+                next_wav = _ANOTHER.search(pending)
+                begin = pending.find(b"R", max(0, end - _ANOTHER_BYTES + 1)) if data else -1
+                end = next_wav.start() if next_wav else begin if begin >= 0 else end
+            complete = end - end % header.frame_bytes
+            if complete:
+                samples = pcm_to_float(pending[:complete], header.encoding, header.channels)
                 yield Block(samples, self.rate)
-            if another is not None:
-                self._ahead = kept[end:]
+            if next_wav is not None:
+                self._ahead = pending[end:]
                 return True
-            kept = kept[whole:]
+            pending = pending[complete:]
             if not data:
                 break
         if header.data_bytes is None:
             return False
-        lost = (header.data_bytes - heard) // header.frame_bytes / self.rate
+        lost = (header.data_bytes - received) // header.frame_bytes / self.rate
         if lost >= TOLERATED_SECONDS:
-            yield Gap("broken pipe", lost, detail=f"-: {why}")
-        return heard == header.data_bytes
+            yield Gap("broken pipe", lost, detail=f"-: {reason}")
+        return received == header.data_bytes
 
     def _next_header(self, before: WavHeader) -> WavHeader | None:
-        """The header of a WAV that follows another in the pipe; None where none does.
+        """Read the header of a WAV that follows another in the pipe; None where none does.
 
         Raises:
             SourceError: what follows cannot be read with what came before.
@@ -262,7 +262,7 @@ class Pipe(BaseSource[Block | Gap]):
         return None
 
     def _some(self, count: int) -> bytes:
-        """At least one byte and at most that many; none at the end of the pipe."""
+        """Read at least one byte and at most that many; none at the end of the pipe."""
         if self._ahead:
             result, self._ahead = self._ahead[:count], self._ahead[count:]
             return result

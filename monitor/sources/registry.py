@@ -1,4 +1,4 @@
-"""Finds the source that a name means: `mic:` and other schemes, a file by its suffix, `-`.
+"""Registry of sources by name: `mic:` and other schemes, a file by its suffix, `-`.
 
 Everything that opens a source by name asks here: the commands, training, and the corpus, which
 takes the suffixes for recordings. One more kind of source is one call of `register`.
@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from monitor.errors import UsageError
-from monitor.protocols import LiveSource, Source
+from monitor.files import MemoryFile, readable
+from monitor.protocols import LiveSource, Provenance, Source
+from monitor.safe_text import file_name
+from monitor.sources.provenance import file_hash
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:")  # two letters or more: C: is a drive
 _INTERVAL = "an interval needs an audio file; leave out the start and the end"
@@ -28,7 +31,7 @@ _NOT_FOR_THIS = {
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What opens the sources of one scheme or suffix; ``frames``: they hold no audio."""
+    """Opener of the sources of one scheme or suffix; ``frames``: they hold no audio."""
 
     opens: Callable[..., Source]
     options: frozenset[str]
@@ -41,7 +44,7 @@ _ENTRIES: dict[str, _Entry] = {}
 def register(
     name: str, opens: Callable[..., Source], *, options: Iterable[str] = (), frames: bool = False
 ) -> None:
-    """Make a kind of source known by name, to the commands as well.
+    """Register a kind of source by name, for the commands as well.
 
     Args:
         name: a scheme (``"ws:"``) or a suffix (``".mka"``); one that is known is replaced.
@@ -61,7 +64,7 @@ def register(
 
 
 def open_source(name: str | os.PathLike[str], **options: Any) -> Source:
-    """Open the source of that name: a recording, frames, ``-``, ``mic:`` or what was registered.
+    """Open a source by name: a recording, frames, ``-``, ``mic:`` or a registered one.
 
     Args:
         name: ``mic:`` or ``mic:NAME``, another scheme, ``-`` for standard input, or a file.
@@ -73,17 +76,17 @@ def open_source(name: str | os.PathLike[str], **options: Any) -> Source:
         SourceError: it cannot be opened.
         UsageError: an option does not fit the kind of source.
     """
-    entry, rest = _found(name)
-    given = {option: value for option, value in options.items() if value is not None}
-    for option in (*_NOT_FOR_THIS, *given):
-        if option in given and option not in entry.options:
+    entry, rest = _find_entry(name)
+    used = {option: value for option, value in options.items() if value is not None}
+    for option in (*_NOT_FOR_THIS, *used):
+        if option in used and option not in entry.options:
             words = _NOT_FOR_THIS.get(option, "{name} takes no {option}")
             raise UsageError(words.format(name=Path(rest or name).name, option=option))
-    return entry.opens(rest, **given)
+    return entry.opens(rest, **used)
 
 
 def open_live_source(name: str, **options: Any) -> LiveSource:
-    """As `open_source`, of a source that does not wait; UsageError of a recording."""
+    """Open a live source, as `open_source`; UsageError of a recording."""
     source = open_source(name, **options)
     if not isinstance(source, LiveSource):
         raise UsageError(f"{source.label} is not heard live: use monitor replay")
@@ -97,7 +100,7 @@ def missing_members(
         *("__iter__", "__enter__"),
     ),
 ) -> str:
-    """What keeps an object from being a source, in one line; empty where nothing does.
+    """Explain in one line what an object lacks to be a source; empty if nothing.
 
     Example:
         >>> missing_members([1, 2], ("label", "__iter__"))
@@ -110,24 +113,65 @@ def missing_members(
     missing = [name for name in needs if not hasattr(source, name)]
     if not missing:
         return ""
-    cure = "monitor.protocols.Source says what one offers"
+    advice = "monitor.protocols.Source says what one offers"
     if set(missing) & {"labels", "transcripts", "provenance", "__enter__"}:
-        cure += "; monitor.sources.BaseSource does most of it"
-    return f"a {type(source).__name__} is no Source: it lacks {', '.join(missing)} ({cure})"
+        advice += "; monitor.sources.BaseSource does most of it"
+    return f"a {type(source).__name__} is no Source: it lacks {', '.join(missing)} ({advice})"
 
 
 def is_frames(name: str | os.PathLike[str]) -> bool:
-    """Whether a source holds ready-made frames, by its name."""
-    return _found(name)[0].frames
+    """Return whether a source holds ready-made frames, by its name."""
+    return _find_entry(name)[0].frames
+
+
+def recording_hashes(path: str | os.PathLike[str] | MemoryFile) -> tuple[str, ...]:
+    """Compute the hashes of a recording: two recordings that share one are the same.
+
+    The first is of the bytes. Audio has a second one, of rate, channels, frame count and the
+    first 30 s of samples at 16 bits, so that a WAV copy of a FLAC is known again. Frames have those
+    of the recording they were made from too, where their header says so.
+
+    Raises:
+        SourceError: the file cannot be read.
+
+    Example:
+        >>> import tempfile, numpy, soundfile
+        >>> tone = (9000 * numpy.sin(numpy.arange(8000) / 10)).astype(numpy.int16)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("a.wav", "a.flac"):
+        ...         soundfile.write(f"{folder}/{name}", tone, 16000)
+        ...     one, two = (recording_hashes(f"{folder}/{name}") for name in ("a.wav", "a.flac"))
+        >>> one[0] == two[0], one[1] == two[1]
+        (False, True)
+    """
+    path = readable(path)
+    if isinstance(path, Path) and is_frames(path):
+        from monitor.sources.frames import header_of
+
+        return (file_hash(path), *header_of(path).hashes)
+    from monitor.sources.file import audio_hashes
+
+    return audio_hashes(path)
+
+
+def provenance_of(
+    path: str | os.PathLike[str] | MemoryFile,
+    start_seconds: float = 0.0,
+    end_seconds: float | None = None,
+) -> Provenance:
+    """Return the provenance of a file, which is read for its hashes."""
+    return Provenance(
+        file_name(readable(path).name), recording_hashes(path), start_seconds, end_seconds
+    )
 
 
 def recording_suffixes() -> frozenset[str]:
-    """Suffixes of files that are taken for recordings where a folder is looked through."""
+    """Return suffixes of files that count as recordings in a folder."""
     return frozenset(name for name in _ENTRIES if name.startswith("."))
 
 
-def _found(name: str | os.PathLike[str]) -> tuple[_Entry, str]:
-    """The entry of a name, and what of the name is for it to open."""
+def _find_entry(name: str | os.PathLike[str]) -> tuple[_Entry, str]:
+    """Find the entry of a name, and the part of the name that it opens."""
     text = os.fspath(name)
     scheme = _SCHEME.match(text)
     if scheme is not None and scheme[0] in _ENTRIES:
@@ -170,5 +214,5 @@ register("-", _pipe, options=("raw",))
 register(
     "mic:",
     _microphone,
-    options=("seconds", "channels", "reconnect_seconds", "queue_seconds", "told"),
+    options=("seconds", "channels", "reconnect_seconds", "queue_seconds", "report"),
 )

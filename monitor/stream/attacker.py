@@ -618,7 +618,7 @@ class Attacker:
         """Select everybody's best session, (R, N), from scores of every template, (R, N + K)."""
         if self._sessions is None:
             return scores
-        return np.take_along_axis(scores, self._sessions.mixed(scores)[1], axis=1)
+        return np.take_along_axis(scores, self._sessions.mix(scores)[1], axis=1)
 
     def figures(
         self,
@@ -676,7 +676,7 @@ class Attacker:
             weights, _ = model.rank_model.weighing(speech_seconds[rows])
             joint = weighted_evidence(stacked[np.ix_(rows, axis)], weights[:, 0])
             if self._sessions is not None:
-                joint = self._sessions.mixed(joint)[0]
+                joint = self._sessions.mix(joint)[0]
             best["joint"][rows] = joint
         return best
 

@@ -16,7 +16,7 @@ from monitor.maths.landmarks import (
     NAME,
     LandmarkIndex,
     LandmarkMatch,
-    OwnLandmarks,
+    StreamLandmarks,
     frames_of,
     unpack,
 )
@@ -204,7 +204,7 @@ class RepeatFinder:
 
     def __init__(self, leaves_out: bool = True) -> None:
         self.leaves_out, self.seconds = leaves_out, 0.0
-        self._windows, self._own = LandmarkWindows(), OwnLandmarks()
+        self._windows, self._own = LandmarkWindows(), StreamLandmarks()
         self._since: IntArray = np.zeros(1, np.intp)
         self._repeats: BoolArray = np.zeros(1, np.bool_)
         self._noticed: set[int] = set()
@@ -213,7 +213,7 @@ class RepeatFinder:
     def update(self, frames: Frames, arrived: int, recording: int) -> Iterator[tuple[int, Notice]]:
         """Yield (tick, Notice) for a further run of ticks, once a recording."""
         for tick, times, pitches in self._windows.update(frames, arrived):
-            repeats = is_repetition(times, self._own.heard_before(times, pitches))
+            repeats = is_repetition(times, self._own.find_repeats(times, pitches))
             self._since = np.append(self._since, tick + _AFTER_TICKS)
             self._repeats = np.append(self._repeats, repeats)
             if repeats:

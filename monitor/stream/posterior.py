@@ -181,7 +181,7 @@ def _select_best_sessions(
 ) -> tuple[FloatArray, FloatArray]:
     """Select scores of each best session, with the rest of the mixture as one more feature."""
     rows = weighted_evidence(scores, weights[:, 0])
-    mixed, place = sessions.mixed(rows)
+    mixed, place = sessions.mix(rows)
     left = mixed - np.take_along_axis(rows, place, axis=1)
-    scores = np.concatenate([sessions.taken(scores, place), left[:, None]], axis=1)
+    scores = np.concatenate([sessions.select(scores, place), left[:, None]], axis=1)
     return scores, np.concatenate([weights, np.ones((*weights.shape[:2], 1))], axis=2)

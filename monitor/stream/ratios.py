@@ -10,7 +10,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.maths.condition import Condition, degradation, unlike
-from monitor.maths.evidence import held_to, levelled, log2_ratios, with_misses
+from monitor.maths.evidence import cap_bits, level_ratios, log2_ratios, with_misses
 from monitor.maths.scores import SessionMixture
 from monitor.maths.statistics import limits_of_each
 from monitor.population.cohort import CohortScoring, normalise
@@ -63,7 +63,7 @@ class _Effect(NamedTuple):
     def pick(self, place: IntArray) -> _Effect:
         """Pick the templates at (R, N) places."""
         shift, support = (np.take_along_axis(x, place, axis=1) for x in (self.shift, self.support))
-        return _Effect(shift, SessionMixture.taken(self.slope, place), support)
+        return _Effect(shift, SessionMixture.select(self.slope, place), support)
 
 
 def intercept_bits(point: EvidencePoint) -> FloatArray:
@@ -142,15 +142,15 @@ class LikelihoodRatioScorer:
         bits = self._bits(point, levels, scores, effect)
         surplus = np.zeros((seconds.size, self._speakers))  # over the best session's bits
         if self._sessions is not None:
-            nats, session = self._sessions.mixed(bits * LN2)
+            nats, session = self._sessions.mix(bits * LN2)
             best = np.take_along_axis(bits, session, axis=1)
             bits = nats / LN2
             surplus = bits - best
-            scores = self._sessions.taken(scores, session)
+            scores = self._sessions.select(scores, session)
             effect = None if effect is None else effect.pick(session)
-        level = levelled(bits)
+        level = level_ratios(bits)
         rows, place = np.arange(seconds.size), level.argmax(axis=1)
-        ratios = held_to(level, _support(point, effect, rows, place))
+        ratios = cap_bits(level, _support(point, effect, rows, place))
         if self._watched is not None:
             place = np.full(rows.size, self._watched)
         support, value = _support(point, effect, rows, place), level[rows, place]

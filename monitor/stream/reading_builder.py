@@ -15,8 +15,8 @@ from monitor.maths.condition import (
     ROW,
     Condition,
     condition_of,
-    mismatch,
-    poor,
+    list_mismatches,
+    list_poor_figures,
     sound_seconds,
 )
 from monitor.phrases import mismatch_in_words, poor_in_words, unknown_in_words
@@ -131,10 +131,10 @@ class StreamConditions:
         self.now = condition_of(self._total) if estimate is None else estimate
         unlike: tuple[str, ...] = ()
         if self._sessions:  # the one that sounds most like the stream counts most
-            differences = [mismatch(self.now, session) for session in self._sessions]
+            differences = [list_mismatches(self.now, session) for session in self._sessions]
             place = min(range(len(differences)), key=lambda k: len(differences[k]))
             self.templates, unlike = self._sessions[place], differences[place]
-        bad = tuple(name for name in poor(self.now) if name not in unlike)
+        bad = tuple(name for name in list_poor_figures(self.now) if name not in unlike)
         self._times = {name: self._times.get(name, 0) + 1 for name in (*unlike, *bad)}
         self.differs = tuple(name for name, times in self._times.items() if times >= _TIMES)
         fresh = [name for name in self.differs if name not in self._noticed]
@@ -174,7 +174,7 @@ class StreamConditions:
             raise ValueError
         self._total, self._tick = arrays["total"], tick
         self._seconds, self._due = int(plain["seconds"]), int(plain["due"])
-        self.now = Condition.of(plain["now"])
+        self.now = Condition.parse(plain["now"])
         self._times = {str(name): int(times) for name, times in plain["times"].items()}
         self.differs = tuple(name for name, times in self._times.items() if times >= _TIMES)
         self._noticed = set(plain["noticed"])

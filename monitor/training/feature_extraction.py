@@ -34,8 +34,7 @@ from monitor.population.population import SLICE_SECONDS
 from monitor.protocols import Feature, Source
 from monitor.sources.beside import SideInputSource, with_words
 from monitor.sources.frames import FramesFile
-from monitor.sources.provenance import recording_hashes
-from monitor.sources.registry import is_frames, open_source
+from monitor.sources.registry import is_frames, open_source, recording_hashes
 from monitor.stream.front_end import find_coverage
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
 from monitor.types import (

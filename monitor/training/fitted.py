@@ -13,8 +13,8 @@ from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths import posterior_fit as logit
 from monitor.maths.evidence import (
     bits_among,
-    held_to,
-    levelled,
+    cap_bits,
+    level_ratios,
     posterior_among,
     total_bits,
     with_misses,
@@ -22,12 +22,13 @@ from monitor.maths.evidence import (
 from monitor.maths.likelihood_ratios import (
     OpenSet,
     PriorCoefficients,
+    ScorePairs,
     TemplateComparisons,
+    compute_separation,
     cross_fit,
     fit_each,
     fit_open_set,
     pair_count,
-    told_apart,
 )
 from monitor.maths.posterior import reliability
 from monitor.maths.posterior_fit import Anchor, information
@@ -98,9 +99,9 @@ class KnownModel:
     def anchor(self, trials: logit.Trials, heard: BoolArray) -> Anchor:
         """What holds lambda and e of the heard features."""
         weights = self.weights[:, heard]
-        step = -(-trials.behind.size // _MOST_SCORES)
-        found = information(trials.behind[::step], weights[0], float(self.floor[0]))
-        return Anchor(np.column_stack([weights, np.log(self.floor)]), found).worth(self.worth)
+        step = -(-trials.margins.size // _MOST_SCORES)
+        found = information(trials.margins[::step], weights[0], float(self.floor[0]))
+        return Anchor(np.column_stack([weights, np.log(self.floor)]), found).scale_to(self.worth)
 
 
 def trials_of(cell: Cell, axis: Sequence[int]) -> tuple[logit.Trials, BoolArray] | None:
@@ -150,7 +151,7 @@ def held_out_nats(
     trials, heard = made
     voices = np.unique(cell.behind_speaker)
     singles = singles_of(cell) if singles is None else singles
-    starts, cost = singles.of(np.array(axis)[heard].tolist())
+    starts, cost = singles.find_starts(np.array(axis)[heard].tolist())
     fold = np.arange(voices.size) % min(voices.size, _FOLDS)
     kept = (fold != np.arange(fold.max() + 1)[:, None]).astype(float)
     lowest = logit.smallest_floor(voices.size - 1)
@@ -161,7 +162,7 @@ def held_out_nats(
         found = logit.fit(trials, cost, anchor, starts)
         weights, floors = logit.fit_replicates(trials, found.weights, kept, cost, lowest, anchor)
         bits = logit.held_out_bits(trials, weights[fold], floors[fold])
-        evidence = np.einsum("f,nfj->nj", found.weights, trials.behind)
+        evidence = np.einsum("f,nfj->nj", found.weights, trials.margins)
         speaker, better, tied = ranks_of(cell, axis, evidence)
         place = np.searchsorted(voices, speaker)
         rest = rank_histograms(better, tied, cell.candidates, kept[:, place])
@@ -310,7 +311,7 @@ def chosen(
         return None
     comparisons = every.comparisons
     z = comparisons.z[:, list(axis)]
-    return replace(every, comparisons=TemplateComparisons.of(z, comparisons.pairing))
+    return replace(every, comparisons=TemplateComparisons(z, comparisons.pairs))
 
 
 def _of_all_features(
@@ -333,7 +334,7 @@ def _of_all_features(
     z = compared.z[rows][place[:, 0], :, place[:, 1]]
     streams = np.where(mated >= 0, np.searchsorted(people, tester), -1)
     return ChosenComparisons(
-        TemplateComparisons(z, of[0], of[1]),
+        TemplateComparisons(z, ScorePairs(of[0], of[1])),
         people,
         place,
         streams,
@@ -353,13 +354,13 @@ def fit_evidence(
         speaker_weights: how often each voice is drawn, shape (B, voices).
         told: another model and its B resamples, shape (1 + B, 1 + F), in the weight that it has.
     """
-    many = found.comparisons.thinned(_MOST)
-    few = found.comparisons.thinned(_MOST_DRAWN)
+    many = found.comparisons.subsample(_MOST)
+    few = found.comparisons.subsample(_MOST_DRAWN)
     rank_model = None if told is None else PriorCoefficients(told.coefficients[:1], told.worth)
     resampled = None if told is None else PriorCoefficients(told.coefficients[1:], told.worth)
-    fit = fit_each(many, told=rank_model)
-    near = fit_each(few, told=rank_model, start=fit[0])
-    drawn = found.comparisons.pairing.drawn(speaker_weights, found.people)
+    fit = fit_each(many, prior=rank_model)
+    near = fit_each(few, prior=rank_model, start=fit[0])
+    drawn = found.comparisons.pairs.count_draws(speaker_weights, found.people)
     replicates = fit_each(few, drawn, resampled, near[0])
     replicates += fit - near  # what the fewer comparisons alone would move
     replicates[:, 1:] = np.maximum(replicates[:, 1:], 0.0)
@@ -368,14 +369,14 @@ def fit_evidence(
     by_fold[..., 1:] = np.maximum(by_fold[..., 1:], 0.0)
 
     all_of_them = found.comparisons
-    without = by_fold[fold[all_of_them.tester], fold[all_of_them.owner]]
+    without = by_fold[fold[all_of_them.test_speaker], fold[all_of_them.template_speaker]]
     bits = (without[:, 0] + (without[:, 1:] * all_of_them.z).sum(axis=1)) / np.log(2.0)
     mated = all_of_them.mated
     weight = all_of_them.weights()
     own, theirs = weight[mated], weight[~mated]
-    pairs, speakers = pair_count(all_of_them), int(np.unique(all_of_them.tester[mated]).size)
+    pairs, speakers = pair_count(all_of_them), int(np.unique(all_of_them.test_speaker[mated]).size)
     most = float(np.log2(1.0 + pairs))
-    corpus, shown = found.corpora[all_of_them.tester[~mated]], np.minimum(bits[~mated], most)
+    corpus, shown = found.corpora[all_of_them.test_speaker[~mated]], np.minimum(bits[~mated], most)
     ratio = max(
         calibrated.mean_ratio(shown[corpus == each], theirs[corpus == each])
         for each in np.unique(corpus)
@@ -384,7 +385,7 @@ def fit_evidence(
     coefficients = np.concatenate([fit, replicates])
     coefficients[:, 0] -= lowered
     bits = with_misses(bits - lowered / np.log(2.0))
-    others = all_of_them.others
+    others = all_of_them.non_mated
     support, invariance = calibrated.supported_bits(
         bits[mated], bits[~mated], own, theirs, speakers, pairs, others
     )
@@ -418,9 +419,9 @@ def _others(
     comparisons: TemplateComparisons, bits: FloatArray, drawn: FloatArray
 ) -> dict[str, Any]:
     """Other people's mean ratio with limits, and how many of them show k bits."""
-    first, counts, place = comparisons.pairing.pairs
+    first, counts, place = comparisons.pairs.unique
     each = np.bincount(place, np.exp2(bits)) / counts
-    who = comparisons.tester[first], comparisons.owner[first]
+    who = comparisons.test_speaker[first], comparisons.template_speaker[first]
     ratios, there = np.zeros((2, drawn.shape[1], drawn.shape[1]))
     ratios[who], there[who] = each, 1.0
     # a pair counts as often as the product of its two
@@ -453,14 +454,14 @@ def _among(
     there = np.where(np.isnan(table), -np.inf, table)
     away = there.copy()
     away[rows, own] = -np.inf
-    enrolled, impostors = (held_to(levelled(each), support) for each in (there, away))
+    enrolled, impostors = (cap_bits(level_ratios(each), support) for each in (there, away))
     count = np.isfinite(table).sum(axis=1)
     # to a billionth of a bit: rounding is not what tells them apart
     odds = [
         (total_bits(each) - np.log2(n)).round(9)
         for each, n in ((enrolled, count), (impostors, count - 1))
     ]
-    area = min(told_apart(odds[0], odds[1], weight)[2], 1.0)
+    area = min(compute_separation(odds[0], odds[1], weight)[2], 1.0)
     if np.nanmax(table) - np.nanmin(table) < _FLAT:
         area = 0.5  # where all are alike, only how many there are would tell
     # candidates who are not to be compared are nobody
@@ -538,7 +539,7 @@ def fit_cell(
     trials, heard = made
     voices, place = np.unique(cell.behind_speaker), trials.speaker
     singles = singles_of(cell) if singles is None else singles
-    starts, prior = singles.of(np.array(axis)[heard].tolist())
+    starts, prior = singles.find_starts(np.array(axis)[heard].tolist())
     anchor = known.anchor(trials, heard) if known is not None else None
     posterior = logit.fit(trials, prior, anchor, starts)
     drawn = _never_empty(speaker_weights[:, voices])
@@ -546,14 +547,14 @@ def fit_cell(
     replicate_weights, replicate_floor = logit.fit_replicates(
         trials, posterior.weights, drawn, prior, anchor=anchor, around=around
     )
-    held_weights, held_floor = logit.held_out(
+    held_weights, held_floor = logit.fit_held_out(
         trials, posterior.weights, voices.size, prior, anchor, around
     )
     held = trials.posterior(held_weights[place], held_floor[place])
     held_bits = logit.held_out_bits(trials, held_weights, held_floor)
     diagram = reliability(held, cell.own, 1.0 / np.bincount(place)[place])
 
-    evidence = np.einsum("f,nfj->nj", posterior.weights, trials.behind)
+    evidence = np.einsum("f,nfj->nj", posterior.weights, trials.margins)
     impostors = learn_impostors(cell, axis, evidence, additive)
     speaker, better, tied = ranks_of(cell, axis, evidence)
     n = cell.candidates
@@ -601,8 +602,8 @@ def fit_cell(
         "held_out_local_bits": float(held_bits.mean()),
         "calibration_error": diagram.top_error,
         "reliability": {
-            "given": diagram.given.tolist(),
-            "true": diagram.true.tolist(),
+            "given": diagram.predicted.tolist(),
+            "true": diagram.observed.tolist(),
             "share": diagram.share.tolist(),
             "error": diagram.all_error,
         },

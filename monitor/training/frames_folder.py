@@ -23,9 +23,9 @@ from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.protocols import Feature
 from monitor.safe_text import file_name
 from monitor.sources.file import File
-from monitor.sources.frames import FramesFile, write_frames
-from monitor.sources.provenance import file_hash, recording_hashes
-from monitor.sources.registry import is_frames
+from monitor.sources.frames import FramesFile, Header, write_frames
+from monitor.sources.provenance import file_hash
+from monitor.sources.registry import is_frames, recording_hashes
 from monitor.training.feature_extraction import (
     heard_runs,
     of_words,
@@ -218,9 +218,9 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
     """One order."""
     said = [name for name in manner.features if takes(name) == "words"]
     held = None if is_frames(order.source) else _held(order.target)
-    there = {} if held is None else held.header.heard["features"]
+    there = {} if held is None else held.header.settings["features"]
     goes_on = held is not None and _goes_on(held, note, order)
-    words = held.header.heard.get("words") if held is not None and goes_on else None
+    words = held.header.settings.get("words") if held is not None and goes_on else None
     anew, transcript = [*said], None
     if said:
         try:
@@ -238,7 +238,7 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
             shapes = {**there, **note["features"]}
             lacking = [n for n in names if n in anew or there.get(n) != shapes[n]]
             if not lacking:
-                return OrderOutcome(order, 0.0, True, str(held.header.heard.get("lost", "")))
+                return OrderOutcome(order, 0.0, True, str(held.header.settings.get("lost", "")))
         else:
             kept = (name for name in there if takes(name) == "audio")
             held, lacking = None, _in_order({*manner.features, *kept}, manner.setup)
@@ -275,13 +275,15 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
         {name: shapes[name][1] for name in names},
         {name: shapes[name][2] for name in names},
         networks={name: mark for name in names for mark in shapes[name][3:]},
-        hashes=hashes,
-        heard={
-            **note,
-            "features": {name: shapes[name] for name in names},
-            "lost": problem,
-            **({} if words is None else {"words": words}),
-        },
+        header=Header(
+            hashes=hashes,
+            settings={
+                **note,
+                "features": {name: shapes[name] for name in names},
+                "lost": problem,
+                **({} if words is None else {"words": words}),
+            },
+        ),
     )
     label = file_name(order.source)
     told = tuple(f"{label}: {notice.text}" for _, notice in frames.notices)
@@ -297,7 +299,7 @@ def _held(path: Path) -> FramesFile | None:
         held = FramesFile(path)
     except SourceError:
         return None
-    features = held.header.heard.get("features")
+    features = held.header.settings.get("features")
     ours = isinstance(features, dict) and features.keys() == held.stream_info.tracks.keys()
     return held if ours else None
 
@@ -310,7 +312,7 @@ def _in_order(names: Iterable[str], setup: FeatureSetup) -> list[str]:
 def _goes_on(held: FramesFile, note: Mapping[str, Any], order: HearingOrder) -> bool:
     """Whether what was kept is of this very recording, and was heard in this manner."""
     changing = {"features": None, "lost": None, "words": None}
-    if {**held.header.heard, **changing} != {**note, **changing}:
+    if {**held.header.settings, **changing} != {**note, **changing}:
         return False
     try:
         return file_hash(order.source) in held.header.hashes

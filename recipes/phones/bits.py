@@ -219,7 +219,7 @@ def _local_bits(cell: Cell, axis: int, judged: Cell | None) -> float:
         weights, floor = posterior.weights[None], np.array([posterior.floor])
         return float(logit.held_out_bits(others, weights, floor).mean())
     speakers = np.unique(cell.behind_speaker).size
-    held = logit.held_out(trials, posterior.weights, speakers, prior)
+    held = logit.fit_held_out(trials, posterior.weights, speakers, prior)
     return float(logit.held_out_bits(trials, *held).mean())
 
 

@@ -13,7 +13,7 @@ import soundfile
 
 from monitor.features.framing import join_runs
 from monitor.maths.composition import advanced, optimal
-from monitor.sources.frames import FramesFile, write_frames
+from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.types import Track
 from tests.sounds import RATE, synthetic
 
@@ -39,7 +39,8 @@ def heard(tmp_path: Path) -> Path:
         }
         write_frames(
             path, np.ones(3000, bool), tracks, {"f0": 104, "voice": 16},
-            {"f0": 0.01, "voice": 3.0}, networks={"voice": MARK}, hashes=["file:" + "b" * 64],
+            {"f0": 0.01, "voice": 3.0}, networks={"voice": MARK},
+            header=Header(hashes=("file:" + "b" * 64,)),
         )  # fmt: skip
         rows.append(f"{name}.npz,{name.split('/')[0]},{name.split('/')[1]}")
     (folder / "manifest.csv").write_text("\n".join(rows) + "\n")
@@ -66,7 +67,7 @@ def test_embeddings_get_noise_and_nothing_else_is_left(run, heard, tmp_path):
     assert source.stream_info.tracks["voice"].network == MARK
     assert not source.header.hashes
     assert source.header.noise == "laplace:0.5"
-    assert not source.header.heard
+    assert not source.header.settings
     assert values(noisy / "ann" / "1.npz").std() == pytest.approx(4 * 2**0.5, rel=0.25)
     assert (noisy / "manifest.csv").read_bytes() == (heard / "manifest.csv").read_bytes()
     files = [path for path in noisy.rglob("*") if path.is_file()]

@@ -573,7 +573,7 @@ def _make_kit(path: Path) -> None:
     if not root.is_dir():
         kits.kit(root)
     own = root / "exp" / "asv_orig" / "cosine_out" / "emb_xvect" / "libri_dev_trials_f"
-    for name in ("id2idx", "idx2spk", "speaker_vectors.pt"):
+    for name in ("id2idx", "idx2spk", "speaker_vectors.npy"):
         (path.parent / name).write_bytes((own / "utt-level" / name).read_bytes())
     listed = root / "data" / "libri_dev_trials_f" / "trials"
     (path.parent / "trials").write_bytes(listed.read_bytes())
@@ -585,7 +585,7 @@ def _use_kit(path: Path) -> None:
     vectors = SpeakerVectors.at(path.parent)
     assert all(vectors.of(name) is not None for name in vectors.row)
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("id2idx", "idx2spk", "speaker_vectors.pt"):
+        for name in ("id2idx", "idx2spk", "speaker_vectors.npy"):
             own = Path(folder, "utt-level", name)
             own.parent.mkdir(exist_ok=True)
             own.write_bytes((path.parent / name).read_bytes())
@@ -660,7 +660,7 @@ READERS = (
            _text("trial,line,seconds\nu1,mobile,4.2\nu2,landline,31\n"), _TEXT, read_conditions),
     *(Reader(f"kit-{name.partition('.')[0]}", name, _make_kit, mutate, _use_kit, 0.3)
       for name, mutate in (("id2idx", _TEXT), ("idx2spk", _TEXT), ("trials", _TEXT),
-                           ("speaker_vectors.pt", _BYTES))),
+                           ("speaker_vectors.npy", _BYTES))),
     Reader("addresses", "hooks", _text("# mine\nhttps://a:b@example.org/x?y=1\n"), _TEXT,
            _use_addresses),
     Reader("request-head", "head", _text("localhost:80\nmonitor_page_80=a; x=y\n[::1]:80\n"),

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from monitor.maths.posterior_fit import Anchor, Trials, fit, fit_replicates, held_out, information
+from monitor.maths.posterior_fit import (
+    Anchor,
+    Trials,
+    fit,
+    fit_held_out,
+    fit_replicates,
+    information,
+)
 from monitor.maths.statistics import speaker_weights
 
 
@@ -52,7 +59,7 @@ def test_information_is_the_bend_of_the_expected_loss(behind):
 def test_cost_slope_and_bend_agree():
     generator = np.random.default_rng(0)
     root = generator.normal(size=(3, 3))
-    anchor = Anchor(generator.normal(size=(4, 3)), root @ root.T).worth(7.0)
+    anchor = Anchor(generator.normal(size=(4, 3)), root @ root.T).scale_to(7.0)
     weights, floors = generator.random((5, 2)), np.array([0.05, 0.3])
     cost = anchor.cost(weights, floors)
     assert cost.shape == (4, 5, 2)
@@ -76,7 +83,7 @@ def test_a_fit_goes_from_its_own_to_the_anchor_as_the_worth_grows(behind):
     replicates[0] = there
     centre = np.column_stack([replicates, np.full(31, np.log(0.2))])
     anchor = Anchor(centre, information(behind, there, 0.2))
-    found = [fit(trials, None, anchor.worth(worth)) for worth in (1e-9, 10.0, 1e9)]
+    found = [fit(trials, None, anchor.scale_to(worth)) for worth in (1e-9, 10.0, 1e9)]
     assert_allclose(found[0].weights, free.weights, rtol=1e-4)
     assert_allclose(found[2].weights, there, rtol=1e-4)
     assert found[2].floor == pytest.approx(0.2, rel=1e-4)
@@ -85,12 +92,12 @@ def test_a_fit_goes_from_its_own_to_the_anchor_as_the_worth_grows(behind):
     # the limits hold what is left of the prior's own spread
     picks = speaker_weights(10, 30)
     spread = [
-        np.log(fit_replicates(trials, each.weights, picks, anchor=anchor.worth(worth))[0]).std(
+        np.log(fit_replicates(trials, each.weights, picks, anchor=anchor.scale_to(worth))[0]).std(
             axis=0
         )
         for each, worth in ((found[0], 1e-9), (found[2], 1e9))
     ]
     assert_allclose(spread[1], np.log(replicates[1:]).std(axis=0), rtol=0.3)
-    held, floors = held_out(trials, found[2].weights, 10, None, anchor.worth(1e9))
+    held, floors = fit_held_out(trials, found[2].weights, 10, None, anchor.scale_to(1e9))
     assert_allclose(held, np.tile(there, (10, 1)), rtol=1e-3)
     assert_allclose(floors, 0.2, rtol=1e-3)

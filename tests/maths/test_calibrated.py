@@ -13,6 +13,7 @@ from monitor.maths.condition import UNLIKE
 from monitor.maths.evidence import ConditionEffect
 from monitor.maths.likelihood_ratios import (
     ConditionComparisons,
+    ScorePairs,
     TemplateComparisons,
     cost_bits,
     effective_pairs,
@@ -93,7 +94,7 @@ def test_no_bound_beyond_what_pairs_can_show():
 def test_effective_pairs_are_those_of_the_sum_over_pairs_that_share_people(people, seed):
     rng = np.random.default_rng(seed)
     one, other = np.triu_indices(people, 1)
-    of = TemplateComparisons(np.zeros((one.size, 1)), one, other)
+    of = TemplateComparisons(np.zeros((one.size, 1)), ScorePairs(one, other))
     bits = rng.integers(0, 4, one.size).astype(float) + rng.integers(0, 3, people)[one]
     steps = np.arange(0.0, bits.max() + 1e-9, 0.5)
     found = effective_pairs(of, bits, steps)
@@ -110,7 +111,7 @@ def test_effective_pairs_are_those_of_the_sum_over_pairs_that_share_people(peopl
 def test_pairs_that_share_people_support_less():
     rng = np.random.default_rng(2)
     one, other = np.triu_indices(60, 1)
-    of = TemplateComparisons(np.zeros((one.size, 1)), one, other)
+    of = TemplateComparisons(np.zeros((one.size, 1)), ScorePairs(one, other))
     like = (one < 3) & (rng.random(one.size) < 0.2)  # three are like many
     lambs = np.where(like, 4.0, -9.0)
     mated, ones = np.full(60, 12.0), np.ones(one.size)

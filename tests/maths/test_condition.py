@@ -24,12 +24,12 @@ from monitor.maths.condition import (
     UNLIKE,
     WIDEST_HZ,
     Condition,
+    average_condition,
     condition_of,
     degradation,
     describe_seconds,
-    in_common,
-    mismatch,
-    poor,
+    list_mismatches,
+    list_poor_figures,
     unlike,
 )
 
@@ -53,7 +53,7 @@ def test_a_wide_band_dry_reader(voice):
 def test_a_codec_that_ends_at_6_khz_is_seen_and_is_no_telephone(shared):
     found = described(cut(shared / MP3))
     assert 5500 < found.bandwidth_hz < 6500  # type: ignore[operator]
-    assert not mismatch(found, Condition(bandwidth_hz=WIDEST_HZ))
+    assert not list_mismatches(found, Condition(bandwidth_hz=WIDEST_HZ))
 
 
 @pytest.mark.parametrize("rate", [8000, 16000, 44100])
@@ -63,7 +63,7 @@ def test_a_telephone_is_seen_whatever_the_rate_of_the_file(voice, rate):
     narrow = soxr.resample(telephone(voice), 8000, rate)
     found = described(narrow, rate)
     assert 3300 < found.bandwidth_hz < 4000  # type: ignore[operator]
-    assert mismatch(found, described(voice)) == ("bandwidth_hz",)
+    assert list_mismatches(found, described(voice)) == ("bandwidth_hz",)
 
 
 @pytest.mark.parametrize("snr", [0, 10, 15])
@@ -73,15 +73,15 @@ def test_noise_is_measured_within_6_decibels(voice, shared, snr, kind):
     found = described(noisy(voice, snr, noise))
     assert abs(found.snr_db - snr) < 6
     if snr <= 15:
-        assert "snr_db" in mismatch(found, described(voice))
-    assert ("snr_db" in poor(found)) == (snr == 0)
+        assert "snr_db" in list_mismatches(found, described(voice))
+    assert ("snr_db" in list_poor_figures(found)) == (snr == 0)
 
 
 @pytest.mark.parametrize(("rt60", "metres"), [(0.3, 1.0), (0.6, 4.0), (0.9, 1.5)])
 def test_reverberation_is_measured_within_half(voice, rt60, metres):
     found = described(in_room(voice, rt60, metres, 3))
     assert abs(np.log(found.reverberation_seconds / rt60)) < np.log(1.5)
-    far = "reverberation_seconds" in mismatch(found, described(voice))
+    far = "reverberation_seconds" in list_mismatches(found, described(voice))
     assert far == (rt60 > 0.4)
 
 
@@ -92,8 +92,8 @@ def test_flat_tops_are_counted_wherever_they_lie(voice, decibels, gain):
     share = share_clipped(voice, decibels)
     assert found.clipping == pytest.approx(share, rel=0.3, abs=0.001)
     if share > 0.007:
-        assert "clipping" in poor(found)
-        assert "clipping" in mismatch(found, described(voice))
+        assert "clipping" in list_poor_figures(found)
+        assert "clipping" in list_mismatches(found, described(voice))
 
 
 def test_no_codec_and_no_telephone_seems_clipped(voice):
@@ -106,7 +106,7 @@ def test_gain_changes_the_level_alone(voice):
     assert loud.level_db - soft.level_db == pytest.approx(20, abs=0.2)  # type: ignore[operator]
     assert soft.snr_db == pytest.approx(loud.snr_db, abs=1)
     assert soft.bandwidth_hz == loud.bandwidth_hz
-    assert not mismatch(loud, soft)
+    assert not list_mismatches(loud, soft)
 
 
 def test_too_little_silence_and_noise_alone_are_unknown(voice):
@@ -135,18 +135,18 @@ def test_rows_add_in_any_order(voice):
 
 def test_a_record_says_all_of_it_and_is_checked():
     condition = Condition(3600.0, 12.5, None, 0.01, -23.0)
-    assert Condition.of(condition.record()) == condition
-    assert Condition.of(None) is None
+    assert Condition.parse(condition.record()) == condition
+    assert Condition.parse(None) is None
     for wrong in ("3600", True, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="no figure"):
-            Condition.of({**condition.record(), "bandwidth_hz": wrong})
+            Condition.parse({**condition.record(), "bandwidth_hz": wrong})
 
 
 def test_what_templates_have_in_common_is_what_most_have():
     wide, narrow = Condition(bandwidth_hz=8000.0, snr_db=40.0), Condition(bandwidth_hz=3600.0)
-    assert in_common([wide, wide, narrow]) == Condition(bandwidth_hz=8000.0, snr_db=40.0)
-    assert in_common([wide, None, None]) is None
-    assert in_common([]) is None
+    assert average_condition([wide, wide, narrow]) == Condition(bandwidth_hz=8000.0, snr_db=40.0)
+    assert average_condition([wide, None, None]) is None
+    assert average_condition([]) is None
 
 
 SOUNDS = st.builds(

@@ -13,10 +13,10 @@ from monitor.maths.evidence import (
     MISSES,
     ConditionEffect,
     bits_among,
+    cap_bits,
     crowd_bits,
     enrolled_share,
-    held_to,
-    levelled,
+    level_ratios,
     log2_ratios,
     posterior_among,
     total_bits,
@@ -129,7 +129,7 @@ def test_eleven_bits_are_one_in_two_thousand():
 
 @given(ratios, st.floats(0, 20))
 def test_what_data_cannot_support_is_taken_off_all_alike(bits, most):
-    held = held_to(bits, most)
+    held = cap_bits(bits, most)
     assert held.max() <= most + 1e-9
     assert_allclose(held - held[0], bits - bits[0], atol=1e-9)
     if bits.max() <= most:
@@ -138,7 +138,7 @@ def test_what_data_cannot_support_is_taken_off_all_alike(bits, most):
 
 @given(st.lists(st.floats(-200, 200), min_size=2, max_size=30).map(np.array))
 def test_of_the_others_the_mean_ratio_is_at_most_one(bits):
-    found = levelled(bits)
+    found = level_ratios(bits)
     others = np.delete(found, bits.argmax())
     assert np.exp2(np.append(others, others.max() + 1)).mean() <= 1 + 1e-9
     assert_allclose(found - found[0], bits - bits[0], atol=1e-9)
@@ -150,12 +150,12 @@ def test_of_the_others_the_mean_ratio_is_at_most_one(bits):
 def test_a_better_score_is_never_worth_less_among_others(bits, more):
     raised = bits.copy()
     raised[0] += more
-    assert levelled(raised)[0] >= levelled(bits)[0] - 1e-9
+    assert level_ratios(raised)[0] >= level_ratios(bits)[0] - 1e-9
 
 
 def test_nobody_beside_the_best_lowers_nothing():
-    assert levelled(np.array([7.0])) == [7.0]
-    assert levelled(np.array([[7.0, -np.inf]])).tolist() == [[7.0, -np.inf]]
+    assert level_ratios(np.array([7.0])) == [7.0]
+    assert level_ratios(np.array([[7.0, -np.inf]])).tolist() == [[7.0, -np.inf]]
 
 
 def test_ratios_are_linear_in_the_scores_but_for_misses():

@@ -8,8 +8,8 @@ from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior_fit import (
     Trials,
     fit,
+    fit_held_out,
     fit_replicates,
-    held_out,
     prior_of,
     smallest_floor,
 )
@@ -20,7 +20,7 @@ LN2 = np.log(2)
 
 
 def held_out_bits(trials, centre, speakers):
-    return bits_of(trials, *held_out(trials, centre, speakers)).mean()
+    return bits_of(trials, *fit_held_out(trials, centre, speakers)).mean()
 
 
 def simulated(seed, speakers, each, candidates, shift, weights, speaker_spread=0.0):
@@ -47,13 +47,13 @@ def useless(seed, speakers, each, candidates, features=1):
 
 def some(trials, keep):
     _, speaker = np.unique(trials.speaker[keep], return_inverse=True)
-    return Trials(trials.behind[keep], speaker)
+    return Trials(trials.margins[keep], speaker)
 
 
 def bits(trials, weights, floor):
     """Local bits of every trial, one after the other."""
-    candidates, found = trials.behind.shape[2], []
-    for behind in trials.behind:
+    candidates, found = trials.margins.shape[2], []
+    for behind in trials.margins:
         llr = sum(w * row for w, row in zip(weights, behind, strict=True))
         softmax = 1 / np.exp(np.clip(llr, None, 700)).sum()  # the true speaker's llr is 0
         found.append(np.log2(candidates * ((1 - floor) * softmax + floor / candidates)))
@@ -61,7 +61,7 @@ def bits(trials, weights, floor):
 
 
 def in_sample_bits(trials, found):
-    return np.log2(trials.behind.shape[2]) - found.loss / LN2
+    return np.log2(trials.margins.shape[2]) - found.loss / LN2
 
 
 @pytest.mark.parametrize("features", [1, 2, 3])
@@ -88,8 +88,8 @@ def test_all_products_of_lambdas_at_once(features):
     """Also where features contradict each other by so much that a product of theirs vanishes."""
     trials = simulated(2, 5, 3, 12, np.linspace(1, 2, features), 10.0 ** np.arange(features))
     if features > 1:
-        trials.behind[4, 0, 3], trials.behind[4, 1, 3] = 900.0, -900.0 * 0.1
-        trials.behind[4, 0, 5], trials.behind[4, 1, 5] = -900.0, 900.0 * 0.1
+        trials.margins[4, 0, 3], trials.margins[4, 1, 3] = 900.0, -900.0 * 0.1
+        trials.margins[4, 0, 5], trials.margins[4, 1, 5] = -900.0, 900.0 * 0.1
     levels = [
         np.concatenate([[0.0], np.geomspace(0.3, 1.5, 4) * 10.0 ** (f * (f != 1) + (f == 1))])
         for f in range(features)
@@ -117,8 +117,8 @@ def test_what_features_say_alone_is_shared_by_their_sets():
     trials = simulated(5, 12, 4, 15, [0.8, 1.5, 1.0], [1.0, 0.1, 2.0], 0.3)
     singles = logit.SingleFeatureFits(trials)
     for axis in ([1], [0, 2], [0, 1, 2]):
-        starts, prior = singles.of(axis)
-        some_features = trials.of(axis)
+        starts, prior = singles.find_starts(axis)
+        some_features = trials.select(axis)
         assert_allclose(prior, prior_of(some_features))
         assert_allclose(starts.loss, logit.FitStarts(some_features).loss)
         assert_allclose(starts.points, logit.FitStarts(some_features).points)
@@ -143,7 +143,7 @@ def test_known_weights_are_recovered(shift, weights):
 def test_a_known_floor_is_recovered():
     # with every fifth trial under a random name, p = 0.8 softmax + 0.2 / N is exactly right
     trials = simulated(4, 300, 5, 30, 2.5, 1.0)
-    behind, generator = trials.behind.copy(), np.random.default_rng(5)
+    behind, generator = trials.margins.copy(), np.random.default_rng(5)
     for i in range(0, 1500, 5):
         name = generator.integers(30)
         behind[i, :, [0, name]] = behind[i, :, [name, 0]]
@@ -198,7 +198,7 @@ def test_useless_scores_claim_nothing(features):
 
 def test_misleading_scores_claim_nothing():
     right = simulated(0, 12, 5, 20, 2.0, 1.0)
-    found = fit(Trials(-right.behind, right.speaker))
+    found = fit(Trials(-right.margins, right.speaker))
     assert in_sample_bits(right, found) == pytest.approx(0, abs=1e-3)
 
 
@@ -233,7 +233,7 @@ def test_replicates_are_refits(features):
         again = np.repeat(np.arange(20), each.astype(int))
         rows = np.concatenate([np.flatnonzero(trials.speaker == s) for s in again])
         # copies of a speaker are speakers of their own: the replicate has S of them
-        copies = Trials(trials.behind[rows], np.repeat(np.arange(20), 6))
+        copies = Trials(trials.margins[rows], np.repeat(np.arange(20), 6))
         refits.append(fit(copies).weights)
     ratio = np.log(weights / np.array(refits))
     spread = np.log(np.array(refits)).std(axis=0)
@@ -278,7 +278,7 @@ def bits_on(trials, found):
 def beside(trials, *others):
     """The features of all of them, the same trials."""
     return Trials(
-        np.concatenate([trials.behind, *(each.behind for each in others)], 1), trials.speaker
+        np.concatenate([trials.margins, *(each.margins for each in others)], 1), trials.speaker
     )
 
 
@@ -293,12 +293,12 @@ def test_the_best_feature_alone_is_free():
 def test_a_feature_that_says_nothing_new_gets_no_say():
     strong = simulated(0, 20, 10, 30, 2.0, 1.0)
     generator = np.random.default_rng(1)
-    noisy = strong.behind + generator.normal(0, 2.0, strong.behind.shape)
+    noisy = strong.margins + generator.normal(0, 2.0, strong.margins.shape)
     both = beside(strong, Trials(noisy - noisy[:, :, :1], strong.speaker))
     found = fit(both, prior_of(both))
     assert found.weights[1] == 0.0
     assert_allclose(found.weights[0], fit(strong).weights[0], rtol=1e-3)
-    held, _ = held_out(both, found.weights, 20, prior_of(both))
+    held, _ = fit_held_out(both, found.weights, 20, prior_of(both))
     assert (held[:, 1] == 0.0).all()
     drawn, _ = fit_replicates(both, found.weights, speaker_weights(20, 30), prior_of(both))
     assert (drawn[:, 1] == 0.0).all()

@@ -11,10 +11,10 @@ from hypothesis.extra import numpy as arrays
 from monitor.maths.margin import (
     PSEUDO_FRAMES,
     embedding_margin,
+    find_split,
     histogram_margin,
     level_margin,
     page_cusum,
-    split,
 )
 
 SHARES = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
@@ -105,7 +105,7 @@ def test_split_is_the_best_of_all_cuts(margins):
     def rest(at):
         return sum(float(((part - part.mean()) ** 2).sum()) for part in np.split(margins, [at]))
 
-    at = split(margins)
+    at = find_split(margins)
     assert 1 <= at < margins.size
     assert rest(at) <= min(map(rest, range(1, margins.size))) + 1e-9
 

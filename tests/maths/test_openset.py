@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from monitor.maths.likelihood_ratios import fit_open_set, told_apart
+from monitor.maths.likelihood_ratios import compute_separation, fit_open_set
 
 
 def simulated(gap: float, trials: int = 4000, features: int = 2):
@@ -51,5 +51,5 @@ def test_the_area_counts_pairs_and_ties_half(values, shift):
     first = np.array(values, float)
     second = first[::-1] - shift
     pairs = first[:, None] - second[None]
-    area = told_apart(first, second, np.ones(first.size))[2]
+    area = compute_separation(first, second, np.ones(first.size))[2]
     assert_allclose(area, ((pairs > 0) + 0.5 * (pairs == 0)).mean())

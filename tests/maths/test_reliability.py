@@ -19,7 +19,7 @@ def simulated(trials: int, candidates: int, sharpen: float = 1.0):
 def test_a_calibrated_posterior_lies_on_the_diagonal():
     found = reliability(*simulated(20_000, 20))
     assert found.share.sum() == pytest.approx(1.0)
-    assert_allclose(found.given, found.true, atol=0.05)
+    assert_allclose(found.predicted, found.observed, atol=0.05)
     assert found.top_error < 0.02
     assert found.all_error < 0.05
 
@@ -40,6 +40,6 @@ def test_trials_weigh_what_they_are_given():
 
 def test_probabilities_of_exactly_one_and_zero_have_a_bin():
     found = reliability(np.eye(3), np.arange(3), np.ones(3))
-    assert_allclose(found.given, [0.0, 1.0])
-    assert_allclose(found.true, [0.0, 1.0])
+    assert_allclose(found.predicted, [0.0, 1.0])
+    assert_allclose(found.observed, [0.0, 1.0])
     assert (found.top_error, found.all_error) == (0.0, 0.0)

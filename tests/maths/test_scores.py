@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.spatial.distance import cosine, jensenshannon
-from scipy.stats import wasserstein_distance
+from scipy.spatial.distance import cosine
 
 from monitor.maths.scores import OF_COUNTS, OF_VECTORS, SessionMixture
 
 SIMILARITIES = OF_COUNTS | OF_VECTORS
-HISTOGRAMS = list(OF_COUNTS)
 WHOLE = [name for name, each in SIMILARITIES.items() if not each.by_slice]
 N, M = 7, 12
 
@@ -31,10 +29,6 @@ def heard():
     return counts
 
 
-def smooth(template):
-    return (template + 0.5) / (template.sum() + 0.5 * len(template))
-
-
 def brute_log_likelihood(h, c):
     a, score = 0.5, 0.0
     for m in range(len(c)):
@@ -42,23 +36,9 @@ def brute_log_likelihood(h, c):
     return score
 
 
-SLOW = {
-    "log-likelihood": brute_log_likelihood,
-    "hellinger": lambda h, c: (
-        -np.sqrt(0.5 * ((h**0.5 / h.sum() ** 0.5 - smooth(c) ** 0.5) ** 2).sum())
-    ),
-    "jensen-shannon": lambda h, c: -(jensenshannon(h / h.sum(), smooth(c)) ** 2),
-    "l1": lambda h, c: -sum(abs(x - y) for x, y in zip(h / h.sum(), smooth(c), strict=True)),
-    "l2": lambda h, c: -np.linalg.norm(h / h.sum() - smooth(c)),
-    "cosine": lambda h, c: 1 - cosine(h, smooth(c)),
-    "wasserstein": lambda h, c: -wasserstein_distance(range(M), range(M), h, smooth(c)),
-}
-
-
-@pytest.mark.parametrize("name", HISTOGRAMS)
-def test_against_a_slow_reference(name, templates, heard):
-    each = OF_COUNTS[name]
-    expected = [SLOW[name](heard, template) for template in templates]
+def test_against_a_slow_reference(templates, heard):
+    each = OF_COUNTS["log-likelihood"]
+    expected = [brute_log_likelihood(heard, template) for template in templates]
     assert_allclose(each.score(each.prepare(templates), heard), expected, rtol=1e-7, atol=1e-9)
 
 
@@ -133,10 +113,9 @@ def test_no_frames_no_score(name, templates):
         assert not scores.any()
 
 
-@pytest.mark.parametrize("name", HISTOGRAMS)
-def test_a_voice_is_most_like_itself(name):
+def test_a_voice_is_most_like_itself():
     shapes = np.array([[90, 9, 1, 0], [1, 9, 90, 0], [0, 1, 9, 90]])
-    each = OF_COUNTS[name]
+    each = OF_COUNTS["log-likelihood"]
     scores = each.score(each.prepare(shapes), shapes // 3)
     assert scores.argmax(axis=1).tolist() == [0, 1, 2]
 
@@ -173,13 +152,13 @@ def test_max_scoring_is_the_best_of_the_slices():
 def test_several_templates_of_a_person_say_the_mean_of_what_each_says(owner, seed):
     mixture = SessionMixture(4, np.array(owner))
     rows = np.random.default_rng(seed).normal(0, 20, (3, mixture.rows))
-    told, place = mixture.mixed(rows)
+    told, place = mixture.mix(rows)
     for person in range(4):
         own = [person, *(4 + k for k, whose in enumerate(owner) if whose == person)]
         expected = np.log(np.exp(rows[:, own] - 50.0).mean(axis=1)) + 50.0
         np.testing.assert_allclose(told[:, person], expected, atol=1e-9)
         assert place[:, person].tolist() == [own[k] for k in rows[:, own].argmax(axis=1)]
     scores = np.stack([rows, -rows], axis=1)
-    taken = mixture.taken(scores, place)
+    taken = mixture.select(scores, place)
     np.testing.assert_array_equal(taken[:, 0], np.take_along_axis(rows, place, axis=1))
     np.testing.assert_array_equal(taken[:, 1], -taken[:, 0])

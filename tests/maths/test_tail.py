@@ -18,7 +18,7 @@ def test_highest_holds_everything_down_to_its_last(seed, keep, rows, levels):
     generator = np.random.default_rng(seed)
     scores = generator.integers(0, levels, (rows, 5)).astype(float)
     owner = generator.integers(0, 3, rows)
-    highest = Highest(keep, owners=3)
+    highest = Highest(keep, speakers=3)
     for row in range(0, rows, 2):
         highest.add(scores[row : row + 2], owner[row : row + 2])
     tail = highest.tail()
@@ -26,11 +26,11 @@ def test_highest_holds_everything_down_to_its_last(seed, keep, rows, levels):
     assert lowest <= np.sort(scores, axis=None)[::-1][min(keep, scores.size) - 1]
     kept = [(value, who) for value, who in zip(scores.ravel(), np.repeat(owner, 5), strict=True)]
     expected = sorted(pair for pair in kept if pair[0] >= lowest)
-    found = np.repeat(np.column_stack([tail.values, tail.owner]), tail.counts, axis=0)
+    found = np.repeat(np.column_stack([tail.values, tail.speaker]), tail.counts, axis=0)
     assert sorted(map(tuple, found.tolist())) == expected
     assert (np.diff(tail.values) <= 0).all()
     assert tail.total == scores.size
-    assert tail.whole == (len(expected) == scores.size)
+    assert tail.is_complete == (len(expected) == scores.size)
     assert_array_equal(tail.first_of(np.array([lowest])), [np.count_nonzero(tail.values > lowest)])
 
 
@@ -49,7 +49,7 @@ def test_running_weights_equal_the_running_sum(seed, entries):
         next((i for i, sum_ in enumerate(row[1:]) if sum_ > m), entries)
         for row, m in zip(each, mass, strict=True)
     ]
-    assert_array_equal(running.place(mass), expected)
+    assert_array_equal(running.find_entry(mass), expected)
 
 
 def test_limits_of_a_proportion(golden_bounds):

@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from monitor.maths import likelihood_ratios as twoclass
 from monitor.maths.likelihood_ratios import (
     PriorCoefficients,
+    ScorePairs,
     TemplateComparisons,
     cross_fit,
     fit_each,
@@ -27,7 +28,7 @@ def gaussian(speakers: int, lead: float, trials: int = 4, seed: int = 0, feature
     tester, owner = np.tile(tester, trials), np.tile(owner, trials)
     z = generator.normal(size=(tester.size, features))
     z[tester == owner] += lead / np.sqrt(features)
-    return TemplateComparisons(z, tester, owner)
+    return TemplateComparisons(z, ScorePairs(tester, owner))
 
 
 def test_recovers_a_known_ratio():
@@ -65,7 +66,7 @@ def test_against_a_general_optimiser(worth):
         return nats + (held * (point - centre) ** 2).sum() / 2
 
     best = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-6})
-    found = fit_each(made, told=PriorCoefficients(told, worth) if worth else None)
+    found = fit_each(made, prior=PriorCoefficients(told, worth) if worth else None)
     assert_allclose(found[0], best.x, atol=1e-4)
 
 
@@ -76,7 +77,7 @@ def test_classes_that_separate_stay_finite_and_a_prior_rank_model_holds_them():
     assert 0 < alone[0, 1] < 5
     told = np.array([[-3.0, 0.2]])
     near = [
-        abs(fit_each(made, told=PriorCoefficients(told, m))[0, 1] - 0.2)
+        abs(fit_each(made, prior=PriorCoefficients(told, m))[0, 1] - 0.2)
         for m in (1.0, 20.0, 1000.0)
     ]
     assert near == sorted(near, reverse=True)
@@ -85,9 +86,9 @@ def test_classes_that_separate_stay_finite_and_a_prior_rank_model_holds_them():
 
 def test_people_and_pairs_weigh_the_same_however_often_they_are_compared():
     made = gaussian(12, 2.0)
-    theirs = np.flatnonzero((made.tester == 3) | (made.owner == 3))
-    often = np.concatenate([np.arange(made.tester.size), *[theirs] * 9])
-    assert_allclose(fit_each(made.some(often)), fit_each(made), atol=1e-6)
+    theirs = np.flatnonzero((made.test_speaker == 3) | (made.template_speaker == 3))
+    often = np.concatenate([np.arange(made.test_speaker.size), *[theirs] * 9])
+    assert_allclose(fit_each(made.select(often)), fit_each(made), atol=1e-6)
     assert pair_count(made) == 66
 
 
@@ -95,11 +96,14 @@ def test_a_resample_is_a_fit_on_those_speakers():
     made, drawn = gaussian(8, 2.0), np.array([2.0, 1, 1, 0, 1, 1, 1, 1])
     found = fit_each(made, drawn[None])[0]
     weights = made.weights(drawn[None])[0]
-    low, high = np.minimum(made.tester, made.owner), np.maximum(made.tester, made.owner)
+    low, high = (
+        np.minimum(made.test_speaker, made.template_speaker),
+        np.maximum(made.test_speaker, made.template_speaker),
+    )
     pair = (low == 0) & (high == 1)
     once = (low == 1) & (high == 2)
     assert weights[pair].sum() == pytest.approx(2 * weights[once].sum())
-    assert weights[(made.tester == 3) | (made.owner == 3)].sum() == 0
+    assert weights[(made.test_speaker == 3) | (made.template_speaker == 3)].sum() == 0
     assert weights[made.mated].sum() == pytest.approx(1)
     assert not np.allclose(found, fit_each(made)[0])
 
@@ -118,17 +122,19 @@ def test_cross_fits_have_not_seen_either():
     made = gaussian(16, 2.0)
     found, fold = cross_fit(made)
     one, two = fold[0], fold[5]
-    there = [~np.isin(fold[each], (one, two)) for each in (made.tester, made.owner)]
-    rest = made.some(there[0] & there[1])
-    expected = fit_each(TemplateComparisons(rest.z, rest.tester, rest.owner))
+    there = [
+        ~np.isin(fold[each], (one, two)) for each in (made.test_speaker, made.template_speaker)
+    ]
+    rest = made.select(there[0] & there[1])
+    expected = fit_each(TemplateComparisons(rest.z, rest.pairs))
     assert_allclose(found[one, two], expected[0], atol=1e-4)
     assert_allclose(found, found.transpose(1, 0, 2))
 
 
 def test_thinning_keeps_every_pair_and_speaker():
     made = gaussian(20, 2.0, trials=40)
-    few = made.thinned(1000)
-    assert few.tester.size < 2000
+    few = made.subsample(1000)
+    assert few.test_speaker.size < 2000
     assert pair_count(few) == pair_count(made)
-    assert set(few.tester[few.mated]) == set(range(20))
-    assert made.thinned(10**6) is made
+    assert set(few.test_speaker[few.mated]) == set(range(20))
+    assert made.subsample(10**6) is made

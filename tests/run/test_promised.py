@@ -18,7 +18,7 @@ from monitor.protocols import Source
 from monitor.run import Protection, Run
 from monitor.sinks.console import RunBuffer
 from monitor.sources import AudioQueue, Chain, File, FramesFile
-from monitor.sources.frames import write_frames
+from monitor.sources.frames import Header, write_frames
 from monitor.tables import columns_of, flat
 from monitor.types import Track
 from tests.run.test_run import VALIDATOR
@@ -37,7 +37,7 @@ def frames(path: Path, noise: str) -> FramesFile:
         track = Track(track.ticks, Laplace.parse(noise.partition(":")[2]).noisy(track.values, 0))
     write_frames(
         path, np.ones(100 * SECONDS, bool), {"voice": track}, {"voice": spec.size}, {"voice": 3.0},
-        networks={"voice": spec.network}, noise=noise,
+        networks={"voice": spec.network}, header=Header(noise=noise),
     )  # fmt: skip
     return FramesFile(path)
 

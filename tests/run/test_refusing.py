@@ -13,7 +13,7 @@ from monitor.errors import MonitorError, OverlapError, UsageError
 from monitor.population.population import SourceNote
 from monitor.run import LogFile
 from monitor.sources import File
-from monitor.sources.provenance import recording_hashes
+from monitor.sources.registry import recording_hashes
 from tests.stream.streams import WATCHED, reference, run_through, voice_file, with_speakers
 
 

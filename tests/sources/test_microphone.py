@@ -11,7 +11,7 @@ import pytest
 from monitor.errors import SourceError, UsageError
 from monitor.sources import Microphone, microphone
 from monitor.sources import microphone as portaudio
-from monitor.sources.microphone import Device, SoundClock, choose
+from monitor.sources.microphone import Device, InputSystem, SoundClock, choose
 from monitor.types import Block, Gap
 from tests.tapes import LOST, Tape
 
@@ -24,7 +24,7 @@ def parts(seconds: float, size: int = 100) -> list[np.ndarray]:
 
 
 def hear(tape: Tape, **options) -> list[Block | Gap]:
-    options = {"opens": tape.opens, "rescans": tape.rescans, **options}
+    options = {"system": InputSystem(tape.opens, tape.rescans), **options}
     with Microphone(**options) as source:
         return list(source)
 
@@ -75,7 +75,7 @@ def test_overflows_are_counted_and_told_once_a_second():
 def test_a_device_that_is_lost_goes_on_as_another_recording():
     said: list[str] = []
     tape = Tape([parts(1.0), parts(2.0)], RATE, gone=True)
-    items = hear(tape, seconds=2.5, told=said.append)
+    items = hear(tape, seconds=2.5, report=said.append)
     assert len(sound(items, 0)) == 1000
     assert np.array_equal(sound(items, 1), SOUND[:1500])
     (gap,) = gaps(items)
@@ -97,7 +97,7 @@ def test_a_device_that_stays_away_or_falls_silent_ends_the_stream(gone):
 
 def test_stop_gives_what_was_heard_and_no_more():
     tape = Tape([parts(5.0)], RATE)
-    with Microphone(opens=tape.opens, rescans=tape.rescans) as source:
+    with Microphone(system=InputSystem(tape.opens, tape.rescans)) as source:
         taken = 0
         for item in source:
             assert isinstance(item, Block)
@@ -110,14 +110,16 @@ def test_stop_gives_what_was_heard_and_no_more():
 
 def test_stop_ends_the_waiting():
     tape = Tape([parts(1.0)], RATE, gone=True)
-    source = Microphone(opens=tape.opens, rescans=tape.rescans, told=lambda _: source.stop())
+    source = Microphone(
+        system=InputSystem(tape.opens, tape.rescans), report=lambda _: source.stop()
+    )
     assert [gap.reason for gap in gaps(list(source))] == ["device lost"]
 
 
 def test_waiting_and_lag():
     now = count(100.0, 0.0)
     tape = Tape([parts(3.0)], RATE)
-    with Microphone(opens=tape.opens, clock=lambda: next(now), seconds=3.0) as source:
+    with Microphone(system=InputSystem(tape.opens), clock=lambda: next(now), seconds=3.0) as source:
         assert source.behind_seconds(1.0) == 0.0
         for _ in source:
             tape._thread.join()
@@ -129,7 +131,7 @@ def test_a_late_block_does_not_move_the_clock():
     assert clock.wall(1.0) is None
     for second in range(1, 100):
         late = 0.7 if second % 3 else 0.0
-        clock.heard(float(second), 50.0 + second + late)
+        clock.record(float(second), 50.0 + second + late)
     assert clock.wall(99.0) == pytest.approx(149.0, abs=0.01)
     clock.lost()
     assert clock.wall(99.0) is None
@@ -184,11 +186,11 @@ def test_portaudio_is_missing(monkeypatch):
 
 def test_a_stop_before_the_first_block_is_kept():
     tape = Tape([parts(8.0, 300)], RATE)
-    with Microphone(seconds=3.5, opens=tape.opens, rescans=tape.rescans) as source:
+    with Microphone(seconds=3.5, system=InputSystem(tape.opens, tape.rescans)) as source:
         source.stop()
         assert len(sound(list(source))) < RATE
     again = Tape([parts(8.0, 300)] * 2, RATE)
-    with Microphone(seconds=3.5, opens=again.opens, rescans=again.rescans) as source:
+    with Microphone(seconds=3.5, system=InputSystem(again.opens, again.rescans)) as source:
         source.stop()
         list(source)
         assert len(sound(list(source))) == 3.5 * RATE  # of the one before it tells nothing

@@ -9,8 +9,8 @@ import soundfile
 
 from monitor.protocols import Provenance
 from monitor.sources import AudioQueue, Chain, File, FramesFile, Paced, Pipe
-from monitor.sources.frames import write_frames
-from monitor.sources.provenance import recording_hashes
+from monitor.sources.frames import Header, write_frames
+from monitor.sources.registry import recording_hashes
 from monitor.types import Track
 from tests.sounds import RATE, synthetic
 
@@ -24,7 +24,9 @@ def test_every_kind_of_source_says_what_it_was_made_of(tmp_path):
     part = File(path, start_seconds=0.5, end_seconds=1.5)
     assert part.provenance() == (Provenance("a.wav", hashes, 0.5, 1.5),)
     track = {"f0": Track(np.arange(1, 11), np.arange(10))}
-    write_frames(kept, np.ones(10, bool), track, {"f0": 107}, {"f0": 0.01}, hashes=hashes)
+    write_frames(
+        kept, np.ones(10, bool), track, {"f0": 107}, {"f0": 0.01}, header=Header(hashes=hashes)
+    )
     (frames,) = FramesFile(kept).provenance()
     assert frames.label == "a.npz"
     assert set(hashes) < set(frames.hashes)  # of the file itself, and of what was heard

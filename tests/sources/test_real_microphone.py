@@ -42,7 +42,7 @@ def test_a_microphone_hears_what_is_played(virtual_microphone):
 
 def test_a_device_that_vanishes_is_waited_for(virtual_microphone):
     said: list[str] = []
-    microphone = Microphone(DEVICE, seconds=4.0, reconnect_seconds=30.0, told=said.append)
+    microphone = Microphone(DEVICE, seconds=4.0, reconnect_seconds=30.0, report=said.append)
     items = []
 
     def away() -> None:

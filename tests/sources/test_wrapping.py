@@ -24,8 +24,7 @@ from monitor.protocols import Source
 from monitor.sources import Chain, File, FramesFile, Microphone, Paced, Pipe, registry
 from monitor.sources.chain import cut_frames
 from monitor.sources.frames import write_frames
-from monitor.sources.provenance import recording_hashes
-from monitor.sources.registry import open_source
+from monitor.sources.registry import open_source, recording_hashes
 from monitor.types import Block, Frames, Gap, Track
 
 RATE = 16_000
@@ -251,7 +250,7 @@ def test_what_somebody_registers_is_opened_and_looked_for(recordings, monkeypatc
 
 def test_a_microphone_has_a_name():
     assert open_source("mic:").label == "microphone"
-    usb = registry.open_live_source("mic:usb", seconds=3.0, told=None)
+    usb = registry.open_live_source("mic:usb", seconds=3.0, report=None)
     assert (usb.label, usb.seconds) == ("usb", 3.0)
     assert isinstance(usb, Microphone)
 

@@ -425,24 +425,31 @@ def test_what_makes_no_sense(features, watch, message):
 
 def test_rank_models_of_different_scores_do_not_mix():
     rank_models = RankModels([
-        some_rank_model(BOTH), some_rank_model(("f0",), similarities=("l1",)),
+        some_rank_model(BOTH), some_rank_model(("f0",), similarities=("embedding-max",)),
         some_rank_model(("phones",)),
     ])  # fmt: skip
-    with pytest.raises(StoreError, match="rank model of f0 alone is for l1 scores"):
+    with pytest.raises(StoreError, match="rank model of f0 alone is for embedding-max scores"):
         Attacker(people(), BOTH, rank_models=rank_models)
 
 
 def test_the_rank_model_names_the_similarity():
-    made = people(features=("f0",))
-    rank_model = replace(made.rank_models.find(("f0",), "cross"), similarities=("l1",))
-    attacker = Attacker(made, ["f0"], "s0", rank_models=RankModels([rank_model]))
-    counts = voice(made, "f0", 4, 60)
-    scores = []
-    for j in range(9):
-        c = made.features["f0"].slices[4 * j : 4 * j + 4].sum(axis=0) + 0.5
-        scores.append(-np.abs(c / c.sum() - counts / 60).sum())
-    feature = attacker.assess(heard(counts), 10.0).features["f0"]
-    assert feature.rank == 1 + (np.array(scores) > scores[0]).sum()
+    vectors = np.random.default_rng(0).normal(size=(27, 3))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    rank_model = some_rank_model(("identity",), similarities=("embedding-max",))
+    made = Population(
+        [Speaker(f"s{i}") for i in range(9)],
+        np.arange(0, 28, 3),
+        {"identity": FeatureTemplates(FeatureSpec("identity", EMBEDDING, 3, 1.5), vectors)},
+        RankModels([rank_model]),
+    )
+    attacker = Attacker(made, ["identity"], "s0")
+    sketch = EmbeddingSum(3)
+    sketch.learn_many(vectors[[0, 20, 20]])
+    scores = (vectors @ sketch.total).reshape(9, 3)
+    means = scores.sum(axis=1) / np.linalg.norm(vectors.reshape(9, 3, 3).sum(axis=1), axis=1)
+    scores = scores.max(axis=1)
+    feature = attacker.assess({"identity": sketch}, 10.0).features["identity"]
+    assert feature.rank == 1 + (scores > scores[0]).sum() != 1 + (means > means[0]).sum()
     # not additive: nothing is scaled beyond the grid
     beyond = attacker.joint.rank_model.at(600.0)
     assert_array_equal(beyond.weights, rank_model.weights[:, -1, 0])

@@ -11,7 +11,7 @@ from monitor import Monitor, Population
 from monitor.errors import OverlapError, UsageError
 from monitor.population.population import SourceNote
 from monitor.sources import Chain, File, SideInputSource
-from monitor.sources.provenance import recording_hashes
+from monitor.sources.registry import recording_hashes
 from monitor.types import Block, Words
 from tests.stream.streams import Listed, reference, simulated, voice_file, with_speakers
 

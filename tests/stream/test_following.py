@@ -15,6 +15,7 @@ from monitor.kinds import adwin
 from monitor.records.schema import SCHEMA
 from monitor.sinks.console import RunBuffer
 from monitor.sources import Chain, FramesFile, write_frames
+from monitor.sources.frames import Header
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading import Change, Reading
 from monitor.stream.records import placed, start_record
@@ -60,7 +61,9 @@ def events(on_change: str, every: int = 1000) -> list[Any]:
 def test_in_frames_with_noise_no_change_is_looked_for_and_that_is_said(tmp_path, noise):
     whole = conversation(FIRST, SECOND)
     path = tmp_path / "a.npz"
-    write_frames(path, whole.speech, whole.tracks, {"f0": 104}, {"f0": 0.01}, noise=noise)
+    write_frames(
+        path, whole.speech, whole.tracks, {"f0": 104}, {"f0": 0.01}, header=Header(noise=noise)
+    )
     source = Chain([FramesFile(path)])
     one = Monitor(reference(), watch=SECOND, on_change="note")
     one.fit_to(source)

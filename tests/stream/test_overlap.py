@@ -10,7 +10,7 @@ from monitor import Population
 from monitor.errors import OverlapError, SourceError
 from monitor.population.population import SourceNote
 from monitor.sources.frames import write_frames
-from monitor.sources.provenance import provenance_of, recording_hashes
+from monitor.sources.registry import provenance_of, recording_hashes
 from monitor.stream.notices import session_of
 from tests.stream.streams import RATE, reference, simulated, sounds, voice_file, with_speakers
 

@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from monitor import Monitor, Run
-from monitor.maths.landmarks import PITCHES, OwnLandmarks
+from monitor.maths.landmarks import PITCHES, StreamLandmarks
 from monitor.stream.notices import NoticeEvent
 from monitor.stream.reading import Reading
 from monitor.types import Block
@@ -102,26 +102,26 @@ def test_the_run_says_how_much_was_left_out(speech):
 def test_windows_that_overlap_remember_what_is_heard_once():
     rng = np.random.default_rng(0)
     times, pitches = np.sort(rng.integers(0, 500, 220)), rng.integers(0, PITCHES, 220)
-    apart, often = OwnLandmarks(), OwnLandmarks()
+    apart, often = StreamLandmarks(), StreamLandmarks()
     for end in (250, 500):
         some = (times >= end - 250) & (times < end)
-        assert not apart.heard_before(times[some], pitches[some]).any()
+        assert not apart.find_repeats(times[some], pitches[some]).any()
     for end in (250, *range(275, 501, 25)):
         some = (times >= end - 250) & (times < end)
-        assert not often.heard_before(times[some], pitches[some]).any()
+        assert not often.find_repeats(times[some], pitches[some]).any()
     # those pairs as well that lie across the two
     assert apart.remembered < often.remembered < 1.1 * apart.remembered
 
 
 def test_what_is_remembered_is_bounded_and_known_after_an_hour():
-    rng, own = np.random.default_rng(0), OwnLandmarks()
+    rng, own = np.random.default_rng(0), StreamLandmarks()
     clip = np.sort(rng.integers(0, 250, 110)), rng.integers(0, PITCHES, 110)
     sizes = []
     for window in range(3 * 360):  # three hours
         times, pitches = np.sort(rng.integers(0, 250, 110)), rng.integers(0, PITCHES, 110)
         if window in (0, 360):
             times, pitches = clip
-        before = own.heard_before(times + 250 * window, pitches)
+        before = own.find_repeats(times + 250 * window, pitches)
         assert (before.mean() > 0.05) == (window == 360)
         sizes.append(own.remembered)
     assert max(sizes) < 90_000

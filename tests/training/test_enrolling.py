@@ -10,7 +10,7 @@ from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError, UsageError
 from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.sources.frames import write_frames
-from monitor.sources.provenance import recording_hashes
+from monitor.sources.registry import recording_hashes
 from monitor.training.enrolling import enrol
 from monitor.types import Track
 from tests.sounds import RATE, synthetic

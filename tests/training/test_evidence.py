@@ -151,7 +151,10 @@ def test_people_of_two_corpora_are_not_compared_and_the_harder_corpus_holds():
     together = replace(made, z=easy)
     found = chosen(together, [0], np.ones(60, bool), apart)
     assert found is not None
-    who = found.people[found.comparisons.tester], found.people[found.comparisons.owner]
+    who = (
+        found.people[found.comparisons.test_speaker],
+        found.people[found.comparisons.template_speaker],
+    )
     assert (apart[who[0]] == apart[who[1]]).all()
     drawn = speaker_weights(60, 20)
     fit = fit_evidence(found, drawn)
@@ -194,12 +197,12 @@ def test_streams_of_trainers_and_unheard_ones_do_not_count():
     voices = np.arange(20) != 3
     found = chosen(made, [0], voices)
     assert found is not None
-    streams = set(found.people[found.comparisons.tester].tolist())
+    streams = set(found.people[found.comparisons.test_speaker].tolist())
     assert streams == set(range(20)) - {3, 7}
     # their templates are compared with, as they will be
-    assert set(found.people[found.comparisons.owner].tolist()) == set(range(20))
+    assert set(found.people[found.comparisons.template_speaker].tolist()) == set(range(20))
     assert not (
-        found.comparisons.mated & np.isin(found.people[found.comparisons.owner], (3, 7))
+        found.comparisons.mated & np.isin(found.people[found.comparisons.template_speaker], (3, 7))
     ).any()
     assert chosen(made, [0], np.zeros(20, bool)) is None
 

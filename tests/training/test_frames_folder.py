@@ -13,7 +13,7 @@ from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import OverlapError, UsageError
 from monitor.lab.scoring import groups_of
 from monitor.sources.frames import FramesFile, write_frames
-from monitor.sources.provenance import provenance_of, recording_hashes
+from monitor.sources.registry import provenance_of, recording_hashes
 from monitor.stream.notices import session_of
 from monitor.training import frames_folder
 from monitor.training.enrolling import enrol
@@ -102,7 +102,7 @@ def test_what_is_there_is_heard_anew_with_what_is_added_in_another_manner(corpus
     assert heard(wanted, HearingOptions(("f0",), seconds=3.0)) == [0, 0]
     again = listed(corpus, tmp_path / "again")
     assert heard(again, HearingOptions(("f0", "phones"), seconds=3.0)) == [3, 3]
-    assert of_another.header.heard == FramesFile(again[0].target).header.heard
+    assert of_another.header.settings == FramesFile(again[0].target).header.settings
     assert again[0].target.read_bytes() == wanted[0].target.read_bytes()
 
 

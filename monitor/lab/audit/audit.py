@@ -50,7 +50,7 @@ from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.report.report import format_limits, format_value
 from monitor.lab.scoring import ScoreGrid
-from monitor.maths.condition import Condition, condition_of, mismatch
+from monitor.maths.condition import Condition, condition_of, list_mismatches
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import length_in_words, plural
 from monitor.population.cohort import Cohort
@@ -668,7 +668,7 @@ def sounds_apart(sounds: Sequence[Sequence[Condition | None]], seed: int = 0) ->
     same, different = list[bool](), list[bool]()
     for place, (one, mine) in enumerate(known):
         for other, theirs in known[place + 1 :]:
-            (same if one == other else different).append(bool(mismatch(mine, theirs)))
+            (same if one == other else different).append(bool(list_mismatches(mine, theirs)))
     return SoundsApart(*(float(np.mean(each)) if each else None for each in (same, different)))
 
 
@@ -822,7 +822,7 @@ def audit_runs(
     rows = length_rows(found, config.budget, replicates=config.replicates, seed=config.seed)
     ends = [[r for r in records if r["type"] == "reading"][-1:] for _, records in runs]
     last = [each[0] for each in ends if each]
-    sounds = [Condition.of(each.get("conditions")) for each in last]
+    sounds = [Condition.parse(each.get("conditions")) for each in last]
     speech = sum(float(each["speech"]) for each in last)
     said = dict.fromkeys(
         str(record["text"])

@@ -134,7 +134,7 @@ def command(asked: ScoreOptions) -> int:
     from monitor.population.population import Population, load_rank_models
     from monitor.run.status import INCOMPLETE
     from monitor.sinks.jsonl import refuse_overwrite
-    from monitor.sources.provenance import provenance_of
+    from monitor.sources.registry import provenance_of
     from monitor.stream.notices import session_of
     from monitor.training.voices import collect
 

@@ -202,11 +202,11 @@ def _resampled(
         raise UsageError("a resample holds no trial: give each row of weights a speaker")
     order = np.argsort(-scores.mated, kind="stable")
     mated = RunningWeights(scores.owner[order], np.ones(order.size), weights)
-    non_mated = RunningWeights(tail.owner, tail.counts, weights)
+    non_mated = RunningWeights(tail.speaker, tail.counts, weights)
     found = []
     for rate in rates:
         allowed = np.minimum(np.floor(rate * total + _ROUNDING), total - 1)
-        place = non_mated.place(allowed)
+        place = non_mated.find_entry(allowed)
         if (place == tail.values.size).any():
             return None
         threshold = tail.values[place]

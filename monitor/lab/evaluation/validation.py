@@ -29,6 +29,7 @@ from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreList, Sc
 from monitor.lab.evaluation.scores.counts import ScoreCounts, list_warning, warning
 from monitor.maths.likelihood_ratios import (
     Platt,
+    ScorePairs,
     TemplateComparisons,
     bounds_bits,
     calibrated_by_pav,
@@ -387,7 +388,7 @@ def _measured(listed: ScoreList, name: str, replicates: int, seed: int) -> Valid
     bits = np.asarray(listed.scores, np.float64) / np.log(2.0)
     mated, others = bits[listed.mated], bits[~listed.mated]
     tester, owner, _ = people_of(listed)
-    whose = TemplateComparisons(np.zeros((bits.size, 1)), tester, owner)
+    whose = TemplateComparisons(np.zeros((bits.size, 1)), ScorePairs(tester, owner))
     weight = whose.weights()
     pairs = pair_count(whose)
     speakers = int(np.unique(tester[listed.mated]).size)
@@ -396,7 +397,7 @@ def _measured(listed: ScoreList, name: str, replicates: int, seed: int) -> Valid
     by_people = (
         upper_bound_bits(
             mated, others, weight[listed.mated], weight[~listed.mated], speakers, pairs,
-            whose.some(~listed.mated),
+            whose.select(~listed.mated),
         )
         if apart
         else None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import struct
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,33 +11,11 @@ import numpy as np
 
 from monitor.types import FloatArray
 
-_STORAGES = {"f4": "FloatStorage", "f8": "DoubleStorage", "f2": "HalfStorage"}
 
-
-def torch_file(values: FloatArray, kind: str = "f4", name: str = "speaker_vectors") -> bytes:
-    """What ``torch.save`` writes of a contiguous tensor (`test_voiceprivacy` asks torch)."""
-
-    def text(value: str) -> bytes:
-        return b"X" + struct.pack("<I", len(value)) + value.encode()
-
-    def number(value: int) -> bytes:
-        return b"J" + struct.pack("<i", value)
-
-    values = np.ascontiguousarray(values, f"<{kind}")
-    steps = [step // values.itemsize for step in values.strides]
-    sizes, strides = (b"(" + b"".join(map(number, each)) + b"t" for each in (values.shape, steps))
-    described = (
-        b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage")
-        + f"ctorch\n{_STORAGES[kind]}\n".encode() + text("0") + text("cuda:0")
-        + number(values.size) + b"tQ" + number(0) + sizes + strides
-        + b"\x89ccollections\nOrderedDict\n)RtR."
-    )  # fmt: skip
+def array_file(values: FloatArray) -> bytes:
+    """What ``numpy.save`` writes."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(f"{name}/data.pkl", described)
-        archive.writestr(f"{name}/byteorder", b"little")
-        archive.writestr(f"{name}/data/0", values.tobytes())
-        archive.writestr(f"{name}/version", b"3\n")
+    np.save(file, values)
     return file.getvalue()
 
 
@@ -115,7 +91,7 @@ def _kept(folder: Path, named: Sequence[tuple[str, Said]], rows: Iterable[FloatA
     speakers = (f"{i} {each.speaker}\n" for i, (_, each) in enumerate(named))
     (folder / "idx2spk").write_text("".join(speakers))
     write_map(folder / "spk2gender", {each.speaker: each.gender for _, each in named})
-    (folder / "speaker_vectors.pt").write_bytes(torch_file(np.stack(list(rows))))
+    np.save(folder / "speaker_vectors.npy", np.stack(list(rows)).astype(np.float32))
 
 
 def drawn(

@@ -2,25 +2,22 @@
 
 A folder of results (``exp/asv_orig``, ``exp/asv_anon_SUFFIX``) keeps the embeddings of each data
 set under ``cosine_out/emb_xvect/SET/utt-level`` and ``spk-level``: ``id2idx`` (an identifier and
-its row), ``idx2spk`` (a row and its speaker), ``spk2gender`` and the tensor ``speaker_vectors.pt``.
-The lists of trials lie in ``data/SET_trials_f/trials``. docs/evaluate-input.md shows it.
+its row), ``idx2spk`` (a row and its speaker), ``spk2gender`` and ``speaker_vectors.npy``, converted
+from the pickle ``.pt``, which is not read. The lists of trials lie in
+``data/SET_trials_f/trials``. docs/evaluate-input.md shows it.
 """
 
 from __future__ import annotations
 
-import pickletools
 import re
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.lab.evaluation.input.files import kind_of, natural, text_chunks
+from monitor.lab.evaluation.input.files import array_at, kind_of, natural, text_chunks
 from monitor.lab.evaluation.input.scores import EvaluationInput, finished_list
 from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreList
 from monitor.maths.lid import near_one
@@ -29,128 +26,17 @@ from monitor.types import FloatArray
 
 SCENARIOS = ("oo", "oa", "aa")
 """Enrolment and trials, original or anonymised: unprotected, ignorant and informed attackers."""
-_TENSOR = "speaker_vectors.pt"
-_PICKLE_MOST = 1 << 14
-_KINDS = {"FloatStorage": "f4", "DoubleStorage": "f8", "HalfStorage": "f2"}
+_VECTORS, _PICKLED = "speaker_vectors.npy", "speaker_vectors.pt"
+_CONVERT = (
+    'python -c \'import glob, numpy, torch; [numpy.save(p[:-2] + "npy", torch.load(p, "cpu")) '
+    f'for p in glob.glob("exp/**/{_PICKLED}", recursive=True)]\''
+)
 _ENROLS = re.compile(r"(?P<set>.+)_enrolls(?P<suffix>_.+)?")
 _TRIALS = re.compile(
     r"(?P<set>.+)_trials(?:_(?P<part>all|mixed|[fm](?:_(?:all|common))?))?(?P<suffix>_.+)?"
 )
 _CLEAR = ("asv_orig", "asv_ssl")
 _NEAR = 1e-3
-
-
-# ------------------------------------------------------------------------------------------ tensor
-
-
-def read_tensor(path: Path) -> FloatArray:
-    """The one tensor in a file of ``torch.save``; neither torch nor pickle is used.
-
-    Of the pickled description a fixed set of opcodes is interpreted that can only name a shape.
-    Where the tensor lay, on which device, does not matter.
-
-    Raises:
-        StoreError: the file is missing, damaged, of a torch before 1.6, or holds anything else
-            than one tensor of floats.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            held = {member.filename: member for member in archive.infolist()}
-            if any(member.compress_type != zipfile.ZIP_STORED for member in held.values()):
-                raise ValueError("is compressed")
-            (listing,) = (name for name in held if name.endswith("/data.pkl"))
-            root = listing.removesuffix("data.pkl")
-            if held[listing].file_size > _PICKLE_MOST:
-                raise ValueError("holds more than a tensor")
-            kind, key, offset, shape, strides = _described(archive.read(listing))
-            order = "<"
-            if f"{root}byteorder" in held and archive.read(f"{root}byteorder") == b"big":
-                order = ">"
-            flat = np.frombuffer(archive.read(f"{root}data/{key}"), f"{order}{_KINDS[kind]}")
-    except FileNotFoundError:
-        raise StoreError(f"cannot open {path.name}: no such file; check the name") from None
-    except OSError as error:
-        raise StoreError(f"cannot read {path.name}: {error.strerror or error}") from None
-    except zipfile.BadZipFile:
-        raise StoreError(
-            f"{path.name} is no file of torch.save, is cut short, or was written by a torch "
-            "before 1.6; save it again"
-        ) from None
-    except Exception as error:  # a header from others: anything may come of it
-        words = " ".join(str(error).split())[:80] or type(error).__name__
-        raise StoreError(f"{path.name} is not one tensor of floats ({words})") from None
-    last = offset + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
-    size = prod(list(shape))
-    if size > flat.size or (size and not last < flat.size):
-        raise StoreError(f"{path.name} is damaged: its tensor reaches beyond its numbers")
-    steps = tuple(step * flat.itemsize for step in strides)
-    made = np.lib.stride_tricks.as_strided(flat[offset:], shape, steps, writeable=False)
-    return made.astype(np.float64)
-
-
-def _described(data: bytes) -> tuple[str, str, int, tuple[int, ...], tuple[int, ...]]:
-    """Kind and name of the storage, offset, shape and strides, in numbers."""
-    match _interpreted(data):
-        case (
-            "torch._utils _rebuild_tensor_v2",
-            (
-                ("stored", ("storage", str(kind), str(key), str(), int())),
-                int(offset), tuple(shape), tuple(strides), *_,
-            ),
-        ):  # fmt: skip
-            pass
-        case _:
-            raise ValueError("it describes something else")
-    kind = kind.removeprefix("torch ")
-    whole = all(type(each) is int and each >= 0 for each in (offset, *shape, *strides))
-    if kind not in _KINDS or not key.isdecimal() or not whole or len(shape) != len(strides):
-        raise ValueError(f"of {kind}")
-    return kind, key, offset, shape, strides
-
-
-def _interpreted(data: bytes) -> Any:
-    """What a pickle describes, as texts, numbers and tuples: nothing in it is called."""
-    stack: list[Any] = []
-    marks: list[int] = []
-    memo: dict[int, Any] = {}
-    value: Any
-    for code, value, _ in pickletools.genops(data):
-        match code.name:
-            case "PROTO" | "FRAME":
-                pass
-            case "STOP":
-                return stack.pop()
-            case "MARK":
-                marks.append(len(stack))
-            case "TUPLE":
-                start = marks.pop()
-                stack[start:] = [tuple(stack[start:])]
-            case "EMPTY_TUPLE":
-                stack.append(())
-            case "TUPLE1" | "TUPLE2" | "TUPLE3":
-                start = len(stack) - int(code.name[-1])
-                stack[start:] = [tuple(stack[start:])]
-            case "BINPUT" | "LONG_BINPUT":
-                memo[value] = stack[-1]
-            case "MEMOIZE":
-                memo[len(memo)] = stack[-1]
-            case "BINGET" | "LONG_BINGET":
-                stack.append(memo[value])
-            case "BINPERSID":
-                stack.append(("stored", stack.pop()))
-            case "REDUCE":
-                arguments, named = stack.pop(), stack.pop()
-                stack.append((named, arguments))
-            case "NEWTRUE" | "NEWFALSE":
-                stack.append(code.name == "NEWTRUE")
-            case (
-                "GLOBAL" | "BINUNICODE" | "SHORT_BINUNICODE" | "BININT" | "BININT1" | "BININT2"
-                | "LONG1"
-            ):  # fmt: skip
-                stack.append(value)
-            case _:
-                raise ValueError(f"{code.name} in its description")
-    raise ValueError("its description has no end")
 
 
 # ------------------------------------------------------------------------------------- Kaldi files
@@ -226,16 +112,19 @@ class SpeakerVectors:
 
     @classmethod
     def at(cls, folder: Path) -> SpeakerVectors:
-        """Read a folder of ``id2idx`` and ``speaker_vectors.pt``.
+        """Read a folder of ``id2idx`` and ``speaker_vectors.npy``.
 
         Raises:
             UsageError: they do not fit together, or an embedding is not finite.
             StoreError: a file cannot be read.
         """
         label = f"{folder.parent.name}/{folder.name}"
-        values = read_tensor(folder / _TENSOR)
-        if values.ndim != 2 or not values.shape[1] or not len(values):
-            raise UsageError(f"{label}: {_TENSOR} has shape {values.shape}, not (n, d)")
+        if not (folder / _VECTORS).exists() and (folder / _PICKLED).exists():
+            raise StoreError(f"{label}: {_PICKLED} is a pickle, which is never loaded: {_CONVERT}")
+        stored = array_at(folder / _VECTORS)
+        if stored.dtype.kind not in "fiu" or stored.ndim != 2 or not stored.size:
+            raise UsageError(f"{label}: {_VECTORS} has shape {stored.shape}, not (n, d) numbers")
+        values = np.asarray(stored, dtype=np.float64)
         row = {name: _index(word, label, "id2idx") for name, word in
                read_map(folder / "id2idx").items()}  # fmt: skip
         beyond = [name for name, index in row.items() if index >= len(values)]
@@ -260,6 +149,10 @@ class SpeakerVectors:
             if each in self.row:
                 return self.row[each]
         return None
+
+
+def _has_vectors(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (_VECTORS, _PICKLED))
 
 
 def _index(word: str, label: str, file: str) -> int:
@@ -538,11 +431,11 @@ class VoicePrivacyResults:
     def _enrolled(self, folder: Path, notes: list[str]) -> SpeakerVectors:
         """A vector of each speaker: the mean of the utterances as they are, as the kit has it."""
         by_utterance = None
-        if (folder / "utt-level" / _TENSOR).is_file():
+        if _has_vectors(folder / "utt-level"):
             by_utterance = SpeakerVectors.at(folder / "utt-level")
         kept = folder / "spk-level"
         means = None if by_utterance is None else self._means(folder, by_utterance)
-        if not (kept / _TENSOR).is_file():
+        if not _has_vectors(kept):
             if means is None:
                 raise UsageError(f"{folder.name} has neither spk-level nor utt-level embeddings")
             return means

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import csv
-import io
-import pickle
 import shutil
-import tempfile
-import zipfile
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from monitor.anonymisers import protect
 from monitor.corpus import find
@@ -24,7 +20,6 @@ from monitor.lab.evaluation.input.voiceprivacy import (
     SpeakerVectors,
     VoicePrivacyResults,
     read_map,
-    read_tensor,
     read_trials,
 )
 from monitor.lab.evaluation.srd import undertrained
@@ -49,74 +44,28 @@ def pools(read):
     return every.mated, np.concatenate([block.ravel() for _, block in every.non_mated_blocks()])
 
 
-# ------------------------------------------------------------------------------------------ tensor
+def test_a_pickle_is_refused_with_the_line_that_converts(tmp_path):
+    results = VoicePrivacyResults.at(kits.kit(tmp_path))
+    entry = only(results, "f", "oo")
+    vectors = entry.trials / "utt-level" / "speaker_vectors.npy"
+    vectors.rename(vectors.with_suffix(".pt"))
+    with pytest.raises(StoreError, match=r"speaker_vectors\.pt is a pickle.*numpy\.save") as error:
+        results.read(entry, "mine")
+    assert "\n" not in str(error.value)
 
 
-@settings(max_examples=30)
-@given(
-    st.integers(0, 4), st.integers(1, 5), st.sampled_from(["f2", "f4", "f8"]), st.integers(0, 99)
-)
-def test_a_tensor_is_read_without_torch_and_without_pickle(rows, columns, kind, seed):
-    values = np.random.default_rng(seed).normal(size=(rows, columns)).astype(kind)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "speaker_vectors.pt")
-        path.write_bytes(kits.torch_file(values, kind))
-        assert read_tensor(path).tolist() == values.astype(float).tolist()
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_torch_writes_what_is_read(tmp_path, dtype):
+def test_the_line_that_converts_does(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch", reason="needs the extra peers")
-    path = tmp_path / "speaker_vectors.pt"
-    values = torch.randn(7, 5).to(getattr(torch, dtype))
-    for tensor in (values, values[2:4], values.T, values[:, 1], values.unsqueeze(1)):
-        torch.save(tensor, path)
-        assert read_tensor(path).tolist() == tensor.double().tolist()
-    path.write_bytes(kits.torch_file(values.double().numpy(), "f4"))
-    again = torch.load(path, map_location="cpu", weights_only=True)
-    assert again.tolist() == values.float().tolist()
-    for other in ({"a": values}, [values], torch.arange(3), torch.ones(2, dtype=torch.bfloat16)):
-        torch.save(other, path)
-        with pytest.raises(StoreError, match="is not one tensor of floats"):
-            read_tensor(path)
-    torch.save(values, path, _use_new_zipfile_serialization=False)
-    with pytest.raises(StoreError, match=r"before 1\.6"):
-        read_tensor(path)
-
-
-class Evil:
-    def __init__(self, made):
-        self.made = made
-
-    def __reduce__(self):
-        return Path.touch, (self.made,)
-
-
-def test_nothing_that_a_file_says_is_done(tmp_path):
-    made = tmp_path / "made"
-    path = tmp_path / "speaker_vectors.pt"
-    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("a/data.pkl", pickle.dumps(Evil(made), protocol))
-            archive.writestr("a/data/0", b"")
-        with pytest.raises(StoreError, match="is not one tensor of floats"):
-            read_tensor(path)
-    assert not made.exists()
-    pickle.loads(pickle.dumps(Evil(made)))
-    assert made.exists(), "it would have been"
-
-
-def test_a_tensor_may_not_reach_beyond_its_numbers(tmp_path):
-    path = tmp_path / "speaker_vectors.pt"
-    whole = kits.torch_file(np.ones((3, 4)))
-    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
-        held = {name: archive.read(name) for name in archive.namelist()}
-    held["speaker_vectors/data/0"] = held["speaker_vectors/data/0"][:-4]
-    with zipfile.ZipFile(path, "w") as short:
-        for name, data in held.items():
-            short.writestr(name, data)
-    with pytest.raises(StoreError, match="reaches beyond its numbers"):
-        read_tensor(path)
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "exp" / "asv_orig" / "utt-level"
+    folder.mkdir(parents=True)
+    values = torch.arange(6.0).reshape(2, 3)
+    torch.save(values, folder / "speaker_vectors.pt")
+    with pytest.raises(StoreError) as error:
+        SpeakerVectors.at(folder)
+    subprocess.run(str(error.value).rpartition(": ")[2].replace("python", sys.executable, 1),
+                   shell=True, check=True)  # fmt: skip
+    assert np.load(folder / "speaker_vectors.npy").tolist() == values.tolist()
 
 
 # ----------------------------------------------------------------------------------------- results
@@ -203,7 +152,7 @@ def test_speakers_are_those_of_utt2spk_however_rows_are_mixed_up(tmp_path):
     kept = entry.enrolment / "spk-level"
     kits.write_map(kept / "id2idx", {speaker: i for i, speaker in enumerate(own)})
     means = np.stack([vectors.values[some].mean(axis=0) for some in own.values()])
-    (kept / "speaker_vectors.pt").write_bytes(kits.torch_file(means))
+    np.save(kept / "speaker_vectors.npy", means)
     read = results.read(entry, "mine")
     assert any("are not the means of their utterances" in note for note in read.notes)
 
@@ -253,11 +202,12 @@ def broken(root, file, text):
         ("id2idx", "a -1\n", "is no row"),
         ("id2idx", "a 1\n", "no listed pair has embeddings"),
         ("idx2spk", "x y\n", "in idx2spk is no row"),
-        ("speaker_vectors.pt", "text", "is no file of torch.save"),
-        ("speaker_vectors.pt", kits.torch_file(np.ones(3)), "has shape"),
-        ("speaker_vectors.pt", kits.torch_file(np.ones((30, 4))), "take both from one network"),
-        ("speaker_vectors.pt", kits.torch_file(np.full((30, 16), np.nan)), "is not finite"),
-        ("speaker_vectors.pt", kits.torch_file(np.zeros((30, 16))), "is all zero"),
+        ("speaker_vectors.npy", "text", "holds Python objects"),
+        ("speaker_vectors.npy", kits.array_file(np.ones(3)), "has shape"),
+        ("speaker_vectors.npy", kits.array_file(np.full((30, 16), "a")), "has shape"),
+        ("speaker_vectors.npy", kits.array_file(np.ones((30, 4))), "take both from one network"),
+        ("speaker_vectors.npy", kits.array_file(np.full((30, 16), np.nan)), "is not finite"),
+        ("speaker_vectors.npy", kits.array_file(np.zeros((30, 16))), "is all zero"),
         ("data/libri_dev_trials_f/trials", "1 2\n", "is not SPEAKER UTTERANCE target|nontarget"),
         ("data/libri_dev_trials_f/trials", "a b target\na b nontarget\n", "is a target and is"),
         ("data/libri_dev_enrolls/utt2spk", b"\xff\xfea", "is UTF-16"),
