@@ -48,7 +48,7 @@ from monitor.population.reference import demo_frames
 from monitor.sources.file import File
 from monitor.sources.frames import write_frames
 from monitor.sources.registry import recording_hashes
-from monitor.training.calibrating import LENGTHS, calibrate, with_maxima
+from monitor.training.calibrating import LENGTHS, CalibrationSettings, calibrate, with_maxima
 from monitor.training.enrolling import enrol, landmarks_of
 from monitor.training.feature_extraction import Listener
 from monitor.training.frames_folder import HearingOptions, hear
@@ -136,13 +136,15 @@ def main() -> None:
     learnt = calibrate(
         voices,
         specs,
-        lengths=LENGTHS,
-        template_lengths=sorted({*TEMPLATE_LENGTHS, own}),
-        sets=SETS,
-        trained=trainers(given.speech),
-        beside=beside,
-        prior=None,
-        cohort=cohort,
+        CalibrationSettings(
+            lengths=LENGTHS,
+            template_lengths=sorted({*TEMPLATE_LENGTHS, own}),
+            sets=SETS,
+            trained=trainers(given.speech),
+            other_voices=beside,
+            prior=None,
+            cohort=cohort,
+        ),
         progress=lambda done, cells: print(f"\rcell {done} of {cells}", end="", file=sys.stderr),
     )
     population = Population(

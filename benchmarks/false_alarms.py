@@ -44,7 +44,7 @@ from monitor.features.framing import join_tracks
 from monitor.jobs import cores, each_in_order
 from monitor.maths.composition import clopper_pearson
 from monitor.sources.frames import FramesFile
-from monitor.training.calibrating import calibrate, stream_of, with_maxima
+from monitor.training.calibrating import CalibrationSettings, calibrate, stream_of, with_maxima
 from monitor.training.enrolling import enrol
 from monitor.training.voices import SpeakerSpeech, cohort_of, collect
 from monitor.types import FloatArray, Frames
@@ -186,19 +186,21 @@ def part(
     made = calibrate(
         known,
         specs,
-        lengths=LENGTHS,
-        template_lengths=[population.scoring().seconds],
-        sets=sorted({(name,) for name in features} | {features}),
-        trained=trained,
-        replicates=20,
-        prior=None,
-        cohort=population.cohort,
+        CalibrationSettings(
+            lengths=LENGTHS,
+            template_lengths=[population.scoring().seconds],
+            sets=sorted({(name,) for name in features} | {features}),
+            trained=trained,
+            replicates=20,
+            prior=None,
+            cohort=population.cohort,
+        ),
     )
     enrolled = with_maxima(
         enrolled.calibrated(made),
         known,
         trained=trained,
-        wanted=lambda rank_model: (
+        is_measured=lambda rank_model: (
             rank_model.session == "cross" and set(rank_model.features) == set(features)
         ),
     )

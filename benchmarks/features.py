@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.hear import trainers
 from monitor.corpus.finding import find
 from monitor.population.population import Population
-from monitor.training.calibrating import calibrate
+from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.voices import collect
 
 LENGTHS = (3.0, 10.0, 30.0, 60.0, 120.0)
@@ -70,10 +70,9 @@ def main() -> None:
     made = calibrate(
         voices,
         specs,
-        lengths=lengths,
-        template_lengths=(given.template,),
-        trained=trained,
-        prior=None,
+        CalibrationSettings(
+            lengths=lengths, template_lengths=(given.template,), trained=trained, prior=None
+        ),
     )
     print_tables(made.rows, lengths, given.template)
 

@@ -19,6 +19,7 @@ from benchmarks.growth import others_of_the_enrolled
 from monitor import measure
 from monitor.maths.statistics import limits, speaker_weights
 from monitor.networks.layers import RATE
+from monitor.run import MeasurementSettings
 from monitor.types import FloatArray
 
 Change = Callable[[FloatArray], FloatArray]
@@ -51,7 +52,9 @@ def main() -> None:
 
 def heard(watched: str, sound: FloatArray) -> tuple[float, float]:
     """Evidence of the watched reader, bits, and seconds of speech."""
-    measurement = measure((sound, RATE), watch=watched, allow_overlap=True)
+    measurement = measure(
+        (sound, RATE), settings=MeasurementSettings(allow_overlap=True), watch=watched
+    )
     assert measurement.evidence_bits is not None
     return measurement.evidence_bits, measurement.speech
 

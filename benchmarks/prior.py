@@ -35,7 +35,7 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.sources.frames import write_frames
 from monitor.training import calibrating
-from monitor.training.calibrating import calibrate
+from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.cells import Cell, plans
 from monitor.training.frames_folder import HearingOptions, hear
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
@@ -76,7 +76,11 @@ def learn(
 ) -> RankModels:
     """Rank models at one T and D."""
     made = calibrate(
-        voices, SHAPES, lengths=(test,), template_lengths=(template,), replicates=DRAWS, prior=prior
+        voices,
+        SHAPES,
+        CalibrationSettings(
+            lengths=(test,), template_lengths=(template,), replicates=DRAWS, prior=prior
+        ),
     )
     return made.rank_models
 
@@ -127,20 +131,20 @@ def judge(
     rank_model = rank_models.find(("f0",), session) or rank_models.find(("f0",), "same")
     assert rank_model is not None
     point = at_template(rank_model, template, np.array([True])).at(test)
-    seen = Trials(cell.behind, cell.behind_speaker)
+    seen = Trials(cell.gaps, cell.gap_speaker)
 
     def posterior(draw: int) -> FloatArray:
-        count = len(cell.behind)
+        count = len(cell.gaps)
         weights, floor = point.weights[draw], point.uniform_share[draw]
         return seen.posterior(np.tile(weights, (count, 1)), np.full(count, floor))
 
     gains = np.array([confidence_bits(posterior(b)).mean() for b in range(1 + DRAWS)])
     probability = posterior(0)
-    own = probability[np.arange(len(cell.behind)), cell.own]
+    own = probability[np.arange(len(cell.gaps)), cell.own]
     true = local_bits(own, cell.candidates)
     excess = [
-        (confidence_bits(probability) - true)[cell.behind_speaker == speaker].mean()
-        for speaker in np.unique(cell.behind_speaker)
+        (confidence_bits(probability) - true)[cell.gap_speaker == speaker].mean()
+        for speaker in np.unique(cell.gap_speaker)
     ]
     error = np.std(excess, ddof=1) / np.sqrt(len(excess)) if len(excess) > 1 else np.inf
     slack = gains[0] - limits(gains[1:])[0] + 2.0 * error

@@ -15,7 +15,7 @@ import argparse
 import time
 
 from monitor import Monitor, Population
-from monitor.run import Protection, Run
+from monitor.run import Protection, Run, RunSettings
 from monitor.sources import File
 
 
@@ -36,7 +36,9 @@ def main() -> None:
         for name, protect in ways.items():
             monitor = Monitor(population, features, population.speakers[0].name, on_change="note")
             source = File(asked.recording, end_seconds=asked.seconds)
-            with Run(source, monitor, protect=protect, allow_overlap=True) as run:
+            with Run(
+                source, monitor, settings=RunSettings(protect=protect, allow_overlap=True)
+            ) as run:
                 began = time.process_time()
                 run.to_end()
                 took[name].append((time.process_time() - began) / asked.seconds)

@@ -41,7 +41,7 @@ from monitor.lab.evaluation.input.scores import read_scores
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
 from monitor.stream.monitor import Monitor
-from monitor.training.calibrating import calibrate
+from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech
 from monitor.types import AnyArray, Frames, Track
 
@@ -207,7 +207,9 @@ def calibrated(speakers: int) -> dict[str, float]:
     hours = sum(v.length(s) for v in voices for s in (0, 1)) / UNITS_PER_SECOND / 3600
     with measured(row, "calibrate"):
         made = calibrate(
-            voices, {"f0": spec}, lengths=[10.0], template_lengths=[30.0], prior=None, cohort=None
+            voices,
+            {"f0": spec},
+            CalibrationSettings(lengths=[10.0], template_lengths=[30.0], prior=None, cohort=None),
         )
     row["trials"] = max(int(cell["trials"]) for cell in made.rows)
     row["cells"] = len(made.rows)

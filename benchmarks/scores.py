@@ -54,7 +54,7 @@ def main() -> None:
     order = np.argsort(cell.own, kind="stable")  # trials of one reader together, in their order
     np.save(given.scores / "labels.npy", cell.own[order])
     for index, name in enumerate(measures):
-        scores = cell.behind[:, index] + cell.mated[:, index, None]
+        scores = cell.gaps[:, index] + cell.mated[:, index, None]
         np.save(given.scores / f"{name}.npy", scores[order].astype(np.float32))
     readers = np.unique(cell.own).size
     print(f"{order.size} trials of {readers} readers against {cell.candidates}: {given.scores}")

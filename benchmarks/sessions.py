@@ -22,7 +22,7 @@ from monitor.kinds import FeatureSpec
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import SLICE_SECONDS, Population, Speaker
 from monitor.training import enrolling as session_check
-from monitor.training.calibrating import calibrate
+from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.enrolling import unlike_sessions
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech
 
@@ -54,11 +54,9 @@ def main() -> None:
         rank_models = calibrate(
             ours,
             specs,
-            lengths=LENGTHS,
-            template_lengths=LEARNT,
-            replicates=20,
-            trials=10,
-            prior=None,
+            CalibrationSettings(
+                lengths=LENGTHS, template_lengths=LEARNT, replicates=20, trials=10, prior=None
+            ),
         )
         for seconds in SESSION_SECONDS:
             slices = round(seconds / SLICE_SECONDS)

@@ -17,7 +17,7 @@ from monitor.maths.rank_models import mean_bits_of
 from monitor.maths.statistics import limits
 from monitor.population.population import Calibration
 from monitor.population.rank_model import RankModel
-from monitor.training.calibrating import calibrate
+from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.cells import plans
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
 
@@ -97,12 +97,14 @@ def learnt(
     return calibrate(
         voices,
         specs,
-        lengths=LENGTHS,
-        template_lengths=(TEMPLATE_SECONDS,),
-        sets=[each for each in sets if each],
-        trained=trained,
-        prior=None,
-        cohort=None,
+        CalibrationSettings(
+            lengths=LENGTHS,
+            template_lengths=(TEMPLATE_SECONDS,),
+            sets=[each for each in sets if each],
+            trained=trained,
+            prior=None,
+            cohort=None,
+        ),
     )
 
 
@@ -169,9 +171,17 @@ def judged(
     """Local bits of one reader, shape (sets, lengths), by rank models of all the others."""
     others = [chapters_of(v, books=False) for i, v in enumerate(voices) if i != place]
     made = calibrate(
-        others, specs, lengths=LENGTHS, template_lengths=(TEMPLATE_SECONDS,), sets=sets,
-        replicates=2, prior=None, cohort=None,
-    )  # fmt: skip
+        others,
+        specs,
+        CalibrationSettings(
+            lengths=LENGTHS,
+            template_lengths=(TEMPLATE_SECONDS,),
+            sets=sets,
+            replicates=2,
+            prior=None,
+            cohort=None,
+        ),
+    )
     rank_models = {
         rank_model.features: rank_model
         for rank_model in made.rank_models
@@ -215,7 +225,11 @@ def print_one_session(voices: Sequence[SpeakerSpeech]) -> None:
     """MeanD of style alone where everybody has one session, of sentences that others chose."""
     specs = {"style": voices[0].sessions[0]["style"].spec}
     made = calibrate(
-        voices, specs, lengths=(10.0, 20.0), template_lengths=(20.0,), prior=None, cohort=None
+        voices,
+        specs,
+        CalibrationSettings(
+            lengths=(10.0, 20.0), template_lengths=(20.0,), prior=None, cohort=None
+        ),
     )
     (rank_model,) = made.rank_models
     print(

@@ -26,7 +26,7 @@ from monitor.maths.posterior import confidence_bits, local_bits
 from monitor.population.interpolation import at_template
 from monitor.population.rank_model import RankModel
 from monitor.training import fitted
-from monitor.training.calibrating import calibrate
+from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.cells import Cell, plans
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 
@@ -56,11 +56,9 @@ def main() -> None:
         rank_models = calibrate(
             ours,
             specs,
-            lengths=LENGTHS,
-            template_lengths=LEARNT,
-            replicates=20,
-            trials=SHIFTS,
-            prior=None,
+            CalibrationSettings(
+                lengths=LENGTHS, template_lengths=LEARNT, replicates=20, trials=SHIFTS, prior=None
+            ),
         ).rank_models
         for session, t, d, plan in plans(theirs, LENGTHS, JUDGED, SHIFTS):
             if not plan.mated.size:
@@ -135,14 +133,14 @@ def claimed_and_known(
 ) -> tuple[float, float]:
     """Mean attacker confidence and mean local bits, every reader weighing the same."""
     point = at_template(rank_model, template, additive).at(length)
-    trials = logit.Trials(cell.behind[:, list(axis)], cell.behind_speaker)
+    trials = logit.Trials(cell.gaps[:, list(axis)], cell.gap_speaker)
     count = len(cell.own)
     posterior = trials.posterior(
         np.repeat(point.weights[:1], count, axis=0), np.full(count, point.uniform_share[0])
     )
     claimed = confidence_bits(posterior)
     actual = local_bits(posterior[np.arange(count), cell.own], cell.candidates)
-    _, place = np.unique(cell.behind_speaker, return_inverse=True)
+    _, place = np.unique(cell.gap_speaker, return_inverse=True)
     share = 1.0 / np.bincount(place)[place]
     return float(np.average(claimed, weights=share)), float(np.average(actual, weights=share))
 

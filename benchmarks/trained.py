@@ -71,12 +71,12 @@ def main() -> None:
 
 def attraction(cell: Cell, feature: int, group: BoolArray) -> str:
     """Mean over readers, with its standard error."""
-    scores = cell.behind[:, feature].copy()
+    scores = cell.gaps[:, feature].copy()
     scores[np.arange(len(scores)), cell.own] = np.nan
     usable = np.nanstd(scores, axis=1) > 0
     scores = scores[usable] / np.nanstd(scores[usable], axis=1, keepdims=True)
     lead = np.nanmean(scores[:, group], axis=1) - np.nanmean(scores[:, ~group], axis=1)
-    readers = cell.behind_speaker[usable]
+    readers = cell.gap_speaker[usable]
     means = [lead[readers == reader].mean() for reader in np.unique(readers)]
     return f"{np.mean(means):+.2f} ± {np.std(means, ddof=1) / np.sqrt(len(means)):.2f}"
 
@@ -107,8 +107,8 @@ def unit(vectors: FloatArray) -> FloatArray:
 
 def bits(cell: Cell, axis: Sequence[int], kept: BoolArray) -> tuple[float, float]:
     """Mean local bits among some candidates: by the fit among all, and by one among those."""
-    _, place = np.unique(cell.behind_speaker, return_inverse=True)
-    behind = cell.behind[:, list(axis)]
+    _, place = np.unique(cell.gap_speaker, return_inverse=True)
+    behind = cell.gaps[:, list(axis)]
     few = logit.Trials(np.ascontiguousarray(behind[:, :, kept]), place)
     found: list[FloatArray] = []
     for trials in (logit.Trials(behind, place), few):

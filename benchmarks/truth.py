@@ -39,7 +39,7 @@ from monitor.maths.statistics import limits, speaker_weights
 from monitor.plots.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, draw
 from monitor.population.cohort import CohortScoring
 from monitor.training.cells import CellComparisons, plans
-from monitor.training.fitted import FittedEvidence, chosen, fit_evidence
+from monitor.training.fitted import ComparisonChooser, FittedEvidence, fit_evidence
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, cohort_of, collect
 from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.voice.corpus import recordings
@@ -203,7 +203,7 @@ def subset(made: CellComparisons, testers: BoolArray, owners: BoolArray) -> Cell
     place = np.append(np.where(columns, np.cumsum(columns) - 1, -1), -1)
     return CellComparisons(
         made.z[np.ix_(rows, np.arange(made.z.shape[1]), columns)],
-        made.heard[rows],
+        made.has_frames[rows],
         made.tester[rows],
         place[made.mated[rows]],
         made.owner[columns],
@@ -214,7 +214,7 @@ def fitted(
     made: CellComparisons, axis: Sequence[int], testers: BoolArray, owners: BoolArray
 ) -> FittedEvidence | None:
     """A rank model of these people; None where fewer than ten of them are in a mated comparison."""
-    found = chosen(subset(made, testers, owners), axis, testers)
+    found = ComparisonChooser(subset(made, testers, owners)).choose(axis, testers)
     if found is None or np.unique(found.streams[found.own >= 0]).size < 10:
         return None
     return fit_evidence(found, speaker_weights(testers.size, REPLICATES))
@@ -268,10 +268,10 @@ def _judged(
     title: str,
 ) -> Judged | None:
     """Bits of everybody in the mated streams of those testers, each by the model that is picked."""
-    rows = testers[made.tester] & (made.mated >= 0) & made.heard[:, list(axis)].all(axis=1)
+    rows = testers[made.tester] & (made.mated >= 0) & made.has_frames[:, list(axis)].all(axis=1)
     if not rows.any():
         return None
-    part = replace(made, z=made.z[rows], heard=made.heard[rows], tester=made.tester[rows],
+    part = replace(made, z=made.z[rows], has_frames=made.has_frames[rows], tester=made.tester[rows],
                    mated=made.mated[rows])  # fmt: skip
     part = subset(part, testers, owners)
     bits = np.empty((part.tester.size, part.owner.size))

@@ -267,7 +267,8 @@ def _is_heard(folder: Path, features: Sequence[str]) -> bool:
     """Whether a folder was finished, with these features and the networks of today."""
     if not (folder / _CONDITIONS).exists():
         return False
-    made = HearingOptions(tuple(features)).noted(make(features))["features"]
+    made = HearingOptions(tuple(features)).note(make(features))["features"]
+    assert isinstance(made, dict)
     kept = [header_of(path).settings.get("features", {}) for path in folder.glob("*.npz")]
     return bool(kept) and all(made.items() <= each.items() for each in kept)
 
@@ -446,7 +447,7 @@ def compare(
     made = plan.run(scorers, test, template, cohort=against).compared
     assert made is not None
     point = rank_model.evidence.at_template(lengths[0]).at(np.array([lengths[1]]))
-    rows = made.heard.all(axis=1)
+    rows = made.has_frames.all(axis=1)
     z, tester = made.z[rows].astype(float), made.tester[rows]
     intercept = float(point.intercept[0, 0] / np.log(2.0))
     parts = z * point.slopes[0, 0, :, None] / np.log(2.0)

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from monitor import Monitor, Population, calibrate, corpus, enrol, sources
+from monitor.training import CalibrationSettings
 
 if len(sys.argv) != 2:
     sys.exit(__doc__)
@@ -22,7 +23,9 @@ for problem in enrolment.problems:
     print("skipped:", problem)
 
 # what a rank among them means, at three lengths of speech
-calibration = calibrate(enrolment, lengths=(1, 10, 30), template_lengths=(60,))
+calibration = calibrate(
+    enrolment, settings=CalibrationSettings(lengths=(1, 10, 30), template_lengths=(60,))
+)
 for row in calibration.rows:
     print(
         f"{row['session']:5}-session, T = {row['T']:4g} s: {row['mean_bits_model']:.2f} bits on "

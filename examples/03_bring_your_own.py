@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor import Frames, Monitor, Track, calibrate, collect, corpus, enrol, write_frames
+from monitor.training import CalibrationSettings
 
 SIZES, FRAME_SECONDS = {"tokens": 64, "voice": 16}, {"tokens": 0.04, "voice": 3.0}
 taste = np.random.default_rng(0).dirichlet(np.full(64, 3.0), size=20)
@@ -42,7 +43,9 @@ with tempfile.TemporaryDirectory() as folder:
     enrolment = enrol(recordings, seconds=60)
     voices, specs, _ = collect(recordings)
 
-calibration = calibrate(voices, specs, lengths=(3, 10, 30), template_lengths=(60,))
+calibration = calibrate(
+    voices, specs, CalibrationSettings(lengths=(3, 10, 30), template_lengths=(60,))
+)
 population = enrolment.population.calibrated(calibration)
 
 monitor = Monitor(population, features=["tokens", "voice"], watch="speaker07", step_seconds=5)

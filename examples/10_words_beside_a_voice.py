@@ -24,6 +24,7 @@ import soundfile
 
 from monitor import Monitor, calibrate, collect, corpus, enrol
 from monitor.sources import File, SideInputSource
+from monitor.training import CalibrationSettings
 from monitor.transcripts import read_transcript
 
 RATE, SECONDS = 16_000, 40
@@ -68,9 +69,17 @@ def main() -> None:
         enrolled = enrol(recordings, features=features, seconds=20).population
         voices, specs, _ = collect(recordings, features=features)
         made = calibrate(
-            voices, specs, lengths=[2, 5, 15], template_lengths=[20], trials=5, replicates=20,
-            prior=None, cohort=None,
-        )  # fmt: skip
+            voices,
+            specs,
+            CalibrationSettings(
+                lengths=[2, 5, 15],
+                template_lengths=[20],
+                trials=5,
+                replicates=20,
+                prior=None,
+                cohort=None,
+            ),
+        )
         population = enrolled.calibrated(made)
 
         talk = record(Path(folder), person=NAMES.index("Cem"), session=3, asked=True)

@@ -22,6 +22,7 @@ from monitor import Monitor, calibrate, collect, corpus, enrol
 from monitor.features import register
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.sources import File, SideInputSource
+from monitor.training import CalibrationSettings
 from monitor.transcripts import read_transcript
 from monitor.types import Track, Words
 
@@ -94,9 +95,17 @@ def main() -> None:
         people = enrol(recordings, features=features, seconds=20).population
         voices, specs, _ = collect(recordings, features=features)
         made = calibrate(
-            voices, specs, lengths=[2, 5, 15], template_lengths=[20], trials=5, replicates=20,
-            prior=None, cohort=None,
-        )  # fmt: skip
+            voices,
+            specs,
+            CalibrationSettings(
+                lengths=[2, 5, 15],
+                template_lengths=[20],
+                trials=5,
+                replicates=20,
+                prior=None,
+                cohort=None,
+            ),
+        )
 
         talk = record(Path(folder), person=7, session=3)
         monitor = Monitor(people.calibrated(made), features, "person07", step_seconds=4.0)

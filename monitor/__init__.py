@@ -33,7 +33,9 @@ Enrol your people:
 Calibrate: what a rank among people of yours means:
 
 >>> from monitor import calibrate
->>> made = calibrate(enrolled, lengths=[1, 10], template_lengths=[30], trials=4)
+>>> from monitor.training import CalibrationSettings
+>>> settings = CalibrationSettings(lengths=[1, 10], template_lengths=[30], trials=4)
+>>> made = calibrate(enrolled, settings=settings)
 >>> people = enrolled.population.calibrated(made)
 >>> people.save("us.npz")
 

@@ -78,7 +78,8 @@ def scrub(data: bytes, folder: Path) -> bytes:
         text = data.decode()
     except UnicodeDecodeError:
         return data
-    return TIMES.sub("TIME", text.replace(str(folder), "FOLDER")).encode()
+    text = text.replace(str(folder), "FOLDER").replace(str(CLIPS.parents[1]), "ROOT")
+    return TIMES.sub("TIME", text).encode()
 
 
 def digest(data: bytes) -> str:

@@ -17,6 +17,7 @@ from benchmarks.simulation import SIZE, Simulation
 from monitor import calibrate, collect, corpus, enrol, write_frames
 from monitor.cli import cli
 from monitor.records.schema import RECORDS, read_run
+from monitor.training import CalibrationSettings
 from tests.lab.experiment.made import score_file
 from tests.pages import fenced, unfenced
 
@@ -77,7 +78,9 @@ def test_the_corpus_is_scored_and_evaluated(python_blocks, tmp_path):
     voices = corpus.find(tmp_path / "enrolled")
     people = enrol(voices, features=["f0"], seconds=30).population
     heard, specs, _ = collect(voices, features=["f0"])
-    made = calibrate(heard, specs, lengths=[1, 10], template_lengths=[30], trials=4)
+    made = calibrate(
+        heard, specs, CalibrationSettings(lengths=[1, 10], template_lengths=[30], trials=4)
+    )
     people.calibrated(made).save(tmp_path / "us.npz")
     ((trials, bits),) = run_blocks(tmp_path, python_blocks[3])
     assert re.fullmatch(r"f0: the right one first in \d+% of \d+ trials,", trials)

@@ -157,7 +157,7 @@ def test_a_ledger_does_not_add_up_two_networks(tmp_path):
 
 
 def test_the_notes_of_kept_frames_name_the_network():
-    noted = HearingOptions(("f0", "voice")).noted([F0(), Voice()])["features"]
+    noted = HearingOptions(("f0", "voice")).note([F0(), Voice()])["features"]
     assert noted == {
         "f0": ["histogram", 104, 0.01],
         "voice": ["embedding", SIZE, 3.0, SHA256],

@@ -21,7 +21,7 @@ import soundfile
 from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
 from monitor.corpus.finding import find, recordings_below
-from monitor.corpus.recordings import unusable
+from monitor.corpus.recordings import describe_unusable
 from monitor.errors import CorpusError, SourceError, StoreError, UsageError
 from monitor.files import atomic_write, lock, make_folder, not_written, open_private, sweep
 from monitor.jobs import Jobs, each_in_order
@@ -460,4 +460,4 @@ def _protected(
             note(settings.journal, order.name, (source, file_hash(order.target)))
         return ProtectionOutcome(order, seconds=protected.seconds, clipped=protected.clipped)
     except SourceError as error:
-        return ProtectionOutcome(order, problem=unusable(order.source, error))
+        return ProtectionOutcome(order, problem=describe_unusable(order.source, error))

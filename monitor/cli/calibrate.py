@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -33,6 +34,15 @@ from monitor.cli.transcript_options import (
     say_of_transcripts,
     say_unused_words,
 )
+
+if TYPE_CHECKING:
+    from monitor.corpus.recordings import Corpus
+    from monitor.jobs import Jobs
+    from monitor.kinds import FeatureSpec
+    from monitor.population.cohort import Cohort
+    from monitor.population.population import Calibration, Population
+    from monitor.training.calibrating import CalibrationSettings
+    from monitor.training.voices import SpeakerSpeech
 
 # --- The calibration table, for people.
 
@@ -107,7 +117,7 @@ _LEGEND = {
 """What a column says."""
 
 
-def print_rank_models(rows: Sequence[Mapping[str, Any]]) -> None:
+def print_rank_models(rows: Sequence[Mapping[str, object]]) -> None:
     """Print one line a cell to stdout, as many columns as the terminal has room for."""
     from rich.table import Table
 
@@ -139,7 +149,7 @@ def print_rank_models(rows: Sequence[Mapping[str, Any]]) -> None:
         console.print(f"Left out for want of width: {', '.join(left_out)}; --json has everything.")
 
 
-def _cell(row: Mapping[str, Any], key: str | tuple[str, str], style: str) -> str:
+def _cell(row: Mapping[str, object], key: str | tuple[str, str], style: str) -> str:
     if isinstance(key, tuple):
         return "..".join(_cell(row, part, style) for part in key)
     value = row.get(key)
@@ -154,7 +164,7 @@ _WORTHWHILE = 2000
 
 @dataclass(frozen=True, slots=True)
 class CalibrateOptions:
-    """What was asked for."""
+    """Options of monitor calibrate."""
 
     corpus: Path = argument("DIR|MANIFEST")
     output: Path | None = option(
@@ -180,7 +190,7 @@ class CalibrateOptions:
         "Template lengths D, speech seconds. [default: 10,30,60,120,300 and the population's own]",
         type=Numbers(),
     )
-    chosen: tuple[str, ...] = option(
+    similarities: tuple[str, ...] = option(
         "--similarity FEATURE=NAME",
         "Score a feature by log-likelihood (default), hellinger, jensen-shannon, l1, l2, "
         "cosine or wasserstein; embeddings by embedding-cosine (default: average scoring) or "
@@ -225,7 +235,7 @@ class CalibrateOptions:
 
 @click.command("calibrate", cls=Command, short_help="Fit the models that turn scores into bits.")
 @given(CalibrateOptions)
-def command(asked: CalibrateOptions) -> int:
+def command(options: CalibrateOptions) -> int:
     """Learn what a rank means (the rank model) from the speakers of DIR or MANIFEST.
 
     That is how often the right person comes first, second and so on after so much speech, and how
@@ -269,175 +279,260 @@ def command(asked: CalibrateOptions) -> int:
     set against a cohort of people who are certainly not the speaker. It is measured
     on speakers whom the fit has not seen. The cohort goes into the population.
     """
-    import json
-    from dataclasses import replace
-
-    from monitor.cli.inputs import calibration_minutes, check_model, load_speaker_model, plan_of
-    from monitor.cli.options import progress_over
+    from monitor.cli.inputs import calibration_minutes, load_speaker_model, plan_of
     from monitor.corpus.finding import find
     from monitor.errors import UsageError
     from monitor.features.registry import caveats
-    from monitor.files import alone
-    from monitor.jobs import cores
-    from monitor.kinds import SIMILARITIES, unlike_networks
-    from monitor.plots.canvas import check_suffix
-    from monitor.population.population import Population, save_rank_models
-    from monitor.population.store import store_kind
     from monitor.run.status import INCOMPLETE
-    from monitor.sources.registry import is_frames
     from monitor.training.calibrating import (
         LENGTHS,
-        MOST_STREAMS,
-        TEMPLATE_LENGTHS,
+        CalibrationSettings,
         advice,
-        calibrate,
         check_speakers,
-        with_maxima,
     )
-    from monitor.training.voices import cohort_from, collect
 
-    features, setup = asked.features, feature_setup()
-    lengths = asked.lengths
-    template_lengths = asked.template_lengths
-    for picture in (asked.plot, asked.reliability):
+    _check_pictures(options)
+    similarities = _read_similarities(options.similarities)
+    population = _load_population(options)
+    features = options.features or (None if population is None else tuple(population.features))
+    lengths, template_lengths = options.lengths or LENGTHS, _choose_templates(options, population)
+    corpus = options.hearing.of(find(options.corpus))
+    trained = trained_by_feature(
+        options.trainers, {recording.speaker for recording in corpus.recordings}
+    )
+    for line in plan_of(corpus):
+        say(line)
+    check_speakers(len(corpus.speakers))
+    files = [recording.path for recording in corpus.recordings]
+    load_speaker_model(features, files)
+    jobs = options.workers.for_recordings(files)
+    minutes = calibration_minutes(
+        corpus, features, lengths, template_lengths, jobs if isinstance(jobs, int) else 1,
+        streams=population is not None and options.alarms, setup=feature_setup(),
+    )  # fmt: skip
+    say(minutes)
+    voices, specs, problems = _collect(corpus, features, jobs)
+    if population is not None:
+        _check_templates(options, population, specs)
+    if unknown := sorted(trained.keys() - specs.keys()):
+        raise UsageError(f"--trained {unknown[0]}: calibrating {', '.join(specs)}")
+    cohort, excluded, cohort_problems = _choose_cohort(options, population, voices, specs, files)
+    settings = CalibrationSettings(
+        lengths=lengths,
+        template_lengths=template_lengths,
+        similarities=similarities,
+        trained=trained,
+        replicates=options.replicates,
+        trials=options.trials,
+        seed=options.seed,
+        prior=None if options.no_prior else "shipped",
+        cohort=cohort or "shipped",
+    )
+    calibration = _fit(options, population, voices, specs, settings)
+    _save(options, population, calibration)
+    _show(options, calibration)
+    if excluded:
+        say(f"monitor: note: left out of the cohort, being known: {', '.join(excluded)}")
+    for line in (*caveats(specs), *advice(calibration, specs)):
+        say(f"monitor: note: {line}")
+    if options.output is not None:
+        say(f"the rank models are in {options.output}")
+    return INCOMPLETE if problems or cohort_problems else 0
+
+
+def _check_pictures(options: CalibrateOptions) -> None:
+    from monitor.plots.canvas import check_suffix
+
+    for picture in (options.plot, options.reliability):
         if picture is not None:
             check_suffix(picture)
             check_output(picture)
+
+
+def _read_similarities(texts: Sequence[str]) -> dict[str, str]:
+    """Read FEATURE=NAME."""
+    from monitor.errors import UsageError
+    from monitor.kinds import SIMILARITIES
+
     similarities = {}
-    for text in asked.chosen:
-        name, _, value = text.partition("=")
-        if value not in SIMILARITIES:
+    for text in texts:
+        feature, _, name = text.partition("=")
+        if name not in SIMILARITIES:
             raise UsageError(
                 f"--similarity {text!r} must be FEATURE= and one of {', '.join(SIMILARITIES)}"
             )
-        similarities[name] = value
-    population = None
-    if asked.output is not None:
-        check_output(asked.output)
-        store = store_kind(asked.output) if asked.output.exists() else "rank_model"
-        if store == "population":
-            population = Population.load(asked.output)
-            check_model(setup.speaker, population, asked.output)
-            features = features or tuple(population.features)
-        elif store != "rank_model":
-            raise UsageError(
-                f"{asked.output} is no population of this program; choose another name"
-            )
-    if template_lengths is None:
-        own = {population.scoring().seconds} if population is not None else set()
-        template_lengths = tuple(sorted({*TEMPLATE_LENGTHS, *own}))
-    found = asked.hearing.of(find(asked.corpus))
-    trained = trained_by_feature(
-        asked.trainers, {recording.speaker for recording in found.recordings}
-    )
-    for line in plan_of(found):
-        say(line)
-    check_speakers(len(found.speakers))
-    files = [recording.path for recording in found.recordings]
-    load_speaker_model(features, files)
-    lengths = lengths or LENGTHS
-    listeners = asked.workers.for_recordings(files)
-    hears = population is not None and asked.alarms
-    count = listeners if isinstance(listeners, int) else 1
-    minutes = calibration_minutes(
-        found, features, lengths, template_lengths, count, streams=hears, setup=setup
-    )
-    say(minutes)
-    said: list[str] = []
-    with progress_over(len(found.recordings), "listening") as step:
+        similarities[feature] = name
+    return similarities
+
+
+def _load_population(options: CalibrateOptions) -> Population | None:
+    """Load the enrolled population in -o; None where -o holds or becomes rank models alone."""
+    from monitor.cli.inputs import check_model
+    from monitor.errors import UsageError
+    from monitor.population.population import Population
+    from monitor.population.store import store_kind
+
+    if options.output is None:
+        return None
+    check_output(options.output)
+    store = store_kind(options.output) if options.output.exists() else "rank_model"
+    if store == "population":
+        population = Population.load(options.output)
+        check_model(feature_setup().speaker, population, options.output)
+        return population
+    if store != "rank_model":
+        raise UsageError(f"{options.output} is no population of this program; choose another name")
+    return None
+
+
+def _choose_templates(
+    options: CalibrateOptions, population: Population | None
+) -> tuple[float, ...]:
+    from monitor.training.calibrating import TEMPLATE_LENGTHS
+
+    if options.template_lengths is not None:
+        return options.template_lengths
+    own = set() if population is None else {population.scoring().seconds}
+    return tuple(sorted({*TEMPLATE_LENGTHS, *own}))
+
+
+def _collect(
+    corpus: Corpus, features: Sequence[str] | None, jobs: Jobs
+) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
+    """Extract the features of a corpus, and print what to know of it."""
+    from monitor.cli.options import progress_over
+    from monitor.sources.registry import is_frames
+    from monitor.training.voices import collect
+
+    messages: list[str] = []
+    with progress_over(len(corpus.recordings), "listening") as step:
         voices, specs, problems = collect(
-            found,
+            corpus,
             features=features,
-            progress=lambda r: step(r.speaker, 1),
-            jobs=listeners,
-            told=said.append,
-            setup=setup,
+            progress=lambda recording: step(recording.speaker, 1),
+            jobs=jobs,
+            notify=messages.append,
+            setup=feature_setup(),
         )
-    say_of_transcripts(said)
-    say_unused_words(specs, specs if all(map(is_frames, files)) else ())
+    say_of_transcripts(messages)
+    ready_made = all(is_frames(recording.path) for recording in corpus.recordings)
+    say_unused_words(specs, specs if ready_made else ())
     for problem in problems:
         say(f"monitor: skipped: {problem}")
-    templates = {} if population is None else population.features
-    for name, spec in specs.items() if templates else ():
-        mine = None if name not in templates else templates[name].spec
-        if mine is None or (mine.kind, mine.size) != (spec.kind, spec.size):
+    return voices, specs, problems
+
+
+def _check_templates(
+    options: CalibrateOptions, population: Population, specs: Mapping[str, FeatureSpec]
+) -> None:
+    """Refuse features that the population lacks, or has of another network."""
+    from monitor.errors import UsageError
+    from monitor.kinds import unlike_networks
+
+    for name, spec in specs.items():
+        template = population.features.get(name)
+        own = None if template is None else template.spec
+        if own is None or (own.kind, own.size) != (spec.kind, spec.size):
             raise UsageError(
-                f"{asked.output} has no {name} of this kind ({spec}); choose "
+                f"{options.output} has no {name} of this kind ({spec}); choose "
                 "with --features, or enrol and calibrate the same kind of frames"
             )
-        if mine.network != spec.network:
-            what = unlike_networks(
-                name, str(asked.corpus), spec.network, str(asked.output), mine.network
+        if own.network != spec.network:
+            mismatch = unlike_networks(
+                name, str(options.corpus), spec.network, str(options.output), own.network
             )
-            raise UsageError(f"{what}; enrol and calibrate with one version, or choose --features")
-    if strange := sorted(trained.keys() - specs.keys()):
-        raise UsageError(f"--trained {strange[0]}: calibrating {', '.join(specs)}")
-    others = None if population is None else population.cohort
-    left_out: tuple[str, ...] = ()
-    if asked.against is not None:
-        known = {voice.name for voice in voices}
-        known.update(() if population is None else population.names)
-        others, left_out, more = cohort_from(
-            asked.against, specs, known, asked.workers.for_recordings(files), setup
-        )
-        problems += more
-        for problem in more:
-            say(f"monitor: skipped: {problem}")
-    with progress_over(2 * len(lengths) * len(template_lengths), "fitting rank models") as step:
-        made = calibrate(
+            raise UsageError(
+                f"{mismatch}; enrol and calibrate with one version, or choose --features"
+            )
+
+
+def _choose_cohort(
+    options: CalibrateOptions,
+    population: Population | None,
+    voices: Sequence[SpeakerSpeech],
+    specs: Mapping[str, FeatureSpec],
+    files: Sequence[Path],
+) -> tuple[Cohort | None, tuple[str, ...], tuple[str, ...]]:
+    """Return the cohort, names excluded from it, and a line for each file that was skipped."""
+    from monitor.training.voices import cohort_from
+
+    if options.against is None:
+        return None if population is None else population.cohort, (), ()
+    names = {voice.name for voice in voices} | set(() if population is None else population.names)
+    jobs = options.workers.for_recordings(files)
+    cohort, excluded, problems = cohort_from(options.against, specs, names, jobs, feature_setup())
+    for problem in problems:
+        say(f"monitor: skipped: {problem}")
+    return cohort, excluded, problems
+
+
+def _fit(
+    options: CalibrateOptions,
+    population: Population | None,
+    voices: Sequence[SpeakerSpeech],
+    specs: Mapping[str, FeatureSpec],
+    settings: CalibrationSettings,
+) -> Calibration:
+    """Fit rank models, and measure how high other people's streams get under them."""
+    from monitor.cli.options import progress_over
+    from monitor.jobs import cores
+    from monitor.training.calibrating import MOST_STREAMS, calibrate, with_maxima
+
+    cells = 2 * len(set(settings.lengths)) * len(set(settings.template_lengths))
+    with progress_over(cells, "fitting rank models") as step:
+        calibration = calibrate(
             voices,
             specs,
-            lengths=lengths,
-            template_lengths=template_lengths,
-            similarities=similarities,
-            trained=trained,
-            replicates=asked.replicates,
-            trials=asked.trials,
-            seed=asked.seed,
-            prior=None if asked.no_prior else "shipped",
-            cohort=others or "shipped",
-            jobs=asked.workers.jobs,
+            settings,
+            jobs=options.workers.jobs,
             progress=lambda _done, _all: step("", 1),
         )
-    if population is not None and asked.alarms:
-        many = min(len(voices), MOST_STREAMS)
-        with progress_over(many, "hearing each as somebody else") as step:
-            told = with_maxima(
-                population.calibrated(made),
-                voices,
-                trained=trained,
-                seed=asked.seed,
-                jobs=asked.workers.jobs
-                or (cores() if many * len(made.rank_models) >= _WORTHWHILE else 1),
-                progress=lambda _done, _all: step("", 1),
-            )
-            made = replace(made, rank_models=told.rank_models)
-    if asked.output is not None:
-        if population is not None:
-            with alone(asked.output) as locked:
-                if asked.output.exists():  # speakers may have been added meanwhile
-                    population = Population.load(asked.output)
-                population.calibrated(made).save(asked.output)
-            if not locked:
-                say(unlocked(asked.output))
-        else:
-            save_rank_models(asked.output, made.rank_models, made.cohort)
-    if asked.as_json:
-        click.echo(json.dumps({"schema": 1, "cells": list(made.rows)}, allow_nan=False, indent=1))
+    if population is None or not options.alarms:
+        return calibration
+    streams = min(len(voices), MOST_STREAMS)
+    worthwhile = streams * len(calibration.rank_models) >= _WORTHWHILE
+    with progress_over(streams, "hearing each as somebody else") as step:
+        calibrated = with_maxima(
+            population.calibrated(calibration),
+            voices,
+            trained=settings.trained,
+            seed=settings.seed,
+            jobs=options.workers.jobs or (cores() if worthwhile else 1),
+            progress=lambda _done, _all: step("", 1),
+        )
+    return replace(calibration, rank_models=calibrated.rank_models)
+
+
+def _save(
+    options: CalibrateOptions, population: Population | None, calibration: Calibration
+) -> None:
+    from monitor.files import alone
+    from monitor.population.population import Population, save_rank_models
+
+    if options.output is None:
+        return
+    if population is None:
+        save_rank_models(options.output, calibration.rank_models, calibration.cohort)
+        return
+    with alone(options.output) as locked:
+        if options.output.exists():  # speakers may have been added meanwhile
+            population = Population.load(options.output)
+        population.calibrated(calibration).save(options.output)
+    if not locked:
+        say(unlocked(options.output))
+
+
+def _show(options: CalibrateOptions, calibration: Calibration) -> None:
+    """Print the table or JSON, and draw the pictures."""
+    rows = calibration.rows
+    if options.as_json:
+        click.echo(json.dumps({"schema": 1, "cells": list(rows)}, allow_nan=False, indent=1))
     else:
-        print_rank_models(made.rows)
-    if asked.plot is not None:
-        from monitor.plots.calibration import plot_rank_models
+        print_rank_models(rows)
+    if options.plot is not None or options.reliability is not None:
+        from monitor.plots.calibration import plot_rank_models, plot_reliability
 
-        plot_rank_models(made.rows, asked.plot)
-    if asked.reliability is not None:
-        from monitor.plots.calibration import plot_reliability
-
-        plot_reliability(made.rows, asked.reliability)
-    if left_out:
-        say(f"monitor: note: left out of the cohort, being known: {', '.join(left_out)}")
-    for line in (*caveats(specs), *advice(made, specs)):
-        say(f"monitor: note: {line}")
-    if asked.output is not None:
-        say(f"the rank models are in {asked.output}")
-    return INCOMPLETE if problems else 0
+        if options.plot is not None:
+            plot_rank_models(rows, options.plot)
+        if options.reliability is not None:
+            plot_reliability(rows, options.reliability)

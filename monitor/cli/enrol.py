@@ -45,21 +45,19 @@ if TYPE_CHECKING:
 # --- What was enrolled, what to mind and what to do next, for people.
 
 
-def in_words(
+def describe_enrolment(
     population: Population,
     new: Population,
     unlike: Iterable[UnlikeSession],
     output: Path,
     people: str,
 ) -> Iterator[str]:
-    """A line for each thing to know."""
-    from monitor.errors import UsageError
-    from monitor.population.population import MISMATCH
+    """Format a line for each thing to know."""
     from monitor.training.calibrating import FEWEST_SPEAKERS
 
     for name, more in zip(new.names, new.template_seconds.tolist(), strict=True):
-        place = population.index(name)
-        total, sessions = population.template_seconds[place], population.speakers[place].sessions
+        index = population.index(name)
+        total, sessions = population.template_seconds[index], population.speakers[index].sessions
         if total > more:
             yield (
                 f"{name}: {more:g} s of speech more, {total:g} s in all, in "
@@ -71,11 +69,11 @@ def in_words(
     )
     count = plural(len(new), "speaker")
     yield f"{count} enrolled with {length} of speech; {output} holds {len(population)}"
-    for each in unlike:
+    for session in unlike:
         yield (
-            f"monitor: note: {each.session} of {each.speaker} sounds like somebody else than the "
-            f"other sessions ({each.bits:.1f} bits); listen whether all of it is {each.speaker} "
-            "(of ten who are one person one reads so too)"
+            f"monitor: note: {session.session} of {session.speaker} sounds like somebody else than "
+            f"the other sessions ({session.bits:.1f} bits); listen whether all of it is "
+            f"{session.speaker} (of ten who are one person one reads so too)"
         )
     if population.mismatched:
         yield (
@@ -93,41 +91,47 @@ def in_words(
         )
     elif not len(population.rank_models):
         yield f"next: learn what a rank means:  monitor calibrate {people} -o {output}"
+    yield from _describe_lengths(population)
+
+
+def _describe_lengths(population: Population) -> Iterator[str]:
+    """Format a line on each group of speakers with too little speech."""
+    from monitor.errors import UsageError
+    from monitor.population.population import MISMATCH
+
     try:
         scoring = population.scoring()
     except UsageError as error:
         yield f"monitor: note: {error}; enrol more speech"
         return
     usual, have = population.common_seconds, population.template_seconds
-    least = min(
+    minimum = min(
         (MISMATCH * rank_model.template_lengths[0] for rank_model in population.rank_models),
         default=0.0,
     )
-    named = list(zip(population.names, have.tolist(), scoring.members.tolist(), strict=True))
-    little = [name for name, seconds, _ in named if seconds < least]
-    if little:
+    speakers = list(zip(population.names, have.tolist(), scoring.members.tolist(), strict=True))
+    if unscored := [name for name, seconds, _ in speakers if seconds < minimum]:
         yield (
-            f"monitor: note: {_some(little)}: too little speech to be compared, the rank model "
-            f"knows no templates under {least / MISMATCH:g} s; enrol more"
+            f"monitor: note: {_list_names(unscored)}: too little speech to be compared, the rank "
+            f"model knows no templates under {minimum / MISMATCH:g} s; enrol more"
         )
-    out = [name for name, seconds, member in named if not member and seconds >= least]
-    if out:
+    if excluded := [n for n, seconds, member in speakers if not member and seconds >= minimum]:
         yield (
-            f"monitor: note: {_some(out)}: not among the {int(scoring.members.sum())} compared, "
-            f"unless watched: cut to so little, the others' templates ({usual:g} s) would not say "
-            "much; enrol more with --add"
+            f"monitor: note: {_list_names(excluded)}: not among the {int(scoring.members.sum())} "
+            f"compared, unless watched: cut to so little, the others' templates ({usual:g} s) "
+            "would not say much; enrol more with --add"
         )
     if scoring.seconds < usual:
-        short = [name for name, seconds, member in named if member and seconds < usual]
+        short = [name for name, seconds, member in speakers if member and seconds < usual]
         yield (
             f"monitor: note: all templates are cut to {scoring.seconds:g} s, the shortest of them: "
-            f"{_some(short)} {'has' if len(short) == 1 else 'have'} less than the others' "
+            f"{_list_names(short)} {'has' if len(short) == 1 else 'have'} less than the others' "
             f"{usual:g} s; an attacker with more would know more: enrol more with --add"
         )
 
 
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+def _list_names(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 # --- The part of monitor enrol that hears a microphone.
@@ -142,9 +146,7 @@ DRAW_SECONDS = 0.1
 def enrol_from_microphone(
     speaker: str, device: str | None, features: Sequence[str] | None, seconds: float
 ) -> Enrolment:
-    """Hear a speaker until there is speech enough, or Ctrl-C, and make a template."""
-    from dataclasses import replace
-
+    """Record a speaker until there is speech enough, or Ctrl-C, and make a template."""
     from monitor.features.registry import defaults
     from monitor.run.pace import timed
     from monitor.sources.registry import open_live_source
@@ -163,24 +165,24 @@ def enrol_from_microphone(
         queue_seconds=QUEUE_SECONDS,
         report=lambda line: say(line),
     )
-    with quiet_libraries(), microphone as heard, stopped_by_signals(heard.stop):
-        say(f"speak, about anything; listening to {heard.label} (Ctrl-C stops)")
+    with quiet_libraries(), microphone as source, stopped_by_signals(source.stop):
+        say(f"speak, about anything; listening to {source.label} (Ctrl-C stops)")
         with _bar(take, seconds) as draw:
-            for item in heard:
+            for item in source:
                 if isinstance(item, Block):
                     take.push(item)
                 elif isinstance(item, Gap):
                     problems.append(f"{item.reason}: {item.detail}")
                 draw()
                 if take.speech_seconds > seconds:  # then all frames of the wanted part are there
-                    heard.stop()
+                    source.stop()
     for line in take.noticed:
         say(f"monitor: note: {line}")
     if trouble := take.whole.trouble:
-        what, _, cure = trouble.partition(": ")
-        say(f"monitor: note: the take was {what}; better take another one, and {cure}")
-    made = take.enrolment(speaker, "microphone", seconds, setup)
-    return replace(made, problems=(*made.problems, *problems))
+        fault, _, advice = trouble.partition(": ")
+        say(f"monitor: note: the take was {fault}; better take another one, and {advice}")
+    enrolment = take.enrolment(speaker, "microphone", seconds, setup)
+    return replace(enrolment, problems=(*enrolment.problems, *problems))
 
 
 @contextmanager
@@ -232,56 +234,52 @@ def _state(take: LiveEnrolment) -> str:
 
 
 def lists_of(folder: Path) -> TrialLists | None:
-    """The lists of trials in a folder; None where there are none."""
-    from monitor.corpus.finding import trial_lists
+    """Read the lists of trials in a folder; None where there are none."""
+    from monitor.corpus.finding import read_trial_lists
 
-    return trial_lists(folder)
+    return read_trial_lists(folder)
 
 
-def enrolment_listed(folder: Path, found: Corpus) -> Corpus:
-    """What a folder's ``enrolls`` lists of its recordings; all of them where there is no list."""
-    from monitor.corpus.finding import enrolment_of
+def select_enrolment(folder: Path, corpus: Corpus) -> Corpus:
+    """Select the recordings that a folder's ``enrolls`` lists; all where there is no list."""
+    from monitor.corpus.finding import read_enrolment
 
-    listed = enrolment_of(folder)
-    if listed is None:
-        return found
-    return _listed(found, listed, folder)
+    utterances = read_enrolment(folder)
+    return corpus if utterances is None else _select_listed(corpus, utterances, folder)
 
 
 def own_templates(
     folder: Path,
     lists: TrialLists,
-    found: Corpus,
+    corpus: Corpus,
     features: Sequence[str] | None,
     seconds: float,
     workers: JobOptions,
 ) -> Population:
-    """Templates of what the lists of a folder, or of that beside it, say is enrolment speech."""
+    """Enrol the speech that the lists of a folder, or of that beside it, name."""
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over
-    from monitor.corpus.finding import enrolment_beside, find
+    from monitor.corpus.finding import find, find_enrolment_folder
     from monitor.errors import UsageError
     from monitor.training.enrolling import enrol
 
     if lists.enrolment is not None:
-        corpus = _listed(found, lists.enrolment, folder)
-    elif (beside := enrolment_beside(folder.resolve())) is not None:
-        corpus = enrolment_listed(beside, find(beside))
-        say(f"plan: templates of {beside.name}")
+        corpus = _select_listed(corpus, lists.enrolment, folder)
+    elif (enrolment_folder := find_enrolment_folder(folder.resolve())) is not None:
+        corpus = select_enrolment(enrolment_folder, find(enrolment_folder))
+        say(f"plan: templates of {enrolment_folder.name}")
     else:
         raise UsageError(
             f"{folder.name} has trials and no enrolls, nor has a folder beside it: enrol first "
             "(monitor enrol ENROLLS -o us.npz), then give -p us.npz"
         )
-    corpus = replace(
-        corpus, recordings=tuple(each for each in corpus if each.speaker in lists.speakers)
-    )
+    corpus = replace(corpus, recordings=tuple(r for r in corpus if r.speaker in lists.speakers))
     for line in plan_of(corpus, f"; templates, up to {seconds:g} s of speech of each"):
         say(line)
-    files = [each.path for each in corpus]
+    files = [recording.path for recording in corpus]
     load_speaker_model(features, files)
     with progress_over(len(files), "enrolling") as step:
-        made = enrol(
+        enrolment = enrol(
             corpus,
             features=features,
             seconds=seconds,
@@ -289,22 +287,24 @@ def own_templates(
             jobs=workers.for_recordings(files),
             setup=feature_setup(),
         )
-    for problem in made.problems:
+    for problem in enrolment.problems:
         say(f"monitor: skipped: {problem}")
-    return made.population
+    return enrolment.population
 
 
-def _listed(found: Corpus, listed: frozenset[str], folder: Path) -> Corpus:
-    """Those of the recordings that a list of utterances names."""
+def _select_listed(corpus: Corpus, utterances: frozenset[str], folder: Path) -> Corpus:
     from monitor.errors import CorpusError
 
-    kept = tuple(each for each in found if each.session in listed)
-    if not kept:
+    recordings = tuple(recording for recording in corpus if recording.session in utterances)
+    if not recordings:
         raise CorpusError(f"enrolls of {folder.name} lists no utterance that wav.scp has")
-    missing = sorted(listed - {each.session for each in kept})
+    missing = sorted(utterances - {recording.session for recording in recordings})
     problems = [f"enrolls: {utterance} is not in wav.scp" for utterance in missing]
     return replace(
-        found, recordings=kept, problems=(*found.problems, *problems), told_by="as enrolls has them"
+        corpus,
+        recordings=recordings,
+        problems=(*corpus.problems, *problems),
+        identified_by="as enrolls has them",
     )
 
 
@@ -312,8 +312,8 @@ SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class EnrollOptions:
-    """What was asked for."""
+class EnrolOptions:
+    """Options of monitor enrol."""
 
     paths: tuple[Path, ...] = argument("[DIR|MANIFEST|RECORDING...]", nargs=-1)
     speaker: str | None = option(
@@ -358,8 +358,8 @@ class EnrollOptions:
 
 
 @click.command("enrol", cls=Command, short_help="Create templates of your speakers.")
-@given(EnrollOptions)
-def command(asked: EnrollOptions) -> int:
+@given(EnrolOptions)
+def command(options: EnrolOptions) -> int:
     """Make a template of every speaker and store them as a population.
 
     One person, among the shipped readers:
@@ -388,168 +388,217 @@ def command(asked: EnrollOptions) -> int:
     it is not needed any more. Nothing of the audio itself is stored. `monitor people FILE.npz
     --forget NAME` takes one person out again.
     """
-    from monitor.cli.inputs import check_model, load_speaker_model, plan_of
-    from monitor.cli.options import progress_over
-    from monitor.corpus.finding import BY_FOLDER, find
-    from monitor.errors import StoreError, UnnamedSpeakerError, UsageError
-    from monitor.features.registry import caveats, superseded
+    from monitor.errors import StoreError
     from monitor.files import alone
     from monitor.population.population import Population
     from monitor.run.status import INCOMPLETE
-    from monitor.safe_text import is_name
-    from monitor.sources.registry import is_frames
-    from monitor.training.enrolling import enrol, unlike_additions, unlike_sessions
+    from monitor.training.enrolling import unlike_additions, unlike_sessions
 
-    seconds = asked.seconds
-    features = asked.features
-    if asked.microphone and (asked.paths or not asked.speaker):
-        raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")
-    if asked.speaker is not None and not is_name(asked.speaker):
-        raise UsageError("--speaker needs a name that can be printed, of 200 characters at most")
-    if asked.microphone and asked.channel is not None:
-        raise UsageError("--channel is of recordings; of a microphone choose another --device")
-    if not asked.microphone and asked.device:
-        raise UsageError("--device goes with --microphone: add it, or leave out --device")
-    if not asked.microphone and not asked.paths:
-        raise UsageError("name a DIR, a MANIFEST or recordings, or add --microphone")
-    if asked.add and asked.base is not None:
-        raise UsageError("--add goes into -o itself; leave out --base")
-    if asked.output.exists() and not (asked.add or asked.replace):
-        raise UsageError(
-            f"{asked.output} exists; use --add to add speakers or --replace to overwrite it"
-        )
-    check_output(asked.output)
-    before, left_out, further = None, [], []
-    if asked.add:
-        before = Population.load(asked.output)
-    elif asked.base is not None:
-        before = (
-            Population.reference() if asked.base == "reference" else Population.load(asked.base)
-        )
-    if before is not None:
-        check_model(feature_setup().speaker, before, asked.base or asked.output)
-    try:
-        found = None if asked.microphone else find(*asked.paths, speaker=asked.speaker)
-    except UnnamedSpeakerError as error:
-        cure = f"if it is one person's:  {_named(asked.paths, asked.base, asked.add, asked.output)}"
-        raise UnnamedSpeakerError(error.what, cure) from None
-    if found is not None and asked.speaker is None:
-        found = enrolment_listed(asked.paths[0], found)
-    speakers = (asked.speaker or "",) if found is None else found.speakers
-    if asked.add and before is not None:  # it leaves nothing out of a file that is already there
-        features = features or tuple(before.features)
-    found, features = asked.transcribing.enrolling(
-        found, features, None if before is None else before.features
+    _check_options(options)
+    base = _load_base(options)
+    corpus = _find_corpus(options)
+    requested = options.features
+    if options.add and base is not None:  # it leaves nothing out of a file that is already there
+        requested = requested or tuple(base.features)
+    corpus, features = options.transcribing.enrolling(
+        corpus, requested, None if base is None else base.features
     )
-    if before is not None and features is not None:
-        if asked.base is not None:
-            _check_words(before, features)
-            before, had = before.only(features), tuple(before.features)
-            rest = [name for name in had if name not in features]
-            left_out = [name for name in rest if not superseded(name, features)]
-        further = [name for name in speakers if name in before.names]
-        if further and not asked.add:
-            raise UsageError(
-                f"{', '.join(further[:3])} enrolled already; choose another name (for a further "
-                "session of the same person: --add)"
-            )
-        if found is not None:
-            _check_new(before, [each.path for each in found if each.speaker in further])
-    if seconds is None:
-        seconds = MICROPHONE_SECONDS if found is None else SECONDS
-    length = f"up to {seconds:g} s of speech"
-    beside = "" if before is None else f", beside {len(before)} enrolled before"
-    if further:
-        some = ", ".join(further[:3]) + (", ..." if len(further) > 3 else "")
-        beside += f"; a further session of {some}"
-    if found is None:
-        say(f"plan: {asked.speaker}, {length} from the microphone{beside}")
-        load_speaker_model(features, ["-"])
-        made = enrol_from_microphone(speakers[0], asked.device, features, seconds)
-    else:
-        doubt = found.told_by == BY_FOLDER and (len(speakers) > 1 or found.problems)
-        hint = " (one person's folders? add --speaker NAME)" if doubt else ""
-        for line in plan_of(found, f"; {length} of each{beside}{hint}"):
-            say(line)
-        files = [each.path for each in found.recordings]
-        load_speaker_model(features, files)
-        told: list[str] = []
-        with progress_over(len(found.recordings), "enrolling") as step:
-            made = enrol(
-                found,
-                features=features,
-                seconds=seconds,
-                channel=asked.channel,
-                progress=lambda r: step(r.speaker, 1),
-                jobs=asked.workers.for_recordings(files),
-                told=told.append,
-                setup=feature_setup(),
-            )
-        say_of_transcripts([*caveats(made.population.features), *told])
-        kept = made.population.features if all(map(is_frames, files)) else ()
-        say_unused_words(made.population.features, kept, asked.transcribing.transcript)
-    with alone(asked.output) as locked:
-        if asked.add:  # others may have been added while these were listened to
-            before = Population.load(asked.output)
-        elif asked.output.exists() and not asked.replace:
+    excluded: list[str] = []
+    if options.base is not None and base is not None and features is not None:
+        base, excluded = _reduce_base(base, features)
+    further = _find_further(options, base, corpus) if features is not None else []
+    enrolment = _enrol(options, base, corpus, features, further)
+    with alone(options.output) as locked:
+        if options.add:  # others may have been added while these were listened to
+            base = Population.load(options.output)
+        elif options.output.exists() and not options.replace:
             raise StoreError(
-                f"{asked.output} has been written by another process; name another file"
+                f"{options.output} has been written by another process; name another file"
             )
-        population = made.population
-        if before is not None:
-            population = (before.extended if asked.add else before.joined)(population)
-        population.save(asked.output)
+        population = enrolment.population
+        if base is not None:
+            population = (base.extended if options.add else base.joined)(population)
+        population.save(options.output)
     if not locked:
-        say(unlocked(asked.output))
-    for problem in made.problems:
+        say(unlocked(options.output))
+    for problem in enrolment.problems:
         say(f"monitor: skipped: {problem}")
-    if left_out:
+    if excluded:
         say(
-            f"monitor: note: {asked.output} is without {', '.join(left_out)}; choose with "
+            f"monitor: note: {options.output} is without {', '.join(excluded)}; choose with "
             "--features"
         )
-    people = "PEOPLE" if asked.speaker is not None else str(asked.paths[0])
+    people = "PEOPLE" if options.speaker is not None else str(options.paths[0])
     unlike = []
-    if before is not None:
-        unlike = unlike_sessions(made.population, made.sessions, before)
-        unlike += unlike_additions(before, population, made.sessions)
-    for line in in_words(population, made.population, unlike, asked.output, people):
+    if base is not None:
+        unlike = unlike_sessions(enrolment.population, enrolment.sessions, base)
+        unlike += unlike_additions(base, population, enrolment.sessions)
+    for line in describe_enrolment(
+        population, enrolment.population, unlike, options.output, people
+    ):
         say(line)
-    return INCOMPLETE if made.problems else 0
+    return INCOMPLETE if enrolment.problems else 0
 
 
-def _named(paths: Sequence[Path], base: str | None, add: bool, output: Path) -> str:
-    """The command that says who the one speaker is."""
-    into = ["--add"] if add else [] if base is None else ["--base", base]
-    words = ["monitor", "enrol", *map(str, paths), "--speaker", "NAME", *into, "-o", str(output)]
-    return shlex.join(words)
+def _check_options(options: EnrolOptions) -> None:
+    from monitor.errors import UsageError
+    from monitor.safe_text import is_name
+
+    if options.microphone and (options.paths or not options.speaker):
+        raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")
+    if options.speaker is not None and not is_name(options.speaker):
+        raise UsageError("--speaker needs a name that can be printed, of 200 characters at most")
+    if options.microphone and options.channel is not None:
+        raise UsageError("--channel is of recordings; of a microphone choose another --device")
+    if not options.microphone and options.device:
+        raise UsageError("--device goes with --microphone: add it, or leave out --device")
+    if not options.microphone and not options.paths:
+        raise UsageError("name a DIR, a MANIFEST or recordings, or add --microphone")
+    if options.add and options.base is not None:
+        raise UsageError("--add goes into -o itself; leave out --base")
+    if options.output.exists() and not (options.add or options.replace):
+        raise UsageError(
+            f"{options.output} exists; use --add to add speakers or --replace to overwrite it"
+        )
+    check_output(options.output)
 
 
-def _check_new(before: Population, files: Sequence[Path]) -> None:
+def _load_base(options: EnrolOptions) -> Population | None:
+    """Load the population to add the speakers to; None where they begin one."""
+    from monitor.cli.inputs import check_model
+    from monitor.population.population import Population
+
+    if options.add:
+        base = Population.load(options.output)
+    elif options.base is None:
+        return None
+    elif options.base == "reference":
+        base = Population.reference()
+    else:
+        base = Population.load(options.base)
+    check_model(feature_setup().speaker, base, options.base or options.output)
+    return base
+
+
+def _find_corpus(options: EnrolOptions) -> Corpus | None:
+    """Find the recordings; None from a microphone."""
+    from monitor.corpus.finding import find
+    from monitor.errors import UnnamedSpeakerError
+
+    if options.microphone:
+        return None
+    try:
+        corpus = find(*options.paths, speaker=options.speaker)
+    except UnnamedSpeakerError as error:
+        into = ["--add"] if options.add else []
+        if options.base is not None:
+            into += ["--base", options.base]
+        paths, output = map(str, options.paths), str(options.output)
+        words = ["monitor", "enroll", *paths, "--speaker", "NAME", *into, "-o", output]
+        advice = f"if it is one person's:  {shlex.join(words)}"
+        raise UnnamedSpeakerError(error.what, advice) from None
+    return corpus if options.speaker is not None else select_enrolment(options.paths[0], corpus)
+
+
+def _reduce_base(base: Population, features: Sequence[str]) -> tuple[Population, list[str]]:
+    """Leave out features that the new speakers lack; return the names that nothing supersedes."""
+    from monitor.errors import UsageError
+    from monitor.features.registry import superseded, takes
+
+    missing = [name for name in features if name not in base.features and takes(name) == "words"]
+    if missing:
+        raise UsageError(
+            f"those enrolled before have no {', '.join(missing)}, as the shipped readers have no "
+            "words: leave it out, or enrol several people who have transcripts, without --base"
+        )
+    reduced = base.only(features)
+    rest = [name for name in base.features if name not in features]
+    return reduced, [name for name in rest if not superseded(name, features)]
+
+
+def _find_further(
+    options: EnrolOptions, base: Population | None, corpus: Corpus | None
+) -> list[str]:
+    """Return the speakers who are enrolled already, and get a further session."""
+    from monitor.errors import UsageError
+
+    if base is None:
+        return []
+    speakers = (options.speaker or "",) if corpus is None else corpus.speakers
+    further = [name for name in speakers if name in base.names]
+    if further and not options.add:
+        raise UsageError(
+            f"{', '.join(further[:3])} enrolled already; choose another name (for a further "
+            "session of the same person: --add)"
+        )
+    if corpus is not None:
+        _check_new(base, [recording.path for recording in corpus if recording.speaker in further])
+    return further
+
+
+def _enrol(
+    options: EnrolOptions,
+    base: Population | None,
+    corpus: Corpus | None,
+    features: Sequence[str] | None,
+    further: Sequence[str],
+) -> Enrolment:
+    """Print the plan, and enrol the speakers of recordings or of a microphone."""
+    from monitor.cli.inputs import load_speaker_model, plan_of
+    from monitor.cli.options import progress_over
+    from monitor.corpus.finding import BY_FOLDER
+    from monitor.features.registry import caveats
+    from monitor.sources.registry import is_frames
+    from monitor.training.enrolling import enrol
+
+    seconds = options.seconds
+    if seconds is None:
+        seconds = MICROPHONE_SECONDS if corpus is None else SECONDS
+    length = f"up to {seconds:g} s of speech"
+    context = "" if base is None else f", beside {len(base)} enrolled before"
+    if further:
+        context += f"; a further session of {_list_names(further, 3)}"
+    if corpus is None:
+        say(f"plan: {options.speaker}, {length} from the microphone{context}")
+        load_speaker_model(features, ["-"])
+        return enrol_from_microphone(options.speaker or "", options.device, features, seconds)
+    doubt = corpus.identified_by == BY_FOLDER and (len(corpus.speakers) > 1 or corpus.problems)
+    hint = " (one person's folders? add --speaker NAME)" if doubt else ""
+    for line in plan_of(corpus, f"; {length} of each{context}{hint}"):
+        say(line)
+    files = [recording.path for recording in corpus.recordings]
+    load_speaker_model(features, files)
+    messages: list[str] = []
+    with progress_over(len(files), "enrolling") as step:
+        enrolment = enrol(
+            corpus,
+            features=features,
+            seconds=seconds,
+            channel=options.channel,
+            progress=lambda recording: step(recording.speaker, 1),
+            jobs=options.workers.for_recordings(files),
+            notify=messages.append,
+            setup=feature_setup(),
+        )
+    templates = enrolment.population.features
+    say_of_transcripts([*caveats(templates), *messages])
+    ready_made = templates if all(map(is_frames, files)) else ()
+    say_unused_words(templates, ready_made, options.transcribing.transcript)
+    return enrolment
+
+
+def _check_new(base: Population, files: Sequence[Path]) -> None:
     """Refuse a further session that is enrolled already, before anything is heard."""
     from monitor.errors import SourceError, UsageError
     from monitor.sources.registry import recording_hashes
 
     for file in files:
         try:
-            known = before.overlapping(recording_hashes(file))
+            overlaps = base.overlapping(recording_hashes(file))
         except SourceError:  # named and skipped when it is to be heard
             continue
-        if whose := [speaker.name for speaker, note in known if note.used]:
+        if names := [speaker.name for speaker, note in overlaps if note.used]:
             raise UsageError(
-                f"{file.name} is enrolled already, as {whose[0]}: give other recordings; nothing "
+                f"{file.name} is enrolled already, as {names[0]}: give other recordings; nothing "
                 "was changed"
             )
-
-
-def _check_words(before: Population, features: Sequence[str]) -> None:
-    """Refuse features of words beside people who have none."""
-    from monitor.errors import UsageError
-    from monitor.features.registry import takes
-
-    lacking = [name for name in features if name not in before.features and takes(name) == "words"]
-    if lacking:
-        raise UsageError(
-            f"those enrolled before have no {', '.join(lacking)}, as the shipped readers have no "
-            "words: leave it out, or enrol several people who have transcripts, without --base"
-        )

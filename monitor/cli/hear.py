@@ -82,7 +82,7 @@ def command(asked: HearOptions) -> int:
     """
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over
-    from monitor.corpus.finding import find, said_of_speakers
+    from monitor.corpus.finding import find, read_speaker_attributes
     from monitor.errors import MonitorError, SourceError, UsageError
     from monitor.features.registry import caveats, defaults
     from monitor.jobs import cores
@@ -107,7 +107,7 @@ def command(asked: HearOptions) -> int:
     wanted.sort(key=lambda order: -lengths[order])  # else the last process works alone
     workers = asked.workers.asked() or cores()
     listed = sorted(wanted, key=lambda order: order.target)
-    attributes = said_of_speakers(asked.corpus)
+    attributes = read_speaker_attributes(asked.corpus)
     write_manifest(asked.output, listed, attributes)
     began, seconds, problems, skipped = time.monotonic(), [], list(corpus.problems), set()
     messages: list[str] = []
@@ -120,8 +120,8 @@ def command(asked: HearOptions) -> int:
                 step(outcome.order.source.name, lengths[outcome.order] / 60)
                 seconds.append(outcome.seconds)
                 problems += [outcome.problem] if outcome.problem else []
-                messages += outcome.told
-                if not outcome.whole:
+                messages += outcome.messages
+                if not outcome.is_complete:
                     skipped.add(outcome.order)
     except (KeyboardInterrupt, MonitorError):
         say("monitor: what was heard is kept; to go on, run the same command again")

@@ -120,7 +120,7 @@ def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
 
     sessions = {name: corpus.sessions(name) for name in corpus.speakers[:MOST_ROWS]}
     count = plural(len(corpus.speakers), "speaker")
-    by = f", {corpus.told_by}" if corpus.told_by else ""
+    by = f", {corpus.identified_by}" if corpus.identified_by else ""
     yield f"plan: {count}{by}{more}"
     width = min(max(map(cell_len, ["speaker", *sessions])), _NAME_CELLS)
     yield f"  {'speaker':{width}}  sessions  files  minutes"

@@ -162,7 +162,7 @@ class OneOfMany:
     def _run(
         self, opened: object, unfinished: Unfinished | None = None, *, allow_overlap: bool
     ) -> Run:
-        from monitor.run import Run
+        from monitor.run import Run, RunSettings
 
         class InOptions(Run):
             """One whose refusals, which the summary keeps, name options."""
@@ -180,10 +180,12 @@ class OneOfMany:
             lambda source: self.options.monitor(source, setup=self.setup, top=self.top, again=True),
             rules=alerting.rules_for,
             actions=alerting.actions(),
-            until=alerting.until,
-            allow_overlap=allow_overlap,
-            protect=self.protecting.protection(None),
-            unfinished=unfinished,
+            settings=RunSettings(
+                until=alerting.until,
+                allow_overlap=allow_overlap,
+                protect=self.protecting.protection(None),
+                unfinished=unfinished,
+            ),
         )
 
     def settings(self) -> str:
@@ -258,14 +260,14 @@ class BatchOptions:
     ) -> int:
         """Measure all recordings, and say what came of them."""
         from monitor.cli.options import UNKNOWN_SECONDS, progress_over, seconds_of
-        from monitor.run.each import SummaryFile, hear_each, known_already, recordings_of
+        from monitor.run.each import SummaryFile, find_recordings, process_each, split_by_summary
         from monitor.run.status import worst
         from monitor.sinks.jsonl import refuse_overwrite
 
         assert self.summary is not None
         if resume and replace:
             raise UsageError("--resume goes on with a summary, --replace begins it anew: give one")
-        recordings = recordings_of(names)
+        recordings = find_recordings(names)
         refuse_overwrite(
             self.summary, [*recordings, *open_run.options.files, *open_run.protecting.files]
         )
@@ -281,16 +283,16 @@ class BatchOptions:
         with SummaryFile(
             self.summary, open_run.settings(), resume=resume, replace=replace
         ) as summary:
-            earlier, left = known_already(recordings, summary, open_run.beside)
+            earlier, left = split_by_summary(recordings, summary, open_run.beside)
             minutes = sum(lengths[path] for path in left) / 60
-            measured = hear_each(
+            measured = process_each(
                 left,
                 sent,
                 summary,
                 jobs,
                 unfinished=summary.unfinished if isinstance(jobs, int) else None,
                 reads=sent.needs(),
-                beside=sent.beside,
+                side_files=sent.beside,
                 alike=sent.marks,
             )
             try:
@@ -318,7 +320,7 @@ def report_batch(
 ) -> None:
     """Say what came of the recordings, those with an error or an alert by name."""
     from monitor.phrases import clock_time, plural
-    from monitor.run.each import delay_over
+    from monitor.run.each import average_delays
     from monitor.sinks.summary import number
 
     every = [row.cells for row in (*earlier, *measured)]
@@ -359,7 +361,7 @@ def report_batch(
         f"{failed}{resumed}; an alert was raised in {len(over)}"
         + (f", not decided in {len(open_still)}" if open_still else "")
     )
-    for line in delay_over(every):
+    for line in average_delays(every):
         say(line)
 
 

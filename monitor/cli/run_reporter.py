@@ -78,11 +78,6 @@ class RunReporter:
             sinks=asked.shown.pages(asked.alerting.thresholds),
             log=self._log,
             ledger=asked.of_ledger.file(),
-            until=asked.alerting.until,
-            allow_overlap=allow_overlap,
-            protect=self._protection,
-            jobs=jobs,
-            alert_labels=asked.apart.alert_for,
         )
 
     def follow(self, run: Run, view: Sink) -> None:

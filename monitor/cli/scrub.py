@@ -22,7 +22,7 @@ from monitor.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from monitor.run.scrubbing import Scrubbed
+    from monitor.run.scrubbing import ScrubbedRecording
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _WIDE = 100
@@ -30,7 +30,7 @@ _WIDE = 100
 
 @dataclass(frozen=True, slots=True)
 class ScrubOptions:
-    """What was asked for."""
+    """Options of monitor scrub."""
 
     recording: Path = argument("RECORDING")
     output: Path = option(
@@ -89,7 +89,7 @@ class ScrubOptions:
 
 @click.command("scrub", cls=Command, short_help="Keep recordings under a bit budget.")
 @given(ScrubOptions)
-def command(asked: ScrubOptions) -> int:
+def command(options: ScrubOptions) -> int:
     """Write as much of RECORDING as may be heard before an attacker has so many bits.
 
     \b
@@ -108,44 +108,29 @@ def command(asked: ScrubOptions) -> int:
     what the anonymiser makes of all of it does not.
     """
     from monitor.cli.inputs import check_model, load_speaker_model
-    from monitor.cli.options import check_new, check_output, progress_over
-    from monitor.errors import UsageError
+    from monitor.cli.options import progress_over
     from monitor.phrases import clock_time
     from monitor.population.population import Population
-    from monitor.run.scrubbing import scrub
-    from monitor.sinks.jsonl import refuse_overwrite
+    from monitor.run.scrubbing import ScrubSettings, scrub
 
-    if asked.anonymiser and asked.anonymiser_command:
-        raise UsageError("give either --anonymiser METHOD or --anonymiser-command CMD")
-    method = asked.anonymiser
-    if asked.anonymiser_command is not None:
-        method = f"command:{asked.anonymiser_command}"
-    if asked.silence and method is not None:
-        raise UsageError("--silence takes stretches out, --anonymiser changes them: give one")
-    for name, value in (
-        ("--protected-population", asked.protected_population),
-        ("--seed", asked.seed),
-    ):
-        if value is not None and method is None:
-            raise UsageError(f"{name} goes with --anonymiser METHOD")
-    written = [each for each in (asked.output, asked.labels, asked.plot) if each is not None]
-    read = [asked.recording, asked.store, asked.protected_population]
-    for each in written:
-        refuse_overwrite(each, read)
-    for path, name in ((asked.output, "-o"), (asked.labels, "--labels")):
-        if path is not None:
-            check_output(path) if asked.replace else check_new(path, name)
-    if asked.plot is not None:
-        from monitor.plots.canvas import check_drawing, check_suffix
-
-        check_suffix(asked.plot)
-        check_drawing()
-        check_output(asked.plot)
-    load_speaker_model(asked.features, [asked.recording])
-    people = Population.reference() if asked.store is None else Population.load(asked.store)
-    check_model(feature_setup().speaker, people, asked.store)
-    safe = asked.protected_population
-    protected = None if safe is None else Population.load(safe)
+    method = options.anonymiser
+    if options.anonymiser_command is not None:
+        method = f"command:{options.anonymiser_command}"
+    _check_options(options)
+    _check_files(options)
+    load_speaker_model(options.features, [options.recording])
+    people = Population.reference() if options.store is None else Population.load(options.store)
+    check_model(feature_setup().speaker, people, options.store)
+    safe = options.protected_population
+    settings = ScrubSettings(
+        features=options.features,
+        silence=options.silence,
+        anonymiser=method,
+        protected=None if safe is None else Population.load(safe),
+        seed=options.seed,
+        tries=options.tries,
+        setup=feature_setup(),
+    )
     done = 0.0
     with progress_over(100, "scrubbing", "%") as step:
 
@@ -154,54 +139,82 @@ def command(asked: ScrubOptions) -> int:
             step(label, max(100 * share - done, 0.0))
             done = max(100 * share, done)
 
-        made = scrub(
-            asked.recording,
-            asked.output,
-            people,
-            asked.watch,
-            asked.budget,
-            features=asked.features,
-            silence=asked.silence,
-            anonymiser=method,
-            protected=protected,
-            seed=asked.seed,
-            tries=asked.tries,
-            setup=feature_setup(),
+        scrubbed = scrub(
+            options.recording, options.output, people, options.watch, options.budget, settings,
             progress=progress,
-        )
-    _print(made)
-    for notice in made.notices(informed=protected is not None):
+        )  # fmt: skip
+    _print(scrubbed)
+    for notice in scrubbed.notices(informed=safe is not None):
         say(f"monitor: note: {notice}")
-    if asked.labels is not None:
-        from monitor.files import write_text
-
-        write_text(made.labels, asked.labels)
-    if asked.plot is not None:
-        from monitor.plots.scrubbed import plot_scrubbed
-
-        plot_scrubbed(asked.plot, made.curves())
-    _, heard = made.strongest(made.after)
+    _write_extras(scrubbed, options)
+    _, curve = scrubbed.strongest(scrubbed.after)
     say(
-        f"{asked.output}: {made.kept_seconds:.1f} of {made.speech_seconds:.1f} s of speech as it "
-        f"was; at most {heard.peak:.2f} bits, at {clock_time(heard.at)}, of the {made.budget:g} "
-        "allowed"
+        f"{options.output}: {scrubbed.kept_seconds:.1f} of {scrubbed.speech_seconds:.1f} s of "
+        f"speech as it was; at most {curve.peak:.2f} bits, at {clock_time(curve.peak_seconds)}, of "
+        f"the {scrubbed.budget:g} allowed"
     )
     return 0
 
 
-def _print(made: Scrubbed) -> None:
-    """What each attacker had and has, to stdout."""
+def _check_options(options: ScrubOptions) -> None:
+    from monitor.errors import UsageError
+
+    method = options.anonymiser or options.anonymiser_command
+    if options.anonymiser and options.anonymiser_command:
+        raise UsageError("give either --anonymiser METHOD or --anonymiser-command CMD")
+    if options.silence and method is not None:
+        raise UsageError("--silence takes stretches out, --anonymiser changes them: give one")
+    for name, value in (
+        ("--protected-population", options.protected_population),
+        ("--seed", options.seed),
+    ):
+        if value is not None and method is None:
+            raise UsageError(f"{name} goes with --anonymiser METHOD")
+
+
+def _check_files(options: ScrubOptions) -> None:
+    from monitor.cli.options import check_new, check_output
+    from monitor.sinks.jsonl import refuse_overwrite
+
+    sources = [options.recording, options.store, options.protected_population]
+    for path in (options.output, options.labels, options.plot):
+        if path is not None:
+            refuse_overwrite(path, sources)
+    for path, name in ((options.output, "-o"), (options.labels, "--labels")):
+        if path is not None:
+            check_output(path) if options.replace else check_new(path, name)
+    if options.plot is not None:
+        from monitor.plots.canvas import check_drawing, check_suffix
+
+        check_suffix(options.plot)
+        check_drawing()
+        check_output(options.plot)
+
+
+def _write_extras(scrubbed: ScrubbedRecording, options: ScrubOptions) -> None:
+    if options.labels is not None:
+        from monitor.files import write_text
+
+        write_text(scrubbed.labels, options.labels)
+    if options.plot is not None:
+        from monitor.plots.scrubbed import plot_scrubbed
+
+        plot_scrubbed(options.plot, scrubbed.curves())
+
+
+def _print(scrubbed: ScrubbedRecording) -> None:
+    """Print the bits of each attacker before and after."""
     from rich.table import Table
     from rich.text import Text
 
     console = made_console(_WIDE)
-    for line in made.in_words():
+    for line in scrubbed.describe():
         console.print(Text(line))
     console.print()
     head = ("features", "hears", "templates", "most bits before", "after")
     table = Table(box=None, header_style="dim", pad_edge=False)
     for n, name in enumerate(head):
         table.add_column(name, justify="left" if n < len(head) - 2 else "right")
-    for cells in made.rows():
+    for cells in scrubbed.rows():
         table.add_row(*map(Text, cells))
     console.print(table)

@@ -1,4 +1,4 @@
-"""What speech there is, and whose: folders and tables of recordings by speaker and session."""
+"""Recordings of speech by speaker and session, in folders and tables."""
 
 from monitor.corpus.finding import find
 from monitor.corpus.recordings import Corpus, Recording

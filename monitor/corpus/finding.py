@@ -88,7 +88,7 @@ _LONGEST = 40  # characters of what is said of a speaker; more is a text that wa
 
 
 def table_of(path: Path) -> Path | None:
-    """The table that says who speaks: the file itself, or one in the folder; None without."""
+    """Return the table that says who speaks: the file, or one in the folder; None without."""
     if path.suffix.lower() in {".csv", ".tsv"} and path.is_file():
         return path
     names = ("manifest.csv", "manifest.tsv", "wav.scp")
@@ -129,8 +129,8 @@ def from_manifest(path: Path) -> Corpus:
     return gathering.corpus(path.name, f"as {path.name} has them")
 
 
-def said_of_speakers(corpus: Path) -> dict[str, dict[str, str]]:
-    """What a corpus' table says of its speakers beside their names, such as gender and age.
+def read_speaker_attributes(corpus: Path) -> dict[str, dict[str, str]]:
+    """Read what a corpus' table has of its speakers beside their names, such as gender and age.
 
     Returns:
         by column, then by speaker: the columns of a manifest that say one thing of nearly every
@@ -145,33 +145,35 @@ def said_of_speakers(corpus: Path) -> dict[str, dict[str, str]]:
     if table is None:
         return {}
     if table.name == "wav.scp":
-        beside = table.parent / "spk2gender"
-        lines = _text(beside).splitlines() if beside.is_file() else []
+        gender_list = table.parent / "spk2gender"
+        lines = _text(gender_list).splitlines() if gender_list.is_file() else []
         pairs = [line.split() for line in lines]
         return {"gender": dict(pair for pair in pairs if len(pair) == 2)} if pairs else {}
     separator = "\t" if table.suffix.lower() == ".tsv" else ","
     text = io.StringIO(_text(table), newline="")
-    said: dict[str, dict[str, str]] = {}
-    several: dict[str, set[str]] = {}
-    strange: set[str] = set()
+    attributes: dict[str, dict[str, str]] = {}
+    ambiguous: dict[str, set[str]] = {}
+    unprintable: set[str] = set()
     for row in csv.DictReader(text, delimiter=separator):
         plain = {name.strip(): plain_cell(cell or "") for name, cell in row.items() if name}
-        whose = next((held for name, held in plain.items() if name.lower() == "speaker"), None)
-        speaker = unicodedata.normalize("NFC", (whose or "").strip())
-        for name, held in plain.items():
-            value = held.strip()
+        name_of_speaker = next(
+            (content for name, content in plain.items() if name.lower() == "speaker"), None
+        )
+        speaker = unicodedata.normalize("NFC", (name_of_speaker or "").strip())
+        for name, content in plain.items():
+            value = content.strip()
             if not value or name.lower() in _OF_RECORDINGS:
                 continue
-            before = said.setdefault(name, {}).setdefault(speaker, value)
-            if before != value:
-                several.setdefault(name, set()).add(speaker)
+            first = attributes.setdefault(name, {}).setdefault(speaker, value)
+            if first != value:
+                ambiguous.setdefault(name, set()).add(speaker)
             if len(value) > _LONGEST or not (name + value).isprintable():
-                strange.add(name)
+                unprintable.add(name)
     return {
         name: {speaker: value for speaker, value in values.items() if speaker not in unclear}
-        for name, values in said.items()
-        if name not in strange
-        and _MOST_UNCLEAR * len(unclear := several.get(name, set())) <= len(values)
+        for name, values in attributes.items()
+        if name not in unprintable
+        and _MOST_UNCLEAR * len(unclear := ambiguous.get(name, set())) <= len(values)
     }
 
 
@@ -193,23 +195,23 @@ def from_kaldi(folder: Path) -> Corpus:
     listed = set()
     for utterance, file in _pairs(folder / "wav.scp", gathering):
         listed.add(utterance)
-        where = f"wav.scp {utterance}: "
+        place = f"wav.scp {utterance}: "
         file = _decoded_by_flac(file) or file
         if file.endswith("|"):
             gathering.problem(
-                f"{where}is a command, which is never run (flac -c -d -s FILE | alone is read "
+                f"{place}is a command, which is never run (flac -c -d -s FILE | alone is read "
                 "without it); write its output to a file"
             )
         elif file == "-":
-            gathering.problem(f"{where}is standard input; write it to a file")
+            gathering.problem(f"{place}is standard input; write it to a file")
         elif utterance not in speakers:
-            gathering.problem(f"{where}has no speaker in utt2spk")
+            gathering.problem(f"{place}has no speaker in utt2spk")
         else:
             # VoicePrivacy's are relative to the kit, two folders up
             roots = (folder, Path(), *folder.resolve().parents[:2])
-            found = (root / file for root in roots)
-            there = next((path for path in found if path.exists()), folder / file)
-            gathering.add(speakers[utterance], utterance, there, where)
+            candidates = (root / file for root in roots)
+            recording = next((path for path in candidates if path.exists()), folder / file)
+            gathering.add(speakers[utterance], utterance, recording, place)
     for utterance in speakers:
         if utterance not in listed:
             gathering.problem(f"utt2spk {utterance}: has no line in wav.scp")
@@ -217,7 +219,7 @@ def from_kaldi(folder: Path) -> Corpus:
 
 
 def _decoded_by_flac(command: str) -> str | None:
-    """The file that ``flac -c -d -s FILE |`` writes out as it is; None for any other command.
+    """Return the file that ``flac -c -d -s FILE |`` decodes; None for any other command.
 
     Example:
         >>> _decoded_by_flac("/usr/bin/flac -cds 'my talk.flac' |")
@@ -233,14 +235,14 @@ def _decoded_by_flac(command: str) -> str | None:
     options = [word for word in words if word.startswith("-")]
     files = [word for word in words if not word.startswith("-")]
     letters = {letter for word in options for letter in _FLAC.get(word, word[1:])}
-    known = all(word in _FLAC or not word.startswith("--") for word in options)
-    to_stdout = {"c", "d"} <= letters <= {"c", "d", "s"} and known
+    are_supported = all(word in _FLAC or not word.startswith("--") for word in options)
+    to_stdout = {"c", "d"} <= letters <= {"c", "d", "s"} and are_supported
     plain = Path(program).name == "flac" and to_stdout and len(files) == 1
     return files[0] if plain else None
 
 
 def _pairs(path: Path, gathering: Gathering) -> list[tuple[str, str]]:
-    """Key and rest of each line; a key that comes again is a problem."""
+    """Read key and rest of each line; a key that comes again is a problem."""
     pairs: dict[str, str] = {}
     for number, line in enumerate(_text(path).split("\n"), 1):
         fields = line.split(maxsplit=1)
@@ -275,14 +277,14 @@ def from_person(paths: Sequence[Path], speaker: str) -> Corpus:
     for path in paths:
         label = path.name or str(path)
         if (table := table_of(path)) is not None:
-            where = "" if table == path else f" holds {table.name}, which"
-            raise CorpusError(f"{label}{where} says itself who speaks; leave out --speaker")
+            holder = "" if table == path else f" holds {table.name}, which"
+            raise CorpusError(f"{label}{holder} says itself who speaks; leave out --speaker")
         if path.is_dir():
-            found = recordings_below(path)
-            if not found:
-                known = ", ".join(sorted(recording_suffixes()))
-                raise CorpusError(f"no recording in {label}; recordings end in {known}")
-            files += found
+            recordings = recordings_below(path)
+            if not recordings:
+                suffixes = ", ".join(sorted(recording_suffixes()))
+                raise CorpusError(f"no recording in {label}; recordings end in {suffixes}")
+            files += recordings
         elif path.exists():
             files.append(path)
         else:
@@ -323,27 +325,27 @@ def find(*paths: str | os.PathLike[str], speaker: str | None = None) -> Corpus:
         [('ann', 'monday'), ('bob', '2')]
         [('me', 'ann/monday'), ('me', 'bob')]
     """
-    found = [Path(path) for path in paths]
-    named = [path if path.name else path.resolve() for path in found]
+    given_paths = [Path(path) for path in paths]
+    named = [path if path.name else path.resolve() for path in given_paths]
     try:
         if speaker is not None:
             return from_person(named, speaker)
         if len(named) != 1:
-            what = f"{len(named)} paths do not say whose recordings they are"
-            raise UnnamedSpeakerError(what, f"a corpus is {LAYOUTS}")
+            problem = f"{len(named)} paths do not say whose recordings they are"
+            raise UnnamedSpeakerError(problem, f"a corpus is {LAYOUTS}")
         path = named[0]
         table = table_of(path)
         if table is not None:
             return from_kaldi(path) if table.name == "wav.scp" else from_manifest(table)
         if path.is_file():
-            what = f"{path.name} is one file and does not say whose"
-            raise UnnamedSpeakerError(what, f"a corpus is {LAYOUTS}")
+            problem = f"{path.name} is one file and does not say whose"
+            raise UnnamedSpeakerError(problem, f"a corpus is {LAYOUTS}")
         if not path.is_dir():
             raise CorpusError(f"{path.name or path} does not exist; check the name")
         return from_folders(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        label = ", ".join(path.name for path in found)
+        label = ", ".join(path.name for path in given_paths)
         raise CorpusError(f"cannot look into {label}: {reason}; check the name") from None
 
 
@@ -361,7 +363,7 @@ _LABELS = ("target", "nontarget")
 
 @dataclass(frozen=True, slots=True)
 class TrialLists:
-    """What the lists of a folder say.
+    """Lists of enrolment and trials of a folder.
 
     Attributes:
         enrolment: utterances that enrol; None where the folder has no such list.
@@ -380,57 +382,57 @@ class TrialLists:
     names: tuple[str, ...]
 
     def trials(self, corpus: Corpus) -> Corpus:
-        """The recordings that are trials of somebody, under the names that the lists have."""
-        found = {each.session: each for each in corpus.recordings}
+        """Return the recordings that are trials, under the names that the lists have."""
+        recordings = {recording.session: recording for recording in corpus.recordings}
         problems = [
             f"{', '.join(self.names)}: {utterance} is in no wav.scp here"
-            for utterance in sorted(self.spoken_by.keys() - found.keys())
+            for utterance in sorted(self.spoken_by.keys() - recordings.keys())
         ]
-        kept = tuple(
-            replace(each, speaker=self.spoken_by[each.session])
-            for each in corpus.recordings
-            if each.session in self.spoken_by
+        trials = tuple(
+            replace(recording, speaker=self.spoken_by[recording.session])
+            for recording in corpus.recordings
+            if recording.session in self.spoken_by
         )
-        if not kept:
+        if not trials:
             raise CorpusError(f"{', '.join(self.names)} names no recording that is here")
         order = {name: i for i, name in enumerate(self.speakers)}
-        kept = tuple(sorted(kept, key=lambda each: order[each.speaker]))
-        said = f"as {', '.join(self.names)} {'has' if len(self.names) == 1 else 'have'} them"
-        return Corpus(kept, (*corpus.problems, *problems), said)
+        trials = tuple(sorted(trials, key=lambda each: order[each.speaker]))
+        layout = f"as {', '.join(self.names)} {'has' if len(self.names) == 1 else 'have'} them"
+        return Corpus(trials, (*corpus.problems, *problems), layout)
 
     def notes(self, corpus: Corpus) -> Iterator[str]:
-        """What is not taken, and why; a line each."""
-        here = {each.session: each.speaker for each in corpus.recordings}
-        strange = sorted({here[u] for u in self.impostors & here.keys()})
-        if strange:
-            some = f"{', '.join(strange[:5])}{', ...' if strange[5:] else ''}"
+        """Give a line for each thing that is not taken, and why."""
+        speaker_of = {recording.session: recording.speaker for recording in corpus.recordings}
+        impostors = sorted({speaker_of[u] for u in self.impostors & speaker_of.keys()})
+        if impostors:
+            names = f"{', '.join(impostors[:5])}{', ...' if impostors[5:] else ''}"
             yield (
                 f"{plural(len(self.impostors), 'utterance')} of "
-                f"{plural(len(strange), 'speaker')} ({some}): without a target in "
+                f"{plural(len(impostors), 'speaker')} ({names}): without a target in "
                 f"{', '.join(self.names)}, so that nobody compared with has said them: left out "
                 "of the matrix (impostors, who have no rank)"
             )
         listed = len(self.spoken_by) + len(self.impostors)
-        whole = listed * len(self.speakers)
-        if self.pairs < whole:
+        full = listed * len(self.speakers)
+        if self.pairs < full:
             yield (
-                f"{', '.join(self.names)} list {self.pairs} of {whole} comparisons: every trial is "
+                f"{', '.join(self.names)} list {self.pairs} of {full} comparisons: every trial is "
                 f"compared with all {len(self.speakers)} nevertheless, as ranks take it; to keep "
                 "the sexes apart, `monitor evaluate --group-by gender`"
             )
-        others = here.keys() - self.spoken_by.keys() - self.impostors
+        others = speaker_of.keys() - self.spoken_by.keys() - self.impostors
         if others := others - (self.enrolment or frozenset()):
             yield f"{plural(len(others), 'recording')} in no list: left out"
 
 
-def trial_lists(folder: Path) -> TrialLists | None:
-    """The lists of trials in a folder; None where there is none."""
-    lists = _named(folder, _TRIALS)
+def read_trial_lists(folder: Path) -> TrialLists | None:
+    """Read the lists of trials in a folder; None where there is none."""
+    lists = _list_files(folder, _TRIALS)
     if not lists or not (folder / "wav.scp").is_file():
         return None
-    spoken: dict[str, str] = {}
+    spoken_by: dict[str, str] = {}
     speakers: dict[str, None] = {}
-    heard: set[str] = set()
+    utterances: set[str] = set()
     pairs: set[tuple[str, str]] = set()
     for path in lists:
         for number, line in enumerate(_lines(path), 1):
@@ -441,41 +443,41 @@ def trial_lists(folder: Path) -> TrialLists | None:
                 )
             speaker, utterance, label = words
             speakers[speaker] = None
-            heard.add(utterance)
+            utterances.add(utterance)
             pairs.add((speaker, utterance))
-            if label == "target" and spoken.setdefault(utterance, speaker) != speaker:
+            if label == "target" and spoken_by.setdefault(utterance, speaker) != speaker:
                 raise CorpusError(
-                    f"{path.name} line {number}: {utterance} is a target of {spoken[utterance]} "
+                    f"{path.name} line {number}: {utterance} is a target of {spoken_by[utterance]} "
                     f"and of {speaker}"
                 )
     return TrialLists(
-        enrolment_of(folder),
+        read_enrolment(folder),
         tuple(speakers),
-        spoken,
-        frozenset(heard - spoken.keys()),
+        spoken_by,
+        frozenset(utterances - spoken_by.keys()),
         len(pairs),
         tuple(path.name for path in lists),
     )
 
 
-def enrolment_of(folder: Path) -> frozenset[str] | None:
-    """The utterances that the ``enrolls`` of a folder lists; None where there is no such list."""
-    lists = _named(folder, _ENROLS)
+def read_enrolment(folder: Path) -> frozenset[str] | None:
+    """Read the utterances in the ``enrolls`` of a folder; None where there is no such list."""
+    lists = _list_files(folder, _ENROLS)
     if not lists or not (folder / "wav.scp").is_file():
         return None
-    found = frozenset(
+    utterances = frozenset(
         words[0]
         for path in lists
         for line in _lines(path)
         if (words := line.split()) and words[0].isprintable()
     )
-    if not found:
+    if not utterances:
         raise CorpusError(f"{lists[0].name} of {folder.name} lists no utterance")
-    return found
+    return utterances
 
 
-def enrolment_beside(folder: Path) -> Path | None:
-    r"""The folder of enrolment that belongs to one of trials, by VoicePrivacy's names; or None.
+def find_enrolment_folder(folder: Path) -> Path | None:
+    r"""Find the folder of enrolment that belongs to one of trials, by VoicePrivacy's names.
 
     Example:
         >>> import tempfile
@@ -484,20 +486,20 @@ def enrolment_beside(folder: Path) -> Path | None:
         ...         Path(root, name).mkdir()
         ...     _ = Path(root, "libri_dev_enrolls_b2", "enrolls").write_text("1462-170138-0000\n")
         ...     _ = Path(root, "libri_dev_enrolls_b2", "wav.scp").write_text("")
-        ...     enrolment_beside(Path(root, "libri_dev_trials_f_b2")).name
+        ...     find_enrolment_folder(Path(root, "libri_dev_trials_f_b2")).name
         'libri_dev_enrolls_b2'
     """
     match = _FOLDER.fullmatch(folder.name)
     if match is None:
         return None
-    beside = folder.parent / f"{match['set']}_enrolls{match['suffix'] or ''}"
-    return beside if beside.is_dir() and enrolment_of(beside) else None
+    enrolment = folder.parent / f"{match['set']}_enrolls{match['suffix'] or ''}"
+    return enrolment if enrolment.is_dir() and read_enrolment(enrolment) else None
 
 
-def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
-    """The lists of a folder, in the order of their names."""
-    there = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [path for path in there if pattern.fullmatch(path.name) and path.is_file()]
+def _list_files(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
+    """List the files of this name in a folder, in order."""
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in entries if pattern.fullmatch(path.name) and path.is_file()]
 
 
 def _lines(path: Path) -> list[str]:

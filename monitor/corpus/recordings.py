@@ -29,19 +29,19 @@ class Recording:
     words: TranscriptChoice = field(default=LIES_BESIDE, kw_only=True)
 
 
-def unusable(path: Path, error: Exception, speaker: str = "") -> str:
-    """A line on a file that cannot be used, with its folder and speaker: names are often the same.
+def describe_unusable(path: Path, error: Exception, speaker: str = "") -> str:
+    """Describe a file that cannot be used, by its folder and speaker too.
 
     Example:
-        >>> unusable(Path("voices/ann/1.wav"), ValueError("1.wav is empty"), "ann")
+        >>> describe_unusable(Path("voices/ann/1.wav"), ValueError("1.wav is empty"), "ann")
         'ann/1.wav is empty'
-        >>> unusable(Path("voices/ann/monday/1.wav"), ValueError("1.wav is empty"), "ann")
+        >>> describe_unusable(Path("voices/ann/monday/1.wav"), ValueError("1.wav is empty"), "ann")
         'ann/monday/1.wav is empty'
     """
-    said, folder = str(error), printable(path.parent.name)
-    if not said.startswith(file_name(path)):
-        return said
-    return "/".join([*dict.fromkeys(filter(None, (speaker, folder))), said])
+    message, folder = str(error), printable(path.parent.name)
+    if not message.startswith(file_name(path)):
+        return message
+    return "/".join([*dict.fromkeys(filter(None, (speaker, folder))), message])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Corpus:
     Attributes:
         recordings: by speaker, session and file.
         problems: one line for everything that is missing or cannot be used.
-        told_by: what the speakers are told apart by, for people; empty for one that was named.
+        identified_by: what names the speakers, for people; empty for one that was given.
 
     Example:
         >>> corpus = Corpus((Recording("ann", "1", Path("a.wav")),), ())
@@ -61,7 +61,7 @@ class Corpus:
 
     recordings: tuple[Recording, ...]
     problems: tuple[str, ...]
-    told_by: str = ""
+    identified_by: str = ""
 
     @property
     def speakers(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Corpus:
         return tuple(dict.fromkeys(recording.speaker for recording in self.recordings))
 
     def sessions(self, speaker: str) -> dict[str, tuple[Path, ...]]:
-        """The files of each session of a speaker, in order."""
+        """Return the files of each session of a speaker, in order."""
         sessions: dict[str, tuple[Path, ...]] = {}
         for recording in self.recordings:
             if recording.speaker == speaker:
@@ -78,7 +78,7 @@ class Corpus:
         return sessions
 
     def with_words(self, choice: TranscriptChoice) -> Corpus:
-        """The same recordings, with these words of theirs.
+        """Return the same recordings, with these words of theirs.
 
         Raises:
             UsageError: one transcript cannot be that of several recordings.
@@ -88,8 +88,8 @@ class Corpus:
                 f"{file_name(choice.path)} is the transcript of one recording, and these are "
                 f"{len(self.recordings)}: put NAME{choice.path.suffix} beside each NAME instead"
             )
-        made = (replace(recording, words=choice) for recording in self.recordings)
-        return replace(self, recordings=tuple(made))
+        recordings = (replace(recording, words=choice) for recording in self.recordings)
+        return replace(self, recordings=tuple(recordings))
 
     def __len__(self) -> int:
         return len(self.recordings)
@@ -104,7 +104,7 @@ CONTAINERS = frozenset(  # what holds audio too, but has to be converted
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A sorting key that puts 9 before 10.
+    """Return a sorting key that puts 9 before 10.
 
     Example:
         >>> sorted(["a10", "a9", "b"], key=natural)
@@ -118,7 +118,7 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 class Gathering:
-    """Collects recordings, and the problems found with each, named relative to a root folder."""
+    """Collector of recordings, and of problems with each, named relative to a root folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -133,12 +133,12 @@ class Gathering:
     def add(self, speaker: str, session: str, path: Path, where: str = "") -> None:
         """Take a recording, unless something speaks against it; messages begin with ``where``."""
         name = self.name(path)
-        for what, called in (("speaker", speaker), ("session", session)):
-            if not is_name(called):  # nor would the store be read again
-                long = called.strip() and called.isprintable()
-                why = f"longer than {LONGEST_NAME} characters" if long else "cannot be printed"
-                said = f"{called[:20]!a}... is" if long else f"{called!a}"
-                self.problem(f"{where}{name}: the {what}'s name {said} {why}")
+        for role, label in (("speaker", speaker), ("session", session)):
+            if not is_name(label):  # nor would the store be read again
+                long = label.strip() and label.isprintable()
+                reason = f"longer than {LONGEST_NAME} characters" if long else "cannot be printed"
+                defect = f"{label[:20]!a}... is" if long else f"{label!a}"
+                self.problem(f"{where}{name}: the {role}'s name {defect} {reason}")
                 return
         speaker = unicodedata.normalize("NFC", speaker.strip())  # as file systems differ in this
         try:
@@ -155,31 +155,33 @@ class Gathering:
             self.problem(f"{where}{name} cannot be read as it is; convert it: {as_wav(name)}")
             return
         place = os.path.realpath(path)
-        if known := self._speaker_of.get(place):
-            whose = "twice" if known == speaker else f"for {known} and for {speaker}"
-            self.problem(f"{where}{name} is listed {whose}")
+        if first_speaker := self._speaker_of.get(place):
+            conflict = (
+                "twice" if first_speaker == speaker else f"for {first_speaker} and for {speaker}"
+            )
+            self.problem(f"{where}{name} is listed {conflict}")
             return
         self._speaker_of[place] = speaker
         self._found.append(Recording(speaker, session.strip(), path))
 
     def name(self, path: Path) -> str:
-        """How to call a file in a message."""
+        """Return the name of a file for messages."""
         try:
             return path.relative_to(self._root).as_posix()
         except ValueError:
             return path.name
 
-    def corpus(self, layout: str, told_by: str = "") -> Corpus:
-        """Everything, in natural order; ``layout`` is what names the recordings.
+    def corpus(self, layout: str, identified_by: str = "") -> Corpus:
+        """Return everything, in natural order; ``layout`` is what names the recordings.
 
         Raises:
             CorpusError: nothing is left.
         """
         if not self._found:
-            why = f": {self.problems[0]}" if self.problems else ""
-            raise CorpusError(f"{layout} names no recording that can be used{why}")
+            reason = f": {self.problems[0]}" if self.problems else ""
+            raise CorpusError(f"{layout} names no recording that can be used{reason}")
         order = sorted(
             self._found,
             key=lambda r: (natural(r.speaker), natural(r.session), natural(r.path.as_posix())),
         )
-        return Corpus(tuple(order), tuple(self.problems), told_by)
+        return Corpus(tuple(order), tuple(self.problems), identified_by)

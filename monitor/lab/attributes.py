@@ -66,7 +66,7 @@ def attribute(
 
     Args:
         asked: a column, taken as it is; or ``COLUMN<NUMBER``, which makes two groups of numbers.
-        said: by column and speaker, from `monitor.corpus.finding.said_of_speakers`.
+        said: by column and speaker, from `monitor.corpus.finding.read_speaker_attributes`.
         speakers: of whom it is wanted.
 
     Raises:

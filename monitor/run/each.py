@@ -41,49 +41,51 @@ _MOST_SHORTER = 0.25
 """Share of the recordings that may be shorter than the time that means are taken over."""
 
 
-def delay_over(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Disclosure delay on average over recordings, a line for each level, and who is kept out.
+def average_delays(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Average disclosure delays over recordings, a line for each level, and name the attackers.
 
     The time that means are of is one that three in four recordings reach. Recordings count as
     independent: of one speaker's they say how they vary, not how speakers do. ``rows`` are cells of
     the summary by column; there are no lines without an anonymiser, or of fewer than two
     recordings.
     """
-    told = [row for row in rows if row.get("crossings")]
-    if len(told) < FEWEST:
+    measured = [row for row in rows if row.get("crossings")]
+    if len(measured) < FEWEST:
         return []
-    found: dict[float, list[tuple[Crossing, Crossing]]] = {}
-    for row in told:
-        for level, both in from_text(row["crossings"]).items():
-            found.setdefault(level, []).append(both)
-    usual = float(np.quantile([float(row["seconds"]) for row in told], _MOST_SHORTER))
+    crossings_by_level: dict[float, list[tuple[Crossing, Crossing]]] = {}
+    for row in measured:
+        for level, sides in from_text(row["crossings"]).items():
+            crossings_by_level.setdefault(level, []).append(sides)
+    common_seconds = float(np.quantile([float(row["seconds"]) for row in measured], _MOST_SHORTER))
     lines = []
-    for bits, pairs in found.items():
+    for bits, pairs in crossings_by_level.items():
         clear, protected = zip(*pairs, strict=True)
         # beyond the last time known of a side nothing can be said
-        known = [max(side).seconds for side in (clear, protected) if not max(side).crossed]
-        horizon = min([usual, *known])
+        horizons = [max(side).seconds for side in (clear, protected) if not max(side).crossed]
+        horizon = min([common_seconds, *horizons])
         if horizon > 0:
             lines.append(_line(bits, clear, protected, horizon))
     if not lines:
         return []
-    who = {row["protected_by"] for row in told} - {""}
-    most = " or ".join(attacker_in_words(name) for name in sorted(who, reverse=True))
-    return [f"disclosure delay over {plural(len(told), 'recording')}, from {most}:", *lines]
+    attackers = {row["protected_by"] for row in measured} - {""}
+    strongest = " or ".join(attacker_in_words(name) for name in sorted(attackers, reverse=True))
+    return [
+        f"disclosure delay over {plural(len(measured), 'recording')}, from {strongest}:",
+        *lines,
+    ]
 
 
-def _line(
-    bits: float, clear: Sequence[Crossing], protected: Sequence[Crossing], horizon: float
-) -> str:
-    made = disclosure_delay(clear, protected, horizon)
-    limits = "" if made.low is None else f" ({made.low:.1f} to {made.high:.1f})"
+def _line(bits: float, clear: Sequence[Crossing], safe: Sequence[Crossing], horizon: float) -> str:
+    delay = disclosure_delay(clear, safe, horizon)
+    limits = "" if delay.low is None else f" ({delay.low:.1f} to {delay.high:.1f})"
     return (
-        f"  {level_in_words(bits)}: {made.seconds:.1f} s{limits} of the first {horizon:.0f} s, "
-        f"reached by then in {made.clear_share:.0%} clear and {made.protected_share:.0%} protected"
+        f"  {level_in_words(bits)}: {delay.seconds:.1f} s{limits} of the first {horizon:.0f} s, "
+        f"reached by then in {delay.clear_share:.0%} clear and "
+        f"{delay.protected_share:.0%} protected"
     )
 
 
-Opened: TypeAlias = "Callable[[Path, Unfinished | None], Run]"
+OpenRun: TypeAlias = "Callable[[Path, Unfinished | None], Run]"
 """Gives the run of a recording, fresh, not yet entered, and able to go on from what was left."""
 
 _FIGURES = (
@@ -96,7 +98,7 @@ _PROTECTED = ("bits", "bits_low", "bits_high", "at_least")
 
 @dataclass(frozen=True, slots=True)
 class RecordingOutcome:
-    """What came of one recording: figures are those of its last reading (docs/records.md), or None.
+    """Outcome of one recording: figures of its last reading (docs/records.md), or None.
 
     Attributes:
         first_alert_seconds: where in the audio the first alert was raised; None without one.
@@ -155,29 +157,29 @@ class RecordingOutcome:
     incomplete: str = ""
 
 
-def hear_one(path: Path, opened: Opened, state: Path | None = None) -> RecordingOutcome:
-    """Hear a recording to its end; what goes wrong with it is part of the outcome.
+def process_one(path: Path, open_run: OpenRun, state: Path | None = None) -> RecordingOutcome:
+    """Process a recording to its end; what goes wrong with it is part of the outcome.
 
     Args:
         path: the recording.
-        opened: gives its run, fresh, not yet entered.
+        open_run: gives its run, fresh, not yet entered.
         state: where to leave what it is gone on from, should this process be killed; one that is
             there is taken up, or removed where it is damaged.
     """
     tally = _Tally()
-    taken_up = state is not None and state.exists()
+    is_resumed = state is not None and state.exists()
     try:
-        with opened(path, None if state is None else Unfinished(state, (tally,))) as run:
+        with open_run(path, None if state is None else Unfinished(state, (tally,))) as run:
             for event in run:
                 tally.add(event.record())
     except MonitorError as error:
-        if state is not None and taken_up:
+        if state is not None and is_resumed:
             state.unlink(missing_ok=True)
-            return hear_one(path, opened, state)
+            return process_one(path, open_run, state)
         return RecordingOutcome(exit_status=status_of_error(error), error=_outcome_line(str(error)))
     except Exception as error:  # one recording of thousands must not end the others
-        said = f"unexpected {type(error).__name__}: {error}"
-        return RecordingOutcome(exit_status=FAILED, error=_outcome_line(said))
+        problem = f"unexpected {type(error).__name__}: {error}"
+        return RecordingOutcome(exit_status=FAILED, error=_outcome_line(problem))
     return RecordingOutcome(
         **tally.figures,
         first_alert_seconds=tally.first_alert,
@@ -190,13 +192,13 @@ def hear_one(path: Path, opened: Opened, state: Path | None = None) -> Recording
         session=run.start["rank_model_session"],
         enrolled_too=run.monitor.session == "same",
         crossings=as_text(tally.disclosure_delay),
-        notices=_outcome_line("; ".join(_of_itself(run))),
+        notices=_outcome_line("; ".join(_list_notices(run))),
         watch=run.start["watch"] or "",
         incomplete="; ".join(run.shortfalls),
     )
 
 
-def _of_itself(run: Run) -> list[str]:
+def _list_notices(run: Run) -> list[str]:
     of_recording = ("no speech", "another person", "protected recording", "evidence against")
     noticed = [n for n in run.notices if n.seconds is not None or n.kind in of_recording]
     lost = [f"audio was lost: {why}" for why in run.totals.lost]
@@ -205,12 +207,12 @@ def _of_itself(run: Run) -> list[str]:
 
 
 class _Tally:
-    """What the records of a run come to; goes on with a run that is gone on with."""
+    """Figures from the records of a run; goes on with a run that is gone on with."""
 
     def __init__(self) -> None:
         self.figures: dict[str, Any] = {"seconds": 0.0, "speech": 0.0}
         self.first_alert: float | None = None
-        self.disclosure_delay: Sequence[Mapping[str, Any]] = ()
+        self.disclosure_delay: Sequence[Mapping[str, object]] = ()
 
     def add(self, record: Mapping[str, Any]) -> None:
         if record["type"] == "reading":
@@ -232,14 +234,14 @@ class _Tally:
         ):
             self.first_alert = record["seconds"]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         return {"figures": self.figures, "first_alert": self.first_alert}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         figures, first = state["figures"], state["first_alert"]
         RecordingOutcome(**figures)  # refuses what is none of its figures
         if not all(
-            isinstance(each, float | int | str | None) for each in (*figures.values(), first)
+            isinstance(figure, float | int | str | None) for figure in (*figures.values(), first)
         ):
             raise TypeError("figures are numbers, and texts say whose they are")
         self.figures, self.first_alert = dict(figures), first
@@ -266,7 +268,7 @@ COLUMNS = tuple(column.name for column in _TYPED)
 
 
 class SummaryFile(Managed):
-    """The summary of many recordings, opened and locked: CSV or Parquet, a line each.
+    """Summary of many recordings, opened and locked: CSV or Parquet, a line each.
 
     Each line is flushed to the disk at once (`append`); one that was cut off by a kill is dropped
     when the file is opened again. `finish` puts them into natural order. The file is private (mode
@@ -326,34 +328,34 @@ class SummaryFile(Managed):
                 f"{self.path}: another run is writing to it; wait for its end, or name another file"
             ) from None
         self._ours = True
-        held = b"" if replace else self._lines.read_bytes()
-        made = not held and not replace and self._parquet and self.path.exists()
-        if (held or made) and not resume:
+        content = b"" if replace else self._lines.read_bytes()
+        is_finished = not content and not replace and self._parquet and self.path.exists()
+        if (content or is_finished) and not resume:
             raise UsageError(
                 f"{self.path} holds something: if it is an unfinished summary, go on with it "
                 "(--resume); else name another file, or overwrite it (--replace)"
             )
-        whole = held[: held.rfind(b"\n") + 1]
-        if whole:
-            self._read(whole)
-        elif held and not _summary_file_line(COLUMNS).startswith(held):
+        complete = content[: content.rfind(b"\n") + 1]
+        if complete:
+            self._read(complete)
+        elif content and not _summary_file_line(COLUMNS).startswith(content):
             raise self._is_something_else()
-        elif made:
+        elif is_finished:
             self._read_parquet()
-        os.ftruncate(self._handle, len(whole))
+        os.ftruncate(self._handle, len(complete))
         self._make_folder(empty=not resume)
-        if not whole:
+        if not complete:
             self._write([COLUMNS, *(row.values() for row in self.rows.values())])
 
     def _make_folder(self, *, empty: bool) -> None:
         with suppress(FileExistsError):
             self.unfinished.mkdir(0o700)
-        found = self.unfinished.lstat()
-        if not stat.S_ISDIR(found.st_mode) or not is_ours(found):
+        status = self.unfinished.lstat()
+        if not stat.S_ISDIR(status.st_mode) or not is_ours(status):
             raise StoreError(
                 f"{self.unfinished} lies where unfinished recordings are kept; move it away"
             )
-        if stat.S_IMODE(found.st_mode) & 0o077:
+        if stat.S_IMODE(status.st_mode) & 0o077:
             self.unfinished.chmod(0o700)
         if empty:
             self._empty_folder()
@@ -398,12 +400,12 @@ class SummaryFile(Managed):
         return UsageError(f"{self.path} is no summary of recordings: name another file")
 
     def has(self, recording: str, fingerprint: str) -> bool:
-        """Whether this very recording is in it already."""
+        """Return whether this very recording is in it already."""
         row = self.rows.get(recording)
         return bool(fingerprint) and row is not None and row["fingerprint"] == fingerprint
 
     def append(self, row: Mapping[str, str]) -> None:
-        """Write the line of one more recording, from `row_of`, and flush it to the disk."""
+        """Write the line of one more recording, from `format_row`, and flush it to the disk."""
         try:
             self._write([row.values()])
         except OSError as error:
@@ -438,10 +440,10 @@ class SummaryFile(Managed):
             os.close(handle)
 
 
-def row_of(
+def format_row(
     recording: str, outcome: RecordingOutcome, fingerprint: str, settings: str
 ) -> dict[str, str]:
-    """The cells of a recording by column, as text."""
+    """Format the cells of a recording by column."""
     cells = [recording, *map(_cell, asdict(outcome).values()), fingerprint, settings]
     return dict(zip(COLUMNS, cells, strict=True))
 
@@ -468,7 +470,7 @@ def _summary_file_line(values: Iterable[object]) -> bytes:
     return csv_text([*values], []).encode()
 
 
-ReadBeside: TypeAlias = Callable[[Path], Sequence[Path]]
+FindSideFiles: TypeAlias = Callable[[Path], Sequence[Path]]
 """Gives the files that are read beside a recording."""
 
 
@@ -481,7 +483,7 @@ class SummaryRow:
 
     @property
     def status(self) -> int:
-        """The exit status of its run."""
+        """Exit status of its run."""
         return int(self.cells["exit_status"])
 
 
@@ -493,9 +495,9 @@ class _Task:
     path: Path
 
 
-def recordings_of(names: Sequence[str]) -> list[Path]:
-    """The recordings that files and folders stand for, each once, in natural order."""
-    found: dict[str, Path] = {}
+def find_recordings(names: Sequence[str]) -> list[Path]:
+    """Find the recordings in files and folders, each once, in natural order."""
+    recordings: dict[str, Path] = {}
     for name in names:
         path = Path(name)
         if not path.exists():
@@ -503,51 +505,52 @@ def recordings_of(names: Sequence[str]) -> list[Path]:
         below = recordings_below(path) if path.is_dir() else [path]
         if not below:
             raise UsageError(f"no recording in {name}")
-        for each in below:
-            found.setdefault(os.path.realpath(each), each)
-    return sorted(found.values(), key=lambda path: natural(path.as_posix()))
+        for recording in below:
+            recordings.setdefault(os.path.realpath(recording), recording)
+    return sorted(recordings.values(), key=lambda path: natural(path.as_posix()))
 
 
-def known_already(
-    recordings: Sequence[Path], summary: SummaryFile, beside: ReadBeside = lambda _: ()
+def split_by_summary(
+    recordings: Sequence[Path], summary: SummaryFile, side_files: FindSideFiles = lambda _: ()
 ) -> tuple[list[SummaryRow], list[Path]]:
-    """The lines of the recordings that a summary has, known by name and content; and the others."""
-    there, left = [], []
+    """Return the rows of recordings that a summary has, by name and content; and the others."""
+    rows, left = [], []
     for path in recordings:
-        name = name_of(path)
-        if name in summary.rows and summary.has(name, _fingerprint(path, beside)):
-            there.append(SummaryRow(path, dict(summary.rows[name])))
+        name = escape_path(path)
+        if name in summary.rows and summary.has(name, _fingerprint(path, side_files)):
+            rows.append(SummaryRow(path, dict(summary.rows[name])))
         else:
             left.append(path)
-    return there, left
+    return rows, left
 
 
-def hear_each(
+def process_each(
     recordings: Sequence[Path],
-    opened: Opened,
+    open_run: OpenRun,
     summary: SummaryFile,
     jobs: Jobs = 1,
     *,
     unfinished: Path | None = None,
     reads: Sequence[Path] = (),
-    beside: ReadBeside = lambda _: (),
+    side_files: FindSideFiles = lambda _: (),
     alike: Callable[[], object] = lambda: None,
 ) -> Generator[SummaryRow, None, None]:
-    """Hear every recording, and write its line; a broken one is a line with its error.
+    """Process every recording, and write its line; a broken one is a line with its error.
 
     The processes send their lines here, where each is written as it comes: a kill loses no more
     than what is just being heard, one recording a process. When all are done the summary is put in
     order; it does not depend on ``jobs``.
 
     Args:
-        recordings: those of `known_already` that are left.
-        opened: gives the run of a recording, fresh; picklable where there are several processes.
+        recordings: those of `split_by_summary` that are left.
+        open_run: gives the run of a recording, fresh; picklable where there are several processes.
         summary: opened.
         jobs: processes, or a cluster.
         unfinished: a folder where processes leave what recordings that take longer than
             `Unfinished.every_seconds` are gone on from, or None.
         reads: files that every run needs beside the recording.
-        beside: gives those that one recording's run needs, as its transcript; its line depends on
+        side_files: gives those that one recording's run needs, as its transcript; its line depends
+        on
             them.
         alike: as of `monitor.jobs.each_in_order`.
 
@@ -555,48 +558,52 @@ def hear_each(
         StoreError: the summary cannot be written.
         MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
-    work = partial(_measure, opened, summary.settings, unfinished, beside)
-    tasks = [_Task(name_of(path), absolute(path)) for path in recordings]
-    made = each_in_order(
+    work = partial(_measure, open_run, summary.settings, unfinished, side_files)
+    tasks = [_Task(escape_path(path), absolute(path)) for path in recordings]
+    outcomes = each_in_order(
         work,
         tasks,
         jobs,
-        reads=lambda task: [task.path, *beside(task.path), *reads],
+        reads=lambda task: [task.path, *side_files(task.path), *reads],
         alike=alike,
         arrived=summary.append,
     )
-    with closing(made) as rows:
+    with closing(outcomes) as rows:
         for path, row in zip(recordings, rows, strict=True):
             yield SummaryRow(path, row)
     summary.finish()
 
 
-def name_of(path: Path) -> str:
-    r"""What the summary calls a recording: its path, on one line, no two the same.
+def escape_path(path: Path) -> str:
+    r"""Return the name of a recording in the summary: its path, on one line, no two the same.
 
     Example:
-        >>> name_of(Path("talks/a\nb.wav"))
+        >>> escape_path(Path("talks/a\nb.wav"))
         'talks/a\\nb.wav'
     """
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.as_posix())
 
 
 def _measure(
-    opened: Opened, settings: str, unfinished: Path | None, beside: ReadBeside, task: _Task
+    open_run: OpenRun,
+    settings: str,
+    unfinished: Path | None,
+    side_files: FindSideFiles,
+    task: _Task,
 ) -> dict[str, str]:
-    """The line of a recording; made in any process, on any machine that has the file."""
-    fingerprint = _fingerprint(task.path, beside)
+    """Make the line of a recording, in any process, on any machine that has the file."""
+    fingerprint = _fingerprint(task.path, side_files)
     state = None
     if unfinished is not None and fingerprint:
         mark = hashlib.sha256(f"{settings} {fingerprint} {task.name}".encode()).hexdigest()
         state = unfinished / f"{mark[:32]}.state"
-    return row_of(task.name, hear_one(task.path, opened, state), fingerprint, settings)
+    return format_row(task.name, process_one(task.path, open_run, state), fingerprint, settings)
 
 
-def _fingerprint(path: Path, beside: ReadBeside) -> str:
-    """Of the bytes, and of those of what lies beside it; empty where they cannot be read."""
+def _fingerprint(path: Path, side_files: FindSideFiles) -> str:
+    """Hash a recording and the files beside it; empty where they cannot be read."""
     try:
-        hashes = [file_hash(each) for each in (path, *beside(path))]
+        hashes = [file_hash(file) for file in (path, *side_files(path))]
     except SourceError:
         return ""
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()

@@ -19,8 +19,9 @@ from monitor.kinds import FeatureSpec
 from monitor.phrases import CAVEAT, clock_time, plural
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
+from monitor.records.typed import AmongRecord
 from monitor.run.protection import Protection
-from monitor.run.run import Run
+from monitor.run.run import Run, RunSettings
 from monitor.safe_text import printable
 from monitor.sinks.summary import bits_now, limits_in_words
 from monitor.sources.base import Samples
@@ -40,7 +41,7 @@ _FIRST = ("bits withheld", "no speech", "conditions differ", "poor sound", "enro
 
 @dataclass(frozen=True, repr=False)
 class Measurement:
-    """What one recording disclosed: the figures of its last reading, and the way there.
+    """Disclosure of one recording: the figures of its last reading, and the way there.
 
     Figures are in bits, lengths in seconds, each as its key in docs/records.md says. Its ``str`` is
     a sentence or two; a notebook shows the picture.
@@ -85,10 +86,10 @@ class Measurement:
     at_least: bool | None = None
     spread_low: float | None = None
     spread_high: float | None = None
-    among: Sequence[Mapping[str, Any]] | None = None
+    among: Sequence[AmongRecord] | None = None
     session: str = "cross"
     excluded_seconds: float | None = None
-    conditions: Mapping[str, Any] | None = None
+    conditions: Mapping[str, float | None] | None = None
     differs: Sequence[str] = ()
     withheld: str = ""
     lost: int = 0
@@ -103,8 +104,10 @@ class Measurement:
     purity: float | None = None
 
     @classmethod
-    def of(cls, records: Sequence[Mapping[str, Any]], notices: Sequence[Notice]) -> Measurement:
-        """Of a run that is over, by all its records, from ``start`` to ``end``, and its notices."""
+    def from_records(
+        cls, records: Sequence[Mapping[str, Any]], notices: Sequence[Notice]
+    ) -> Measurement:
+        """Build it from all records of a run, from ``start`` to ``end``, and its notices."""
         start, end = records[0], records[-1]
         if "people" in end:
             return cls(
@@ -118,12 +121,17 @@ class Measurement:
                 lost=end["gaps"],
                 notices=tuple(notices),
                 records=tuple(records),
-                people=tuple(cls._of_person(row, records, notices) for row in end["people"]),
+                people=tuple(cls._from_person(row, records, notices) for row in end["people"]),
             )
         readings = [record for record in records if record["type"] == "reading"]
         last = readings[-1] if readings else {}
-        own = {each.name for each in fields(cls)} - {"recording", "watch", "notices", "records"}
-        figures = {"ceiling": start["ceiling"]} | {n: last[n] for n in own & last.keys()}
+        names = {attribute.name for attribute in fields(cls)} - {
+            "recording",
+            "watch",
+            "notices",
+            "records",
+        }
+        figures = {"ceiling": start["ceiling"]} | {n: last[n] for n in names & last.keys()}
         return cls(
             recording=", ".join(start["recordings"]),
             watch=start["watch"],
@@ -135,13 +143,13 @@ class Measurement:
         )
 
     @classmethod
-    def _of_person(
+    def _from_person(
         cls,
         row: Mapping[str, Any],
         records: Sequence[Mapping[str, Any]],
         notices: Sequence[Notice],
     ) -> Measurement:
-        """Of one row of the ``end`` record, by what was said of this person alone."""
+        """Build it from one row of the ``end`` record, and the records of this person alone."""
         start, label = records[0], row["label"]
         several = "watched" in start
         own = [
@@ -150,13 +158,15 @@ class Measurement:
             if record.get("label") == label
             and (not several or record.get("watch") in (None, row["watch"]))
         ]
-        begun = {key: value for key, value in start.items() if key not in ("people", "watched")}
+        own_start = {key: value for key, value in start.items() if key not in ("people", "watched")}
         if several:
-            begun["watch"] = row["watch"]
-        told = [notice for notice in notices if str(notice).startswith(f"{printable(label)}: ")]
-        found = cls.of([begun, *own], told)
+            own_start["watch"] = row["watch"]
+        own_notices = [
+            notice for notice in notices if str(notice).startswith(f"{printable(label)}: ")
+        ]
+        measurement = cls.from_records([own_start, *own], own_notices)
         names = ("person", "probability", "enrolled", "overlap_seconds", "purity")
-        return replace(found, label=label, **{name: row[name] for name in names})
+        return replace(measurement, label=label, **{name: row[name] for name in names})
 
     @property
     def readings(self) -> Readings:
@@ -164,7 +174,7 @@ class Measurement:
         return Readings(self.records)
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Any:
-        """The picture of ``monitor show``, bits against speech; ``path`` is .png, .svg or .pdf.
+        """Draw bits against speech, as ``monitor show``; ``path`` is .png, .svg or .pdf.
 
         Returns:
             the matplotlib figure; None where it was written.
@@ -194,20 +204,22 @@ class Measurement:
             limits = f" {limits_in_words(self.bits_low, self.bits_high, cut=cut)}"
         whose = "the attacker's confidence" if self.watch is None else printable(self.watch)
         kind = "evidence" if self.headline == "evidence" else f"of the {self.speakers} enrolled"
-        said = f"{name}: {bits_now(last)}{limits}, {whose} ({kind}), after {self.speech:.0f} s of "
-        said += "speech."
-        return " ".join(filter(None, [said, self._care()]))
+        sentence = (
+            f"{name}: {bits_now(last)}{limits}, {whose} ({kind}), after {self.speech:.0f} s of "
+        )
+        sentence += "speech."
+        return " ".join(filter(None, [sentence, self._care()]))
 
     def _care(self) -> str:
-        """What forbids to take comfort in the figure, in a sentence; empty where nothing does."""
-        told = [notice for notice in self.notices if notice.level != "info"]
+        """Format what forbids to take comfort in the figure; empty where nothing does."""
+        warnings = [notice for notice in self.notices if notice.level != "info"]
         order = {kind: place for place, kind in enumerate(_FIRST)}
-        told.sort(key=lambda notice: order.get(notice.kind, len(order)))
-        parts = [printable(str(told[0]))] if told else []
-        if self.differs and (not told or told[0].kind not in _FIRST):
+        warnings.sort(key=lambda notice: order.get(notice.kind, len(order)))
+        parts = [printable(str(warnings[0]))] if warnings else []
+        if self.differs and (not warnings or warnings[0].kind not in _FIRST):
             parts.insert(0, f"{CAVEAT} ({', '.join(self.differs)})")
-        if told[1:]:
-            parts.append(f"{plural(len(told) - 1, 'more notice')} in .notices")
+        if warnings[1:]:
+            parts.append(f"{plural(len(warnings) - 1, 'more notice')} in .notices")
         if self.lost:
             parts.append(f"{plural(self.lost, 'gap')} in the recording")
         return f"Take care: {'; '.join(parts)}." if parts else ""
@@ -216,20 +228,44 @@ class Measurement:
         return f"<Measurement {self}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the sentences over the picture."""
+        """Return what a notebook shows: the sentences over the picture."""
         return f"<div><p>{escape(str(self))}</p>{self._repr_svg_() or ''}</div>"
 
     def _repr_svg_(self) -> str | None:
-        """The picture as SVG; None where nothing was heard, of which there is none."""
+        """Return the picture as SVG; None where nothing was heard."""
         if not self.readings:
             return None
         from monitor.plots.canvas import write_figure
 
         figure: Figure = self.plot()
-        made = io.BytesIO()
-        write_figure(figure, made, ".svg")
-        text = made.getvalue().decode()
+        buffer = io.BytesIO()
+        write_figure(figure, buffer, ".svg")
+        text = buffer.getvalue().decode()
         return text[text.index("<svg") :]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurementSettings:
+    """Readings, privacy and resources of a measurement.
+
+    Attributes:
+        among, step_seconds, channel, on_change, setup: as of `Monitor`.
+        per_channel: whether there is a person on each channel (`monitor.sources.PerChannel`).
+        protect, allow_overlap, jobs: as of `monitor.run.RunSettings`.
+    """
+
+    among: Sequence[float] | None = None
+    step_seconds: float = 1.0
+    channel: int | None = None
+    on_change: str = "ignore"
+    setup: FeatureSetup = AS_ENVIRONMENT
+    per_channel: bool = False
+    protect: str | Protection | None = None
+    allow_overlap: bool = False
+    jobs: int | None = 1
+
+
+_DEFAULTS = MeasurementSettings()
 
 
 def measure(
@@ -240,17 +276,9 @@ def measure(
     watch: str | Sequence[str] | None = None,
     features: Sequence[str | Feature | FeatureSpec] | None = None,
     turns: Turns | Iterable[Turn] | str | os.PathLike[str] | None = None,
-    per_channel: bool = False,
-    among: Sequence[float] | None = None,
-    step_seconds: float = 1.0,
-    channel: int | None = None,
-    on_change: str = "ignore",
-    protect: str | Protection | None = None,
-    allow_overlap: bool = False,
-    jobs: int | None = 1,
-    setup: FeatureSetup = AS_ENVIRONMENT,
+    settings: MeasurementSettings = _DEFAULTS,
 ) -> Measurement:
-    """Hear one recording to its end, as ``monitor replay`` does.
+    """Measure one recording, as ``monitor replay`` does.
 
     Args:
         recording: a file or another name (`monitor.sources.open_source`), a source, or samples of
@@ -261,15 +289,7 @@ def measure(
             Several where the recording is of several people.
         features: as of `Monitor`; None takes what ready-made frames hold.
         turns: who speaks when, in a recording of several people (`monitor.sources.Diarised`).
-        per_channel: whether there is a person on each channel (`monitor.sources.PerChannel`).
-        among: as of `Monitor`.
-        step_seconds: as of `Monitor`.
-        channel: as of `Monitor`.
-        on_change: as of `Monitor`.
-        protect: as of `Run`.
-        allow_overlap: as of `Run`.
-        jobs: as of `Run`.
-        setup: as of `Monitor`.
+        settings: readings, privacy and resources.
 
     Returns:
         the figures of the last reading, the table of all, the picture, and what to know of them.
@@ -280,9 +300,9 @@ def measure(
 
     Example:
         >>> from monitor.population import demo_frames
-        >>> found = measure(demo_frames(), features=["f0"], step_seconds=10)
-        >>> found.headline, round(found.ceiling, 2), len(found.readings)
-        ('closed-set', 5.64, 60)
+        >>> measurement = measure(demo_frames(), features=["f0"])
+        >>> measurement.headline, round(measurement.ceiling, 2), len(measurement.readings)
+        ('closed-set', 5.64, 600)
     """
     if isinstance(recording, tuple):
         recording, rate = recording
@@ -292,41 +312,41 @@ def measure(
         recording = Samples(recording, rate)
     elif rate is not None:
         raise UsageError("rate= is that of an array of samples; a recording knows its own")
-    people = population
-    if people is None:
-        people = Population.reference()
-    elif not isinstance(people, Population):
-        people = Population.load(Path(people))
-
-    if turns is not None and per_channel:
+    if population is None:
+        population = Population.reference()
+    elif not isinstance(population, Population):
+        population = Population.load(Path(population))
+    if turns is not None and settings.per_channel:
         raise UsageError("people are told apart by turns or by channel: give one")
-    if turns is not None or per_channel:
+    if turns is not None or settings.per_channel:
         recording = _split(recording, turns)
-
-    def made(source: Source, watched: str | None) -> Monitor:
-        return Monitor.for_source(
-            source,
-            people,
-            features,
-            watched,
-            among=among,
-            step_seconds=step_seconds,
-            channel=channel,
-            on_change=on_change,
-            setup=setup,
-        )
-
     names: Sequence[str | None] = [watch] if watch is None or isinstance(watch, str) else watch
-    each = [partial(made, watched=name) for name in names or [None]]
-    with Run(recording, each, protect=protect, allow_overlap=allow_overlap, jobs=jobs) as run:
+    monitors = [
+        partial(
+            Monitor.for_source,
+            population=population,
+            features=features,
+            watch=name,
+            among=settings.among,
+            step_seconds=settings.step_seconds,
+            channel=settings.channel,
+            on_change=settings.on_change,
+            setup=settings.setup,
+        )
+        for name in names or [None]
+    ]
+    run_settings = RunSettings(
+        protect=settings.protect, allow_overlap=settings.allow_overlap, jobs=settings.jobs
+    )
+    with Run(recording, monitors, settings=run_settings) as run:
         records = [event.record() for event in run]
-        return Measurement.of(records, run.notices)
+        return Measurement.from_records(records, run.notices)
 
 
 def _split(
     recording: Source | str | os.PathLike[str],
     turns: Turns | Iterable[Turn] | str | os.PathLike[str] | None,
 ) -> Source:
-    """The recording, split by turns or, without any, by channel."""
+    """Split a recording by turns or, without any, by channel."""
     source = open_source(recording) if isinstance(recording, str | os.PathLike) else recording
     return PerChannel(source) if turns is None else Diarised(source, turns)

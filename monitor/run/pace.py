@@ -1,4 +1,4 @@
-"""How a run hears its source: ahead where it is recorded, with load shedding where it is live."""
+"""Pace of a run: ahead where its source is recorded, with load shedding where it is live."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class _Task:
     setup: FeatureSetup
 
 
-class HeardAhead(WrappedSource):
-    """The frames of recordings, computed by other processes ahead of the monitor that learns them.
+class PrefetchedFrames(WrappedSource):
+    """Frames of recordings, computed by other processes ahead of the monitor.
 
     They are the same to the last bit as where the monitor hears the recordings itself. With fewer
     recordings than processes the features of each are dealt out as well. ``placed`` gives the
@@ -85,7 +85,7 @@ class HeardAhead(WrappedSource):
         super().__init__(Chain(recordings))
 
     def items(self) -> Iterator[Item]:
-        """The frames of all recordings."""
+        """Give the frames of all recordings."""
         return iter(self.source)
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class _Recording(BaseSource[Frames | Gap]):
 
 
 def _frames(task: _Task) -> Iterator[Frames | Gap]:
-    """What the features make of a recording; a loss at its end lies where `Monitor` puts it."""
+    """Extract features of a recording; a loss at its end lies where `Monitor` puts it."""
     hearing = BlocksToTicks(
         make(task.features, task.setup),
         task.channel,
@@ -144,11 +144,11 @@ def _frames(task: _Task) -> Iterator[Frames | Gap]:
 
 
 LATE_SECONDS = 2.0
-"""Audio that may wait before a feature is thinned."""
+"""Audio that may wait before a feature sheds some."""
 PATIENCE_SECONDS = 3.0
 """Wall seconds in which a machine that merely stood still would have caught up."""
 LEAST_SECONDS = 4.0
-"""Of audio that a thinned feature does not hear."""
+"""Audio that a feature sheds at least."""
 BUSY = 0.7
 """Wall seconds for a second of audio that leave no time to catch up in."""
 TOO_LATE_SECONDS = 10.0
@@ -157,7 +157,7 @@ _MEMORY = 0.98  # a second: what a feature costs is remembered for some 50 s of 
 
 
 class Timed:
-    """A feature that knows what it costs, and can leave out some audio."""
+    """Feature that measures its cost, and can leave out some audio."""
 
     def __init__(self, feature: Feature, clock: Callable[[], float] = time.perf_counter) -> None:
         self.spec, self.follow = feature.spec, feature.follow
@@ -165,51 +165,51 @@ class Timed:
         self._feature, self._clock = feature, clock
         self._spent = self._heard = 0.0  # wall and audio seconds, fading
         self._samples = 0  # since the last reset
-        self._until = 0.0  # audio seconds since then to which it is thinned
+        self._until = 0.0  # audio seconds since then to which it sheds
 
     @property
     def cost(self) -> float:
-        """Wall seconds for a second of audio, lately and when not thinned."""
+        """Wall seconds for a second of audio, lately and when not shedding."""
         return self._spent / self._heard if self._heard else 0.0
 
     @property
-    def thinned(self) -> bool:
-        """Whether it leaves out what comes next."""
+    def is_shedding(self) -> bool:
+        """True while it leaves out what comes next."""
         return self._samples / self._rate < self._until
 
-    def thin(self, seconds: float) -> None:
+    def shed(self, seconds: float) -> None:
         """Leave out the frames that the next seconds of audio complete."""
         self._until = self._samples / self._rate + seconds
         self._feature.skip_to(round(self._until * TICKS_PER_SECOND))
 
     def process(self, samples: FloatArray) -> Track:
-        """As of the feature."""
-        thinned, began = self.thinned, self._clock()
+        """Process samples with the feature."""
+        is_shedding, began = self.is_shedding, self._clock()
         track = self._feature.process(samples)
         seconds = samples.size / self._rate
         self._samples += samples.size
-        if not thinned:
+        if not is_shedding:
             fading = _MEMORY**seconds
             self._spent = fading * self._spent + self._clock() - began
             self._heard = fading * self._heard + seconds
         return track
 
     def flush(self) -> Track:
-        """As of the feature."""
+        """Flush the feature."""
         return self._feature.flush()
 
     def skip_to(self, tick: int) -> None:
-        """As of the feature."""
+        """Skip to a tick with the feature."""
         self._feature.skip_to(tick)
 
     def reset(self) -> None:
-        """As of the feature; it is not thinned any more."""
+        """Reset the feature; it sheds nothing any more."""
         self._samples, self._until = 0, 0.0
         self._feature.reset()
 
 
-class OnBothSides:
-    """A feature that hears the clear and the protected side, and leaves out the same of both."""
+class TimedPair:
+    """Feature on the clear and the protected side, which leaves out the same of both."""
 
     def __init__(self, clear: Timed, protected: Timed) -> None:
         self.spec, self._sides = clear.spec, (clear, protected)
@@ -220,30 +220,30 @@ class OnBothSides:
         return sum(side.cost for side in self._sides)
 
     @property
-    def thinned(self) -> bool:
-        """Whether either leaves out what comes next."""
-        return any(side.thinned for side in self._sides)
+    def is_shedding(self) -> bool:
+        """True while either leaves out what comes next."""
+        return any(side.is_shedding for side in self._sides)
 
-    def thin(self, seconds: float) -> None:
+    def shed(self, seconds: float) -> None:
         """Leave out the frames that the next seconds of audio complete."""
         for side in self._sides:
-            side.thin(seconds)
+            side.shed(seconds)
 
 
 class LoadShedding(WrappedLiveSource):
-    """A live source; when the listener falls behind, the slowest feature is thinned.
+    """Live source whose slowest feature sheds audio when the listener falls behind.
 
     More than two seconds of audio that waits, for three seconds on end, are too much: the feature
     that costs most leaves out all that waits, at least four seconds. Where the others alone are too
     slow as well, the next of them follows at four seconds that wait, else at ten. Each time the
     stream has a gap ``"thinned"``. A machine that stood still for a while and then catches up,
-    thins nothing.
+    sheds nothing.
     """
 
     def __init__(
         self,
         source: LiveSource,
-        features: Sequence[Timed | OnBothSides],
+        features: Sequence[Timed | TimedPair],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(source)
@@ -251,15 +251,15 @@ class LoadShedding(WrappedLiveSource):
         self._late_since: float | None = None
 
     def items(self) -> Iterator[Item]:
-        """The stream, with a gap where a feature is thinned."""
+        """Give the stream, with a gap where a feature sheds audio."""
         for item in self.source:
-            gap = self._thin(self.source.waiting_seconds)
+            gap = self._shed(self.source.waiting_seconds)
             if gap is not None:
                 yield gap
             yield item
 
-    def _thin(self, waiting: float) -> Gap | None:
-        able = [feature for feature in self._features if not feature.thinned]
+    def _shed(self, waiting: float) -> Gap | None:
+        able = [feature for feature in self._features if not feature.is_shedding]
         if not able or waiting <= self._most(able):
             self._late_since = None
             return None
@@ -271,25 +271,25 @@ class LoadShedding(WrappedLiveSource):
         self._late_since = None
         slowest = max(able, key=lambda feature: feature.cost)
         seconds = max(LEAST_SECONDS, waiting)
-        slowest.thin(seconds)
+        slowest.shed(seconds)
         return Gap(
             "thinned",
             seconds,
             detail=f"{slowest.spec.name} leaves out {seconds:.1f} s: this machine cannot keep up",
         )
 
-    def _most(self, able: Sequence[Timed | OnBothSides]) -> float:
-        """How much audio may wait before one more feature is thinned."""
+    def _most(self, able: Sequence[Timed | TimedPair]) -> float:
+        """Return how much audio may wait before one more feature sheds."""
         if len(able) == len(self._features):
             return LATE_SECONDS
-        # without those thinned already it will catch up, unless the others cost too much as well
+        # without those that shed already it will catch up, unless the others cost too much as well
         return (
             TOO_LATE_SECONDS if sum(feature.cost for feature in able) < BUSY else 2 * LATE_SECONDS
         )
 
 
 def timed(names: Iterable[str], setup: FeatureSetup = AS_ENVIRONMENT) -> list[Timed]:
-    """The features of these names, for live use."""
+    """Make the features of these names, for live use."""
     return [Timed(feature) for feature in make(names, setup)]
 
 
@@ -297,8 +297,10 @@ WORTHWHILE_SECONDS = 300.0
 """Of audio for each process: it takes a second or two to start."""
 
 
-def shedding_load(source: LiveSource, monitor: Monitor, pair: MonitorPair | None = None) -> Source:
-    """A live source whose slowest feature hears less where the machine cannot keep up.
+def add_load_shedding(
+    source: LiveSource, monitor: Monitor, pair: MonitorPair | None = None
+) -> Source:
+    """Wrap a live source: its slowest feature sheds audio where the machine cannot keep up.
 
     With a pair, of which the monitor is the clear side, a feature hears less on both alike.
     """
@@ -310,32 +312,34 @@ def shedding_load(source: LiveSource, monitor: Monitor, pair: MonitorPair | None
         return LoadShedding(source, timed)
     protected = [Timed(feature) for feature in pair.features]
     pair.use(protected)
-    return LoadShedding(source, [OnBothSides(*each) for each in zip(timed, protected, strict=True)])
+    return LoadShedding(source, [TimedPair(*sides) for sides in zip(timed, protected, strict=True)])
 
 
-def heard_ahead(source: Source, monitor: Monitor, jobs: int | None) -> HeardAhead | None:
-    """Recordings whose features ``jobs`` processes compute; None where this one does.
+def prefetch_features(
+    source: Source, monitor: Monitor, jobs: int | None
+) -> PrefetchedFrames | None:
+    """Compute features of recordings in ``jobs`` processes; None where this one does.
 
     None for ``jobs`` takes as many as are worth it. The monitor is fresh or restored; features of
     one's own are computed in this process.
     """
-    each = source.sources if isinstance(source, Chain) else (source,)
+    parts = source.sources if isinstance(source, Chain) else (source,)
     if jobs is None:
-        jobs = worthwhile((one.seconds or 0.0 for one in each), WORTHWHILE_SECONDS)
+        jobs = worthwhile((part.seconds or 0.0 for part in parts), WORTHWHILE_SECONDS)
     if jobs < 2 or not monitor.front_end.by_name:
         return None
     from monitor.sources.beside import SideInputSource
 
-    recordings = [one.source if isinstance(one, SideInputSource) else one for one in each]
-    files = [one for one in recordings if isinstance(one, File)]
-    if len(files) != len(each):
+    recordings = [part.source if isinstance(part, SideInputSource) else part for part in parts]
+    files = [part for part in recordings if isinstance(part, File)]
+    if len(files) != len(parts):
         return None
 
     def placed(number: int, frames: Source) -> Source:
-        beside = each[number]
-        return beside.around(frames) if isinstance(beside, SideInputSource) else frames
+        part = parts[number]
+        return part.around(frames) if isinstance(part, SideInputSource) else frames
 
-    return HeardAhead(
+    return PrefetchedFrames(
         files,
         monitor.front_end.audio_features,
         jobs=jobs,

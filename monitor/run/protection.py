@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from monitor.errors import UsageError
 from monitor.population.population import Population
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """What is asked for: hear the voice through an anonymiser as well.
+    """Anonymiser to hear the voice through as well.
 
     Attributes:
         method: of `monitor.anonymisers.registry`, such as ``"mcadams:0.8"``.
@@ -30,17 +30,18 @@ class Protection:
             not enrolled protected speech: others learn more.
         seed: of what the method draws at random; None for new draws.
         speaker: who speaks, for what is drawn by speaker; None for the watched one.
-        heard: called with each block of protected sound; must not wait. Returns the sound as it
+        on_block: called with each block of protected sound; must not wait. Returns the sound as it
             goes out (rounded, say), which is what is measured.
 
     Example:
         >>> from monitor import Monitor
-        >>> from monitor.run import Run
+        >>> from monitor.run import Run, RunSettings
         >>> from monitor.sources import Pipe
         >>> import io
         >>> pipe = Pipe(io.BytesIO(bytes(2 * 48_000)), raw=(16_000, 1, "s16le"))
         >>> monitor = Monitor(Population.reference(), ["f0"], watch="19")
-        >>> with Run(pipe, monitor, protect=Protection("noise:10", seed=1)) as run:
+        >>> settings = RunSettings(protect=Protection("noise:10", seed=1))
+        >>> with Run(pipe, monitor, settings=settings) as run:
         ...     readings = [event for event in run if event.type == "reading"]
         >>> [reading.protected.by for reading in readings]
         ['ignorant', 'ignorant', 'ignorant']
@@ -50,10 +51,10 @@ class Protection:
     population: Population | None = None
     seed: int | None = field(default=None, repr=False)
     speaker: str | None = None
-    heard: Callable[[Block], Block] | None = field(default=None, repr=False, compare=False)
+    on_block: Callable[[Block], Block] | None = field(default=None, repr=False, compare=False)
 
     def side(self, monitor: Monitor, source: Source, *, allow_overlap: bool) -> ProtectedSide:
-        """The protected side of a stream, of whose clear side the monitor is, fresh.
+        """Create the protected side of a stream, whose clear side is the monitor, fresh.
 
         Raises:
             MonitorError: the method makes no sense, cannot be heard live, or does not go with the
@@ -82,27 +83,30 @@ class Protection:
 
     def _protected(self, anonymiser: ProtectedBlocks, items: Iterable[object]) -> Iterator[Block]:
         for block in anonymiser(items):
-            yield block if self.heard is None else self.heard(block)
+            yield block if self.on_block is None else self.on_block(block)
 
     @property
     def name(self) -> str:
-        """The method for records; of a command, which may name private files, that it is one."""
+        """The method for records; of a command, which may name private files, "command"."""
         return "command" if self.method.startswith("command:") else self.method
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedSide:
-    """What a run needs of its protected side: what makes protected blocks, and both monitors."""
+    """Protected side of a run: the anonymiser, and both monitors."""
 
     name: str
     anonymiser: ProtectedBlocks
     pair: MonitorPair
 
-    def record(self) -> dict[str, Any]:
-        """What the ``start`` record says of it."""
+    def record(self) -> dict[str, object]:
+        """Return its part of the ``start`` record."""
         attackers = {
-            name: {"support_bits": each.attacker.support_bits, "fingerprint": fingerprint(each)}
-            for name, each in self.pair.attackers.items()
+            name: {
+                "support_bits": monitor.attacker.support_bits,
+                "fingerprint": fingerprint(monitor),
+            }
+            for name, monitor in self.pair.attackers.items()
         }
         return {
             "method": self.name,
@@ -111,41 +115,38 @@ class ProtectedSide:
         }
 
     def notices(self) -> list[Notice]:
-        """What a person should know before it is heard."""
-        return [Notice("protected", said) for said in self._told()]
-
-    def _told(self) -> list[str]:
+        """Return notices for people before it is heard."""
         from monitor.stream.pair import INFORMED
 
-        told = []
+        sentences = []
         if INFORMED not in self.pair.attackers:
-            told.append(
+            sentences.append(
                 f"protected by {self.name}, for an attacker who does not know the anonymiser: no "
                 "measure of protection, one who does learns more (--protected-population)"
             )
         else:
-            told.append(
+            sentences.append(
                 f"protected by {self.name}, for the stronger of an attacker who has enrolled "
                 "protected speech and one who does not know the anonymiser; one who also trained "
                 "on it may learn more"
             )
-        told += self.pair.notices
+        sentences += self.pair.notices
         informed = self.pair.attackers.get(INFORMED)
         if informed is not None and informed.attacker.rank_model.prior_share:
-            told.append(
+            sentences.append(
                 "the protected population's rank model rests on clear speech in part or whole: an "
                 "attacker whose rank model is of protected speech alone may learn more (monitor "
                 "calibrate --no-prior)"
             )
         if self.pair.clear.watch is None:
-            told.append(
+            sentences.append(
                 "nobody is watched: both sides are an attacker's confidence, right or wrong, which "
                 "an anonymiser may well raise; what it buys is told of a watched speaker alone"
             )
         if self.pair.clear.front_end.audio_features != self.pair.clear.features:
-            told.append(
+            sentences.append(
                 "what is said is the same on both sides: no anonymiser of sound changes words"
             )
         if self.anonymiser.latency_seconds is None:
-            told.append(f"{self.name} gives nothing before a recording is over: readings wait")
-        return told
+            sentences.append(f"{self.name} gives nothing before a recording is over: readings wait")
+        return [Notice("protected", sentence) for sentence in sentences]

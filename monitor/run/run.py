@@ -72,7 +72,7 @@ _RESUME, _REPLACE = Argument("resume", "True"), Argument("replace", "True")
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """The JSON lines of a run.
+    """JSON lines of a run.
 
     Attributes:
         path: the file; ``-`` for standard output.
@@ -87,7 +87,7 @@ class LogFile:
     spared: Sequence[str | os.PathLike[str]] = ()
 
     def open(self) -> JsonLines:
-        """The file, locked and as it stands: only the first record changes it.
+        """Open the file, locked and as it stands: only the first record changes it.
 
         Raises:
             UsageError: it holds something that is to be kept, or is one that the run reads.
@@ -129,13 +129,13 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFile:
-    """The ledger that a run adds its session to, a kept reading every ``reading_seconds``."""
+    """Ledger that a run adds its session to, a kept reading every ``reading_seconds``."""
 
     path: str | os.PathLike[str]
     reading_seconds: float = 10.0
 
     def session(
-        self, monitor: Monitor, heard: Iterable[Provenance], *, resume: bool
+        self, monitor: Monitor, recordings: Iterable[Provenance], *, resume: bool
     ) -> LedgerSession:
         """Open the ledger, and make a fresh monitor go on from what it holds.
 
@@ -147,21 +147,23 @@ class LedgerFile:
 
         check(monitor)
         ledger = Ledger(Path(self.path), create=not resume)
-        return LedgerSession(ledger, monitor, reading_seconds=self.reading_seconds, heard=heard)
+        return LedgerSession(
+            ledger, monitor, reading_seconds=self.reading_seconds, heard=recordings
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Where a run without a log leaves what it goes on from, should it be killed.
+    """State that a run without a log leaves, to go on from should it be killed.
 
     Attributes:
         path: of its checkpoint: taken up where there is one, removed when the run has ended.
-        kept: what goes on with the run, beside what is its own.
+        extras: further state that goes on with the run.
         every_seconds: wall seconds between checkpoints, of which the first is as late.
     """
 
     path: Path
-    kept: Sequence[Stateful] = ()
+    extras: Sequence[Stateful] = ()
     every_seconds: float = 10.0
 
 
@@ -173,17 +175,17 @@ _GROWING = ("bits", "closed_set_bits", "evidence_bits", "gain_bits", "expected_b
 def fit_rules(
     rules: Sequence[ExplainedRule],
     actions: Sequence[AlertAction],
-    start: dict[str, Any],
+    start: dict[str, object],
     monitor: Monitor,
 ) -> list[Notice]:
     """Show the rules the ``start`` record, and write ``alerts`` and ``alarms`` into it.
 
     Returns what a person should know of them; a rule that does not fit the stream is a UsageError.
     """
-    if asked := [rule.terms() for rule in rules if isinstance(rule, Threshold)]:
-        start["alerts"] = asked
-    if worked_out := [said for rule in rules if (said := rule.record()) is not None]:
-        start["alarms"] = worked_out
+    if thresholds := [rule.terms() for rule in rules if isinstance(rule, Threshold)]:
+        start["alerts"] = thresholds
+    if alarms := [record for rule in rules if (record := rule.record()) is not None]:
+        start["alarms"] = alarms
     for rule in rules:
         rule.update(start)
     notices = [Notice("rule", note) for rule in rules if (note := rule.note(start))]
@@ -191,13 +193,13 @@ def fit_rules(
         if isinstance(rule, EarlyWarning) and (note := _too_late(rule, monitor)):
             notices.append(Notice("late warning", note))
     if not rules and any(isinstance(action, BackgroundDelivery) for action in actions):
-        told = " and ".join(each.name for each in ACTION_OPTIONS if each.environment)
-        notices.append(Notice("nothing sent", f"no --alert is set: nothing is sent to {told}"))
+        receivers = " and ".join(option.name for option in ACTION_OPTIONS if option.environment)
+        notices.append(Notice("nothing sent", f"no --alert is set: nothing is sent to {receivers}"))
     return notices
 
 
 def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
-    """That an average voice is over a threshold before anybody could be warned; mostly empty.
+    """Explain that an average voice passes a threshold before a warning; mostly empty.
 
     By the average of the closed-set figure, which the evidence of the watched exceeds.
     """
@@ -215,8 +217,8 @@ def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
     )
 
 
-class Promised:
-    """Composes the epsilon that an anonymiser, or noise on frames, declares for each window.
+class DeclaredEpsilon:
+    """Epsilon that an anonymiser, or noise on frames, declares, composed over windows.
 
     Of a protected stream all windows count, in speech or not, and of every channel: each says
     something of the voice. Of frames (no ``side``) those that the monitor has heard.
@@ -229,7 +231,7 @@ class Promised:
 
     @classmethod
     def of_run(cls, monitor: Monitor, side: ProtectedSide | None) -> Self | None:
-        """What is promised of what a run is about to hear; None where nothing is."""
+        """Return the epsilon declared for what a run is about to hear; None without any."""
         if side is not None:
             declared = side.anonymiser.declared
         elif monitor.noise:
@@ -242,8 +244,8 @@ class Promised:
         return None if declared is None else cls(declared, monitor, side)
 
     @property
-    def record(self) -> dict[str, Any]:
-        """What the ``start`` record says of it."""
+    def record(self) -> dict[str, object]:
+        """Mechanism, epsilon and window, for the ``start`` record."""
         from monitor.anonymisers.laplace import empty_after
 
         declared = self._declared
@@ -257,7 +259,7 @@ class Promised:
 
     @property
     def notice(self) -> Notice:
-        """What a person should know before the stream is heard."""
+        """Notice before the stream is heard."""
         return Notice(
             "declared",
             f"{declared_in_words(self.record)} (33 bits tell one person from all others alive). It "
@@ -266,8 +268,8 @@ class Promised:
             level="info",
         )
 
-    def of(self, reading: Reading) -> dict[str, Any]:
-        """What a reading says of it."""
+    def of(self, reading: Reading) -> dict[str, object]:
+        """Return its part of a reading."""
         return declared_record(self._declared.after(self._windows(reading)))
 
     def _windows(self, reading: Reading) -> int:
@@ -277,8 +279,8 @@ class Promised:
             return self._side.anonymiser.channels_heard * (windows + begun)
         features = self._monitor.population.features
         return sum(
-            round(each.usable / features[name].spec.frame_seconds)
-            for name, each in reading.features.items()
+            round(feature_reading.usable / features[name].spec.frame_seconds)
+            for name, feature_reading in reading.features.items()
         )
 
 
@@ -288,9 +290,44 @@ CHECKPOINT_SECONDS = 1.0
 _NOT_OPENED = "a Run is opened by a with statement: with Run(...) as run"
 _CLOSED = "this Run is closed: make another one; its log, if it has one, holds its records"
 Name: TypeAlias = "str | os.PathLike[str]"
-Made: TypeAlias = "Monitor | Callable[[Source], Monitor]"
+MonitorFactory: TypeAlias = "Monitor | Callable[[Source], Monitor]"
 RunEvent: TypeAlias = "RunStart | Event | Alert | LevelReached | RunEnd"
 Until: TypeAlias = Callable[[Alert], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """Limits, privacy and resources of a `Run`.
+
+    Attributes:
+        until: asked about every alert; True ends the run there.
+        allow_overlap: hear audio that was enrolled, too; its figures are far too high.
+        protect: an anonymiser to hear the voice through as well, by name; a `Protection` says more.
+            It goes with audio alone, not with a ledger.
+        alert_labels: where the source is split by person, the labels that the rules are asked
+            about; none for everybody.
+        jobs: processes that compute features of recordings, ahead of the readings; the records do
+            not depend on it. None for as many as are worth it. With more than one a script must
+            begin under ``if __name__ == "__main__":``. With an anonymiser it is one.
+        unfinished: without a log, where the run leaves what it goes on from.
+        clock: wall seconds.
+    """
+
+    until: Until | None = None
+    allow_overlap: bool = False
+    protect: str | Protection | None = None
+    alert_labels: Sequence[str] = ()
+    jobs: int | None = 1
+    unfinished: Unfinished | None = None
+    clock: Callable[[], float] = time.monotonic
+
+    @property
+    def protection(self) -> Protection | None:
+        """Anonymiser to hear the voice through as well; None without one."""
+        return Protection(self.protect) if isinstance(self.protect, str) else self.protect
+
+
+_DEFAULTS = RunSettings()
 
 
 class Run(Managed):
@@ -328,17 +365,7 @@ class Run(Managed):
         sinks: get every record. An iterator of actions or sinks is asked for them on entering.
         log: the file of JSON lines; a `LogFile` says more. It is not overwritten unless told to.
         ledger: the database that adds up what the watched speaker disclosed, or a `LedgerFile`.
-        until: asked about every alert; True ends the run there.
-        allow_overlap: hear audio that was enrolled, too; its figures are far too high.
-        protect: an anonymiser to hear the voice through as well, by name; a `Protection` says more.
-            It goes with audio alone, not with a ledger.
-        alert_labels: where the source is split by person, whom alone the rules are asked about;
-            none for everybody.
-        jobs: processes that compute features of recordings, ahead of the readings; the records do
-            not depend on it. None for as many as are worth it. With more than one a script must
-            begin under ``if __name__ == "__main__":``. With an anonymiser it is one.
-        unfinished: without a log, where the run leaves what it goes on from.
-        clock: wall seconds.
+        settings: limits, privacy and resources.
 
     Attributes:
         phase: ``"made"``, ``"opened"`` once it is entered, ``"running"``, ``"ended"``,
@@ -370,37 +397,28 @@ class Run(Managed):
     def __init__(
         self,
         source: Source | Name | Callable[[], Source],
-        monitor: Made | Sequence[Made],
+        monitor: MonitorFactory | Sequence[MonitorFactory],
         *,
         rules: Iterable[AlertRule] | Callable[[Monitor], Iterable[AlertRule]] = (),
         actions: Iterable[AlertAction] = (),
         sinks: Iterable[Sink] = (),
         log: Name | LogFile | None = None,
         ledger: Name | LedgerFile | None = None,
-        until: Until | None = None,
-        allow_overlap: bool = False,
-        protect: str | Protection | None = None,
-        jobs: int | None = 1,
-        unfinished: Unfinished | None = None,
-        alert_labels: Sequence[str] = (),
-        clock: Callable[[], float] = time.monotonic,
+        settings: RunSettings = _DEFAULTS,
     ) -> None:
-        self._given = source, monitor, rules, actions, sinks
+        self._components = source, monitor, rules, actions, sinks
         self._log_file = log if log is None or isinstance(log, LogFile) else LogFile(log)
         self._ledger_file = (
             ledger if ledger is None or isinstance(ledger, LedgerFile) else LedgerFile(ledger)
         )
-        self._protect = Protection(protect) if isinstance(protect, str) else protect
-        self._until, self._jobs, self._clock = until, jobs, clock
-        self._unfinished, self._alert_labels = unfinished, tuple(alert_labels)
-        self._allow_overlap = allow_overlap
+        self._settings, self._protect = settings, settings.protection
         self._stack = ExitStack()
         self._log: JsonLines | None = None
         self._session: LedgerSession | None = None
         self._checkpoint: Checkpoint | None = None
         self._side: ProtectedSide | None = None
         self._crossings: Crossings | None = None
-        self._promised: Promised | None = None
+        self._declared_epsilon: DeclaredEpsilon | None = None
         self._split: SideBySide | None = None
         self._rules_of: dict[tuple[str, str | None], list[ExplainedRule]] = {}
         self._raised: dict[str, list[float]] = {}  # by label, seconds of alerts
@@ -434,7 +452,7 @@ class Run(Managed):
                 "a ledger adds up one voice, and would begin the clear side ahead of the protected "
                 "one: leave out the ledger, or the anonymiser"
             )
-        source, monitor, rules, actions, sinks = self._given
+        source, monitor, rules, actions, sinks = self._components
         if self._log_file is not None:
             self._log = self._log_file.open()
             self._stack.callback(self._log.close)
@@ -443,61 +461,70 @@ class Run(Managed):
             self.actions.append(action)
         for sink in sinks:
             self.sinks.append(sink)
-        self.source = _opened(source)
-        each = monitor if isinstance(monitor, Sequence) else [monitor]
-        monitors = [one(self.source) if callable(one) else one for one in each]
-        self.monitor = monitors[0]
-        for one in monitors:
-            if one.phase != "opened":
-                raise UsageError("this Monitor has heard another stream: give the Run a fresh one")
-            one.fit_to(self.source, allow_overlap=self._allow_overlap)
-        self._open_people(monitors)
-        if self._protect is not None:
-            self._side = self._protect.side(
-                self.monitor, self.source, allow_overlap=self._allow_overlap
-            )
-        if self.source.stream_info.audio:  # what computes it fits as well
-            self.monitor.front_end.make()
-        if self.source.stream_info.words:
-            self.monitor.front_end.word_features()
+        self.source = _open_source(source)
+        self._open_monitors(monitor if isinstance(monitor, Sequence) else [monitor])
         self._stack.enter_context(self.source)
         self._labels: Sequence[str] = self.source.labels
         self._parts: tuple[Provenance, ...] | None = None
-        start = start_record(self.monitor, self._labels)
-        start |= transcripts_record(self.source, self._labels)
-        self.notices = [*setup_notices(self.monitor), *protected_recordings(self.source)]
-        self.notices += self._of_words()
-        if self._split is not None:
-            self.notices += self._split.notices()
-        if self._side is not None:
-            start["protected"] = self._side.record()
-            self.notices += self._side.notices()
-            self._crossings = Crossings(start)
-        self._promised = Promised.of_run(self.monitor, self._side)
-        if self._promised is not None:
-            start["declared"] = self._promised.record
-            self.notices.append(self._promised.notice)
+        start = self._compose_start()
         self.rules = [*map(explained, rules(self.monitor) if callable(rules) else rules)]
         self.notices += fit_rules(self.rules, self.actions, start, self.monitor)
         if self._split is not None:  # when the rules have seen that somebody is watched
             start |= self._split.start_record()
         if self._ledger_file is not None:
-            each_once = dict.fromkeys(self.source.provenance() or ())
-            known = [part for part in each_once if part.hashes]
-            self._session = self._ledger_file.session(self.monitor, known, resume=self._resumed)
+            parts = dict.fromkeys(self.source.provenance() or ())
+            recordings = [part for part in parts if part.hashes]
+            self._session = self._ledger_file.session(
+                self.monitor, recordings, resume=self._resumed
+            )
             self._stack.callback(self._session.close)
             self.actions.append(self._session)
         if self._split is not None:
             pass  # it is heard in one go
         elif self._log is not None and self._log.plain:
             self._open_checkpoint(start)
-        elif self._unfinished is not None:
-            self._open_unfinished(self._unfinished, start)
+        elif self._settings.unfinished is not None:
+            self._open_unfinished(self._settings.unfinished, start)
         if self._session is not None:
             start = self._session.begin(start)
             self.notices += self._session.notices
         self.start = {**start, "notices": [str(notice) for notice in self.notices]}
         self.notices += self.monitor.noticed  # before it was stopped
+
+    def _open_monitors(self, factories: Sequence[MonitorFactory]) -> None:
+        """Make the monitors, and fit them to the source."""
+        overlap = self._settings.allow_overlap
+        monitors = [f(self.source) if callable(f) else f for f in factories]
+        self.monitor = monitors[0]
+        for monitor in monitors:
+            if monitor.phase != "opened":
+                raise UsageError("this Monitor has heard another stream: give the Run a fresh one")
+            monitor.fit_to(self.source, allow_overlap=overlap)
+        self._open_people(monitors)
+        if self._protect is not None:
+            self._side = self._protect.side(self.monitor, self.source, allow_overlap=overlap)
+        if self.source.stream_info.audio:  # what computes it fits as well
+            self.monitor.front_end.make()
+        if self.source.stream_info.words:
+            self.monitor.front_end.word_features()
+
+    def _compose_start(self) -> dict[str, object]:
+        """Compose the ``start`` record, but for rules and people, with its notices."""
+        start = start_record(self.monitor, self._labels)
+        start |= transcripts_record(self.source, self._labels)
+        self.notices = [*setup_notices(self.monitor), *protected_recordings(self.source)]
+        self.notices += self._describe_words()
+        if self._split is not None:
+            self.notices += self._split.notices()
+        if self._side is not None:
+            start["protected"] = self._side.record()
+            self.notices += self._side.notices()
+            self._crossings = Crossings(start)
+        self._declared_epsilon = DeclaredEpsilon.of_run(self.monitor, self._side)
+        if self._declared_epsilon is not None:
+            start["declared"] = self._declared_epsilon.record
+            self.notices.append(self._declared_epsilon.notice)
+        return start
 
     def _open_people(self, monitors: Sequence[Monitor]) -> None:
         """Set up a monitor a person, where the source is split."""
@@ -508,7 +535,7 @@ class Run(Managed):
                     "sources.PerChannel); give one Monitor"
                 )
             return
-        unknown = [name for name in self._alert_labels if name not in self.source.people]
+        unknown = [name for name in self._settings.alert_labels if name not in self.source.people]
         if unknown and not self.source.stream_info.live:
             hint = nearest_spelling(unknown[0], self.source.people) or "labels: " + ", ".join(
                 self.source.people[:5]
@@ -525,7 +552,7 @@ class Run(Managed):
 
         self._split = SideBySide(self.source, monitors)
 
-    def _open_checkpoint(self, start: Mapping[str, Any]) -> None:
+    def _open_checkpoint(self, start: Mapping[str, object]) -> None:
         assert self._log is not None
         assert self._log_file is not None
         live, parts = isinstance(self.source, LiveSource), None
@@ -541,7 +568,7 @@ class Run(Managed):
         if self._resumed:
             self._log.go_on_at(self._take_up(self._checkpoint))
 
-    def _open_unfinished(self, unfinished: Unfinished, start: Mapping[str, Any]) -> None:
+    def _open_unfinished(self, unfinished: Unfinished, start: Mapping[str, object]) -> None:
         if isinstance(self.source, LiveSource):
             return
         parts = self._parts = self.source.provenance()
@@ -553,13 +580,14 @@ class Run(Managed):
             self._take_up(self._checkpoint)
 
     def _configuration(
-        self, parts: Sequence[Provenance], start: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """What must be the same for the run to be resumed."""
+        self, parts: Sequence[Provenance], start: Mapping[str, object]
+    ) -> dict[str, object]:
+        """Return the settings that must be the same for the run to be resumed."""
         intervals = [[part.start_seconds, part.end_seconds] for part in parts]
         alike = all(interval == intervals[0] for interval in intervals)
-        attacker = self.monitor.attacker
-        configuration = {
+        attacker, fingerprint = self.monitor.attacker, start["fingerprint"]
+        assert isinstance(fingerprint, dict)
+        configuration: dict[str, object] = {
             "recordings": [[part.label, *part.hashes] for part in parts],
             "interval": intervals[0] if alike else intervals,
             "raw": next((list(part.raw) for part in parts if part.raw is not None), None),
@@ -568,28 +596,31 @@ class Run(Managed):
             "watch": self.monitor.watch,
             "template_seconds": attacker.scoring.seconds,
             **self.monitor.settings.record(),
-            **start["fingerprint"],
+            **fingerprint,
             "alerts": [rule.rule for rule in self.rules],
             "ledger": self._session is not None,
             "words": [note.mark for note in self.source.transcripts],
         }
         if self._protect is not None:  # as it was given: records do not tell a command
-            known = start["protected"]["attackers"]
-            configuration["protect"] = [self._protect.method, self._protect.speaker, known]
+            side = start["protected"]
+            assert isinstance(side, dict)
+            configuration["protect"] = [
+                self._protect.method, self._protect.speaker, side["attackers"]
+            ]  # fmt: skip
         return configuration
 
     def _take_up(self, checkpoint: Checkpoint) -> int:
         self._goes_on = True
         return checkpoint.load(self._hearing, self.totals, [*self.rules, *self._stateful])
 
-    def _of_words(self) -> Iterator[Notice]:
-        """Of transcripts: what is wrong with them, and words that the features hardly know."""
-        of_words = self.monitor.front_end.word_features()
-        asked = [each for each in of_words if isinstance(each, WordFeature)]
+    def _describe_words(self) -> Iterator[Notice]:
+        """Give notices on transcripts, and on words that the features hardly know."""
+        features = self.monitor.front_end.word_features()
+        checked = [f for f in features if isinstance(f, WordFeature)]
         for note in self.source.transcripts:
             for line in note.notices:
                 yield Notice("transcript", line)
-            for feature in asked:
+            for feature in checked:
                 if doubt := feature.doubt(note.label, note.texts):
                     yield Notice("other language", doubt)
 
@@ -605,27 +636,27 @@ class Run(Managed):
     def _stateful(self) -> list[Stateful]:
         anonymiser = None if self._side is None else self._side.anonymiser
         own = (self._session, anonymiser, self._crossings)
-        kept = () if self._unfinished is None else self._unfinished.kept
-        return [*(each for each in own if each is not None), *kept]
+        extras = () if self._settings.unfinished is None else self._settings.unfinished.extras
+        return [*(component for component in own if component is not None), *extras]
 
     @property
     def locked(self) -> bool:
-        """Whether the log is safe from other runs; the file system may know no locks."""
+        """True where the log is safe from other runs; the file system may know no locks."""
         return self._log is None or self._log.locked
 
     @property
     def resumable(self) -> bool:
-        """Whether an interrupted run could be resumed now."""
+        """True where an interrupted run could be resumed now."""
         return self._saves is not None and self._saves.path.exists()
 
     @property
     def incomplete(self) -> bool:
-        """Whether audio was lost, or something is missing from the ledger."""
+        """True where audio was lost, or something is missing from the ledger."""
         return self.totals.gaps > 0 or (self._session is not None and self._session.incomplete)
 
     @property
     def shortfalls(self) -> list[str]:
-        """What keeps an ended run from being complete, a line each.
+        """Reasons why an ended run is not complete, a line each.
 
         Nobody spoke, at a microphone too; a recording (who listens ends it as they like) was too
         short to decide an alert.
@@ -642,7 +673,7 @@ class Run(Managed):
         return lines
 
     def to_end(self) -> RunTotals:
-        """Hear the source to its end; the counts of the whole run."""
+        """Process the source to its end; return the counts of the whole run."""
         for _ in self:
             pass
         return self.totals
@@ -661,7 +692,7 @@ class Run(Managed):
             self._stopped = True
 
     def __iter__(self) -> Iterator[RunEvent]:
-        """What happens; iterated on after a ``break`` it goes on, and after its end there are none.
+        """Give the events; after a ``break`` it goes on, and after its end there are none.
 
         Raises:
             UsageError: it is not open, or another thread iterates it.
@@ -670,7 +701,7 @@ class Run(Managed):
             if self.phase in ("made", "closed"):
                 raise UsageError(_NOT_OPENED if self.phase == "made" else _CLOSED)
             if self._events is None:
-                self._events = self._made()
+                self._events = self._process()
             if not self._in_use.acquire(blocking=False):
                 raise UsageError("another thread iterates this Run: what happens is given once")
             try:
@@ -681,7 +712,7 @@ class Run(Managed):
                 return
             yield event
 
-    def _made(self) -> Generator[RunEvent]:
+    def _process(self) -> Generator[RunEvent]:
         self.phase = "running"
         if self._checkpoint is not None and not self._goes_on:
             self._checkpoint.remove()  # of the run that is overwritten now
@@ -693,59 +724,71 @@ class Run(Managed):
                 sink.write(self.start)
         else:
             yield from self._give(RunStart(self.start))
-            for alert in self._spent_before():
-                if self._until is not None and self._until(alert):
-                    ended_by = ended_by or alert.rule
+            for alert in self._alert_spent_budgets():
+                rule = self._ending_rule(alert)  # every alert is asked about
+                ended_by = ended_by or rule
                 yield alert
-            if ended_by is not None:
-                yield from self._end(ended_by)
-                self.phase = "ended"
-                return
-        live = self.source if isinstance(self.source, LiveSource) else None
-        saved, every = -math.inf, CHECKPOINT_SECONDS  # the first reading can be resumed from
-        if self._unfinished is not None:
-            saved, every = self._clock(), self._unfinished.every_seconds
-        for event in self._heard():
-            if isinstance(event, NoticeEvent):
-                self._note(event.notice)
-            given = event
-            if self._split is None:
-                given = placed(event, self._labels, self.monitor.on_change)
-            if isinstance(given, Reading):
-                if live is not None:
-                    given = replace(given, lag=live.behind_seconds(given.seconds))
-                if self._promised is not None:
-                    given = replace(given, declared=self._promised.of(given))
-            for each in self._give(given, self.monitor.recordings.number):
-                if self._until is not None and isinstance(each, Alert) and self._until(each):
-                    ended_by = ended_by or each.rule
-                yield each
-            if ended_by is not None or self._stopped:
-                break
-            if isinstance(event, Reading) and self._clock() - saved >= every:
-                self._save()
-                saved = self._clock()
+        if ended_by is None:
+            ended_by = yield from self._process_stream()
         yield from self._end(ended_by)
         self.phase = "ended"
 
-    def _heard(self) -> Iterator[Event]:
+    def _ending_rule(self, event: RunEvent) -> str | None:
+        """Return the rule of an alert that ends the run."""
+        until = self._settings.until
+        ends = until is not None and isinstance(event, Alert) and until(event)
+        return event.rule if ends and isinstance(event, Alert) else None
+
+    def _process_stream(self) -> Generator[RunEvent, None, str | None]:
+        """Give what happens; return the rule of the alert that ended it."""
+        clock, unfinished = self._settings.clock, self._settings.unfinished
+        saved, every = -math.inf, CHECKPOINT_SECONDS  # the first reading can be resumed from
+        if unfinished is not None:
+            saved, every = clock(), unfinished.every_seconds
+        ended_by: str | None = None
+        for event in self._stream():
+            if isinstance(event, NoticeEvent):
+                self._note(event.notice)
+            for written in self._give(self._complete(event), self.monitor.recordings.number):
+                rule = self._ending_rule(written)
+                ended_by = ended_by or rule
+                yield written
+            if ended_by is not None or self._stopped:
+                break
+            if isinstance(event, Reading) and clock() - saved >= every:
+                self._save()
+                saved = clock()
+        return ended_by
+
+    def _complete(self, event: Event) -> Event:
+        """Add to an event what the run alone knows: its recording, lag and declared epsilon."""
+        if self._split is None:
+            event = placed(event, self._labels, self.monitor.on_change)
+        if isinstance(event, Reading):
+            if isinstance(self.source, LiveSource):
+                event = replace(event, lag=self.source.behind_seconds(event.seconds))
+            if self._declared_epsilon is not None:
+                event = replace(event, declared=self._declared_epsilon.of(event))
+        return event
+
+    def _stream(self) -> Iterator[Event]:
         if self._split is not None and isinstance(self.source, SplitSource):
             return self._split.listen(self.source)
-        return self._hearing.listen(self._prepared())
+        return self._hearing.listen(self._prepare())
 
-    def _prepared(self) -> Source:
-        from monitor.run.pace import heard_ahead, shedding_load  # libraries of audio
+    def _prepare(self) -> Source:
+        from monitor.run.pace import add_load_shedding, prefetch_features  # libraries of audio
 
         if isinstance(self.source, LiveSource):
             pair = None if self._side is None else self._side.pair
-            return shedding_load(self.source, self.monitor, pair)
+            return add_load_shedding(self.source, self.monitor, pair)
         if self._side is not None:
             return self.source
-        ahead = heard_ahead(self.source, self.monitor, self._jobs)
+        ahead = prefetch_features(self.source, self.monitor, self._settings.jobs)
         return self.source if ahead is None else self._stack.enter_context(ahead)
 
-    def _spent_before(self) -> Iterator[Alert]:
-        """Alerts of budgets that earlier sessions have spent, at second 0."""
+    def _alert_spent_budgets(self) -> Iterator[Alert]:
+        """Give alerts of budgets that earlier sessions have spent, at second 0."""
         if self._session is None or self._session.carried.heard is None:
             return
         record = self.monitor.standing().record()
@@ -756,14 +799,14 @@ class Run(Managed):
                 yield placed_there
 
     def _give(self, event: RunEvent, recording: int = 0) -> Iterator[RunEvent]:
-        """An event, and the alerts that it gives rise to, each written to all."""
+        """Give an event, and the alerts that it gives rise to, each written to all."""
         record = event.record()
-        where = self._labels[recording] if recording < len(self._labels) else ""
+        label_of_recording = self._labels[recording] if recording < len(self._labels) else ""
         happened: list[RunEvent] = [event]
-        label, whom = getattr(event, "label", None), getattr(event, "watch", None)
-        for watch, rule in self._asked(label, whom):
+        label, watched = getattr(event, "label", None), getattr(event, "watch", None)
+        for watch, rule in self._select_rules(label, watched):
             alerts = [
-                replace(alert, recording=where, label=label, watch=watch)
+                replace(alert, recording=label_of_recording, label=label, watch=watch)
                 for alert in rule.update(record)
             ]
             happened += alerts
@@ -772,31 +815,33 @@ class Run(Managed):
                 self._raised.setdefault(label, []).extend(raised)
         if self._crossings is not None:
             happened += self._crossings.update(record)
-        for each in happened:
-            self._write(record if each is event else each.record())
-            yield each
+        for written in happened:
+            self._write(record if written is event else written.record())
+            yield written
 
-    def _asked(
+    def _select_rules(
         self, label: str | None, watch: str | None
     ) -> list[tuple[str | None, ExplainedRule]]:
-        """The rules of one stream; each person has their own, which begin where all others do.
+        """Return the rules of one stream; each person has their own, which begin alike.
 
         Where several are watched each has rules for each of them, and what happens to the voice, a
         change say, is told to all of these.
         """
         if self._split is None:
             return [(None, rule) for rule in self.rules]
-        if label is None or (self._alert_labels and label not in self._alert_labels):
+        if label is None or (
+            self._settings.alert_labels and label not in self._settings.alert_labels
+        ):
             return []  # start and end are nobody's
         several = self._split.watched
-        found = []
+        rules = []
         for name in several if several and watch is None else (watch,):
             if (label, name) not in self._rules_of:
                 self._rules_of[label, name] = deepcopy(self.rules)
-            found += [(name, rule) for rule in self._rules_of[label, name]]
-        return found
+            rules += [(name, rule) for rule in self._rules_of[label, name]]
+        return rules
 
-    def _write(self, record: Mapping[str, Any]) -> None:
+    def _write(self, record: Mapping[str, object]) -> None:
         self.totals.count(record)
         if self._log is not None:
             self._log.write(record)
@@ -820,27 +865,27 @@ class Run(Managed):
 
     @property
     def _saves(self) -> Checkpoint | None:
-        """The checkpoint, of a source that can be heard again."""
+        """Checkpoint, of a source that can be heard again."""
         return None if self._parts is None else self._checkpoint
 
     def _end(self, ended_by: str | None) -> Iterator[RunEvent]:
         totals = self.totals
         totals.failures = [line for action in self.actions for line in action.drain()]
         totals.undecided = self._undecided()
-        heard = self.totals.readings or ended_by is None  # else it was over at second 0
+        is_processed = self.totals.readings or ended_by is None  # else it was over at second 0
         if self._split is not None:
             self.people = self._split.list_people()
             ended = self._split.list_end_notices()
         else:
-            ended = recording_notices(self.monitor, self._labels) if heard else []
+            ended = recording_notices(self.monitor, self._labels) if is_processed else []
             if totals.against is not None and self.monitor.watch is not None:
                 ended.append(evidence_against(totals.against, self.monitor.watch))
         transcripts = {}
         if self.monitor.coverage is not None:
-            found = self.monitor.coverage.measure()
-            transcripts = {"transcripts": coverage_record(found, self._labels)}
-            begun = self.start.get("transcripts", ())
-            ended += coverage_notices(found, self._labels, begun)
+            coverage = self.monitor.coverage.measure()
+            transcripts = {"transcripts": coverage_record(coverage, self._labels)}
+            begun_transcripts = self.start.get("transcripts", ())
+            ended += coverage_notices(coverage, self._labels, begun_transcripts)
         self._note(*ended)
         end = totals.end_record(
             self.monitor, self._labels, complete=totals.gaps == 0, stopped=ended_by, notices=ended
@@ -879,7 +924,7 @@ class Run(Managed):
         self._stack.close()
 
 
-def _opened(source: Source | Name | Callable[[], Source]) -> Source:
+def _open_source(source: Source | Name | Callable[[], Source]) -> Source:
     if isinstance(source, str | os.PathLike):
         return open_source(source)
     if callable(source) and not isinstance(source, Source):

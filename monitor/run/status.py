@@ -30,7 +30,7 @@ def status_of_error(error: Exception) -> int:
 
 
 def worst(statuses: Iterable[int]) -> int:
-    """The one that counts where several hold; 0 of none.
+    """Return the one that counts where several hold; 0 of none.
 
     Example:
         >>> worst([0, 3, 4, 0]), worst([4, 1]), worst([])

@@ -84,4 +84,4 @@ def protection(method: object, send: Callable[[bytes], object]) -> Protection | 
         return None
     if not isinstance(method, str) or method not in choices():
         raise UsageError("no such anonymiser can be chosen here")
-    return Protection(method, heard=ProtectedAudioSender(send))
+    return Protection(method, on_block=ProtectedAudioSender(send))

@@ -21,7 +21,7 @@ from monitor.population.population import Population
 from monitor.protocols import Source
 from monitor.run.pace import timed
 from monitor.run.protection import Protection
-from monitor.run.run import Run
+from monitor.run.run import Run, RunSettings
 from monitor.serve.downloads import KeptRun
 from monitor.serve.protecting import protection
 from monitor.serve.recording import MOST_AT_ONCE, Upload, UploadHeader, opened
@@ -395,7 +395,9 @@ class Session:
     ) -> None:
         monitor = partial(self._settings.monitor, name=name)
         rules = partial(_within_reach, rule, hub)
-        with Run(source, monitor, rules=rules, sinks=[hub, kept], protect=protect) as run:
+        with Run(
+            source, monitor, settings=RunSettings(protect=protect), rules=rules, sinks=[hub, kept]
+        ) as run:
             self._tell({"type": "listening", "name": name, "most": rule.most})
             run.to_end()
 

@@ -8,12 +8,13 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.population.population import Calibration
-    from monitor.training.calibrating import calibrate
+    from monitor.training.calibrating import CalibrationSettings, calibrate
     from monitor.training.enrolling import Enrolment, enrol
     from monitor.training.voices import SpeakerSpeech, collect
 
 __all__ = [
     "Calibration",
+    "CalibrationSettings",
     "Enrolment",
     "SpeakerSpeech",
     "calibrate",
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "calibrating": "Calibration calibrate",
+    "calibrating": "Calibration CalibrationSettings calibrate",
     "enrolling": "Enrolment enrol",
     "voices": "SpeakerSpeech collect",
 }

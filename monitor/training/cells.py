@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class CellComparisons:
 
     Attributes:
         z: shape (n, F, N).
-        heard: shape (n, F), whether the stream has a frame of the feature.
+        has_frames: shape (n, F), whether the stream has a frame of the feature.
         tester: shape (n,), index of each stream's speaker among all voices.
         mated: shape (n,), position of the speaker's own template among the N where it is another
             recording than the stream's, so that the two are a mated comparison; else -1.
@@ -35,7 +36,7 @@ class CellComparisons:
     """
 
     z: FloatArray
-    heard: BoolArray
+    has_frames: BoolArray
     tester: IntArray
     mated: IntArray
     owner: IntArray
@@ -43,14 +44,14 @@ class CellComparisons:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The trials of one cell.
+    """Trials of one cell.
 
     Attributes:
         speaker: shape (n,), index of each trial's speaker among all voices.
         better, tied: shape (F, n), the rank bounds of the true speaker by feature.
         candidates: N, templates each trial is compared with.
-        behind: shape (n', F, N), raw scores minus the true speaker's, of an even part of them.
-        behind_speaker: shape (n',), as ``speaker``.
+        gaps: shape (n', F, N), raw scores minus the true speaker's, of an even part of them.
+        gap_speaker: shape (n',), as ``speaker``.
         own: shape (n',), position of the true speaker among the N templates.
         mated: shape (n', F), the true speaker's raw score.
         frames: shape (n', F), usable frames of the test.
@@ -60,32 +61,32 @@ class Cell:
     better: IntArray
     tied: IntArray
     candidates: int
-    behind: FloatArray
-    behind_speaker: IntArray
+    gaps: FloatArray
+    gap_speaker: IntArray
     own: IntArray
     mated: FloatArray
     frames: FloatArray
     compared: CellComparisons | None = None
 
     def tested_on(self, voices: BoolArray) -> Cell:
-        """The same with the tests of some voices alone, shape (voices,); all stay candidates."""
-        some, rest = voices[self.speaker], voices[self.behind_speaker]
+        """Keep the tests of some voices alone, shape (voices,); all stay candidates."""
+        tests, samples = voices[self.speaker], voices[self.gap_speaker]
         return Cell(
-            self.speaker[some],
-            self.better[:, some],
-            self.tied[:, some],
+            self.speaker[tests],
+            self.better[:, tests],
+            self.tied[:, tests],
             self.candidates,
-            self.behind[rest],
-            self.behind_speaker[rest],
-            self.own[rest],
-            self.mated[rest],
-            self.frames[rest],
+            self.gaps[samples],
+            self.gap_speaker[samples],
+            self.own[samples],
+            self.mated[samples],
+            self.frames[samples],
             self.compared,
         )
 
 
 class Plan:
-    """Where the windows of one cell lie.
+    """Plan of where the windows of one cell lie.
 
     Args:
         candidates: indices of the voices that provide a template, shape (N,).
@@ -100,19 +101,19 @@ class Plan:
         self.strays = np.zeros(0, np.int64) if strays is None else strays
 
     def template(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        """The session a template is drawn from, and its first unit."""
+        """Return the session a template is drawn from, and its first unit."""
         raise NotImplementedError
 
     def test(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        """The session a test is drawn from, and its first unit."""
+        """Return the session a test is drawn from, and its first unit."""
         raise NotImplementedError
 
     def heard(self, voice: int, shift: int) -> tuple[int, int]:
-        """Index of the session that a test begins in, and the unit of it."""
+        """Return the index of the session that a test begins in, and the unit of it."""
         raise NotImplementedError
 
     def stray(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        """The session a stray's stream is drawn from, and its first unit."""
+        """Return the session a stray's stream is drawn from, and its first unit."""
         raise NotImplementedError
 
     def run(
@@ -134,101 +135,106 @@ class Plan:
         """
         trials = self.mated.size * self.shifts
         stride = max(1, -(-trials * self.candidates.size * len(similarities) // MOST_SCORES))
-        parts: list[tuple[AnyArray, ...]] = []
-        compared: list[tuple[AnyArray, ...]] = []
-
-        def compare(
-            scores: FloatArray, tests: Mapping[str, FloatArray], tester: IntArray, own: IntArray
-        ) -> None:
-            """Set streams against the cohort: scores (F, n, N), totals by feature (n, M)."""
-            if not cohort or not tester.size:
-                return
-            z = np.zeros((tester.size, len(scores), scores.shape[2]), np.float32)
-            heard = np.zeros((tester.size, len(scores)), bool)
-            for f, name in enumerate(similarities):
-                if name in cohort:
-                    mean, spread = cohort[name].compute_score_stats(tests[name])
-                    z[:, f] = normalise(scores[f], mean, spread)
-                    heard[:, f] = tests[name].any(axis=1) & (spread > 0)
-            compared.append((z, heard, tester, own))
-
+        batches: list[tuple[AnyArray, ...]] = []
+        comparisons: list[tuple[AnyArray, ...]] = []
         sliced = {f: s.by_slice for f, s in similarities.items()}
-        whole = dict.fromkeys(similarities, False)
+        unsliced = dict.fromkeys(similarities, False)
+        mated_voices = self.candidates[self.mated]
         for shift in range(self.shifts):
             templates = self.windows(self.template, self.candidates, shift, template_units, sliced)
-            tests = self.windows(self.test, self.candidates[self.mated], shift, test_units, whole)
+            tests = self.windows(self.test, mated_voices, shift, test_units, unsliced)
             prepared = {f: s.prepare(templates[f]) for f, s in similarities.items()}
             for start in range(0, self.mated.size, _CHUNK):
                 rows = np.arange(start, min(start + _CHUNK, self.mated.size))
-                target = self.mated[rows]
+                totals = {f: tests[f][rows] for f in similarities}
+                target, is_sampled = self.mated[rows], (rows + shift) % stride == 0
                 scores = np.stack(
-                    [s.score(prepared[f], tests[f][rows]) for f, s in similarities.items()]
+                    [s.score(prepared[f], totals[f]) for f, s in similarities.items()]
                 )
-                gaps = score_gaps(scores, target)
-                bounds = [rank_bounds(each, target) for each in gaps]
-                some = (rows + shift) % stride == 0
-                own = target[some]
-                counts = [np.abs(tests[f][rows]).sum(axis=1) for f in similarities]
-                parts.append(
-                    (
-                        self.candidates[target],
-                        np.stack([better for better, _ in bounds], axis=1),
-                        np.stack([tied for _, tied in bounds], axis=1),
-                        np.moveaxis(gaps, 0, 1)[some],
-                        self.candidates[own],
-                        own,
-                        scores[:, some, own].T,
-                        np.stack(counts, axis=1)[some],
-                    )
-                )
-                streams = {f: tests[f][rows[some]] for f in similarities}
-                compare(scores[:, some], streams, self.candidates[own], own)
-            few = self.strays[shift % stride :: stride]
-            if cohort and few.size:
-                tests = self.windows(self.stray, few, shift, test_units, whole)
+                batches.append(self._rank(scores, totals, target, is_sampled))
+                if cohort and is_sampled.any():
+                    streams = {f: total[is_sampled] for f, total in totals.items()}
+                    own = target[is_sampled]
+                    block = _normalise(scores[:, is_sampled], streams, cohort)
+                    comparisons.append((*block, self.candidates[own], own))
+            strays = self.strays[shift % stride :: stride]
+            if cohort and strays.size:
+                tests = self.windows(self.stray, strays, shift, test_units, unsliced)
                 scores = np.stack([s.score(prepared[f], tests[f]) for f, s in similarities.items()])
-                compare(scores, tests, few, np.full(few.size, -1))
-        comparisons = None
-        if compared:
-            z, there, tester, place = (np.concatenate(each) for each in zip(*compared, strict=True))
-            comparisons = CellComparisons(z, there, tester, place, self.candidates)
-        speaker, better, tied, behind, behind_speaker, truth, mated, frames = (
-            np.concatenate(each) for each in zip(*parts, strict=True)
-        )
-        count = self.candidates.size
+                block = _normalise(scores, tests, cohort)
+                comparisons.append((*block, strays, np.full(strays.size, -1)))
+        compared = None
+        if comparisons:
+            z, has_frames, tester, mated = _concatenate(comparisons)
+            compared = CellComparisons(z, has_frames, tester, mated, self.candidates)
+        speaker, better, tied, gaps, gap_speaker, own, mated, frames = _concatenate(batches)
         return Cell(
-            speaker,
-            better.T,
-            tied.T,
-            count,
-            behind,
-            behind_speaker,
-            truth,
-            mated,
-            frames,
-            comparisons,
+            speaker, better.T, tied.T, self.candidates.size, gaps, gap_speaker, own, mated, frames,
+            compared,
+        )  # fmt: skip
+
+    def _rank(
+        self,
+        scores: FloatArray,
+        tests: Mapping[str, FloatArray],
+        target: IntArray,
+        is_sampled: BoolArray,
+    ) -> tuple[AnyArray, ...]:
+        """Return speaker, ranks, and what is kept of sampled trials, of scores (F, n, N)."""
+        gaps = score_gaps(scores, target)
+        bounds = [rank_bounds(feature_gaps, target) for feature_gaps in gaps]
+        counts = [np.abs(totals).sum(axis=1) for totals in tests.values()]
+        own = target[is_sampled]
+        return (
+            self.candidates[target],
+            np.stack([better for better, _ in bounds], axis=1),
+            np.stack([tied for _, tied in bounds], axis=1),
+            np.moveaxis(gaps, 0, 1)[is_sampled],
+            self.candidates[own],
+            own,
+            scores[:, is_sampled, own].T,
+            np.stack(counts, axis=1)[is_sampled],
         )
 
     @staticmethod
     def windows(
-        where: Callable[[int, int], tuple[dict[str, SessionFrames], int]],
+        locate: Callable[[int, int], tuple[dict[str, SessionFrames], int]],
         voices: IntArray,
         shift: int,
         units: int,
         sliced: dict[str, bool],
     ) -> dict[str, FloatArray]:
-        """Total of each window by feature, shape (n, M), or of its slices, (n, S, M)."""
+        """Sum up each window by feature, shape (n, M), or its slices, (n, S, M)."""
         rows: dict[str, list[FloatArray]] = {feature: [] for feature in sliced}
         step = min(_SLICE_UNITS, units)
         for voice in voices:
-            session, start = where(int(voice), shift)
+            session, start = locate(int(voice), shift)
             firsts = range(start, start + units - step + 1, step)
-            for feature, made in rows.items():
+            for feature, totals in rows.items():
                 if sliced[feature]:
-                    made.append(np.stack([session[feature].total(at, step) for at in firsts]))
+                    totals.append(np.stack([session[feature].total(at, step) for at in firsts]))
                 else:
-                    made.append(session[feature].total(start, units))
-        return {feature: np.stack(made) for feature, made in rows.items()}
+                    totals.append(session[feature].total(start, units))
+        return {feature: np.stack(totals) for feature, totals in rows.items()}
+
+
+def _normalise(
+    scores: FloatArray, tests: Mapping[str, FloatArray], cohort: Mapping[str, CohortScoring]
+) -> tuple[FloatArray, BoolArray]:
+    """Set scores (F, n, N) of streams against a cohort: z, (n, F, N), and has_frames, (n, F)."""
+    features, streams, candidates = scores.shape
+    z = np.zeros((streams, features, candidates), np.float32)
+    has_frames = np.zeros((streams, features), bool)
+    for f, (name, totals) in enumerate(tests.items()):
+        if name in cohort:
+            mean, spread = cohort[name].compute_score_stats(totals)
+            z[:, f] = normalise(scores[f], mean, spread)
+            has_frames[:, f] = totals.any(axis=1) & (spread > 0)
+    return z, has_frames
+
+
+def _concatenate(batches: Sequence[tuple[AnyArray, ...]]) -> list[AnyArray]:
+    return [np.concatenate(arrays) for arrays in zip(*batches, strict=True)]
 
 
 class _Same(Plan):
@@ -242,9 +248,9 @@ class _Same(Plan):
         # a long frame of the one may have begun in the other: keep them that far apart
         guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
         # some windows have no early frame: what takes one reaches further
-        more = (EARLY_EVERY - EARLY_WINDOWS) * guard
+        reach = (EARLY_EVERY - EARLY_WINDOWS) * guard
         self._test, self._template = (
-            each + more if each < 2 * guard else each for each in (test, template)
+            units + reach if units < 2 * guard else units for units in (test, template)
         )
         fits = [_length(s) >= self._test + self._template + 2 * guard for s in self._sessions]
         candidates = np.flatnonzero(fits)
@@ -284,10 +290,10 @@ class _Cross(Plan):
             for v, long in zip(voices, self._long, strict=True)
         ]
         self._rests: dict[tuple[int, int | None], dict[str, SessionFrames]] = {}
-        whole = np.array([sum(map(_length, v.sessions)) for v in voices])
-        candidates = np.flatnonzero(whole >= template)
+        total = np.array([sum(map(_length, v.sessions)) for v in voices])
+        candidates = np.flatnonzero(total >= template)
         mated = np.flatnonzero([len(self._paired[voice]) > 0 for voice in candidates])
-        strays = np.setdiff1d(np.flatnonzero(whole >= test), candidates[mated])
+        strays = np.setdiff1d(np.flatnonzero(total >= test), candidates[mated])
         super().__init__(candidates, mated, shifts, strays)
 
     def stray(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
@@ -310,7 +316,7 @@ class _Cross(Plan):
         return session, shift * _length(session) // self.shifts
 
     def _without(self, voice: int, turn: int | None) -> dict[str, SessionFrames]:
-        """All sessions of a voice but one."""
+        """Return all sessions of a voice but one."""
         if (voice, turn) not in self._rests:
             rest = [s for i, s in enumerate(self._voices[voice].sessions) if i != turn]
             self._rests[voice, turn] = {f: join([s[f] for s in rest]) for f in rest[0]}
@@ -330,15 +336,24 @@ def _length(session: dict[str, SessionFrames]) -> int:
     return next(iter(session.values())).length
 
 
+class GridCell(NamedTuple):
+    """A cell of the grid: kind of session, index of T, index of D, and where its windows lie."""
+
+    session: str
+    length: int
+    template_length: int
+    plan: Plan
+
+
 def plans(
     voices: Sequence[SpeakerSpeech],
     lengths: Sequence[float],
     template_lengths: Sequence[float],
     shifts: int,
-) -> Iterator[tuple[str, int, int, Plan]]:
-    """Every cell of the grid, both kinds of session: (session, index of T, index of D, plan)."""
+) -> Iterator[GridCell]:
+    """Plan every cell of the grid, for both kinds of session."""
     for session, plan in (("same", _Same), ("cross", _Cross)):
         for d, template in enumerate(template_lengths):
             for t, test in enumerate(lengths):
                 units = round(test * UNITS_PER_SECOND), round(template * UNITS_PER_SECOND)
-                yield session, t, d, plan(voices, *units, shifts)
+                yield GridCell(session, t, d, plan(voices, *units, shifts))

@@ -31,11 +31,11 @@ from monitor.stream.attacker import Attacker
 from monitor.stream.reading import RunningTotals
 from monitor.training.feature_extraction import (
     SLICE_TICKS,
-    HearingOutcome,
+    ExtractionOutcome,
     Listener,
     SpeechFrames,
-    speakers_in_order,
     speech_frames,
+    summarise_in_order,
 )
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, IntArray
 
@@ -63,93 +63,99 @@ class UnlikeSession:
 
 
 def unlike_sessions(
-    made: Population, sessions: Mapping[str, Sequence[tuple[str, int]]], others: Population
+    population: Population, sessions: Mapping[str, Sequence[tuple[str, int]]], others: Population
 ) -> list[UnlikeSession]:
-    """Sessions that sound like somebody else than the rest of their speaker.
+    """Find sessions that sound like somebody else than the rest of their speaker.
 
     Returns:
         those with enough speech to tell; nothing without a rank model.
     """
-    found: list[UnlikeSession] = []
+    unlike: list[UnlikeSession] = []
     try:
-        for place, name in enumerate(made.names):
-            rows = slice(made.offsets[place], made.offsets[place + 1])
-            slices = {key: each.slices[rows] for key, each in made.features.items()}
+        for place, name in enumerate(population.names):
+            rows = slice(population.offsets[place], population.offsets[place + 1])
+            slices = {key: templates.slices[rows] for key, templates in population.features.items()}
             if name not in others.names:
-                found += _of_one(name, sessions.get(name, ()), slices, made, others)
+                unlike += _find_unlike(name, sessions.get(name, ()), slices, population, others)
     except (StoreError, UsageError):  # no rank model, or nobody with so much speech
         return []
-    return found
+    return unlike
 
 
 def unlike_additions(
     before: Population, after: Population, sessions: Mapping[str, Sequence[tuple[str, int]]]
 ) -> list[UnlikeSession]:
-    """Further sessions that sound like somebody else than what was enrolled of their speaker."""
-    found: list[UnlikeSession] = []
+    """Find further sessions that sound like somebody else than what was enrolled before."""
+    additions: list[UnlikeSession] = []
     for name in (name for name in sessions if name in before.names):
         place, old = after.index(name), before.index(name)
         rows = slice(after.offsets[place], after.offsets[place + 1])
-        slices = {key: each.slices[rows] for key, each in after.features.items()}
+        slices = {key: session.slices[rows] for key, session in after.features.items()}
         parts = (("", int(np.diff(before.offsets)[old])), *sessions[name])
         with suppress(StoreError, UsageError):  # no rank model, or nobody with so much speech
-            unlike = _of_one(name, parts, slices, after, before.without(name))
-            found += [each for each in unlike if each.session]
-    return found
+            unlike = _find_unlike(name, parts, slices, after, before.without(name))
+            additions += [session for session in unlike if session.session]
+    return additions
 
 
-def _of_one(
+def _find_unlike(
     name: str,
     parts: Sequence[tuple[str, int]],
     slices: Mapping[str, AnyArray],
-    made: Population,
+    population: Population,
     others: Population,
 ) -> list[UnlikeSession]:
-    """The sessions that differ most, one after the other, until the rest is alike."""
+    """Find the sessions that differ most, one after the other, until the rest is alike."""
     owner = np.repeat(np.arange(len(parts)), [count for _, count in parts])
-    found: list[UnlikeSession] = []
+    unlike: list[UnlikeSession] = []
     while True:
         bits = {}
         for i in np.unique(owner[owner >= 0]).tolist():
             mine, rest = np.flatnonzero(owner == i), np.flatnonzero((owner >= 0) & (owner != i))
             if min(mine.size, rest.size) * SLICE_SECONDS >= LEAST_SECONDS:
-                both = [_bits(slices, *pair, made, others) for pair in ((rest, mine), (mine, rest))]
-                bits[i] = float(np.mean(both))
-        worst = min(bits, key=bits.__getitem__, default=None)
-        if worst is None or bits[worst] >= UNLIKE_BITS:
-            return found
+                directions = [
+                    _compute_bits(slices, *pair, population, others)
+                    for pair in ((rest, mine), (mine, rest))
+                ]
+                bits[i] = float(np.mean(directions))
+        lowest = min(bits, key=bits.__getitem__, default=None)
+        if lowest is None or bits[lowest] >= UNLIKE_BITS:
+            return unlike
         # of two there is no telling which is whose
-        told = bits if len(bits) == 2 else [worst]
-        found += [UnlikeSession(name, parts[i][0], bits[i]) for i in told]
-        owner[np.isin(owner, list(told))] = -1
+        suspects = bits if len(bits) == 2 else [lowest]
+        unlike += [UnlikeSession(name, parts[i][0], bits[i]) for i in suspects]
+        owner[np.isin(owner, list(suspects))] = -1
 
 
-def _bits(
+def _compute_bits(
     slices: Mapping[str, AnyArray],
     template: IntArray,
     test: IntArray,
-    made: Population,
+    population: Population,
     others: Population,
 ) -> float:
-    """Local bits of a stream of the slices ``test`` under a template of the slices ``template``."""
+    """Compute local bits of a stream of the slices ``test`` under a template of ``template``."""
     name = "the speaker"
     while name in others.names:
         name += "'"
     alone = Population(
         [Speaker(name)],
         np.array([0, template.size]),
-        {key: replace(each, slices=slices[key][template]) for key, each in made.features.items()},
+        {
+            key: replace(templates, slices=slices[key][template])
+            for key, templates in population.features.items()
+        },
     )
-    attacker = Attacker(others.joined(alone), tuple(made.features), name)
+    attacker = Attacker(others.joined(alone), tuple(population.features), name)
     if not attacker.watched:
         raise UsageError(attacker.withheld)
-    heard = {}
-    for key, each in made.features.items():
+    totals = {}
+    for key, templates in population.features.items():
         total = slices[key][test].astype(float).sum(axis=0)[None]
         frames = np.abs(total).sum(axis=1).round().astype(np.int64)
-        heard[key] = RunningTotals(total, frames, frames * each.spec.frame_seconds)
+        totals[key] = RunningTotals(total, frames, frames * templates.spec.frame_seconds)
     seconds = np.array([test.size * SLICE_SECONDS])
-    local = attacker.assess_each(heard, seconds)[0].local
+    local = attacker.assess_each(totals, seconds)[0].local
     assert local is not None
     return local.value
 
@@ -162,7 +168,7 @@ Sessions: TypeAlias = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """What enrolment made, and what it could not use; `calibrate` takes it as it is.
+    """Templates of speakers, and problems on the way; `calibrate` takes it as it is.
 
     Attributes:
         population: the speakers, without rank models.
@@ -190,7 +196,7 @@ def enrol(
     channel: int | None = None,
     progress: Callable[[Recording], None] = lambda _: None,
     jobs: Jobs = 1,
-    told: Callable[[str], object] = lambda _: None,
+    notify: Callable[[str], object] = lambda _: None,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> Enrolment:
     """Make a template of at most ``seconds`` speech seconds for every speaker of a corpus.
@@ -206,42 +212,46 @@ def enrol(
         channel: of audio, counted from 1; None mixes all of them.
         progress: called after each recording.
         jobs: processes that listen, or a cluster; the result does not depend on it.
-        told: called with a line for people: a transcript seems to be of another recording, say.
+        notify: called with a line for people: a transcript seems to be of another recording, say.
         setup: from where features are made.
 
     Raises:
         CorpusError: nobody could be enrolled.
         UsageError: ``seconds`` is less than a slice, or there is no such feature.
     """
-    wanted = _whole_slices(seconds)
+    slice_limit = _whole_slices(seconds)
     listener = Listener(features, channel, setup)
     problems = list(corpus.problems)
     speakers: list[Speaker] = []
     offsets = [0]
     slices: dict[str, list[AnyArray]] = {}
     sessions: dict[str, Sessions] = {}
-    made = speakers_in_order(
-        corpus.recordings, listener, partial(_summed, wanted), slices=wanted, jobs=jobs
+    summaries = summarise_in_order(
+        corpus.recordings,
+        listener,
+        partial(_sum_slices, slice_limit),
+        slices=slice_limit,
+        jobs=jobs,
     )
-    with closing(made) as results:
-        for recordings, each in results:
-            speaker, own, rows, unusable, lines = each
+    with closing(summaries) as results:
+        for recordings, summary in results:
+            speaker, speaker_sessions, rows, unusable, messages = summary
             problems += unusable
-            for line in lines:
-                told(line)
+            for line in messages:
+                notify(line)
             for recording in recordings:
                 progress(recording)
-            count = sum(whole for _, whole in own)
+            count = sum(slice_count for _, slice_count in speaker_sessions)
             if count == 0:
                 problems.append(
                     f"{speaker.name}: less than {SLICE_SECONDS:g} s of speech, not enrolled"
                 )
                 continue
             speakers.append(speaker)
-            sessions[speaker.name] = own
+            sessions[speaker.name] = speaker_sessions
             offsets.append(offsets[-1] + count)
-            for feature, some in rows.items():
-                slices.setdefault(feature, []).extend(some)
+            for feature, slices_of_feature in rows.items():
+                slices.setdefault(feature, []).extend(slices_of_feature)
     if not speakers:
         raise CorpusError("nobody could be enrolled: " + "; ".join(problems[:3]))
     population = Population(speakers, np.asarray(offsets), _templates(slices, listener.specs))
@@ -252,7 +262,7 @@ def enrol(
 
 
 def _whole_slices(seconds: float) -> int:
-    """How many slices a template of so many seconds has."""
+    """Return the number of slices in a template of so many seconds."""
     if not SLICE_SECONDS <= seconds <= MOST_SECONDS:
         raise UsageError(f"{seconds:g} s are no length of a template; at least {SLICE_SECONDS:g} s")
     return int(seconds // SLICE_SECONDS)
@@ -267,62 +277,66 @@ def _templates(
     }
 
 
-def _summed(
-    wanted: int, outcomes: Sequence[HearingOutcome], specs: Mapping[str, FeatureSpec]
+def _sum_slices(
+    slice_limit: int, outcomes: Sequence[ExtractionOutcome], specs: Mapping[str, FeatureSpec]
 ) -> tuple[Speaker, Sessions, dict[str, list[AnyArray]], list[str], list[str]]:
-    """Of one speaker at most so many slices: notes, sessions, slices, problems, lines to tell."""
+    """Sum up one speaker, at most so many slices: notes, sessions, slices, problems, messages."""
     notes: list[SourceNote] = []
     rows: dict[str, list[AnyArray]] = {}
     count = 0
     sessions: list[tuple[str, int]] = []
     total, seconds = np.zeros(ROW, np.int64), 0.0
     for session, group in groupby(outcomes, key=lambda o: o.recording.session):
-        used = [(o, o.heard) for o in group if o.heard is not None]
-        heard = [each for _, each in used]
-        whole = min(sum(each.speech_ticks for each in heard) // SLICE_TICKS, wanted - count)
-        left = whole * SLICE_TICKS
-        for outcome, each in used:
-            mine = min(each.speech_ticks, left)
-            left -= mine
-            end = each.audio_seconds_at(mine) if mine else 0.0  # nothing of it: an empty interval
+        used = [(o, o.frames) for o in group if o.frames is not None]
+        frames = [recording for _, recording in used]
+        slice_count = min(
+            sum(recording.speech_ticks for recording in frames) // SLICE_TICKS, slice_limit - count
+        )
+        left = slice_count * SLICE_TICKS
+        for outcome, recording in used:
+            ticks = min(recording.speech_ticks, left)
+            left -= ticks
+            end = (
+                recording.audio_seconds_at(ticks) if ticks else 0.0
+            )  # nothing of it: an empty interval
             label = file_name(outcome.recording.path)[:LONGEST_NAME]
             notes.append(
-                SourceNote(label, session, outcome.hashes, 0.0, end, landmarks_of(each, end))
+                SourceNote(label, session, outcome.hashes, 0.0, end, landmarks_of(recording, end))
             )
-            if each.sound is not None:
-                total += each.sound
-                seconds += each.speech.size / TICKS_PER_SECOND
+            if recording.sound is not None:
+                total += recording.sound
+                seconds += recording.speech.size / TICKS_PER_SECOND
         for feature, spec in specs.items():
-            if whole:
-                rows.setdefault(feature, []).extend(_slices(heard, spec, whole))
-        count += whole
-        sessions.append((session, whole))
+            if slice_count:
+                rows.setdefault(feature, []).extend(_slices(frames, spec, slice_count))
+        count += slice_count
+        sessions.append((session, slice_count))
     sound = sound_of(condition_of(total), seconds) if seconds else np.zeros(0, "<f4")
     problems = [o.problem for o in outcomes if o.problem]
-    lines = [line for o in outcomes if o.heard is not None for line in o.heard.told]
+    lines = [line for o in outcomes if o.frames is not None for line in o.frames.messages]
     speaker = Speaker(outcomes[0].recording.speaker, tuple(notes), sound)
     return speaker, tuple(sessions), rows, problems, lines
 
 
-def landmarks_of(heard: SpeechFrames, end_seconds: float) -> AnyArray:
-    """Landmarks of the part that is in the template, as a `SourceNote` has them."""
-    times, pitches = heard.landmarks or (np.empty(0, np.intp),) * 2
+def landmarks_of(frames: SpeechFrames, end_seconds: float) -> AnyArray:
+    """Return landmarks of the part that is in the template, as a `SourceNote` has them."""
+    times, pitches = frames.landmarks or (np.empty(0, np.intp),) * 2
     inside = times < end_seconds * FRAMES_PER_SECOND
     return pack(times[inside], pitches[inside])
 
 
-def _slices(heard: list[SpeechFrames], spec: FeatureSpec, count: int) -> list[AnyArray]:
-    """The first ``count`` slices of one session's speech, recording after recording."""
+def _slices(recordings: list[SpeechFrames], spec: FeatureSpec, count: int) -> list[AnyArray]:
+    """Return the first ``count`` slices of one session's speech, recording after recording."""
     sketches = [spec.sketch() for _ in range(count)]
     before = 0
-    for each in heard:
-        track = each.tracks[spec.name]
+    for frames in recordings:
+        track = frames.tracks[spec.name]
         # a frame belongs to the speech second in which it was completed
         place = np.maximum(track.at + before - 1, 0) // SLICE_TICKS
         bounds = np.searchsorted(place, np.arange(count + 1))
         for i, sketch in enumerate(sketches):
             sketch.learn_many(track.values[bounds[i] : bounds[i + 1]])
-        before += each.speech_ticks
+        before += frames.speech_ticks
     return [sketch.total for sketch in sketches]
 
 
@@ -340,7 +354,7 @@ _ROUNDING = 1e-6  # of sums of seconds
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How good a stretch of audio is for enrolment.
+    """Level, clipping and speech of a stretch of audio for enrolment.
 
     Attributes:
         level_decibels: of its loudest fifth, relative to full scale.
@@ -354,7 +368,7 @@ class Quality:
 
     @property
     def trouble(self) -> str:
-        """What is wrong with it and how to mend it; empty where nothing is.
+        """Fault and how to mend it; empty without one.
 
         Example:
             >>> Quality(5.0, 0.8, -20.0, 0.0).trouble, Quality(5.0, 0.8, -3.0, 0.02).trouble
@@ -372,7 +386,7 @@ class Quality:
 
 
 class LiveEnrolment:
-    """The enrolment of one speaker from a live source, in progress.
+    """Enrolment of one speaker from a live source, in progress.
 
     Attributes:
         noticed: what is to be said of the audio, a line each.
@@ -391,7 +405,7 @@ class LiveEnrolment:
         """Listen to some more."""
         frames = self._extractor.process(block)
         self._keep(frames)
-        stretch = _measured(block, frames.speech.sum() / TICKS_PER_SECOND)
+        stretch = _measure(block, frames.speech.sum() / TICKS_PER_SECOND)
         self._stretches.append(stretch)
         self._recent.append(stretch)
         self._recent_seconds += stretch.seconds
@@ -400,15 +414,15 @@ class LiveEnrolment:
 
     @property
     def recent(self) -> Quality:
-        """Of the last few seconds; of nothing until there are as many."""
+        """Quality of the last few seconds; of nothing until there are as many."""
         if self._recent_seconds < RECENT_SECONDS - _ROUNDING:
-            return Quality(0.0, 0.0, _joined([*self._recent]).level, 0.0)
-        return _joined([*self._recent]).quality
+            return Quality(0.0, 0.0, _join([*self._recent]).level, 0.0)
+        return _join([*self._recent]).quality
 
     @property
     def whole(self) -> Quality:
-        """Of everything."""
-        return _joined(self._stretches).quality
+        """Quality of the whole take."""
+        return _join(self._stretches).quality
 
     def enrolment(
         self, speaker: str, heard_by: str, seconds: float, setup: FeatureSetup = AS_ENVIRONMENT
@@ -420,21 +434,21 @@ class LiveEnrolment:
         Raises:
             CorpusError: there is too little speech.
         """
-        wanted = _whole_slices(seconds)
+        slice_limit = _whole_slices(seconds)
         if self.speech_seconds < SLICE_SECONDS:
             raise CorpusError(
                 f"{self.speech_seconds:.0f} s of speech were heard, a template needs "
                 f"{SLICE_SECONDS:g} s at least; nobody was enrolled: try again, or another input"
             )
         session = f"{heard_by}-{datetime.now().astimezone():%Y-%m-%dT%H%M%S}"
-        specs = {each.spec.name: each.spec for each in self._extractor.features}
-        heard = self.end(session)
+        specs = {feature.spec.name: feature.spec for feature in self._extractor.features}
+        frames = self.end(session)
         recording = Recording(speaker, session, Path(session))
-        outcome = HearingOutcome(recording, heard, problem=heard.lost)
-        made, sessions, slices, problems, _ = _summed(wanted, [outcome], specs)
+        outcome = ExtractionOutcome(recording, frames, problem=frames.lost)
+        enrolled, sessions, slices, problems, _ = _sum_slices(slice_limit, [outcome], specs)
         offsets = np.array([0, sum(count for _, count in sessions)])
         return Enrolment(
-            Population([made], offsets, _templates(slices, specs)),
+            Population([enrolled], offsets, _templates(slices, specs)),
             tuple(problems),
             {speaker: sessions},
             corpus=Corpus((recording,), ()),
@@ -445,7 +459,7 @@ class LiveEnrolment:
     def end(self, label: str) -> SpeechFrames:
         """End the take; return its frames. ``label`` is what messages call it."""
         self._keep(self._extractor.flush())
-        names = [each.spec.name for each in self._extractor.features]
+        names = [feature.spec.name for feature in self._extractor.features]
         return speech_frames(label, self._runs, names)
 
     def _keep(self, frames: Frames) -> None:
@@ -466,7 +480,7 @@ class _Stretch:
 
     @property
     def level(self) -> float:
-        """Of the loudest fifth, in decibels."""
+        """Level of the loudest fifth, in decibels."""
         if not self.powers.size:
             return _NOTHING_DECIBELS
         most = max(1, round(_LOUD_SHARE * self.powers.size))
@@ -475,25 +489,25 @@ class _Stretch:
 
     @property
     def quality(self) -> Quality:
-        """In words' reach."""
+        """Quality of the stretch."""
         if not self.samples:
             return Quality(0.0, 0.0, _NOTHING_DECIBELS, 0.0)
         share = self.speech / self.seconds
         return Quality(self.seconds, share, self.level, self.clipped / self.samples)
 
 
-def _measured(block: Block, speech: float) -> _Stretch:
+def _measure(block: Block, speech: float) -> _Stretch:
     samples = np.asarray(block.samples, np.float32).reshape(len(block.samples), -1)
     samples = np.nan_to_num(samples)
     tick = max(1, block.rate // TICKS_PER_SECOND)
     mono = samples.mean(axis=1)
-    whole = mono[: len(mono) // tick * tick].reshape(-1, tick)
+    full_ticks = mono[: len(mono) // tick * tick].reshape(-1, tick)
     clipped = int(np.count_nonzero(np.abs(samples) >= _FULL))
     seconds = len(mono) / block.rate
-    return _Stretch(seconds, speech, np.square(whole).mean(axis=1), samples.size, clipped)
+    return _Stretch(seconds, speech, np.square(full_ticks).mean(axis=1), samples.size, clipped)
 
 
-def _joined(parts: Sequence[_Stretch]) -> _Stretch:
+def _join(parts: Sequence[_Stretch]) -> _Stretch:
     return _Stretch(
         sum(part.seconds for part in parts),
         sum(part.speech for part in parts),

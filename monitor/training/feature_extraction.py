@@ -1,4 +1,4 @@
-"""Hear the recordings of a corpus, each once, and keep the frames on the speech clock."""
+"""Frames of the recordings of a corpus, on the speech clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from monitor.corpus.recordings import Recording, unusable
+from monitor.corpus.recordings import Recording, describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.channel import CONDITION
 from monitor.features.embeddings import EARLY_EVERY, SpeechWindows
@@ -53,12 +53,12 @@ from monitor.types import (
 # ------------------------------------------------------------------------------------ hearing runs
 
 
-def of_words(features: Sequence[Feature]) -> list[Feature]:
-    """Those of the features that are made of words."""
-    return [each for each in features if each.spec.takes == "words"]
+def select_word_features(features: Sequence[Feature]) -> list[Feature]:
+    """Return the features that are made of words."""
+    return [feature for feature in features if feature.spec.takes == "words"]
 
 
-def with_their_words(
+def with_transcript(
     source: Source,
     path: Path,
     features: Sequence[Feature],
@@ -66,32 +66,32 @@ def with_their_words(
     speaker: str | None = None,
     start_seconds: float = 0.0,
 ) -> Source:
-    """A recording as these features hear it: with its transcript where one is made of words.
+    """Add its transcript to a recording where one of the features is made of words.
 
     Raises:
         SourceError: there is no transcript, or it cannot be used.
     """
-    if not of_words(features):
+    if not select_word_features(features):
         return source
     return with_words(source, path, words, own=speaker, start_seconds=start_seconds)
 
 
-def told_of_words(words: Words, label: str, speech: BoolArray) -> tuple[str, ...]:
-    """What is to be said of a transcript once its recording was heard: that it may be of another.
+def describe_transcript(words: Words, label: str, speech: BoolArray) -> tuple[str, ...]:
+    """Return doubts whether a transcript is of this recording, a line each.
 
     Args:
         words: of the recording, on its clock.
         label: of the transcript.
         speech: shape (ticks,), as far as the recording was heard.
     """
-    heard = words.begins < speech.size
-    texts = tuple(text for text, own in zip(words.texts, heard.tolist(), strict=True) if own)
-    some = Words(texts, words.begins[heard], words.ends[heard], words.known[heard])
-    coverage = find_coverage(some, speech)
+    inside = words.begins < speech.size
+    texts = tuple(text for text, within in zip(words.texts, inside.tolist(), strict=True) if within)
+    spoken = Words(texts, words.begins[inside], words.ends[inside], words.known[inside])
+    coverage = find_coverage(spoken, speech)
     return (coverage.sentence(label),) if coverage is not None and coverage.doubtful else ()
 
 
-def heard_runs(
+def extract_runs(
     source: Source,
     features: Sequence[Feature],
     channel: int | None = None,
@@ -100,37 +100,37 @@ def heard_runs(
     conditions: bool = False,
     early: bool = True,
 ) -> Iterator[Frames]:
-    """The frames of a recording of audio; those of words take no time by themselves.
+    """Extract the frames of a recording of audio; those of words take no time by themselves.
 
     ``early``: with early frames all along, for tests that begin anywhere.
     """
-    beside = of_words(features)
-    audio_features = [each for each in features if each not in beside]
-    for each in audio_features:
-        if isinstance(each, SpeechWindows):
-            each.early_every = EARLY_EVERY if early else 0
+    word_features = select_word_features(features)
+    audio_features = [feature for feature in features if feature not in word_features]
+    for feature in audio_features:
+        if isinstance(feature, SpeechWindows):
+            feature.early_every = EARLY_EVERY if early else 0
     extractor = Extractor(audio_features, channel, conditions=conditions)
-    for each in beside:
-        each.reset()
-    heard = 0
+    for feature in word_features:
+        feature.reset()
+    ticks = 0
     for item in source:
         if isinstance(item, Gap):
             raise SourceError(item.detail or f"{source.label}: {item.reason}")
         if isinstance(item, Words):
-            yield frames_of_recording(beside, [each.process(item) for each in beside])
+            yield wrap_tracks(word_features, [f.process(item) for f in word_features])
         elif isinstance(item, Block):
             run = extractor.process(item)
             yield run
-            heard += int(run.speech.sum())
-            if heard > most_speech:  # only then are all frames of the wanted part complete
+            ticks += int(run.speech.sum())
+            if ticks > most_speech:  # only then are all frames of the wanted part complete
                 break
     yield extractor.flush()
-    yield frames_of_recording(beside, [each.flush() for each in beside])
+    yield wrap_tracks(word_features, [f.flush() for f in word_features])
 
 
-def frames_of_recording(features: Sequence[Feature], tracks: Sequence[Track]) -> Frames:
-    """Tracks that features made of words, as a run of no time."""
-    named = {each.spec.name: track for each, track in zip(features, tracks, strict=True)}
+def wrap_tracks(features: Sequence[Feature], tracks: Sequence[Track]) -> Frames:
+    """Return tracks that features made of words, as a run of no time."""
+    named = {feature.spec.name: track for feature, track in zip(features, tracks, strict=True)}
     return Frames(np.empty(0, np.bool_), named)
 
 
@@ -139,7 +139,7 @@ def frames_of_recording(features: Sequence[Feature], tracks: Sequence[Track]) ->
 
 @dataclass(frozen=True, slots=True)
 class SpeechTrack:
-    """The frames of one feature.
+    """Frames of one feature.
 
     Attributes:
         values: as in ``Track``.
@@ -156,13 +156,13 @@ class SpeechTrack:
 
 @dataclass(frozen=True, slots=True)
 class SpeechFrames:
-    """One recording, heard.
+    """Frames of one recording, on the speech clock.
 
     Attributes:
         speech: shape (ticks,), the voice activity decisions.
         tracks: the usable frames by feature.
         lost: what could not be used of it, for people; mostly empty.
-        told: what is to be said of it and of its transcript, a line each.
+        messages: notices on it and on its transcript, a line each.
         sound: shape (ROW,), what was heard of it for a template sounds like, as counts
             (`monitor.maths.condition`); None of ready-made frames, and of other speech unless
             the listener was asked for it.
@@ -173,7 +173,7 @@ class SpeechFrames:
     speech: BoolArray
     tracks: dict[str, SpeechTrack]
     lost: str = ""
-    told: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     sound: AnyArray | None = None
     landmarks: tuple[IntArray, IntArray] | None = None
 
@@ -189,7 +189,7 @@ class SpeechFrames:
 
 
 class Listener:
-    """Hears recordings with one set of features, and sees to it that they agree.
+    """Extractor of one set of features from recordings, which have to agree.
 
     Args:
         features: names, or features; None takes the defaults for audio, and whatever a frames file
@@ -211,17 +211,17 @@ class Listener:
         sounds: bool = False,
     ) -> None:
         self.channel, self.setup, self.sounds = channel, setup, sounds
-        self._wanted = tuple(features) if features is not None else None
-        self._made: list[Feature] | None = None
+        self._requests = tuple(features) if features is not None else None
+        self._instances: list[Feature] | None = None
         self.specs: dict[str, FeatureSpec] = {}
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """What is heard of audio, by name; None where it is objects that cannot be made anew."""
+        """Features of audio, by name; None where they are objects that cannot be made again."""
         own: tuple[str, ...] = tuple(self.specs) or defaults(setup=self.setup)
-        chosen: tuple[str | Feature, ...] = self._wanted or own
-        named = tuple(each for each in chosen if isinstance(each, str))
-        return named if len(named) == len(chosen) else None
+        chosen: tuple[str | Feature, ...] = self._requests or own
+        names = tuple(feature for feature in chosen if isinstance(feature, str))
+        return names if len(names) == len(chosen) else None
 
     def extract(
         self,
@@ -232,7 +232,7 @@ class Listener:
         speaker: str | None = None,
         landmarks: bool = False,
     ) -> SpeechFrames:
-        """Hear a recording.
+        """Extract the frames of a recording.
 
         Raises:
             SourceError: it cannot be read, breaks off, or lacks a feature or a transcript.
@@ -241,61 +241,60 @@ class Listener:
         features: list[Feature] = []
         if isinstance(source, FramesFile):
             specs = {
-                name: _completed(source, spec, self.setup)
+                name: _complete_spec(source, spec, self.setup)
                 for name, spec in source.stream_info.tracks.items()
             }
         else:
             features = self._features()
-            specs = {each.spec.name: each.spec for each in features}
-            source = with_their_words(source, path, features, words, speaker)
+            specs = {feature.spec.name: feature.spec for feature in features}
+            source = with_transcript(source, path, features, words, speaker)
         self._agree(path, specs)
-        wanted = np.inf if speech_seconds is None else round(speech_seconds * TICKS_PER_SECOND)
+        most = np.inf if speech_seconds is None else round(speech_seconds * TICKS_PER_SECOND)
         with source:
             if isinstance(source, FramesFile):
-                runs = _ready_made(source, wanted)
+                runs = _read_runs(source, most)
             else:
                 channel = None if self.channel is None else self.channel - 1
                 from monitor.features.landmarks import Landmarks  # brings the Fourier transform
 
-                more = [Landmarks()] if landmarks else []
-                runs = heard_runs(
+                runs = extract_runs(
                     source,
-                    [*features, *more],
+                    [*features, *([Landmarks()] if landmarks else [])],
                     channel,
-                    most_speech=wanted,
+                    most_speech=most,
                     conditions=self.sounds or speech_seconds is not None,
                     early=speech_seconds is None,
                 )
-            heard = speech_frames(path.name, list(runs), self.specs)
+            frames = speech_frames(path.name, list(runs), self.specs)
         if isinstance(source, SideInputSource) and source.words is not None:
             label = source.transcripts[0].label
-            told = told_of_words(source.words, label, heard.speech)
-            heard = replace(heard, told=heard.told + told)
-        return heard
+            messages = describe_transcript(source.words, label, frames.speech)
+            frames = replace(frames, messages=frames.messages + messages)
+        return frames
 
     def _features(self) -> list[Feature]:
-        """Those for audio, made for the first of it and reset for each."""
-        if self._made is None:
+        """Return the features of audio, made for the first of it and reset for each."""
+        if self._instances is None:
             try:
-                chosen = self._wanted or self.specs or defaults(setup=self.setup)
-                self._made = make(chosen, self.setup)
+                chosen = self._requests or self.specs or defaults(setup=self.setup)
+                self._instances = make(chosen, self.setup)
             except MonitorError as error:  # the call cannot be met, whatever the recording
                 raise UsageError(str(error)) from None
-        return self._made
+        return self._instances
 
     def _agree(self, path: Path, specs: dict[str, FeatureSpec]) -> None:
         if not self.specs:
-            names = [w if isinstance(w, str) else w.spec.name for w in self._wanted or specs]
+            names = [w if isinstance(w, str) else w.spec.name for w in self._requests or specs]
             missing = [name for name in names if name not in specs]
             if missing:
                 raise SourceError(f"{path.name}: holds no frames of {', '.join(missing)}")
             self.specs = {name: specs[name] for name in names}
         for name, spec in self.specs.items():
-            mine = specs.get(name)
-            if mine is not None and mine == replace(spec, network=mine.network) != spec:
-                what = unlike_networks(name, path.name, mine.network, "the others", spec.network)
-                raise SourceError(f"{what}; hear all of them again with one version")
-            if mine != spec:
+            own = specs.get(name)
+            if own is not None and own == replace(spec, network=own.network) != spec:
+                mismatch = unlike_networks(name, path.name, own.network, "the others", spec.network)
+                raise SourceError(f"{mismatch}; hear all of them again with one version")
+            if own != spec:
                 raise SourceError(
                     f"{path.name}: its {name!r} is not like that of the others; frames files must "
                     "give the same sizes in their headers"
@@ -310,46 +309,46 @@ def speech_frames(label: str, runs: Sequence[Frames], names: Iterable[str]) -> S
     """
     if not runs:
         raise SourceError(f"{label}: nothing could be heard")
-    whole = join_runs(runs)
-    clock = np.concatenate([[0], np.cumsum(whole.speech)])
+    frames = join_runs(runs)
+    clock = np.concatenate([[0], np.cumsum(frames.speech)])
 
     def at(ticks: IntArray) -> IntArray:
-        return np.asarray(clock[np.minimum(ticks, whole.speech.size)])
+        return np.asarray(clock[np.minimum(ticks, frames.speech.size)])
 
     tracks = {}
     for name in names:
-        track = whole.tracks[name]
+        track = frames.tracks[name]
         since = None if track.spans is None else at(track.spans[:, 0])
         early = track.early
         if early is not None:
             early = replace(early, ticks=at(early.ticks))
         placed = at(track.ticks.astype(np.int64))
         tracks[name] = SpeechTrack(track.values, placed, since, early)
-    gaps = [gap for _, gap in whole.gaps]
+    gaps = [gap for _, gap in frames.gaps]
     lost = sum(gap.lost_seconds or 0.0 for gap in gaps)
     return SpeechFrames(
-        whole.speech,
+        frames.speech,
         tracks,
         f"{lost:.3g} s of {label}: {gaps[0].reason}" if gaps else "",
-        tuple(f"{label}: {notice.text}" for _, notice in whole.notices),
-        rows.values.sum(axis=0, dtype=np.int64) if (rows := whole.tracks.get(CONDITION)) else None,
-        frames_of(whole.tracks.get(NAME)),
+        tuple(f"{label}: {notice.text}" for _, notice in frames.notices),
+        rows.values.sum(axis=0, dtype=np.int64) if (rows := frames.tracks.get(CONDITION)) else None,
+        frames_of(frames.tracks.get(NAME)),
     )
 
 
-def _ready_made(source: Source, most_speech: float) -> Iterator[Frames]:
-    """Frames of a file, until there were more ticks of speech than that."""
-    heard = 0
+def _read_runs(source: Source, most_speech: float) -> Iterator[Frames]:
+    """Read frames of a file, until there were more ticks of speech than that."""
+    ticks = 0
     for item in source:
         if isinstance(item, Frames):
             yield item
-            heard += int(item.speech.sum())
-            if heard > most_speech:
+            ticks += int(item.speech.sum())
+            if ticks > most_speech:
                 break
 
 
-def _completed(source: FramesFile, spec: FeatureSpec, setup: FeatureSetup) -> FeatureSpec:
-    """Ready-made frames; what the file leaves open is as our own feature has it."""
+def _complete_spec(source: FramesFile, spec: FeatureSpec, setup: FeatureSetup) -> FeatureSpec:
+    """Return a spec of a file; what the file leaves open is as our own feature has it."""
     if spec.name not in FEATURES or not spec.kind.open_size:
         return spec
     own = make((spec.name,), setup)[0].spec
@@ -365,136 +364,140 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class HearingOutcome:
-    """What became of one recording.
+class ExtractionOutcome:
+    """Outcome of extracting features from one recording.
 
     Attributes:
-        heard: its frames; None where it was not needed, or could not be heard.
+        frames: of its speech; None where it was not needed, or could not be heard.
         problem: a line on what could not be used; empty where there is nothing to tell.
     """
 
     recording: Recording
-    heard: SpeechFrames | None = None
+    frames: SpeechFrames | None = None
     hashes: tuple[str, ...] = ()
     problem: str = ""
 
 
-_Summary: TypeAlias = Callable[[Sequence[HearingOutcome], Mapping[str, FeatureSpec]], _Result]
+_Summary: TypeAlias = Callable[[Sequence[ExtractionOutcome], Mapping[str, FeatureSpec]], _Result]
 
 
-def hear_in_order(
+def extract_in_order(
     recordings: Sequence[Recording], listener: Listener, *, jobs: Jobs = 1
-) -> Generator[HearingOutcome, None, None]:
-    """Every recording, in order, with its frames; what comes out does not depend on ``jobs``.
+) -> Generator[ExtractionOutcome, None, None]:
+    """Extract every recording, in order; what comes out does not depend on ``jobs``.
 
     Raises:
         UsageError: the features cannot be made.
         MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
     groups = [(recording,) for recording in recordings]
-    heard = _each(groups, listener, None, _all_of_it, jobs)
-    for (recording,), (outcome,) in zip(groups, heard, strict=True):
+    outcomes = _extract_groups(groups, listener, None, _keep_all, jobs)
+    for (recording,), (outcome,) in zip(groups, outcomes, strict=True):
         yield replace(outcome, recording=recording)
 
 
-def speakers_in_order(
+def summarise_in_order(
     recordings: Sequence[Recording],
     listener: Listener,
-    summed: _Summary[_Result],
+    summarise: _Summary[_Result],
     *,
     slices: int | None = None,
     jobs: Jobs = 1,
 ) -> Generator[tuple[tuple[Recording, ...], _Result], None, None]:
-    """Every speaker, in order, with sketches of what was heard: no frame leaves who has heard it.
+    """Summarise every speaker, in order; no frame leaves the process that extracted it.
 
     Raises:
         UsageError: the features cannot be made.
         MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
     groups = [tuple(group) for _, group in groupby(recordings, lambda r: r.speaker)]
-    yield from zip(groups, _each(groups, listener, slices, summed, jobs), strict=True)
+    yield from zip(groups, _extract_groups(groups, listener, slices, summarise, jobs), strict=True)
 
 
-def _each(
+def _extract_groups(
     groups: Sequence[tuple[Recording, ...]],
     listener: Listener,
     slices: int | None,
-    summed: _Summary[_Result],
+    summarise: _Summary[_Result],
     jobs: Jobs,
 ) -> Generator[_Result, None, None]:
-    """What comes of each group of recordings of one speaker."""
+    """Summarise each group of recordings of one speaker."""
     tasks = [  # as they are found from any working folder
         tuple(replace(r, path=absolute(r.path), words=r.words.make_absolute()) for r in group)
         for group in groups
     ]
     names = listener.names
-    given = any(is_frames(recording.path) for group in groups for recording in group)
-    if names is None or given or here(jobs, tasks):
+    ready_made = any(is_frames(recording.path) for group in groups for recording in group)
+    if names is None or ready_made or here(jobs, tasks):
         for outcomes in each_in_order(partial(_extract, listener, slices), tasks):
-            yield summed(outcomes, listener.specs)
+            yield summarise(outcomes, listener.specs)
         return
     words, setup = "words" in map(takes, names), listener.setup.elsewhere()
-    made = each_in_order(
-        partial(_hear_apart, names, listener.channel, listener.sounds, setup, slices, summed),
+    results = each_in_order(
+        partial(
+            _extract_elsewhere, names, listener.channel, listener.sounds, setup, slices, summarise
+        ),
         tasks,
         jobs,
         reads=lambda group: [f for r in group for f in r.words.files(r.path, words=words)],
         alike=partial(list_marks, names, setup),
     )
-    with closing(made) as results:
+    with closing(results):
         for specs, result in results:
             listener.specs = listener.specs or specs
             yield result
 
 
-def _all_of_it(
-    outcomes: Sequence[HearingOutcome], _: Mapping[str, FeatureSpec]
-) -> Sequence[HearingOutcome]:
+def _keep_all(
+    outcomes: Sequence[ExtractionOutcome], _: Mapping[str, FeatureSpec]
+) -> Sequence[ExtractionOutcome]:
     return outcomes
 
 
-def _hear_apart(
+def _extract_elsewhere(
     names: tuple[str, ...],
     channel: int | None,
     sounds: bool,
     setup: FeatureSetup,
     slices: int | None,
-    summed: _Summary[_Result],
+    summarise: _Summary[_Result],
     recordings: Sequence[Recording],
 ) -> tuple[dict[str, FeatureSpec], _Result]:
-    """As `_extract`, in another process, with what the frames look like."""
+    """Extract recordings in another process; return the specs too."""
     listener = Listener(names, channel, setup, sounds=sounds)
     outcomes = _extract(listener, slices, recordings)
-    return listener.specs, summed(outcomes, listener.specs)
+    return listener.specs, summarise(outcomes, listener.specs)
 
 
 def _extract(
     listener: Listener, slices: int | None, recordings: Sequence[Recording]
-) -> list[HearingOutcome]:
-    """Recordings of one speaker, as far as they are needed."""
+) -> list[ExtractionOutcome]:
+    """Extract recordings of one speaker, as far as they are needed."""
     outcomes = []
     count = 0
     for _, session in groupby(recordings, lambda r: r.session):
         ticks = 0
         for recording in session:
             left = None if slices is None else (slices - count) * SLICE_TICKS - ticks
-            outcome = _outcome(listener, recording, left)
-            if outcome.heard is not None:
-                ticks += outcome.heard.speech_ticks
+            outcome = _extract_recording(listener, recording, left)
+            if outcome.frames is not None:
+                ticks += outcome.frames.speech_ticks
             outcomes.append(outcome)
         if slices is not None:
             count += min(ticks // SLICE_TICKS, slices - count)
     return outcomes
 
 
-def _outcome(listener: Listener, recording: Recording, left: int | None) -> HearingOutcome:
-    """One recording, heard as far as so many ticks of speech."""
+def _extract_recording(
+    listener: Listener, recording: Recording, left: int | None
+) -> ExtractionOutcome:
+    """Extract one recording, as far as so many ticks of speech."""
     if left is not None and left <= 0:
-        return HearingOutcome(recording)
+        return ExtractionOutcome(recording)
     try:
         hashes = () if left is None else recording_hashes(recording.path)
         seconds = None if left is None else left / TICKS_PER_SECOND
-        heard = listener.extract(
+        frames = listener.extract(
             recording.path,
             speech_seconds=seconds,
             words=recording.words,
@@ -504,5 +507,7 @@ def _outcome(listener: Listener, recording: Recording, left: int | None) -> Hear
     except UsageError:  # of the call, not of this file
         raise
     except MonitorError as error:
-        return HearingOutcome(recording, problem=unusable(recording.path, error, recording.speaker))
-    return HearingOutcome(recording, heard, hashes, heard.lost)
+        return ExtractionOutcome(
+            recording, problem=describe_unusable(recording.path, error, recording.speaker)
+        )
+    return ExtractionOutcome(recording, frames, hashes, frames.lost)

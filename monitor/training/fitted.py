@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from monitor.maths.likelihood_ratios import (
 )
 from monitor.maths.posterior import reliability
 from monitor.maths.posterior_fit import Anchor, information
-from monitor.maths.rank_models import LOSSES, fit, fit_many, mean_bits_of, pmf_of
+from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, mean_bits_of, pmf_of
 from monitor.maths.ranks import (
     all_rank_bounds,
     kl_bits,
@@ -44,6 +45,9 @@ from monitor.maths.ranks import (
 from monitor.maths.statistics import limits, weighted_quantile
 from monitor.training.cells import Cell, CellComparisons
 from monitor.types import BoolArray, FloatArray, IntArray
+
+Row: TypeAlias = dict[str, Any]
+"""Figures of a line in the calibration table, by column."""
 
 # --------------------------------------------------------------------------------------- shrinking
 # The other model counts as m further speakers, beside S of one's own: m / (S + m), which fades as
@@ -59,8 +63,8 @@ _MOST_SCORES = 200_000  # behind the information of a trial
 
 
 @dataclass(frozen=True, slots=True)
-class KnownModel:
-    """What another rank model says of a cell; row 0 the rank model, rows 1..B its resamples.
+class PriorModel:
+    """Rank model of other speakers at a cell; row 0 the model, rows 1..B its resamples.
 
     Attributes:
         pmf: of the ranks at the cell's N, shape (1 + B, N).
@@ -78,13 +82,13 @@ class KnownModel:
     evidence: FloatArray | None = None
 
     def share(self, speakers: int) -> float:
-        """What it counts beside S speakers: m / (S + m)."""
+        """Return its weight beside S speakers: m / (S + m)."""
         return self.worth / (speakers + self.worth)
 
     def mixed(
         self, histograms: FloatArray, speakers: int, *, resamples: bool = False
     ) -> FloatArray:
-        """Histograms of ranks of as many trials, a share of them as this rank model has it.
+        """Mix its ranks into histograms of as many trials, in its share.
 
         Args:
             histograms: shape (..., N); of B resamples, (B, N).
@@ -96,48 +100,48 @@ class KnownModel:
             (1.0 - share) * histograms + share * histograms.sum(-1, keepdims=True) * pmf
         )
 
-    def anchor(self, trials: logit.Trials, heard: BoolArray) -> Anchor:
-        """What holds lambda and e of the heard features."""
-        weights = self.weights[:, heard]
+    def anchor(self, trials: logit.Trials, has_frames: BoolArray) -> Anchor:
+        """Return the anchor of lambda and e of the heard features."""
+        weights = self.weights[:, has_frames]
         step = -(-trials.margins.size // _MOST_SCORES)
-        found = information(trials.margins[::step], weights[0], float(self.floor[0]))
-        return Anchor(np.column_stack([weights, np.log(self.floor)]), found).scale_to(self.worth)
+        fisher = information(trials.margins[::step], weights[0], float(self.floor[0]))
+        return Anchor(np.column_stack([weights, np.log(self.floor)]), fisher).scale_to(self.worth)
 
 
 def trials_of(cell: Cell, axis: Sequence[int]) -> tuple[logit.Trials, BoolArray] | None:
-    """The trials of some features, speakers counted from 0, and which features were heard.
+    """Return the trials of some features, speakers counted from 0, and which were heard.
 
     None where no score ever differed.
     """
-    _, place = np.unique(cell.behind_speaker, return_inverse=True)
-    behind = cell.behind[:, list(axis)]
-    heard: BoolArray = np.asarray(behind.any(axis=(0, 2)))
-    return (logit.Trials(behind[:, heard], place), heard) if heard.any() else None
+    _, place = np.unique(cell.gap_speaker, return_inverse=True)
+    gaps = cell.gaps[:, list(axis)]
+    has_frames: BoolArray = np.asarray(gaps.any(axis=(0, 2)))
+    return (logit.Trials(gaps[:, has_frames], place), has_frames) if has_frames.any() else None
 
 
 def ranks_of(
     cell: Cell, axis: Sequence[int], evidence: FloatArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Speaker, better and tied of each trial: of one feature all, of several those with scores."""
+    """Return speaker, better and tied of each trial: of one feature all, else those with scores."""
     if len(axis) == 1:
         return cell.speaker, cell.better[axis[0]], cell.tied[axis[0]]
-    return cell.behind_speaker, (evidence > 0).sum(axis=1), (evidence == 0).sum(axis=1)
+    return cell.gap_speaker, (evidence > 0).sum(axis=1), (evidence == 0).sum(axis=1)
 
 
 def singles_of(cell: Cell) -> logit.SingleFeatureFits:
-    """What each feature of a cell says alone, for the fits of sets of them."""
-    _, place = np.unique(cell.behind_speaker, return_inverse=True)
-    return logit.SingleFeatureFits(logit.Trials(cell.behind, place))
+    """Fit each feature of a cell alone, for the fits of sets of them."""
+    _, place = np.unique(cell.gap_speaker, return_inverse=True)
+    return logit.SingleFeatureFits(logit.Trials(cell.gaps, place))
 
 
 def held_out_nats(
     cell: Cell,
     axis: Sequence[int],
-    known: KnownModel,
+    prior: PriorModel,
     worths: Sequence[float] = WORTHS,
     singles: logit.SingleFeatureFits | None = None,
 ) -> dict[int, FloatArray]:
-    """What each speaker of a cell loses under a fit on the others, by the worth of the other model.
+    """Compute each speaker's loss under a fit on the others, by the worth of the other model.
 
     ``singles`` are of this cell, where several sets of features share them.
 
@@ -145,28 +149,30 @@ def held_out_nats(
         by voice, shape (M,): nats of its score posterior and of its rank; nothing where no score
             ever differed.
     """
-    made = trials_of(cell, axis)
-    if made is None:
+    selection = trials_of(cell, axis)
+    if selection is None:
         return {}
-    trials, heard = made
-    voices = np.unique(cell.behind_speaker)
+    trials, has_frames = selection
+    voices = np.unique(cell.gap_speaker)
     singles = singles_of(cell) if singles is None else singles
-    starts, cost = singles.find_starts(np.array(axis)[heard].tolist())
+    starts, cost = singles.find_starts(np.array(axis)[has_frames].tolist())
     fold = np.arange(voices.size) % min(voices.size, _FOLDS)
-    kept = (fold != np.arange(fold.max() + 1)[:, None]).astype(float)
+    is_fitted = (fold != np.arange(fold.max() + 1)[:, None]).astype(float)
     lowest = logit.smallest_floor(voices.size - 1)
     losses = np.empty((voices.size, len(worths)))
     for i, worth in enumerate(worths):
-        told = replace(known, worth=worth)
-        anchor = told.anchor(trials, heard).rank_model
-        found = logit.fit(trials, cost, anchor, starts)
-        weights, floors = logit.fit_replicates(trials, found.weights, kept, cost, lowest, anchor)
+        weighted_prior = replace(prior, worth=worth)
+        anchor = weighted_prior.anchor(trials, has_frames).rank_model
+        posterior = logit.fit(trials, cost, anchor, starts)
+        weights, floors = logit.fit_replicates(
+            trials, posterior.weights, is_fitted, cost, lowest, anchor
+        )
         bits = logit.held_out_bits(trials, weights[fold], floors[fold])
-        evidence = np.einsum("f,nfj->nj", found.weights, trials.margins)
+        evidence = np.einsum("f,nfj->nj", posterior.weights, trials.margins)
         speaker, better, tied = ranks_of(cell, axis, evidence)
         place = np.searchsorted(voices, speaker)
-        rest = rank_histograms(better, tied, cell.candidates, kept[:, place])
-        pmf = pmf_of(*fit_many(told.mixed(rest, voices.size)), cell.candidates)
+        rest = rank_histograms(better, tied, cell.candidates, is_fitted[:, place])
+        pmf = pmf_of(*fit_many(weighted_prior.mixed(rest, voices.size)), cell.candidates)
         gamma = (1.0 - lowest) * pmf + lowest / cell.candidates  # no rank is impossible
         # of tied ranks the mean of their logarithms
         sums = np.cumsum(np.pad(np.log(gamma), ((0, 0), (1, 0))), axis=1)
@@ -179,18 +185,18 @@ def held_out_nats(
 def choose_worth(
     losses: Sequence[Mapping[int, FloatArray]], worths: Sequence[float] = WORTHS
 ) -> float:
-    """The worth under which speakers who were left out lose least, of what `held_out_nats` says."""
+    """Choose the worth under which speakers who were left out lose least."""
     voices = {voice for cell in losses for voice in cell}
     if not voices:
         return float(worths[0])
-    each = [np.mean([c[v] for c in losses if v in c], axis=0) for v in sorted(voices)]
-    return float(worths[int(np.mean(each, axis=0).argmin())])
+    means = [np.mean([c[v] for c in losses if v in c], axis=0) for v in sorted(voices)]
+    return float(worths[int(np.mean(means, axis=0).argmin())])
 
 
 def learn_impostors(
     cell: Cell, axis: Sequence[int], evidence: FloatArray, additive: BoolArray
 ) -> OpenSet:
-    """Learn from one cell how well the favourite fits, enrolled or not.
+    """Fit from one cell how well the favourite fits, enrolled or not.
 
     Args:
         cell: its trials.
@@ -199,14 +205,14 @@ def learn_impostors(
         additive: shape (F,), which features' scores grow with the evidence and count by the frame.
     """
     trials = np.arange(evidence.shape[0])
-    absolute = cell.behind[:, list(axis)] + cell.mated[:, list(axis), None]
+    absolute = cell.gaps[:, list(axis)] + cell.mated[:, list(axis), None]
     frames = np.where(additive, np.maximum(cell.frames[:, list(axis)], 1.0), 1.0)
     absolute /= frames[:, :, None]
     enrolled = absolute[trials, :, evidence.argmax(axis=1)]
     others = evidence.copy()
     others[trials, cell.own] = -np.inf
     impostors = absolute[trials, :, others.argmax(axis=1)]
-    return fit_open_set(enrolled, impostors, np.unique(cell.behind_speaker, return_inverse=True)[1])
+    return fit_open_set(enrolled, impostors, np.unique(cell.gap_speaker, return_inverse=True)[1])
 
 
 # ---------------------------------------------------------------------------------------- evidence
@@ -240,7 +246,7 @@ _MOST_DRAWN = 6_000  # those behind the resamples, and behind the fits that leav
 
 @dataclass(frozen=True, slots=True)
 class FittedEvidence:
-    """The rank model of one cell, row 0, and its resamples, rows 1..B.
+    """Rank model of one cell, row 0, and its resamples, rows 1..B.
 
     Attributes:
         coefficients: a and b, shape (1 + B, 1 + F).
@@ -250,12 +256,12 @@ class FittedEvidence:
     coefficients: FloatArray
     support: float
     area: float
-    row: dict[str, Any]
+    row: Row
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenComparisons:
-    """The comparisons of a cell that count for one set of features.
+    """Comparisons of a cell that count for one set of features.
 
     Attributes:
         comparisons: flat, people counted from 0.
@@ -275,49 +281,53 @@ class ChosenComparisons:
     corpora: IntArray
 
     def table(self, values: FloatArray) -> FloatArray:
-        """Of each mated stream, shape (n'', N); NaN where there is no comparison."""
-        made = np.full((self.own.size, self.candidates), np.nan)
-        made[self.place[:, 0], self.place[:, 1]] = values
-        return np.asarray(made[self.own >= 0])
+        """Arrange values by mated stream, shape (n'', N); NaN where there is no comparison."""
+        table = np.full((self.own.size, self.candidates), np.nan)
+        table[self.place[:, 0], self.place[:, 1]] = values
+        return np.asarray(table[self.own >= 0])
 
 
-def chosen(
-    compared: CellComparisons,
-    axis: Sequence[int],
-    voices: BoolArray,
-    corpora: IntArray | None = None,
-    known: dict[bytes, ChosenComparisons | None] | None = None,
-) -> ChosenComparisons | None:
-    """Streams of those voices alone, where every feature was heard, against all templates.
+class ComparisonChooser:
+    """Comparisons of a cell by the features that they need; of the same streams made once.
 
     Args:
-        compared: of a cell.
-        axis: which features, as places on the axis F.
-        voices: shape (voices,), whose streams count.
+        compared: the cell's.
         corpora: shape (voices,): people of two corpora, whom their microphones and languages would
             tell apart, are not compared. None: all are of one.
-        known: what was chosen for other features of this cell, which is shared where it is of the
-            same streams; added to.
-
-    Returns:
-        None where a class of comparisons is empty.
     """
-    rows = voices[compared.tester] & compared.heard[:, list(axis)].all(axis=1)
-    known = {} if known is None else known
-    if (key := rows.tobytes()) not in known:
-        known[key] = _of_all_features(compared, rows, corpora)
-    every = known[key]
-    if every is None:
-        return None
-    comparisons = every.comparisons
-    z = comparisons.z[:, list(axis)]
-    return replace(every, comparisons=TemplateComparisons(z, comparisons.pairs))
+
+    def __init__(self, compared: CellComparisons, corpora: IntArray | None = None) -> None:
+        self._compared = compared
+
+        @cache
+        def compare(rows: bytes) -> ChosenComparisons | None:
+            return _compare_streams(compared, np.frombuffer(rows, np.bool_), corpora)
+
+        self._compare = compare
+
+    def choose(self, axis: Sequence[int], voices: BoolArray) -> ChosenComparisons | None:
+        """Return streams of those voices where every feature was heard, against all templates.
+
+        Args:
+            axis: which features, as places on the axis F.
+            voices: shape (voices,), whose streams count.
+
+        Returns:
+            None where a class of comparisons is empty.
+        """
+        rows = voices[self._compared.tester] & self._compared.has_frames[:, list(axis)].all(axis=1)
+        chosen = self._compare(rows.tobytes())
+        if chosen is None:
+            return None
+        z = chosen.comparisons.z[:, list(axis)]
+        comparisons = TemplateComparisons(z, chosen.comparisons.pairs)
+        return replace(chosen, comparisons=comparisons)
 
 
-def _of_all_features(
+def _compare_streams(
     compared: CellComparisons, rows: BoolArray, corpora: IntArray | None
 ) -> ChosenComparisons | None:
-    """The comparisons of these streams, shape (n,), with scores of all features."""
+    """Return the comparisons of these streams, shape (n,), with scores of all features."""
     tester, mated = compared.tester[rows], compared.mated[rows]
     column = np.arange(compared.owner.size)
     own = column == mated[:, None]
@@ -345,93 +355,103 @@ def _of_all_features(
 
 
 def fit_evidence(
-    found: ChosenComparisons, speaker_weights: FloatArray, told: PriorCoefficients | None = None
+    chosen: ChosenComparisons, speaker_weights: FloatArray, prior: PriorCoefficients | None = None
 ) -> FittedEvidence:
     """Fit likelihood ratios, judge them on people left out, and bound them.
 
     Args:
-        found: comparisons, of ten mated speakers or more.
+        chosen: comparisons, of ten mated speakers or more.
         speaker_weights: how often each voice is drawn, shape (B, voices).
-        told: another model and its B resamples, shape (1 + B, 1 + F), in the weight that it has.
+        prior: another model and its B resamples, shape (1 + B, 1 + F), in the weight that it has.
     """
-    many = found.comparisons.subsample(_MOST)
-    few = found.comparisons.subsample(_MOST_DRAWN)
-    rank_model = None if told is None else PriorCoefficients(told.coefficients[:1], told.worth)
-    resampled = None if told is None else PriorCoefficients(told.coefficients[1:], told.worth)
-    fit = fit_each(many, prior=rank_model)
-    near = fit_each(few, prior=rank_model, start=fit[0])
-    drawn = found.comparisons.pairs.count_draws(speaker_weights, found.people)
-    replicates = fit_each(few, drawn, resampled, near[0])
-    replicates += fit - near  # what the fewer comparisons alone would move
-    replicates[:, 1:] = np.maximum(replicates[:, 1:], 0.0)
-    by_fold, fold = cross_fit(few, rank_model, near[0])
-    by_fold = by_fold + (fit - near)
-    by_fold[..., 1:] = np.maximum(by_fold[..., 1:], 0.0)
-
-    all_of_them = found.comparisons
-    without = by_fold[fold[all_of_them.test_speaker], fold[all_of_them.template_speaker]]
-    bits = (without[:, 0] + (without[:, 1:] * all_of_them.z).sum(axis=1)) / np.log(2.0)
-    mated = all_of_them.mated
-    weight = all_of_them.weights()
-    own, theirs = weight[mated], weight[~mated]
-    pairs, speakers = pair_count(all_of_them), int(np.unique(all_of_them.test_speaker[mated]).size)
-    most = float(np.log2(1.0 + pairs))
-    corpus, shown = found.corpora[all_of_them.test_speaker[~mated]], np.minimum(bits[~mated], most)
+    comparisons = chosen.comparisons
+    drawn = comparisons.pairs.count_draws(speaker_weights, chosen.people)
+    fit, replicates, held_out_bits = _fit_ratios(comparisons, drawn, prior)
+    mated = comparisons.mated
+    weight = comparisons.weights()
+    mated_weight, others_weight = weight[mated], weight[~mated]
+    pairs, speakers = pair_count(comparisons), int(np.unique(comparisons.test_speaker[mated]).size)
+    corpus = chosen.corpora[comparisons.test_speaker[~mated]]
+    capped = np.minimum(held_out_bits[~mated], float(np.log2(1.0 + pairs)))
     ratio = max(
-        calibrated.mean_ratio(shown[corpus == each], theirs[corpus == each])
-        for each in np.unique(corpus)
+        calibrated.mean_ratio(capped[corpus == c], others_weight[corpus == c])
+        for c in np.unique(corpus)
     )
     lowered = max(float(np.log(ratio)), 0.0)
     coefficients = np.concatenate([fit, replicates])
     coefficients[:, 0] -= lowered
-    bits = with_misses(bits - lowered / np.log(2.0))
-    others = all_of_them.non_mated
+    bits = with_misses(held_out_bits - lowered / np.log(2.0))
+    others = comparisons.non_mated
     support, invariance = calibrated.supported_bits(
-        bits[mated], bits[~mated], own, theirs, speakers, pairs, others
+        bits[mated], bits[~mated], mated_weight, others_weight, speakers, pairs, others
     )
     held = np.minimum(bits, support)
-    area, among = _among(found, bits, support)
-    row = {
+    costs = held[mated], held[~mated], mated_weight, others_weight
+    area, among = _compute_among(chosen, bits, support)
+    row: Row = {
         "evidence_speakers": speakers,
         "evidence_pairs": pairs,
-        "evidence_bits": float(own @ held[mated]),
-        "evidence_low_tenth": _quantile(held[mated], own, 0.1),
-        "evidence_low_twentieth": _quantile(held[mated], own, 0.05),
-        "evidence_high_twentieth": _quantile(held[mated], own, 0.95),
-        "others_high_twentieth": _quantile(held[~mated], theirs, 0.95),
+        "evidence_bits": float(mated_weight @ held[mated]),
+        "evidence_low_tenth": _quantile(held[mated], mated_weight, 0.1),
+        "evidence_low_twentieth": _quantile(held[mated], mated_weight, 0.05),
+        "evidence_high_twentieth": _quantile(held[mated], mated_weight, 0.95),
+        "others_high_twentieth": _quantile(held[~mated], others_weight, 0.95),
         "support_bits": support,
         "invariance_bits": invariance,
         "evidence_lowered_bits": lowered / float(np.log(2.0)),
-        "evidence_cllr": calibrated.cost_bits(held[mated], held[~mated], own, theirs),
-        "evidence_min_cllr": calibrated.least_cost_bits(held[mated], held[~mated], own, theirs),
-        **_others(others, held[~mated], drawn),
+        "evidence_cllr": calibrated.cost_bits(*costs),
+        "evidence_min_cllr": calibrated.least_cost_bits(*costs),
+        **_compute_others(others, held[~mated], drawn),
         **among,
         "enrolled_area": area,
     }
     return FittedEvidence(coefficients, support, area, row)
 
 
+def _fit_ratios(
+    comparisons: TemplateComparisons, drawn: FloatArray, prior: PriorCoefficients | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Fit a and b on everybody, (1, 1 + F), and on resamples, (B, 1 + F).
+
+    Returns:
+        these fits, and the bits of each comparison by a fit on other people.
+    """
+    many, sample = comparisons.subsample(_MOST), comparisons.subsample(_MOST_DRAWN)
+    prior_fit = prior_resamples = None
+    if prior is not None:
+        prior_fit = PriorCoefficients(prior.coefficients[:1], prior.worth)
+        prior_resamples = PriorCoefficients(prior.coefficients[1:], prior.worth)
+    fit = fit_each(many, prior=prior_fit)
+    near = fit_each(sample, prior=prior_fit, start=fit[0])
+    replicates = fit_each(sample, drawn, prior_resamples, near[0])
+    by_fold, fold = cross_fit(sample, prior_fit, near[0])
+    for fits in (replicates, by_fold):
+        fits += fit - near  # what the fewer comparisons alone would move
+        fits[..., 1:] = np.maximum(fits[..., 1:], 0.0)
+    held_out = by_fold[fold[comparisons.test_speaker], fold[comparisons.template_speaker]]
+    nats = held_out[:, 0] + (held_out[:, 1:] * comparisons.z).sum(axis=1)
+    return fit, replicates, nats / np.log(2.0)
+
+
 def _quantile(bits: FloatArray, weight: FloatArray, share: float) -> float:
     return float(weighted_quantile(bits, weight[None], share)[0])
 
 
-def _others(
-    comparisons: TemplateComparisons, bits: FloatArray, drawn: FloatArray
-) -> dict[str, Any]:
-    """Other people's mean ratio with limits, and how many of them show k bits."""
+def _compute_others(comparisons: TemplateComparisons, bits: FloatArray, drawn: FloatArray) -> Row:
+    """Compute other people's mean ratio with limits, and how many of them show k bits."""
     first, counts, place = comparisons.pairs.unique
-    each = np.bincount(place, np.exp2(bits)) / counts
+    pair_means = np.bincount(place, np.exp2(bits)) / counts
     who = comparisons.test_speaker[first], comparisons.template_speaker[first]
-    ratios, there = np.zeros((2, drawn.shape[1], drawn.shape[1]))
-    ratios[who], there[who] = each, 1.0
+    ratios, compared = np.zeros((2, drawn.shape[1], drawn.shape[1]))
+    ratios[who], compared[who] = pair_means, 1.0
     # a pair counts as often as the product of its two
-    total = ((drawn @ there) * drawn).sum(axis=1)
+    total = ((drawn @ compared) * drawn).sum(axis=1)
     means = ((drawn @ ratios) * drawn).sum(axis=1)[total > 0] / total[total > 0]
-    low, high = limits(means if means.size else each)
+    low, high = limits(means if means.size else pair_means)
     steps = np.arange(1, int(np.log2(1.0 + counts.size)) + 1)
     shares = calibrated.exceeding(bits, (1.0 / counts)[place], steps.astype(float))
     return {
-        "others_mean_ratio": float(each.mean()),
+        "others_mean_ratio": float(pair_means.mean()),
         "others_mean_ratio_low": low,
         "others_mean_ratio_high": high,
         "others_exceeding": [
@@ -441,38 +461,40 @@ def _others(
     }
 
 
-def _among(
-    found: ChosenComparisons, bits: FloatArray, support: float
-) -> tuple[float, dict[str, Any]]:
-    """Enrolled told from impostors; and rank 1 and bits among the candidates, as told and true."""
-    table = found.table(bits)
+def _compute_among(
+    chosen: ChosenComparisons, bits: FloatArray, support: float
+) -> tuple[float, Row]:
+    """Compare enrolled with impostors; and rank 1 and bits among candidates, claimed and true."""
+    table = chosen.table(bits)
     rows = np.arange(len(table))
-    own = found.own[found.own >= 0]
-    speaker = np.unique(found.streams[found.own >= 0], return_inverse=True)[1]
+    own = chosen.own[chosen.own >= 0]
+    speaker = np.unique(chosen.streams[chosen.own >= 0], return_inverse=True)[1]
     weight = (1.0 / np.bincount(speaker))[speaker]
     weight /= weight.sum()
-    there = np.where(np.isnan(table), -np.inf, table)
-    away = there.copy()
+    filled = np.where(np.isnan(table), -np.inf, table)
+    away = filled.copy()
     away[rows, own] = -np.inf
-    enrolled, impostors = (cap_bits(level_ratios(each), support) for each in (there, away))
+    enrolled, impostors = (
+        cap_bits(level_ratios(ratios_of_class), support) for ratios_of_class in (filled, away)
+    )
     count = np.isfinite(table).sum(axis=1)
     # to a billionth of a bit: rounding is not what tells them apart
     odds = [
-        (total_bits(each) - np.log2(n)).round(9)
-        for each, n in ((enrolled, count), (impostors, count - 1))
+        (total_bits(ratios_of_class) - np.log2(n)).round(9)
+        for ratios_of_class, n in ((enrolled, count), (impostors, count - 1))
     ]
     area = min(compute_separation(odds[0], odds[1], weight)[2], 1.0)
     if np.nanmax(table) - np.nanmin(table) < _FLAT:
         area = 0.5  # where all are alike, only how many there are would tell
     # candidates who are not to be compared are nobody
     n = int(count.max())
-    whole = count == n
-    kept = np.argsort(np.isnan(table[whole]), axis=1, kind="stable")[:, :n]
-    ratios = np.take_along_axis(enrolled[whole], kept, axis=1)
-    target = np.argmax(kept == own[whole][:, None], axis=1)
+    complete = count == n
+    candidates = np.argsort(np.isnan(table[complete]), axis=1, kind="stable")[:, :n]
+    ratios = np.take_along_axis(enrolled[complete], candidates, axis=1)
+    target = np.argmax(candidates == own[complete][:, None], axis=1)
     posterior = posterior_among(ratios, n)
-    share = weight[whole] / weight[whole].sum()
-    true = posterior[np.arange(len(kept)), target]
+    share = weight[complete] / weight[complete].sum()
+    true = posterior[np.arange(len(candidates)), target]
     first = posterior.argmax(axis=1) == target
     return area, {
         "evidence_candidates": n,
@@ -497,6 +519,9 @@ class FittedCell:
         alpha, beta, binomial, floor: shape (1 + B,).
         weights: shape (1 + B, F); NaN for a feature that no trial had a frame of.
         open_set: shape (1 + F,), see ``RankModel``.
+        row: its line in the calibration table.
+        speakers, candidates: who provide tests; N.
+        prior_speakers: speakers that the prior counts as.
         evidence: likelihood ratios; None without a cohort, or where a feature had no frame yet.
     """
 
@@ -506,7 +531,10 @@ class FittedCell:
     weights: FloatArray
     floor: FloatArray
     open_set: FloatArray
-    row: dict[str, Any]
+    row: Row
+    speakers: int
+    candidates: int
+    prior_speakers: float
     evidence: FittedEvidence | None = None
 
 
@@ -516,7 +544,7 @@ def fit_cell(
     speaker_weights: FloatArray,
     additive: BoolArray,
     seed: int = 0,
-    known: KnownModel | None = None,
+    prior: PriorModel | None = None,
     singles: logit.SingleFeatureFits | None = None,
 ) -> FittedCell | None:
     """Fit one cell for one set of features.
@@ -527,66 +555,138 @@ def fit_cell(
         speaker_weights: how often each voice is drawn, shape (B, voices).
         additive: shape (F,), which of those features' scores grow with the evidence.
         seed: of the permutations of the null band.
-        known: another rank model, in the weight that it has; B resamples of it.
+        prior: another rank model, in the weight that it has; B resamples of it.
         singles: of this cell, where several sets of features share them.
 
     Returns:
         None where no score ever differed, as with embeddings of windows longer than the test.
     """
-    made = trials_of(cell, axis)
-    if made is None:
+    selection = trials_of(cell, axis)
+    if selection is None:
         return None
-    trials, heard = made
-    voices, place = np.unique(cell.behind_speaker), trials.speaker
+    trials, has_frames = selection
     singles = singles_of(cell) if singles is None else singles
-    starts, prior = singles.find_starts(np.array(axis)[heard].tolist())
-    anchor = known.anchor(trials, heard) if known is not None else None
-    posterior = logit.fit(trials, prior, anchor, starts)
-    drawn = _never_empty(speaker_weights[:, voices])
+    starts = singles.find_starts(np.array(axis)[has_frames].tolist())
+    anchor = prior.anchor(trials, has_frames) if prior is not None else None
+    drawn = _never_empty(speaker_weights[:, np.unique(cell.gap_speaker)])
+    weights, floor, posterior_row = _fit_posterior(trials, cell.own, starts, drawn, anchor)
+    evidence = np.einsum("f,nfj->nj", weights[0], trials.margins)
+    impostors = learn_impostors(cell, axis, evidence, additive)
+    rank_bounds = ranks_of(cell, axis, evidence)
+    ranks = _fit_ranks(rank_bounds, cell.candidates, speaker_weights, drawn.shape[1], prior)
+    all_weights = np.full((len(weights), len(axis)), np.nan)
+    all_weights[:, has_frames] = weights
+    row: Row = {
+        "speakers": ranks.speakers,
+        "candidates": cell.candidates,
+        "trials": int(rank_bounds[0].size),
+        "ties": "spread",
+        **ranks.row,
+        **_null_band(evidence, cell.own, seed, prior),
+        **posterior_row,
+        "weights": [w if np.isfinite(w) else None for w in all_weights[0].tolist()],
+        "floor": float(floor[0]),
+        "losses": ranks.losses,
+        "notes": list(ranks.fit.notes),
+        "open_set_area": impostors.area,
+        "open_set_enrolled_kept": impostors.enrolled_kept,
+        "open_set_impostors_found": impostors.impostors_found,
+        "prior_speakers": 0.0 if prior is None else prior.worth,
+    }
+    return FittedCell(
+        np.append(ranks.fit.alpha, ranks.alpha),
+        np.append(ranks.fit.beta, ranks.beta),
+        np.append(ranks.fit.binomial, ranks.binomial),
+        all_weights,
+        floor,
+        np.append(impostors.bias, impostors.slopes),
+        row,
+        ranks.speakers,
+        cell.candidates,
+        0.0 if prior is None else prior.worth,
+    )
+
+
+def _fit_posterior(
+    trials: logit.Trials,
+    own: IntArray,
+    singles: tuple[logit.FitStarts, FloatArray],
+    drawn: FloatArray,
+    anchor: Anchor | None,
+) -> tuple[FloatArray, FloatArray, Row]:
+    """Fit lambda, (1 + B, F), and e, (1 + B,), and measure them on speakers left out."""
+    starts, cost = singles
+    posterior = logit.fit(trials, cost, anchor, starts)
     around = logit.NearbyLosses(trials, posterior.weights)
-    replicate_weights, replicate_floor = logit.fit_replicates(
-        trials, posterior.weights, drawn, prior, anchor=anchor, around=around
+    weights, floor = logit.fit_replicates(
+        trials, posterior.weights, drawn, cost, anchor=anchor, around=around
     )
     held_weights, held_floor = logit.fit_held_out(
-        trials, posterior.weights, voices.size, prior, anchor, around
+        trials, posterior.weights, drawn.shape[1], cost, anchor, around
     )
-    held = trials.posterior(held_weights[place], held_floor[place])
+    speaker = trials.speaker
+    held = trials.posterior(held_weights[speaker], held_floor[speaker])
     held_bits = logit.held_out_bits(trials, held_weights, held_floor)
-    diagram = reliability(held, cell.own, 1.0 / np.bincount(place)[place])
+    diagram = reliability(held, own, 1.0 / np.bincount(speaker)[speaker])
+    row: Row = {
+        "held_out_local_bits": float(held_bits.mean()),
+        "calibration_error": diagram.top_error,
+        "reliability": {
+            "given": diagram.predicted.tolist(),
+            "true": diagram.observed.tolist(),
+            "share": diagram.share.tolist(),
+            "error": diagram.all_error,
+        },
+    }
+    weights = np.concatenate([posterior.weights[None], weights])
+    return weights, np.append(posterior.floor, floor), row
 
-    evidence = np.einsum("f,nfj->nj", posterior.weights, trials.margins)
-    impostors = learn_impostors(cell, axis, evidence, additive)
-    speaker, better, tied = ranks_of(cell, axis, evidence)
-    n = cell.candidates
-    histogram = rank_histogram(better, tied, n)
-    drawn = _never_empty(speaker_weights[:, np.unique(speaker)])
-    mated = np.searchsorted(np.unique(speaker), speaker)
-    resampled: FloatArray = rank_histograms(better, tied, n, drawn[:, mated])
+
+class _FittedRanks(NamedTuple):
+    """Rank model of a cell, its B resamples, and what the table says of them."""
+
+    fit: RankFit
+    alpha: FloatArray
+    beta: FloatArray
+    binomial: BoolArray
+    speakers: int
+    row: Row
+    losses: dict[str, Row]
+
+
+def _fit_ranks(
+    ranks: tuple[IntArray, IntArray, IntArray],
+    candidates: int,
+    speaker_weights: FloatArray,
+    scored: int,
+    prior: PriorModel | None,
+) -> _FittedRanks:
+    """Fit alpha and beta to the ranks of all trials, and of resampled speakers.
+
+    The prior counts beside ``scored`` speakers, whose scores are kept.
+    """
+    speaker, better, tied = ranks
+    histogram = rank_histogram(better, tied, candidates)
+    people, place = np.unique(speaker, return_inverse=True)
+    drawn = _never_empty(speaker_weights[:, people])
+    resampled: FloatArray = rank_histograms(better, tied, candidates, drawn[:, place])
     blended: FloatArray = histogram
-    if known is not None:
-        resampled = known.mixed(resampled, voices.size, resamples=True)
-        blended = known.mixed(histogram, voices.size)
+    if prior is not None:
+        resampled = prior.mixed(resampled, scored, resamples=True)
+        blended = prior.mixed(histogram, scored)
     alpha, beta, binomial = fit_many(resampled)
     rank_model = fit(blended, "LL")
-    means = mean_bits_of(alpha, beta, binomial, n)
-    low, high = limits(means)
-    null = _null_band(evidence, cell.own, seed, known)
-    weights = np.full((1 + len(speaker_weights), len(axis)), np.nan)
-    weights[:, heard] = np.concatenate([posterior.weights[None], replicate_weights])
+    low, high = limits(mean_bits_of(alpha, beta, binomial, candidates))
     statistics = rank_statistics(histogram, trials=better.size)
-    gamma = np.exp(rank_model.log_pmf(n))
+    gamma = np.exp(rank_model.log_pmf(candidates))
     pmf = histogram / histogram.sum()
-    row: dict[str, Any] = {
-        "speakers": int(np.unique(speaker).size),
-        "candidates": n,
-        "trials": int(better.size),
-        "ties": "spread",
+    row: Row = {
         "alpha": rank_model.alpha,
         "beta": rank_model.beta,
         "binomial": rank_model.binomial,
         "mean_bits_raw": statistics.mean_bits,
         "mean_bits_miller_madow": statistics.miller_madow_bits,
-        "mean_bits_model": float(rank_model.mean_disclosure_bits(n)),
+        "mean_bits_model": float(rank_model.mean_disclosure_bits(candidates)),
         "mean_bits_low": low,
         "mean_bits_high": high,
         "identification_rate": statistics.identification_rate,
@@ -598,44 +698,20 @@ def fit_cell(
         "ceiling_bits": statistics.ceiling_bits,
         "kl_bits": finite(kl_bits(pmf, gamma)),
         "rank1_match_bits": finite(rank1_match_bits(pmf, gamma)),
-        **null,
-        "held_out_local_bits": float(held_bits.mean()),
-        "calibration_error": diagram.top_error,
-        "reliability": {
-            "given": diagram.predicted.tolist(),
-            "true": diagram.observed.tolist(),
-            "share": diagram.share.tolist(),
-            "error": diagram.all_error,
-        },
-        "weights": [w if np.isfinite(w) else None for w in weights[0].tolist()],
-        "floor": posterior.floor,
-        "losses": _losses(histogram, pmf),
-        "notes": list(rank_model.notes),
-        "open_set_area": impostors.area,
-        "open_set_enrolled_kept": impostors.enrolled_kept,
-        "open_set_impostors_found": impostors.impostors_found,
-        "prior_speakers": 0.0 if known is None else known.worth,
     }
-    return FittedCell(
-        np.append(rank_model.alpha, alpha),
-        np.append(rank_model.beta, beta),
-        np.append(rank_model.binomial, binomial),
-        weights,
-        np.append(posterior.floor, replicate_floor),
-        np.append(impostors.bias, impostors.slopes),
-        row,
-    )
+    losses = _losses(histogram, pmf)
+    return _FittedRanks(rank_model, alpha, beta, binomial, people.size, row, losses)
 
 
 def _never_empty(weights: FloatArray) -> FloatArray:
-    """A replicate that holds none of a cell's speakers counts them all once."""
+    """Count all once in a replicate that holds none of a cell's speakers."""
     return np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
 
 
 def _null_band(
-    evidence: FloatArray, own: IntArray, seed: int, known: KnownModel | None = None
+    evidence: FloatArray, own: IntArray, seed: int, prior: PriorModel | None = None
 ) -> dict[str, float]:
-    """MeanD of the same scores with whole speakers permuted against the templates.
+    """Compute MeanD of the same scores with whole speakers permuted against the templates.
 
     The model's holds what the known rank model brings even then.
     """
@@ -645,15 +721,15 @@ def _null_band(
     count = int(np.clip(100_000_000 // max(trials * n, 1), 20, PERMUTATIONS))
     rows = np.arange(trials)
     wrong = np.stack([generator.permutation(n)[own] for _ in range(count)])
-    better, tied = (each[rows, wrong] for each in all_rank_bounds(evidence))
+    better, tied = (bounds[rows, wrong] for bounds in all_rank_bounds(evidence))
     if (tied == 1).all():
         place = better + n * np.arange(count)[:, None]
         histograms = np.bincount(place.ravel(), minlength=count * n).reshape(count, n).astype(float)
     else:
         both = zip(better, tied, strict=True)
-        histograms = np.stack([rank_histogram(*each, n) for each in both])
-    told = histograms if known is None else known.mixed(histograms, np.unique(own).size)
-    model = mean_bits_of(*fit_many(told), n)
+        histograms = np.stack([rank_histogram(*bounds, n) for bounds in both])
+    blended = histograms if prior is None else prior.mixed(histograms, np.unique(own).size)
+    model = mean_bits_of(*fit_many(blended), n)
     share = histograms / trials
     raw = np.maximum((share * np.log2(n * np.where(share > 0, share, 1.0 / n))).sum(axis=1), 0.0)
     low, high = limits(model)
@@ -661,20 +737,20 @@ def _null_band(
     return {"null_low": low, "null_high": high, "null_raw_low": raw_low, "null_raw_high": raw_high}
 
 
-def _losses(histogram: FloatArray, pmf: FloatArray) -> dict[str, dict[str, Any]]:
-    result = {}
+def _losses(histogram: FloatArray, pmf: FloatArray) -> dict[str, Row]:
+    losses = {}
     likeliest = fit_many(histogram[None])
     for loss in LOSSES:
-        found = fit(histogram, loss, likeliest)
-        gamma = np.exp(found.log_pmf(histogram.size))
-        result[loss] = {
-            "alpha": found.alpha,
-            "beta": found.beta,
-            "binomial": found.binomial,
-            "loss": found.loss,
-            "value": finite(found.value),
+        rank_fit = fit(histogram, loss, likeliest)
+        gamma = np.exp(rank_fit.log_pmf(histogram.size))
+        losses[loss] = {
+            "alpha": rank_fit.alpha,
+            "beta": rank_fit.beta,
+            "binomial": rank_fit.binomial,
+            "loss": rank_fit.loss,
+            "value": finite(rank_fit.value),
             "kl_bits": finite(kl_bits(pmf, gamma)),
             "rank1_match_bits": finite(rank1_match_bits(pmf, gamma)),
-            "notes": list(found.notes),
+            "notes": list(rank_fit.notes),
         }
-    return result
+    return losses

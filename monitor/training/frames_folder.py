@@ -9,11 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from monitor.corpus.recordings import Corpus, unusable
+from monitor.corpus.recordings import Corpus, describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS, EARLY_WINDOWS
 from monitor.features.framing import join_runs
@@ -27,10 +27,10 @@ from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.sources.provenance import file_hash
 from monitor.sources.registry import is_frames, recording_hashes
 from monitor.training.feature_extraction import (
-    heard_runs,
-    of_words,
-    told_of_words,
-    with_their_words,
+    describe_transcript,
+    extract_runs,
+    select_word_features,
+    with_transcript,
 )
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
 from monitor.types import TICKS_PER_SECOND, Frames
@@ -42,7 +42,7 @@ COLUMNS = ["path", "speaker", "session"]
 
 @dataclass(frozen=True, slots=True)
 class HearingOptions:
-    """With which features recordings are heard, and how far.
+    """Features that recordings are heard with, and how far.
 
     Attributes:
         seconds: of each recording from its beginning, at most; None for all of it.
@@ -56,14 +56,14 @@ class HearingOptions:
     setup: FeatureSetup = AS_ENVIRONMENT
 
     def make(self, names: Iterable[str]) -> list[Feature]:
-        """Fresh features."""
+        """Make fresh features."""
         return make(names, self.setup)
 
-    def noted(self, made: Sequence[Feature]) -> dict[str, Any]:
-        """What a file of frames notes of it; another note, and it has to be made again."""
+    def note(self, features: Sequence[Feature]) -> dict[str, object]:
+        """Return the note in a file of frames; with another note it has to be made again."""
         return {
             "version": __version__,
-            "features": {each.spec.name: list(each.spec.plain().values()) for each in made},
+            "features": _shapes(features),
             "seconds": self.seconds,
             "channel": self.channel,
             "early": [EARLY_EVERY, EARLY_WINDOWS, *EARLY_SECONDS],
@@ -83,57 +83,61 @@ class HearingOrder:
 
 @dataclass(frozen=True, slots=True)
 class OrderOutcome:
-    """What became of a `HearingOrder`.
+    """Outcome of a `HearingOrder`.
 
     Attributes:
+        is_complete: whether the file holds frames of the whole recording.
         problem: a line on what could not be used; empty where there is nothing to tell.
-        told: what is to be said of what was heard now, and of its transcript, a line each.
+        messages: notices on what was heard now, and on its transcript, a line each.
     """
 
     order: HearingOrder
     seconds: float
-    whole: bool
+    is_complete: bool
     problem: str = ""
-    told: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
 
 
 def orders(corpus: Corpus, root: Path, folder: Path) -> list[HearingOrder]:
-    """Where the frames of every recording go: as they lie below ``root``, else by their names."""
+    """Choose files for the frames: as recordings lie below ``root``, else by their names."""
     if root.is_dir() and folder.resolve().is_relative_to(root.resolve()):
         raise UsageError(f"{folder} lies in the corpus itself; choose a folder outside")
     _check_folder(folder)
-    made: list[HearingOrder] = []
-    taken: set[Path] = set()
+    hearing_orders: list[HearingOrder] = []
+    targets: set[Path] = set()
     base = absolute(root if root.is_dir() else root.parent)
-    for each in corpus.recordings:
-        place = absolute(each.path)
-        inside = place.is_relative_to(base)
-        parts = (
-            place.relative_to(base).parts if inside else (each.speaker, each.session, place.name)
-        )
+    for recording in corpus.recordings:
+        path, speaker, session = absolute(recording.path), recording.speaker, recording.session
+        inside = path.is_relative_to(base)
+        parts = path.relative_to(base).parts if inside else (speaker, session, path.name)
         below = folder.joinpath(*map(_safe, parts))
         names = [below.with_suffix(".npz"), below.with_name(f"{below.name}.npz")]
         number = 2
-        while names[0] in taken:
+        while names[0] in targets:
             del names[0]
             names.append(below.with_name(f"{below.name}-{number}.npz"))
             number += 1
-        taken.add(names[0])
-        made.append(HearingOrder(each.path, names[0], each.speaker, each.session, each.words))
-    return made
+        targets.add(names[0])
+        hearing_orders.append(
+            HearingOrder(recording.path, names[0], speaker, session, recording.words)
+        )
+    return hearing_orders
 
 
 def write_manifest(
     folder: Path,
-    listed: Sequence[HearingOrder],
-    said: Mapping[str, Mapping[str, str]] | None = None,
+    hearing_orders: Sequence[HearingOrder],
+    columns: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
-    """Write who speaks in which file of frames, and on which occasion."""
-    said = said or {}
+    """Write who speaks in which file of frames, and on which occasion.
+
+    ``columns`` hold more of each speaker, by title and name.
+    """
+    columns = columns or {}
     rows = (
-        [each.target.relative_to(folder).as_posix(), each.speaker, each.session,
-         *(of.get(each.speaker, "") for of in said.values())]
-        for each in listed
+        [order.target.relative_to(folder).as_posix(), order.speaker, order.session,
+         *(cells.get(order.speaker, "") for cells in columns.values())]
+        for order in hearing_orders
     )  # fmt: skip
     path = folder / MANIFEST
     try:
@@ -141,12 +145,12 @@ def write_manifest(
     except OSError as error:
         raise not_written(path, error) from None
     sweep(path)
-    write_text(csv_text([*COLUMNS, *said], rows), path)
+    write_text(csv_text([*COLUMNS, *columns], rows), path)
 
 
 def keep(
-    wanted: Sequence[HearingOrder],
-    manner: HearingOptions,
+    hearing_orders: Sequence[HearingOrder],
+    options: HearingOptions,
     jobs: Jobs = 1,
     folder: Path | None = None,
 ) -> Generator[OrderOutcome, None, None]:
@@ -161,34 +165,33 @@ def keep(
         StoreError: a file cannot be written.
         MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
-    manner = replace(manner, setup=manner.setup.elsewhere())
-    made_here = manner.make(manner.features)
-    note = manner.noted(made_here)
-    words = bool(of_words(made_here))
-    beside = () if folder is None else (absolute(folder / MANIFEST),)
+    options = replace(options, setup=options.setup.elsewhere())
+    features = options.make(options.features)
+    words = bool(select_word_features(features))
+    manifest = () if folder is None else (absolute(folder / MANIFEST),)
     tasks = [
         replace(
-            each,
-            source=absolute(each.source),
-            target=absolute(each.target),
-            words=each.words.make_absolute(),
+            order,
+            source=absolute(order.source),
+            target=absolute(order.target),
+            words=order.words.make_absolute(),
         )
-        for each in wanted
+        for order in hearing_orders
     ]
 
     def read(order: HearingOrder) -> Iterator[Path]:
-        yield from (*beside, *order.words.files(order.source, words=words))
+        yield from (*manifest, *order.words.files(order.source, words=words))
 
-    made = each_in_order(
-        partial(_keep, manner, note),
+    outcomes = each_in_order(
+        partial(_keep, options, options.note(features), _shapes(features)),
         tasks,
         jobs,
         reads=read,
-        alike=partial(list_marks, manner.features, manner.setup),
+        alike=partial(list_marks, options.features, options.setup),
     )
-    with closing(made) as results:
-        for order, outcome in zip(wanted, results, strict=True):
-            if outcome.whole and not order.target.exists():
+    with closing(outcomes):
+        for order, outcome in zip(hearing_orders, outcomes, strict=True):
+            if outcome.is_complete and not order.target.exists():
                 raise MonitorError(
                     f"{order.target} was written where it cannot be seen from here: name a folder "
                     "on a file system that all workers share"
@@ -199,69 +202,103 @@ def keep(
 def hear(
     path: Path,
     features: Sequence[Feature],
-    manner: HearingOptions,
+    options: HearingOptions,
     words: TranscriptChoice = LIES_BESIDE,
     speaker: str | None = None,
 ) -> Frames:
-    """The frames of one recording, with its words where a feature is made of them.
+    """Extract the frames of one recording, with its words where a feature is made of them.
 
     Raises:
         SourceError: it cannot be read, or breaks off, or has no words.
     """
-    channel = None if manner.channel is None else manner.channel - 1
-    file = File(path, end_seconds=manner.seconds)
-    source = with_their_words(file, path, features, words, speaker)
-    return join_runs(list(heard_runs(source, features, channel)))
+    channel = None if options.channel is None else options.channel - 1
+    file = File(path, end_seconds=options.seconds)
+    source = with_transcript(file, path, features, words, speaker)
+    return join_runs(list(extract_runs(source, features, channel)))
 
 
-def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) -> OrderOutcome:
-    """One order."""
-    said = [name for name in manner.features if takes(name) == "words"]
-    held = None if is_frames(order.source) else _held(order.target)
-    there = {} if held is None else held.header.settings["features"]
-    goes_on = held is not None and _goes_on(held, note, order)
-    words = held.header.settings.get("words") if held is not None and goes_on else None
-    anew, transcript = [*said], None
-    if said:
+_Shapes: TypeAlias = dict[str, list[Any]]
+"""Values of the spec of each feature, in the order of its fields."""
+
+
+def _shapes(features: Sequence[Feature]) -> _Shapes:
+    return {feature.spec.name: list(feature.spec.plain().values()) for feature in features}
+
+
+def _keep(
+    options: HearingOptions,
+    note: Mapping[str, object],
+    requested: Mapping[str, list[Any]],
+    order: HearingOrder,
+) -> OrderOutcome:
+    """Fulfil one order."""
+    stored = None if is_frames(order.source) else _load(order.target)
+    stored_shapes: _Shapes = {} if stored is None else stored.header.settings["features"]
+    current = stored if stored is not None and _is_current(stored, note, order) else None
+    mark = None if current is None else current.header.settings.get("words")
+    outdated = [name for name in options.features if takes(name) == "words"]
+    transcript = None
+    if outdated:
         try:
             transcript = order.words.read(order.source, own=order.speaker)
-            mark = words_mark(transcript)
+            stored_mark, mark = mark, words_mark(transcript)
         except SourceError as error:  # what was heard of the sound stays
-            return OrderOutcome(order, 0.0, goes_on, unusable(order.source, error, order.speaker))
-        anew = [] if words == mark else said
-        words = mark
+            problem = describe_unusable(order.source, error, order.speaker)
+            return OrderOutcome(order, 0.0, current is not None, problem)
+        outdated = [] if stored_mark == mark else outdated
     try:
         if is_frames(order.source):
             raise SourceError(f"{file_name(order.source)}: holds frames already, no audio")
-        if held is not None and goes_on:
-            names = _in_order({*manner.features, *there}, manner.setup)
-            shapes = {**there, **note["features"]}
-            lacking = [n for n in names if n in anew or there.get(n) != shapes[n]]
-            if not lacking:
-                return OrderOutcome(order, 0.0, True, str(held.header.settings.get("lost", "")))
+        if current is not None:
+            names = _in_order({*options.features, *stored_shapes}, options.setup)
+            shapes = {**stored_shapes, **requested}
+            missing = [n for n in names if n in outdated or stored_shapes.get(n) != shapes[n]]
+            if not missing:
+                return OrderOutcome(order, 0.0, True, str(current.header.settings.get("lost", "")))
         else:
-            kept = (name for name in there if takes(name) == "audio")
-            held, lacking = None, _in_order({*manner.features, *kept}, manner.setup)
-            names, shapes = lacking, manner.noted(manner.make(lacking))["features"]
+            audio = (name for name in stored_shapes if takes(name) == "audio")
+            missing = names = _in_order({*options.features, *audio}, options.setup)
+            shapes = _shapes(options.make(missing))
         hashes = recording_hashes(order.source)
-
-        def heard_by(some: Sequence[str]) -> Frames:
-            return hear(order.source, manner.make(some), manner, order.words, order.speaker)
-
-        frames = heard_by(lacking)
-        if held is not None:
-            before = join_runs(list(held))
+        frames = _hear_order(order, options, missing)
+        if current is not None:
+            before = join_runs(list(current))
             if np.array_equal(before.speech, frames.speech):
                 frames = replace(frames, tracks={**before.tracks, **frames.tracks})
             else:  # another voice activity: nothing that was there belongs to it
-                frames = heard_by(names)
-                shapes = manner.noted(manner.make(names))["features"]
+                frames = _hear_order(order, options, names)
+                shapes = _shapes(options.make(names))
     except SourceError as error:
         order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
-        return OrderOutcome(order, 0.0, False, unusable(order.source, error, order.speaker))
-    lost = sum(gap.lost_seconds or 0.0 for _, gap in frames.gaps)
+        return OrderOutcome(
+            order, 0.0, False, describe_unusable(order.source, error, order.speaker)
+        )
+    shapes = {name: shapes[name] for name in names}
+    words = {} if mark is None else {"words": mark}
+    problem = _write(order, frames, shapes, hashes, {**note, "features": shapes}, words)
+    label = file_name(order.source)
+    messages = tuple(f"{label}: {notice.text}" for _, notice in frames.notices)
+    if transcript is not None:
+        messages += describe_transcript(transcript.words(), transcript.label, frames.speech)
+    return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem, messages)
+
+
+def _hear_order(order: HearingOrder, options: HearingOptions, names: Sequence[str]) -> Frames:
+    return hear(order.source, options.make(names), options, order.words, order.speaker)
+
+
+def _write(
+    order: HearingOrder,
+    frames: Frames,
+    shapes: _Shapes,
+    hashes: tuple[str, ...],
+    note: Mapping[str, object],
+    words: Mapping[str, object],
+) -> str:
+    """Write the frames of an order; return a line on what was lost of it."""
     problem = ""
     if frames.gaps:
+        lost = sum(gap.lost_seconds or 0.0 for _, gap in frames.gaps)
         problem = f"{lost:.3g} s of {file_name(order.source)}: {frames.gaps[0][1].reason}"
     try:
         make_folder(order.target.parent)
@@ -271,57 +308,44 @@ def _keep(manner: HearingOptions, note: Mapping[str, Any], order: HearingOrder) 
     write_frames(
         order.target,
         frames.speech,
-        {name: frames.tracks[name] for name in names},
-        {name: shapes[name][1] for name in names},
-        {name: shapes[name][2] for name in names},
-        networks={name: mark for name in names for mark in shapes[name][3:]},
-        header=Header(
-            hashes=hashes,
-            settings={
-                **note,
-                "features": {name: shapes[name] for name in names},
-                "lost": problem,
-                **({} if words is None else {"words": words}),
-            },
-        ),
+        {name: frames.tracks[name] for name in shapes},
+        {name: shape[1] for name, shape in shapes.items()},
+        {name: shape[2] for name, shape in shapes.items()},
+        networks={name: mark for name, shape in shapes.items() for mark in shape[3:]},
+        header=Header(hashes=hashes, settings={**note, "lost": problem, **words}),
     )
-    label = file_name(order.source)
-    told = tuple(f"{label}: {notice.text}" for _, notice in frames.notices)
-    if transcript is not None:
-        own = transcript.words(), transcript.label
-        told += told_of_words(*own, frames.speech)
-    return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem, told)
+    return problem
 
 
-def _held(path: Path) -> FramesFile | None:
-    """Frames that were kept before, if they are whole."""
+def _load(path: Path) -> FramesFile | None:
+    """Load frames that were stored before, if they are whole."""
     try:
-        held = FramesFile(path)
+        stored = FramesFile(path)
     except SourceError:
         return None
-    features = held.header.settings.get("features")
-    ours = isinstance(features, dict) and features.keys() == held.stream_info.tracks.keys()
-    return held if ours else None
+    features = stored.header.settings.get("features")
+    ours = isinstance(features, dict) and features.keys() == stored.stream_info.tracks.keys()
+    return stored if ours else None
 
 
 def _in_order(names: Iterable[str], setup: FeatureSetup) -> list[str]:
-    """The same order, whichever was heard first."""
+    """Sort features into one order, whichever was heard first."""
     return sorted(names, key=lambda name: ([*setup.names(), name].index(name), name))
 
 
-def _goes_on(held: FramesFile, note: Mapping[str, Any], order: HearingOrder) -> bool:
-    """Whether what was kept is of this very recording, and was heard in this manner."""
+def _is_current(stored: FramesFile, note: Mapping[str, object], order: HearingOrder) -> bool:
+    """Return whether stored frames are of this recording, and heard with these options."""
     changing = {"features": None, "lost": None, "words": None}
-    if {**held.header.settings, **changing} != {**note, **changing}:
+    if {**stored.header.settings, **changing} != {**note, **changing}:
         return False
     try:
-        return file_hash(order.source) in held.header.hashes
+        return file_hash(order.source) in stored.header.hashes
     except SourceError:
         return False
 
 
 def _safe(part: str) -> str:
-    """A name that a table can hold, and that leads nowhere else."""
+    """Return a name that a table can hold, and that leads nowhere else."""
     name = "".join(c if c.isprintable() and c not in r"/\:" else "_" for c in part).strip()
     return re.sub(r"^\.", "_", name)
 

@@ -1,4 +1,4 @@
-"""The calibration speech of each speaker, and a cohort of such."""
+"""Calibration speech of each speaker, and a cohort of such."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from monitor.population.population import Population
 from monitor.population.store import store_kind
 from monitor.protocols import Feature
 from monitor.training.feature_extraction import (
-    HearingOutcome,
+    ExtractionOutcome,
     Listener,
     SpeechFrames,
-    hear_in_order,
-    speakers_in_order,
+    extract_in_order,
+    summarise_in_order,
 )
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, EarlyFrames, IntArray
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFrames:
-    """The usable frames of one feature in one session, placed on the speech clock.
+    """Usable frames of one feature in one session, placed on the speech clock.
 
     Attributes:
         values: shape (k,) bins or (k, d) embeddings, in order.
@@ -70,24 +70,24 @@ class SessionFrames:
             raise UsageError(f"a session of {self.length} units has no window of {length}")
         start %= max(self.length, 1)
         end = start + length
-        most = length // self.span if self.span else self.units.size
-        heard = self._heard(start, min(end, self.length))
+        frame_limit = length // self.span if self.span else self.units.size
+        addends_heard = self._addends_of(start, min(end, self.length))
         if end > self.length:
-            heard = np.concatenate([heard, self._heard(0, end - self.length)])
-        whole = len(heard[:most])
-        made = self.spec.kind.added(heard[:most], self.spec.size)
-        if self.early is None or whole > (1 if self.span else 0):
-            return made
-        since, left = start + whole * self.span, length - whole * self.span
-        part = self._next_early(self.early, since % max(self.length, 1), left)
-        addends = self.spec.kind.addends(part.values)
-        if whole:
-            addends = addends * part.shares(self.span / UNITS_PER_SECOND)[:, None]
-        return np.asarray(made + self.spec.kind.added(addends, self.spec.size))
+            addends_heard = np.concatenate([addends_heard, self._addends_of(0, end - self.length)])
+        complete = len(addends_heard[:frame_limit])
+        sums = self.spec.kind.added(addends_heard[:frame_limit], self.spec.size)
+        if self.early is None or complete > (1 if self.span else 0):
+            return sums
+        since, left = start + complete * self.span, length - complete * self.span
+        next_frame = self._next_early(self.early, since % max(self.length, 1), left)
+        addends = self.spec.kind.addends(next_frame.values)
+        if complete:
+            addends = addends * next_frame.shares(self.span / UNITS_PER_SECOND)[:, None]
+        return np.asarray(sums + self.spec.kind.added(addends, self.spec.size))
 
     @staticmethod
     def _next_early(early: EarlyFrames, start: int, length: int) -> EarlyFrames:
-        """The next one of as many whole seconds, circular; or none."""
+        """Return the next one of as many whole seconds, circular; or none."""
         fits = early.seconds[early.seconds * UNITS_PER_SECOND <= length]
         if not fits.size:
             return early.some(slice(0))
@@ -96,8 +96,8 @@ class SessionFrames:
         place = places[np.searchsorted(begins, start) % places.size]
         return early.some(slice(place, place + 1))
 
-    def _heard(self, start: int, end: int) -> AnyArray:
-        """The frames of these units, ready to be added up."""
+    def _addends_of(self, start: int, end: int) -> AnyArray:
+        """Return the frames of these units, ready to be added up."""
         if not self._addends:  # windows overlap
             self._addends.append(self.spec.kind.addends(self.values))
         # of its own type, or all units would be converted
@@ -115,7 +115,7 @@ _MOST_UNITS = 1e10  # thirty years: what is longer is a mistake
 
 @dataclass(frozen=True, slots=True)
 class SpeakerSpeech:
-    """What one calibration speaker said, session by session.
+    """Speech of one calibration speaker, by session.
 
     Attributes:
         sessions: for each session the frames of every feature, all of the same length in units.
@@ -133,16 +133,16 @@ class SpeakerSpeech:
     sounds: tuple[AnyArray | None, ...] = ()
 
     def length(self, session: int) -> int:
-        """Units of speech in a session."""
+        """Return the units of speech in a session."""
         return next(iter(self.sessions[session].values())).length
 
     def session_name(self, session: int) -> str:
-        """What a session is called; its number from 1 where it has no name."""
+        """Return the name of a session; its number from 1 where it has none."""
         return self.session_names[session] if self.session_names else str(session + 1)
 
 
 def units_of(seconds: float) -> int:
-    """Units of speech in a length.
+    """Return the units of speech in a length.
 
     Example:
         >>> units_of(0.3)
@@ -160,18 +160,18 @@ def collect(
     features: Sequence[str | Feature] | None = None,
     progress: Callable[[Recording], None] = lambda _: None,
     jobs: Jobs = 1,
-    told: Callable[[str], object] = lambda _: None,
+    notify: Callable[[str], object] = lambda _: None,
     setup: FeatureSetup = AS_ENVIRONMENT,
     sounds: bool = False,
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
-    """Listen to a whole corpus; the result does not depend on ``jobs``.
+    """Extract the features of a whole corpus; the result does not depend on ``jobs``.
 
     Args:
         corpus: recordings by speaker and session.
         features: names, or features; None takes the defaults for audio, and what frames hold.
         progress: called after each recording.
         jobs: processes that listen, or a cluster.
-        told: called with a line for people: a transcript seems to be of another recording, say.
+        notify: called with a line for people: a transcript seems to be of another recording, say.
         setup: from where features are made.
         sounds: whether to find out what the sessions sound like.
 
@@ -185,49 +185,63 @@ def collect(
     listener = Listener(features, setup=setup, sounds=sounds)
     problems = list(corpus.problems)
     voices = []
-    with closing(hear_in_order(corpus.recordings, listener, jobs=jobs)) as outcomes:
+    with closing(extract_in_order(corpus.recordings, listener, jobs=jobs)) as outcomes:
         for name, of_speaker in groupby(outcomes, key=lambda o: o.recording.speaker):
-            sessions, speech, called, sound = [], [], [], []
-            for session_name, group in groupby(of_speaker, key=lambda o: o.recording.session):
-                heard = []
-                for outcome in group:
-                    if outcome.heard is not None:
-                        heard.append(outcome.heard)
-                        for line in outcome.heard.told:
-                            told(line)
+            sessions, speech, session_names, session_sounds = [], [], [], []
+            for session_name, outcomes_of_session in groupby(
+                of_speaker, key=lambda o: o.recording.session
+            ):
+                recordings = []
+                for outcome in outcomes_of_session:
+                    if outcome.frames is not None:
+                        recordings.append(outcome.frames)
+                        for line in outcome.frames.messages:
+                            notify(line)
                     if outcome.problem:
                         problems.append(outcome.problem)
                     progress(outcome.recording)
-                session = {f: session_frames(heard, spec) for f, spec in listener.specs.items()}
-                if heard and next(iter(session.values())).length > 0:
+                session = {
+                    f: session_frames(recordings, spec) for f, spec in listener.specs.items()
+                }
+                if recordings and next(iter(session.values())).length > 0:
                     sessions.append(session)
-                    speech.append(np.concatenate([each.speech for each in heard]))
-                    called.append(session_name)
-                    rows = [each.sound for each in heard if each.sound is not None]
-                    sound.append(np.sum(rows, axis=0) if rows else None)
+                    speech.append(
+                        np.concatenate([recording_frames.speech for recording_frames in recordings])
+                    )
+                    session_names.append(session_name)
+                    rows = [
+                        recording_frames.sound
+                        for recording_frames in recordings
+                        if recording_frames.sound is not None
+                    ]
+                    session_sounds.append(np.sum(rows, axis=0) if rows else None)
             if sessions:
-                told_apart = tuple(sessions), tuple(speech), tuple(called)
-                voices.append(SpeakerSpeech(name, *told_apart, tuple(sound) if sounds else ()))
+                voices.append(
+                    SpeakerSpeech(
+                        name, tuple(sessions), tuple(speech), tuple(session_names),
+                        tuple(session_sounds) if sounds else (),
+                    )
+                )  # fmt: skip
     return voices, listener.specs, tuple(problems)
 
 
-def session_frames(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> SessionFrames:
-    """The frames of one feature in the recordings of a session, one after the other."""
-    values, units, begins, before = [], [], [], 0
+def session_frames(recordings: Sequence[SpeechFrames], spec: FeatureSpec) -> SessionFrames:
+    """Join the frames of one feature in the recordings of a session."""
+    values, units, begins, ticks = [], [], [], 0
     early: EarlyFrames | None = None
-    for each in heard:
-        track = each.tracks[spec.name]
+    for frames in recordings:
+        track = frames.tracks[spec.name]
         values.append(track.values)
-        units.append(np.maximum(track.at + before - 1, 0) // _UNIT_TICKS)
+        units.append(np.maximum(track.at + ticks - 1, 0) // _UNIT_TICKS)
         if track.since is not None or not track.at.size:  # of no frames nothing is known
             since = track.at if track.since is None else track.since
-            begins.append((since + before) // _UNIT_TICKS)
+            begins.append((since + ticks) // _UNIT_TICKS)
         if track.early is not None:
-            placed = np.maximum(track.early.ticks + before - 1, 0) // _UNIT_TICKS
-            more = replace(track.early, ticks=placed)
-            early = more if early is None else early.joined(more)
-        before += each.speech_ticks
-    length = before // _UNIT_TICKS
+            placed = np.maximum(track.early.ticks + ticks - 1, 0) // _UNIT_TICKS
+            moved = replace(track.early, ticks=placed)
+            early = moved if early is None else early.joined(moved)
+        ticks += frames.speech_ticks
+    length = ticks // _UNIT_TICKS
     if not values:
         return SessionFrames(spec.kind.none(spec.size), np.zeros(0, dtype=np.int64), 0, spec)
     all_units = np.concatenate(units)
@@ -245,7 +259,7 @@ def session_frames(heard: Sequence[SpeechFrames], spec: FeatureSpec) -> SessionF
 
 
 def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
-    """Several sessions one after the other."""
+    """Join several sessions, one after the other."""
     if len(sessions) == 1:
         return sessions[0]
     starts = np.cumsum([0] + [session.length for session in sessions])
@@ -275,38 +289,42 @@ FEWEST = 10  # people of a cohort
 def cohort_from(
     path: Path,
     specs: Mapping[str, FeatureSpec],
-    known: Collection[str],
+    known_names: Collection[str],
     jobs: Jobs = 1,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> tuple[Cohort, tuple[str, ...], tuple[str, ...]]:
-    """A population's cohort, or one made of a corpus.
+    """Load a population's cohort, or make one of a corpus.
 
     Returns:
         the cohort; names of those left out; and a line for each file that was skipped.
     """
-    left: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     if path.is_file() and store_kind(path) == "population":
-        found = Population.load(path).cohort
-        if found is None:
+        cohort = Population.load(path).cohort
+        if cohort is None:
             raise UsageError(f"{path} has no cohort; name a corpus of other people instead")
     else:
         corpus = find(path)
-        left = tuple(sorted({each.speaker for each in corpus.recordings}.intersection(known)))
-        others = tuple(each for each in corpus.recordings if each.speaker not in left)
-        if len({each.speaker for each in others}) < FEWEST:
+        excluded = tuple(
+            sorted({recording.speaker for recording in corpus.recordings}.intersection(known_names))
+        )
+        others = tuple(
+            recording for recording in corpus.recordings if recording.speaker not in excluded
+        )
+        if len({recording.speaker for recording in others}) < FEWEST:
             raise UsageError(
                 f"--cohort {path}: fewer than {FEWEST} people are neither enrolled nor calibrated; "
                 "name a corpus of others"
             )
         corpus = replace(corpus, recordings=others)
-        found, problems = cohort_of(corpus, features=list(specs), jobs=jobs, setup=setup)
-    if lacking := sorted(specs.keys() - comparable_features(specs, found.specs)):
+        cohort, problems = cohort_of(corpus, features=list(specs), jobs=jobs, setup=setup)
+    if missing := sorted(specs.keys() - comparable_features(specs, cohort.specs)):
         raise UsageError(
-            f"--cohort {path}: its {', '.join(lacking)} is missing or not made as that of the "
+            f"--cohort {path}: its {', '.join(missing)} is missing or not made as that of the "
             "speakers; hear both with one version, or choose --features"
         )
-    return found, left, problems
+    return cohort, excluded, problems
 
 
 def cohort_of(
@@ -317,7 +335,7 @@ def cohort_of(
     jobs: Jobs = 1,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> tuple[Cohort, tuple[str, ...]]:
-    """All that each speaker of a corpus said in one sketch, in the order of the speakers.
+    """Sum up the speech of each speaker of a corpus, in the order of the speakers.
 
     Returns:
         counts in as few bytes as hold them, and means of embeddings in half precision (a cosine
@@ -331,34 +349,34 @@ def cohort_of(
     listener = Listener(features, setup=setup)
     problems = list(corpus.problems)
     seconds, rows, names = [], [], []
-    with closing(speakers_in_order(corpus.recordings, listener, _summed, jobs=jobs)) as results:
+    with closing(summarise_in_order(corpus.recordings, listener, _sum_up, jobs=jobs)) as results:
         for recordings, (sketches, ticks, unusable) in results:
             problems += unusable
             if ticks is not None:
                 names.append(recordings[0].speaker)
                 seconds.append(ticks / TICKS_PER_SECOND)
                 rows.append(sketches)
-    made = {
+    templates = {
         name: FeatureTemplates(
             spec, spec.kind.packed_background(np.stack([row[name] for row in rows]))
         )
         for name, spec in listener.specs.items()
     }
-    return Cohort(np.array(seconds), made, about, tuple(names)), tuple(problems)
+    return Cohort(np.array(seconds), templates, about, tuple(names)), tuple(problems)
 
 
-def _summed(
-    outcomes: Sequence[HearingOutcome], specs: Mapping[str, FeatureSpec]
+def _sum_up(
+    outcomes: Sequence[ExtractionOutcome], specs: Mapping[str, FeatureSpec]
 ) -> tuple[dict[str, AnyArray], int | None, list[str]]:
-    """A speaker's sketch of each feature, ticks of speech (None: unusable), and problems."""
+    """Sum up a speaker: sketch of each feature, ticks of speech (None: unusable), problems."""
     problems = [o.problem for o in outcomes if o.problem]
-    heard = [o.heard for o in outcomes if o.heard is not None]
-    if not heard:
+    frames = [o.frames for o in outcomes if o.frames is not None]
+    if not frames:
         return {}, None, problems
     rows = {}
     for name, spec in specs.items():
         sketch = spec.sketch()
-        for each in heard:
-            sketch.learn_many(each.tracks[name].values)
+        for recording in frames:
+            sketch.learn_many(recording.tracks[name].values)
         rows[name] = spec.kind.background_row(sketch)
-    return rows, sum(each.speech_ticks for each in heard), problems
+    return rows, sum(recording.speech_ticks for recording in frames), problems

@@ -215,10 +215,10 @@ def _local_bits(cell: Cell, axis: int, judged: Cell | None) -> float:
     prior = logit.prior_of(trials)
     posterior = logit.fit(trials, prior)
     if judged is not None:
-        others = logit.Trials(judged.behind[:, [axis]], np.zeros(len(judged.behind), int))
+        others = logit.Trials(judged.gaps[:, [axis]], np.zeros(len(judged.gaps), int))
         weights, floor = posterior.weights[None], np.array([posterior.floor])
         return float(logit.held_out_bits(others, weights, floor).mean())
-    speakers = np.unique(cell.behind_speaker).size
+    speakers = np.unique(cell.gap_speaker).size
     held = logit.fit_held_out(trials, posterior.weights, speakers, prior)
     return float(logit.held_out_bits(trials, *held).mean())
 

@@ -25,7 +25,7 @@ from monitor.corpus.finding import find
 from monitor.population.population import Population
 from monitor.sources.frames import write_frames
 from monitor.training import fitted
-from monitor.training.calibrating import calibrate
+from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.enrolling import enrol
 from monitor.training.voices import collect
 from tests.sounds import RATE, synthetic
@@ -133,12 +133,14 @@ def population(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         rank_models = calibrate(
             voices,
             specs,
-            lengths=[1, 5, 20],
-            template_lengths=[20],
-            replicates=40,
-            trials=3,
-            prior=None,
-            cohort=None,
+            CalibrationSettings(
+                lengths=[1, 5, 20],
+                template_lengths=[20],
+                replicates=40,
+                trials=3,
+                prior=None,
+                cohort=None,
+            ),
         )
     made.calibrated(rank_models).save(path)
     return path

@@ -12,7 +12,7 @@ import soundfile
 from monitor.alerts.crossings import as_text
 from monitor.population.population import Population, Speaker
 from monitor.records.schema import read_run
-from monitor.run import LogFile, Run
+from monitor.run import LogFile, Run, RunSettings
 from monitor.stream.monitor import Monitor
 from tests.sounds import RATE, synthetic
 
@@ -149,7 +149,9 @@ def test_an_interrupted_replay_goes_on_with_the_same_draws(run, wav, tmp_path):
     path = tmp_path / "run.jsonl"
     options = ("--features", "f0", "--watch", "19", "--protect", "mcadams:random", "--jsonl", path)
     monitor = Monitor(Population.reference(), ["f0"], "19", on_change="note")
-    with Run(wav, monitor, protect="mcadams:random", log=LogFile(path)) as begun:
+    with Run(
+        wav, monitor, settings=RunSettings(protect="mcadams:random"), log=LogFile(path)
+    ) as begun:
         for event in begun:
             if getattr(event, "seconds", None) == 5.0:
                 break

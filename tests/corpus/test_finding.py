@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.corpus.finding import find, said_of_speakers, trial_lists
+from monitor.corpus.finding import find, read_speaker_attributes, read_trial_lists
 from monitor.corpus.recordings import natural
 from monitor.errors import CorpusError, UnnamedSpeakerError
 
@@ -108,8 +108,8 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
     corpus = find(tmp_path)
     assert triples(corpus, tmp_path) == [("ann", "u1", "a.wav"), ("bob", "u2", "b.wav")]
     assert corpus.problems == ()
-    assert said_of_speakers(tmp_path) == {"gender": {"ann": "f", "bob": "m"}}
-    lists = trial_lists(tmp_path)
+    assert read_speaker_attributes(tmp_path) == {"gender": {"ann": "f", "bob": "m"}}
+    lists = read_trial_lists(tmp_path)
     assert lists is not None
     assert (lists.enrolment, lists.speakers) == (frozenset({"u1"}), ("ann", "bob"))
 
@@ -371,14 +371,17 @@ def test_natural_order_is_total(names):
 
 
 def test_what_a_table_says_of_speakers(tmp_path):
-    assert said_of_speakers(tmp_path) == {}
+    assert read_speaker_attributes(tmp_path) == {}
     (tmp_path / "manifest.tsv").write_text(
         "path\tspeaker\tsession\tsex\tage\tmood\ttext\n"
         f"1.wav\tann\t1\tF\t30\tgay\t{'word ' * 9}\n"
         "2.wav\tann\t2\tF\t\tsad\t\n"
         "3.wav\tbob\t1\tM\t\tsad\t\n"
     )
-    assert said_of_speakers(tmp_path) == {"sex": {"ann": "F", "bob": "M"}, "age": {"ann": "30"}}
+    assert read_speaker_attributes(tmp_path) == {
+        "sex": {"ann": "F", "bob": "M"},
+        "age": {"ann": "30"},
+    }
 
 
 def test_of_whom_a_table_says_two_things_nothing_is_said(tmp_path):
@@ -386,13 +389,13 @@ def test_of_whom_a_table_says_two_things_nothing_is_said(tmp_path):
     (tmp_path / "manifest.csv").write_text(
         "\n".join(["path,speaker,gender", *lines, "x.wav,s03,other", ""])
     )
-    (said,) = said_of_speakers(tmp_path).values()
+    (said,) = read_speaker_attributes(tmp_path).values()
     assert "s03" not in said
     assert len(said) == 19
 
 
 def test_a_kaldi_folder_says_gender_in_a_file_of_its_own(tmp_path):
     (tmp_path / "wav.scp").write_text("a 1.wav\n")
-    assert said_of_speakers(tmp_path) == {}
+    assert read_speaker_attributes(tmp_path) == {}
     (tmp_path / "spk2gender").write_text("ann f\nbob m\n")
-    assert said_of_speakers(tmp_path) == {"gender": {"ann": "f", "bob": "m"}}
+    assert read_speaker_attributes(tmp_path) == {"gender": {"ann": "f", "bob": "m"}}

@@ -93,11 +93,11 @@ def test_enrolment_says_so_and_hears_the_channel_that_is_chosen(shared, readers,
         (folder / f"{name}1").mkdir()
         soundfile.write(folder / f"{name}1" / "call.wav", sound[0], RATE)
     told: list[str] = []
-    enrol(find(folder), features=["f0"], seconds=20, told=told.append)
+    enrol(find(folder), features=["f0"], seconds=20, notify=told.append)
     assert len(told) == 2
     assert all("hold different speech" in line and "call.wav" in line for line in told)
     told.clear()
-    made = enrol(find(folder), features=["f0"], seconds=20, channel=1, told=told.append)
+    made = enrol(find(folder), features=["f0"], seconds=20, channel=1, notify=told.append)
     assert told == []
     slices = {
         name: made.population.features["f0"].slices[slice(*made.population.offsets[i : i + 2])]

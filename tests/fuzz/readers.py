@@ -24,7 +24,7 @@ import soundfile
 from monitor import Monitor, Population
 from monitor.alerts import Conformal, Threshold
 from monitor.anonymisers.recording import NAME, Journal, note
-from monitor.corpus.finding import find, trial_lists
+from monitor.corpus.finding import find, read_trial_lists
 from monitor.errors import UsageError
 from monitor.files import write_text
 from monitor.lab.attacks.results import read_results, results_json
@@ -414,7 +414,7 @@ def _make_lists(path: Path) -> None:
 
 
 def _use_lists(path: Path) -> None:
-    corpus, lists = find(path.parent), trial_lists(path.parent)
+    corpus, lists = find(path.parent), read_trial_lists(path.parent)
     if lists is not None:
         chosen = lists.trials(corpus)
         for note in (*lists.notes(corpus), *chosen.problems):

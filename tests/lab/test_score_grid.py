@@ -13,7 +13,7 @@ from monitor.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.sources import FramesFile
 from monitor.stream.monitor import Monitor
-from monitor.training import calibrate, collect, enrol
+from monitor.training import CalibrationSettings, calibrate, collect, enrol
 from tests.lab.test_scoring import SPEAKERS, places, written
 
 
@@ -23,7 +23,11 @@ def heard(tmp_path_factory):
     corpus = written(tmp_path_factory.mktemp("heard"), range(SPEAKERS), range(2))
     voices, specs, _ = collect(corpus)
     rank_models = calibrate(
-        voices, specs, lengths=(5, 20), template_lengths=(30,), trials=4, replicates=20, prior=None
+        voices,
+        specs,
+        CalibrationSettings(
+            lengths=(5, 20), template_lengths=(30,), trials=4, replicates=20, prior=None
+        ),
     ).rank_models
     return corpus, voices, specs, rank_models
 

@@ -14,7 +14,7 @@ from monitor.lab.scoring import score
 from monitor.population import Population
 from monitor.sources import FramesFile, write_frames
 from monitor.stream.monitor import Monitor
-from monitor.training import calibrate, collect, enrol
+from monitor.training import CalibrationSettings, calibrate, collect, enrol
 from monitor.types import Frames, Track
 
 SIZES, FRAME_SECONDS = {"codes": 32, "embedding": 8}, {"codes": 0.04, "embedding": 1.0}
@@ -52,7 +52,11 @@ def enrolled(tmp_path_factory):
     corpus = written(folder, range(SPEAKERS), range(2))
     voices, specs, _ = collect(corpus)
     made = calibrate(
-        voices, specs, lengths=(5, 20), template_lengths=(30,), trials=4, replicates=20, prior=None
+        voices,
+        specs,
+        CalibrationSettings(
+            lengths=(5, 20), template_lengths=(30,), trials=4, replicates=20, prior=None
+        ),
     )
     return corpus, enrol(corpus, seconds=30).population.calibrated(made)
 

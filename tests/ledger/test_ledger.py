@@ -18,7 +18,7 @@ from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.ledger import Ledger, LedgerSession
 from monitor.ledger.database import MIGRATIONS, open_database
 from monitor.protocols import Provenance
-from monitor.run import Run
+from monitor.run import Run, RunSettings
 from monitor.run.status import status_of
 from monitor.sinks.console import RunBuffer
 from monitor.stream.records import start_record
@@ -397,10 +397,8 @@ def test_a_run_that_stops_at_an_alert_hears_nothing_where_the_budget_was_spent(p
     who, bits = spent
     source, kept = Listed([both(20.0, 2)], ["talk"]), RunBuffer()
     monitor, rules = Monitor(POPULATION, watch=who), budget(bits - 0.1)
-    with Run(
-        source, monitor, rules=rules, sinks=[kept], ledger=path,
-        until=lambda alert: alert.level == "alert",
-    ) as run:  # fmt: skip
+    settings = RunSettings(until=lambda alert: alert.level == "alert")
+    with Run(source, monitor, rules=rules, sinks=[kept], ledger=path, settings=settings) as run:
         run.to_end()
     assert [record["type"] for record in kept.records] == ["start", "alert", "alert", "end"]
     assert kept.records[-1]["stopped"] == kept.records[2]["rule"]

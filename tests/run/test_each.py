@@ -22,17 +22,18 @@ import soundfile
 from monitor import Monitor, Run
 from monitor.alerts import Threshold
 from monitor.errors import StoreError, UsageError
+from monitor.run import RunSettings
 from monitor.run.each import (
     COLUMNS,
-    Opened,
+    OpenRun,
     RecordingOutcome,
     SummaryFile,
-    hear_each,
-    hear_one,
-    known_already,
-    name_of,
-    recordings_of,
-    row_of,
+    escape_path,
+    find_recordings,
+    format_row,
+    process_each,
+    process_one,
+    split_by_summary,
 )
 from monitor.run.run import Unfinished
 from tests.sounds import RATE, synthetic
@@ -41,7 +42,9 @@ from tests.stream.streams import reference
 
 def opened(path: Path, unfinished: Unfinished | None = None) -> Run:
     rules = [Threshold("bits", 0.1, hold_seconds=1.0)]
-    return Run(path, Monitor(reference(), ["f0"]), rules=rules, unfinished=unfinished)
+    return Run(
+        path, Monitor(reference(), ["f0"]), settings=RunSettings(unfinished=unfinished), rules=rules
+    )
 
 
 @pytest.fixture
@@ -61,14 +64,14 @@ def lines(path: Path) -> list[dict[str, str]]:
 
 
 def test_folders_and_files_are_each_recording_once_in_natural_order(talks):
-    found = recordings_of([str(talks / "a10.wav"), str(talks)])
+    found = find_recordings([str(talks / "a10.wav"), str(talks)])
     names = [path.relative_to(talks).as_posix() for path in found]
     assert names == ["a9.wav", "a10.wav", "sub/b.wav", "sub/bad.wav"]
     with pytest.raises(UsageError, match="does not exist"):
-        recordings_of([str(talks), str(talks / "no.wav")])
+        find_recordings([str(talks), str(talks / "no.wav")])
     (talks / "empty").mkdir()
     with pytest.raises(UsageError, match="no recording in"):
-        recordings_of([str(talks / "empty")])
+        find_recordings([str(talks / "empty")])
 
 
 def test_a_line_says_what_the_run_said(talks):
@@ -76,7 +79,7 @@ def test_a_line_says_what_the_run_said(talks):
         records = [event.record() for event in run]
     last = [record for record in records if record["type"] == "reading"][-1]
     first = next(record for record in records if record["type"] == "alert")
-    outcome = hear_one(talks / "a10.wav", opened)
+    outcome = process_one(talks / "a10.wav", opened)
     assert (outcome.seconds, outcome.speech) == (last["seconds"], last["speech"])
     assert (outcome.bits, outcome.bits_low, outcome.bits_high) == (
         last["bits"],
@@ -90,9 +93,9 @@ def test_a_line_says_what_the_run_said(talks):
 
 def test_silence_is_incomplete_and_what_is_no_audio_has_failed(talks):
     soundfile.write(talks / "still.wav", 0 * synthetic(3.0), RATE)
-    still = hear_one(talks / "still.wav", opened)
+    still = process_one(talks / "still.wav", opened)
     assert (still.exit_status, still.speech, still.error) == (4, 0.0, "")
-    bad = hear_one(talks / "sub" / "bad.wav", opened)
+    bad = process_one(talks / "sub" / "bad.wav", opened)
     assert (bad.exit_status, bad.bits) == (1, None)
     assert "bad.wav is no recording" in bad.error
 
@@ -101,31 +104,31 @@ def test_something_unforeseen_in_one_recording_is_a_line_too(talks):
     def breaks(path: Path, unfinished: Unfinished | None) -> Run:
         raise ZeroDivisionError("once\nin a lifetime")
 
-    outcome = hear_one(talks / "a9.wav", breaks)
+    outcome = process_one(talks / "a9.wav", breaks)
     assert outcome.exit_status == 1
     assert outcome.error == "unexpected ZeroDivisionError: once in a lifetime"
 
 
 def test_the_summary_is_in_order_private_and_gone_on_with(talks, tmp_path):
-    path, found = tmp_path / "out.csv", recordings_of([str(talks)])
+    path, found = tmp_path / "out.csv", find_recordings([str(talks)])
     with SummaryFile(path, "same") as summary:
-        rows = hear_each(found, opened, summary)
+        rows = process_each(found, opened, summary)
         assert next(rows).path == found[0]
         rows.close()  # interrupted
     with path.open("ab") as file:
         file.write(b"a line that a kill cut o")
     with SummaryFile(path, "same", resume=True) as summary:
-        there, left = known_already(found, summary)
+        there, left = split_by_summary(found, summary)
         assert [row.path for row in there] == found[:1]
-        assert [row.path for row in hear_each(left, opened, summary)] == left == found[1:]
+        assert [row.path for row in process_each(left, opened, summary)] == left == found[1:]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [line["recording"] for line in lines(path)] == [name_of(each) for each in found]
+    assert [line["recording"] for line in lines(path)] == [escape_path(each) for each in found]
     whole = path.read_bytes()
     soundfile.write(found[1], synthetic(6.0), RATE)  # another recording of that name
     with SummaryFile(path, "same", resume=True) as summary:
-        _, left = known_already(found, summary)
+        _, left = split_by_summary(found, summary)
         assert left == [found[1]]
-        assert len(list(hear_each(left, opened, summary))) == 1
+        assert len(list(process_each(left, opened, summary))) == 1
     assert len(lines(path)) == 4
     assert lines(path)[1]["seconds"] == "6"
     assert path.read_bytes() != whole
@@ -135,7 +138,7 @@ def test_what_a_summary_may_not_be_written_over_is_untouched(tmp_path):
     path = tmp_path / "out.csv"
     outcome = RecordingOutcome(bits=1.25, at_least=False, exit_status=0)
     with SummaryFile(path, "one") as summary:
-        summary.append(row_of("a.wav", outcome, "file:0", "one"))
+        summary.append(format_row("a.wav", outcome, "file:0", "one"))
     before = path.read_bytes()
     with pytest.raises(UsageError, match="go on with it"):
         SummaryFile(path, "one")
@@ -162,9 +165,9 @@ def test_what_a_summary_may_not_be_written_over_is_untouched(tmp_path):
 @pytest.mark.slow
 def test_a_summary_as_parquet_is_typed_and_gone_on_with(talks, tmp_path):
     table, text = tmp_path / "out.parquet", tmp_path / "out.csv"
-    found, journal = recordings_of([str(talks)]), tmp_path / "out.parquet.unfinished.csv"
+    found, journal = find_recordings([str(talks)]), tmp_path / "out.parquet.unfinished.csv"
     with SummaryFile(table, "same") as summary:
-        rows = hear_each(found, opened, summary)
+        rows = process_each(found, opened, summary)
         next(rows)
         rows.close()  # interrupted
     assert not table.exists()
@@ -172,13 +175,13 @@ def test_a_summary_as_parquet_is_typed_and_gone_on_with(talks, tmp_path):
     with pytest.raises(UsageError, match="go on with it"):
         SummaryFile(table, "same")
     with SummaryFile(table, "same", resume=True) as summary:
-        there, left = known_already(found, summary)
+        there, left = split_by_summary(found, summary)
         assert [row.path for row in there] == found[:1]
-        assert [row.path for row in hear_each(left, opened, summary)] == left == found[1:]
+        assert [row.path for row in process_each(left, opened, summary)] == left == found[1:]
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["out.parquet"]
     assert stat.S_IMODE(table.stat().st_mode) == 0o600
     with SummaryFile(text, "same") as summary:
-        list(hear_each(found, opened, summary))
+        list(process_each(found, opened, summary))
     held = pq.read_table(table).to_pylist()
     for typed, line in zip(held, lines(text), strict=True):
         assert {k: "" if v is None else v for k, v in typed.items()} == {
@@ -190,9 +193,9 @@ def test_a_summary_as_parquet_is_typed_and_gone_on_with(talks, tmp_path):
     # a finished one takes further recordings, and keeps those that were heard
     soundfile.write(talks / "b0.wav", synthetic(3.0), RATE)
     with SummaryFile(table, "same", resume=True) as summary:
-        _, left = known_already(recordings_of([str(talks)]), summary)
+        _, left = split_by_summary(find_recordings([str(talks)]), summary)
         assert [path.name for path in left] == ["b0.wav"]
-        list(hear_each(left, opened, summary))
+        list(process_each(left, opened, summary))
     assert pq.read_table(table).num_rows == 5
     assert [row for row in pq.read_table(table).to_pylist() if "b0" not in row["recording"]] == held
 
@@ -216,7 +219,7 @@ def test_a_parquet_that_is_no_summary_is_untouched(tmp_path):
         summary.finish()
     assert pq.read_table(path).column_names == list(COLUMNS)
     with SummaryFile(path, "one", resume=True) as summary:
-        summary.append(row_of("a.wav", RecordingOutcome(), "file:0", "one"))
+        summary.append(format_row("a.wav", RecordingOutcome(), "file:0", "one"))
         summary.finish()
     with pytest.raises(UsageError, match="was made with other options"):
         SummaryFile(path, "two", resume=True)
@@ -242,7 +245,7 @@ def test_a_damaged_parquet_is_refused_or_read(tmp_path):
     path = tmp_path / "out.parquet"
     with SummaryFile(path, "one") as summary:
         for name in ("a.wav", "b.wav"):
-            row = row_of(name, RecordingOutcome(bits=1.5, error=name), f"file:{name}", "one")
+            row = format_row(name, RecordingOutcome(bits=1.5, error=name), f"file:{name}", "one")
             summary.append(row)
         summary.finish()
     whole, draw = path.read_bytes(), random.Random(0)
@@ -270,9 +273,9 @@ def test_a_recording_with_a_strange_name_is_known_again(tmp_path):
     path = tmp_path / "out.csv"
     for known in (0, 1):
         with SummaryFile(path, "same", resume=True) as summary:
-            there, left = known_already([strange], summary)
+            there, left = split_by_summary([strange], summary)
             assert (len(there), len(left)) == (known, 1 - known)
-            list(hear_each(left, opened, summary))
+            list(process_each(left, opened, summary))
     (line,) = lines(path)
     assert line["recording"].endswith('a,"b\\nc.wav')
 
@@ -294,12 +297,12 @@ class Stops:
         pass
 
 
-def hearing(sink: Stops) -> Opened:
+def hearing(sink: Stops) -> OpenRun:
     def opened(path: Path, unfinished: Unfinished | None) -> Run:
         rules = [Threshold("bits", 0.1, hold_seconds=1.0)]
         often = None if unfinished is None else replace(unfinished, every_seconds=0.0)
         monitor = Monitor(reference(), ["f0"])
-        return Run(path, monitor, rules=rules, sinks=[sink], unfinished=often)
+        return Run(path, monitor, settings=RunSettings(unfinished=often), rules=rules, sinks=[sink])
 
     return opened
 
@@ -307,13 +310,13 @@ def hearing(sink: Stops) -> Opened:
 @pytest.mark.slow
 def test_a_recording_that_takes_long_is_gone_on_with_where_it_was_killed(talks, tmp_path):
     soundfile.write(talks / "long.wav", synthetic(12.0), RATE)
-    whole = hear_one(talks / "long.wav", opened)
+    whole = process_one(talks / "long.wav", opened)
     state = tmp_path / "a.state"
     with pytest.raises(KeyboardInterrupt):
-        hear_one(talks / "long.wav", hearing(Stops(at=7.0)), state)
+        process_one(talks / "long.wav", hearing(Stops(at=7.0)), state)
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
     rest = Stops()
-    assert hear_one(talks / "long.wav", hearing(rest), state) == whole
+    assert process_one(talks / "long.wav", hearing(rest), state) == whole
     assert rest.seen == [7.0, 8.0, 9.0, 10.0, 11.0, 12.0]  # the seventh had not been left behind
     assert whole.first_alert_seconds is not None
     assert whole.first_alert_seconds < 6
@@ -325,7 +328,9 @@ def test_what_is_no_checkpoint_is_heard_anew(talks, tmp_path, content):
     state = tmp_path / "a.state"
     state.write_bytes(content)
     heard = Stops()
-    assert hear_one(talks / "a9.wav", hearing(heard), state) == hear_one(talks / "a9.wav", opened)
+    assert process_one(talks / "a9.wav", hearing(heard), state) == process_one(
+        talks / "a9.wav", opened
+    )
     assert heard.seen[0] == 1.0
     assert not state.exists()
 
@@ -333,9 +338,11 @@ def test_what_is_no_checkpoint_is_heard_anew(talks, tmp_path, content):
 def test_the_checkpoint_of_another_recording_is_not_taken_up(talks, tmp_path):
     state = tmp_path / "a.state"
     with pytest.raises(KeyboardInterrupt):
-        hear_one(talks / "a10.wav", hearing(Stops(at=3.0)), state)
+        process_one(talks / "a10.wav", hearing(Stops(at=3.0)), state)
     heard = Stops()
-    assert hear_one(talks / "a9.wav", hearing(heard), state) == hear_one(talks / "a9.wav", opened)
+    assert process_one(talks / "a9.wav", hearing(heard), state) == process_one(
+        talks / "a9.wav", opened
+    )
     assert heard.seen[0] == 1.0
 
 
@@ -346,9 +353,9 @@ def test_what_is_left_unfinished_is_gone_on_with_or_begun_anew(talks, tmp_path):
     def go_on(at: float, **how: bool) -> list[float]:
         sink = Stops(at)
         with SummaryFile(table, "same", **how) as summary:
-            _, left = known_already(found, summary)
+            _, left = split_by_summary(found, summary)
             with contextlib.suppress(KeyboardInterrupt):
-                list(hear_each(left, hearing(sink), summary, unfinished=summary.unfinished))
+                list(process_each(left, hearing(sink), summary, unfinished=summary.unfinished))
         return sink.seen
 
     folder = tmp_path / "out.csv.unfinished"

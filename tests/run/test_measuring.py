@@ -16,6 +16,7 @@ from monitor import Measurement, measure
 from monitor.errors import UsageError
 from monitor.population import demo_frames
 from monitor.records.schema import read_run
+from monitor.run import MeasurementSettings
 from monitor.sinks.jsonl import line_of
 from monitor.types import Notice
 from tests.sounds import RATE, synthetic
@@ -95,23 +96,25 @@ def test_nothing_at_all():
 
 
 def records(**changes: Any) -> list[dict[str, Any]]:
-    made = measure(demo_frames(), features=["f0"], step_seconds=100).records
+    made = measure(
+        demo_frames(), settings=MeasurementSettings(step_seconds=100), features=["f0"]
+    ).records
     return [{**r, **changes} if r["type"] == "reading" else dict(r) for r in made]
 
 
 def test_low_bits_are_no_comfort_where_conditions_differ():
-    plain = Measurement.of(records(), [Notice("prior", "of no concern", level="info")])
+    plain = Measurement.from_records(records(), [Notice("prior", "of no concern", level="info")])
     assert "Take care" not in str(plain)
-    apart = Measurement.of(records(differs=["clipping"]), [])
+    apart = Measurement.from_records(records(differs=["clipping"]), [])
     assert apart.differs == ["clipping"]
     assert "Take care" in str(apart)
     assert "clipping" in str(apart)
     told = [Notice("one feature alone", "first"), Notice("conditions differ", "a telephone")]
-    assert "Take care: a telephone; 1 more notice" in str(Measurement.of(records(), told))
+    assert "Take care: a telephone; 1 more notice" in str(Measurement.from_records(records(), told))
 
 
 def test_a_notebook_shows_sentence_and_picture():
-    found = measure(demo_frames(), features=["f0"], step_seconds=100)
+    found = measure(demo_frames(), settings=MeasurementSettings(step_seconds=100), features=["f0"])
     assert isinstance(found.plot(), Figure)
     svg = found._repr_svg_()
     assert svg is not None
@@ -123,4 +126,4 @@ def test_a_notebook_shows_sentence_and_picture():
 def test_a_name_is_no_markup():
     made = records()
     made[0]["recordings"] = ["<script>alert(1)</script>"]
-    assert "<script>" not in Measurement.of(made, [])._repr_html_()
+    assert "<script>" not in Measurement.from_records(made, [])._repr_html_()

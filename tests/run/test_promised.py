@@ -15,7 +15,7 @@ from monitor.anonymisers import Usc, Utterance
 from monitor.anonymisers.laplace import Laplace, promises
 from monitor.networks.usc import shipped_codec
 from monitor.protocols import Source
-from monitor.run import Protection, Run
+from monitor.run import Protection, Run, RunSettings
 from monitor.sinks.console import RunBuffer
 from monitor.sources import AudioQueue, Chain, File, FramesFile
 from monitor.sources.frames import Header, write_frames
@@ -51,7 +51,7 @@ def told(
 ) -> list[dict[str, Any]]:
     kept = RunBuffer()
     monitor = Monitor(Population.reference(), [feature], watch="19")
-    with Run(source, monitor, sinks=[kept], protect=protect) as run:
+    with Run(source, monitor, settings=RunSettings(protect=protect), sinks=[kept]) as run:
         run.to_end()
     found: list[dict[str, Any]] = json.loads(json.dumps(kept.records))
     for record in found:

@@ -26,7 +26,7 @@ from monitor.features.f0 import F0
 from monitor.population.population import Speaker
 from monitor.population.rank_model import RankModels
 from monitor.records.schema import read_run
-from monitor.run import LogFile, Protection, Run
+from monitor.run import LogFile, Protection, Run, RunSettings
 from monitor.sinks.console import RunBuffer
 from monitor.sources import AudioQueue, Chain, File, SideInputSource
 from monitor.stream.checkpoint import state_path
@@ -44,7 +44,7 @@ def heard(source: Any, protect: Any = None, **options: Any) -> list[dict[str, An
     """The records of a run, as they are written."""
     kept = RunBuffer()
     monitor = options.pop("monitor", None) or fresh()
-    run_through(source, monitor, sinks=[kept], protect=protect, **options)
+    run_through(source, monitor, sinks=[kept], settings=RunSettings(protect=protect), **options)
     found: list[dict[str, Any]] = json.loads(json.dumps(kept.records))
     for record in found:
         VALIDATOR.validate(record)
@@ -122,9 +122,8 @@ def go(path: Path, source: Any, kill: int | None) -> None:
         fresh(),
         sinks=[RunBuffer() if kill is None else Dying(kill)],
         rules=[Threshold("protected.bits", -4.5, 0.5, 0.1)],
-        protect="mcadams:random",
         log=LogFile(path, replace=not begun, resume=begun),
-        clock=ticking(0.6),
+        settings=RunSettings(protect="mcadams:random", clock=ticking(0.6)),
     )
 
 
@@ -149,7 +148,9 @@ def test_it_is_resumed_with_the_same_anonymiser_and_seed_alone(tmp_path):
     def begin(protect: Protection | None, kill: int | None) -> None:
         sinks = [] if kill is None else [Dying(kill)]
         log = LogFile(path, resume=state_path(path).exists())
-        run_through(listed(items()), fresh(), sinks=sinks, protect=protect, log=log)
+        run_through(
+            listed(items()), fresh(), sinks=sinks, log=log, settings=RunSettings(protect=protect)
+        )
 
     with pytest.raises(KilledError):
         begin(SEEDED, 5)
@@ -344,7 +345,7 @@ def test_readings_wait_for_the_latency_and_no_longer(method, seconds):
                 taken += 80
                 yield block
 
-        with Run(listed(paced()), fresh(), protect=protect) as run:
+        with Run(listed(paced()), fresh(), settings=RunSettings(protect=protect)) as run:
             return [taken / RATE for record in run if record.type == "reading"][:-1]
 
     for both, alone in zip(waits(method), waits(None), strict=True):
@@ -370,7 +371,9 @@ def test_words_are_the_same_on_both_sides(tmp_path, monkeypatch, method):
     path = tmp_path / "talk.wav"
     soundfile.write(path, voice(6.0), RATE)
     protect = Protection(method, seed=7)
-    with Run(with_words(path), of_words("f0", "style"), protect=protect) as run:
+    with Run(
+        with_words(path), of_words("f0", "style"), settings=RunSettings(protect=protect)
+    ) as run:
         assert any("the same on both sides" in notice for notice in run.start["notices"])
         run.to_end()
         assert run._side is not None

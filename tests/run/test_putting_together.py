@@ -19,7 +19,7 @@ from monitor.ledger import Ledger
 from monitor.population.false_alarms import FalseAlarms
 from monitor.protocols import LiveSource, Provenance, Source
 from monitor.records.schema import read_run
-from monitor.run import LedgerFile, LogFile
+from monitor.run import LedgerFile, LogFile, RunSettings
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources import AudioQueue, Chain, File, Paced, Samples
 from monitor.stream.checkpoint import state_path
@@ -229,7 +229,9 @@ def test_a_recording_is_stopped_with_an_end():
 
 def test_until_ends_it_at_an_alert():
     rules = [Threshold("sum_bits", -99.0, 3.0)]
-    with Run(Listed([simulated(20.0)]), fresh(), rules=rules, until=lambda _: True) as run:
+    with Run(
+        Listed([simulated(20.0)]), fresh(), settings=RunSettings(until=lambda _: True), rules=rules
+    ) as run:
         records = [event.record() for event in run]
     assert [record["type"] for record in records[-3:]] == ["reading", "alert", "end"]
     assert records[-1]["stopped"] == records[-2]["rule"]
@@ -245,7 +247,7 @@ def test_a_file_by_its_name_is_the_same_with_more_processes(tmp_path):
     runs = []
     for jobs in (1, 2):
         chain = Chain([File(tmp_path / "a.wav"), File(tmp_path / "b.wav", start_seconds=1.0)])
-        with Run(chain, fresh(), jobs=jobs) as run:
+        with Run(chain, fresh(), settings=RunSettings(jobs=jobs)) as run:
             runs.append([{**record, "time": None} for record in (event.record() for event in run)])
     assert runs[0] == runs[1]
     assert runs[0][-1]["seconds"] == 5.0
@@ -319,7 +321,7 @@ def test_features_of_ones_own_are_computed_in_this_process(tmp_path):
 
     soundfile.write(tmp_path / "a.wav", synthetic(2.0), RATE)
     own = Monitor(reference(), [Counted()])
-    run_through(File(tmp_path / "a.wav"), own, jobs=2)
+    run_through(File(tmp_path / "a.wav"), own, settings=RunSettings(jobs=2))
     assert Counted.heard > 0
 
 

@@ -11,7 +11,7 @@ import pytest
 from monitor import Monitor, Population, Run, alerts
 from monitor.errors import MonitorError, OverlapError, UsageError
 from monitor.population.population import SourceNote
-from monitor.run import LogFile
+from monitor.run import LogFile, RunSettings
 from monitor.sources import File
 from monitor.sources.registry import recording_hashes
 from tests.stream.streams import WATCHED, reference, run_through, voice_file, with_speakers
@@ -29,7 +29,9 @@ def test_the_very_audio_that_was_enrolled_is_refused_unless_insisted(enrolled):
     path, population = enrolled
     with pytest.raises(OverlapError, match=r"allow_overlap=True$"):
         Run(path, Monitor(population, watch="me")).__enter__()
-    with Run(path, Monitor(population, watch="me"), allow_overlap=True) as run:
+    with Run(
+        path, Monitor(population, watch="me"), settings=RunSettings(allow_overlap=True)
+    ) as run:
         assert run.start["rank_model_session"] == "same"
         assert run.to_end().readings == 4
 

@@ -18,7 +18,7 @@ from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.protocols import Provenance, Source
 from monitor.records.schema import SCHEMA, read_run
-from monitor.run import LogFile, Run
+from monitor.run import LogFile, Run, RunSettings
 from monitor.sinks.console import RunBuffer
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources import Chain, File, FramesFile
@@ -186,7 +186,7 @@ def test_checkpoints_come_once_a_second_and_only_of_what_is_on_disk(tmp_path, mo
             now[0] += 0.3
             yield each
 
-    run_through(listed(paced()), fresh(), log=path, clock=lambda: now[0])
+    run_through(listed(paced()), fresh(), log=path, settings=RunSettings(clock=lambda: now[0]))
     assert notes[0] == notes[-1] == ("remove", 0)  # of an earlier run, and its own
     *pairs, last = notes[1:-1]
     # twenty readings at 0.3 s: the first, then every fourth
@@ -236,7 +236,7 @@ def go(path: Path, source: Source, kill: int | None, seconds: float) -> None:
         sinks=[RunBuffer()] if kill is None else [Dying(kill)],
         rules=rules(),
         log=LogFile(path, replace=not begun, resume=begun),
-        clock=ticking(seconds),
+        settings=RunSettings(clock=ticking(seconds)),
     )
 
 

@@ -17,8 +17,17 @@ from hypothesis import strategies as st
 from monitor.errors import MonitorError, OverlapError, UsageError
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
-from monitor.run.measuring import measure
-from monitor.run.scrubbing import CHANGED, LEFT, PROTECTED, WHOLE, most_kept, scrub, stretches_of
+from monitor.run.measuring import MeasurementSettings, measure
+from monitor.run.scrubbing import (
+    CHANGED,
+    LEFT,
+    PROTECTED,
+    WHOLE,
+    ScrubSettings,
+    choose_kept,
+    divide_at_pauses,
+    scrub,
+)
 from monitor.types import TICKS_PER_SECOND
 
 READER = "2035"
@@ -27,7 +36,7 @@ READER = "2035"
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 700)), min_size=1, max_size=12))
 def test_stretches_tile_the_recording_and_lose_no_speech(runs):
     speech = np.repeat([spoken for spoken, _ in runs], [ticks for _, ticks in runs])
-    found = stretches_of(speech)
+    found = divide_at_pauses(speech)
     assert found[0].start == 0
     assert found[-1].end == len(speech) / TICKS_PER_SECOND
     assert all(one.end == other.start for one, other in pairwise(found))
@@ -46,7 +55,7 @@ def test_what_is_kept_fits_and_nothing_can_be_added(stretches, budget):
         return bool(kept) and sum(costs[i] for i in kept) <= budget
 
     order = sorted(range(len(costs)), key=lambda i: costs[i] / lengths[i])
-    kept = most_kept(lengths, order, fits, 20)
+    kept = choose_kept(lengths, order, fits, 20)
     assert not kept or fits(kept)
     others = set(order) - kept
     assert not any(fits(kept | {each}) for each in others)
@@ -75,14 +84,17 @@ def beginning(shared: Path, seconds: int, path: Path) -> Path:
 @pytest.mark.slow
 def test_no_second_of_what_is_written_exceeds_the_budget(talk, tmp_path):
     people, out = Population.reference(), tmp_path / "out.wav"
-    made = scrub(talk, out, people, READER, 10.0, tries=4)
+    made = scrub(talk, out, people, READER, 10.0, ScrubSettings(tries=4))
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
     assert made.strongest(made.before)[1].peak > 9
     assert 1 < made.kept_seconds < made.speech_seconds / 2
     peak = max(heard.peak for heard in made.after.values())
     assert 0 < peak <= 10
     heard = measure(
-        out, watch=READER, on_change="note", features=made.measured.records[0]["features"]
+        out,
+        settings=MeasurementSettings(on_change="note"),
+        watch=READER,
+        features=made.measured.records[0]["features"],
     )
     own = [r["bits"] for r in heard.records if r["type"] == "reading"]
     claimed = [r["bits"] for r in made.measured.records if r["type"] == "reading"]
@@ -96,19 +108,21 @@ def test_no_second_of_what_is_written_exceeds_the_budget(talk, tmp_path):
 @pytest.mark.slow
 def test_silence_keeps_the_length_and_a_budget_that_is_kept_keeps_the_sound(talk, tmp_path):
     people = Population.reference()
-    quiet = scrub(talk, tmp_path / "quiet.wav", people, READER, 3.0, silence=True, tries=0,
-                  features=["phones"])  # fmt: skip
+    quiet = scrub(talk, tmp_path / "quiet.wav", people, READER, 3.0,
+                  ScrubSettings(silence=True, tries=0, features=["phones"]))  # fmt: skip
     before, after = (soundfile.read(each)[0] for each in (talk, tmp_path / "quiet.wav"))
     assert len(before) == len(after)
     assert {who.hears for who in quiet.after} == {WHOLE, LEFT}
-    (gone,) = [s for s in quiet.stretches if not s.kept][:1]
+    (gone,) = [s for s in quiet.stretches if not s.is_kept][:1]
     rate = soundfile.info(talk).samplerate
     inside = slice(round((gone.start + 0.1) * rate), round((gone.end - 0.1) * rate))
     assert np.abs(after[inside]).max() == 0 < np.abs(before[inside]).max()
     assert max(heard.peak for heard in quiet.after.values()) <= 3
     allowed = quiet.strongest(quiet.before)[1].peak + 0.2
-    same = scrub(talk, tmp_path / "same.wav", people, READER, allowed, features=["phones"])
-    assert all(each.kept for each in same.stretches)
+    same = scrub(
+        talk, tmp_path / "same.wav", people, READER, allowed, ScrubSettings(features=["phones"])
+    )
+    assert all(each.is_kept for each in same.stretches)
     assert np.array_equal(before, soundfile.read(tmp_path / "same.wav")[0])
 
 
@@ -116,13 +130,14 @@ def test_silence_keeps_the_length_and_a_budget_that_is_kept_keeps_the_sound(talk
 def test_an_anonymiser_that_is_not_enough_is_refused(talk, tmp_path):
     people, out = Population.reference(), tmp_path / "out.wav"
     out.write_bytes(b"what was there")
+    settings = ScrubSettings(anonymiser="mcadams:0.99", features=["voice"])
     with pytest.raises(MonitorError, match=r"cannot be done with mcadams:0.99: .* over"):
-        scrub(talk, out, people, READER, 3.0, anonymiser="mcadams:0.99", features=["voice"])
+        scrub(talk, out, people, READER, 3.0, settings)
     samples, rate = soundfile.read(talk)
     clear = tmp_path / "clear.wav"
     soundfile.write(clear, samples[round(4.8 * rate) : round(10.6 * rate)], rate)
     with pytest.raises(MonitorError, match=r"no stretch of clear.wav stays under 3 bits"):
-        scrub(clear, out, people, READER, 3.0, features=["voice"])
+        scrub(clear, out, people, READER, 3.0, ScrubSettings(features=["voice"]))
     assert out.read_bytes() == b"what was there"
 
 
@@ -140,15 +155,17 @@ def test_where_calibration_ends_below_the_budget_it_says_maybe(shared, tmp_path)
     with pytest.raises(MonitorError, match=said):
         scrub(
             minute, tmp_path / "out.wav", people.with_rank_models(RankModels(rank_models)), READER,
-            6.0, anonymiser="mcadams:random", seed=2,
+            6.0, ScrubSettings(anonymiser="mcadams:random", seed=2),
         )  # fmt: skip
 
 
 @pytest.mark.slow
 def test_who_knows_the_anonymiser_is_tried_where_templates_are_given(talk, tmp_path):
     people = Population.reference()
-    made = scrub(talk, tmp_path / "out.flac", people, READER, 6.0, anonymiser="usc",
-                 protected=people, features=["voice"], tries=2, seed=1)  # fmt: skip
+    settings = ScrubSettings(
+        anonymiser="usc", protected=people, features=["voice"], tries=2, seed=1
+    )
+    made = scrub(talk, tmp_path / "out.flac", people, READER, 6.0, settings)
     hears = {(who.hears, who.templates) for who in made.after}
     assert {(WHOLE, PROTECTED), (CHANGED, PROTECTED), (LEFT, "clear"), (WHOLE, "clear")} >= hears
     assert (CHANGED, PROTECTED) in hears
@@ -163,11 +180,11 @@ def test_what_makes_no_sense_is_refused_and_writes_nothing(talk, shared, tmp_pat
         with pytest.raises(UsageError, match="give more than 0"):
             scrub(talk, out, people, READER, budget)
     with pytest.raises(UsageError, match=r"cannot be checked: .* supports no more than"):
-        scrub(talk, out, people, READER, 60.0, features=["voice"])
+        scrub(talk, out, people, READER, 60.0, ScrubSettings(features=["voice"]))
     with pytest.raises(UsageError, match="must end in"):
         scrub(talk, tmp_path / "out.mp3", people, READER, 6.0)
     with pytest.raises(UsageError, match="go with an anonymiser"):
-        scrub(talk, out, people, READER, 6.0, protected=people)
+        ScrubSettings(protected=people)
     enrolled = shared / "speech" / "dev-clean" / "1272" / "128104.opus"
     with pytest.raises(OverlapError):
         scrub(enrolled, out, people, "1272", 6.0)

@@ -12,7 +12,7 @@ import soxr
 
 from monitor.errors import MonitorError
 from monitor.population.population import Population
-from monitor.run.pace import HeardAhead
+from monitor.run.pace import PrefetchedFrames
 from monitor.sources.chain import Chain
 from monitor.sources.file import File
 from monitor.stream.monitor import Event, Monitor
@@ -56,7 +56,7 @@ def here(files: Sequence[File]) -> list[Event]:
 
 def ahead(files: Sequence[File], jobs: int) -> list[Event]:
     mine = monitor()
-    with HeardAhead(files, FEATURES, levels=True, jobs=jobs) as source:
+    with PrefetchedFrames(files, FEATURES, levels=True, jobs=jobs) as source:
         return list(mine.events(source))
 
 
@@ -79,19 +79,19 @@ def test_a_run_goes_on_where_it_was_stopped(recordings):
     seen = [next(events) for _ in range(15)]
     again = monitor()
     again.restore(*first.state())
-    with HeardAhead(files, FEATURES, levels=True, skip=again.ticks, jobs=2) as source:
+    with PrefetchedFrames(files, FEATURES, levels=True, skip=again.ticks, jobs=2) as source:
         rest = list(again.events(source))
     assert told([*seen, *rest]) == told(here(files))
 
 
 def test_a_process_that_dies_is_one_line(recordings):
-    with HeardAhead([File(recordings[1])], FEATURES, jobs=2) as source:
+    with PrefetchedFrames([File(recordings[1])], FEATURES, jobs=2) as source:
         source._processes._processes[0].kill()
         with pytest.raises(MonitorError, match="one of 2 processes has ended"):
             list(source)
 
 
 def test_no_process_is_left(recordings):
-    with HeardAhead([File(path) for path in recordings], FEATURES, jobs=2) as source:
+    with PrefetchedFrames([File(path) for path in recordings], FEATURES, jobs=2) as source:
         next(iter(source))
     assert not any(process.is_alive() for process in source._processes._processes)

@@ -23,7 +23,7 @@ from monitor.plots.curve import caption, read_columns
 from monitor.population.reference import demo_frames
 from monitor.protocols import Provenance
 from monitor.records.schema import SCHEMA, read_run
-from monitor.run import LogFile, Run
+from monitor.run import LogFile, Run, RunSettings
 from monitor.sinks.console import RunBuffer
 from monitor.sinks.summary import print_summary
 from monitor.sinks.terminal import ReplayProgress
@@ -156,7 +156,7 @@ def test_stopped_and_resumed_each_is_told_once(tmp_path, stop):
     with Run(source(), Monitor(reference()), log=whole) as run:
         run.to_end()
     clock = iter(range(10**6)).__next__
-    with Run(source(), Monitor(reference()), log=cut, clock=clock) as run:
+    with Run(source(), Monitor(reference()), settings=RunSettings(clock=clock), log=cut) as run:
         for record in (event.record() for event in run):
             if record["type"] == "reading" and record["seconds"] > stop:
                 break  # the checkpoint is of the reading before

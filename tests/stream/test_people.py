@@ -17,7 +17,7 @@ from monitor.alerts import Threshold
 from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from monitor.records.schema import SCHEMA, read_run
-from monitor.run import LogFile, Run
+from monitor.run import LogFile, MeasurementSettings, Run, RunSettings
 from monitor.run.status import status_of
 from monitor.sources import Diarised, PerChannel, Samples
 from monitor.sources.base import Stretch
@@ -134,7 +134,7 @@ def test_the_end_has_a_row_a_person_and_the_start_says_who_comes():
     samples, turns, _ = meeting(TURNS)
     turns.append(Turn(27.75, 27.76, "eve"))
     samples = np.concatenate([samples, np.zeros(RATE, np.float32)])
-    records, run = heard(Diarised(Samples(samples, RATE), turns), jobs=None)
+    records, run = heard(Diarised(Samples(samples, RATE), turns), settings=RunSettings(jobs=None))
     assert [each["label"] for each in records[0]["people"]] == ["ann", "bob", "eve"]
     end = records[-1]
     assert [row["label"] for row in end["people"]] == ["ann", "bob", "eve"]
@@ -169,11 +169,11 @@ def test_alerts_may_be_asked_of_named_labels_alone():
     samples, turns, _ = meeting(TURNS)
     rule = Threshold("closed_set_bits", 0.05, hold_seconds=0.0)
     source = Diarised(Samples(samples, RATE), turns)
-    records, _ = heard(source, rules=[rule], alert_labels=["bob"])
+    records, _ = heard(source, rules=[rule], settings=RunSettings(alert_labels=["bob"]))
     assert {r["label"] for r in records if r["type"] == "alert"} == {"bob"}
     assert [row["alerts"] > 0 for row in records[-1]["people"]] == [False, True]
     with pytest.raises(UsageError, match="nobody is called bop by the turns; did you mean 'bob'"):
-        heard(Diarised(Samples(samples, RATE), turns), alert_labels=["bop"])
+        heard(Diarised(Samples(samples, RATE), turns), settings=RunSettings(alert_labels=["bop"]))
 
 
 def test_several_are_watched_and_each_is_said_of_everybody():
@@ -225,7 +225,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     with pytest.raises(UsageError, match="a ledger goes with one voice"):
         Run(call, monitor, ledger=tmp_path / "l.db").__enter__()
     with pytest.raises(UsageError, match="an anonymiser goes with one voice"):
-        Run(call, monitor, protect="mcadams:0.8").__enter__()
+        Run(call, monitor, settings=RunSettings(protect="mcadams:0.8")).__enter__()
     with pytest.raises(UsageError, match="watch each person once"):
         Run(call, [monitor, Monitor(reference(), watch=WATCHED)]).__enter__()
     with pytest.raises(UsageError, match="several are watched where"):
@@ -301,10 +301,17 @@ def test_measure_gives_a_result_a_person(tmp_path):
     assert first.startswith("ann")
     assert second.startswith("bob")
     soundfile.write(tmp_path / "call.wav", CALL, RATE, subtype="FLOAT")
-    by_channel = measure(tmp_path / "call.wav", per_channel=True, **how)
+    by_channel = measure(
+        tmp_path / "call.wav", settings=MeasurementSettings(per_channel=True), **how
+    )
     assert [each.label for each in by_channel.people] == ["channel 1", "channel 2"]
     with pytest.raises(UsageError, match="by turns or by channel"):
-        measure(tmp_path / "call.wav", turns=turns, per_channel=True, **how)
+        measure(
+            tmp_path / "call.wav",
+            settings=MeasurementSettings(per_channel=True),
+            turns=turns,
+            **how,
+        )
 
 
 @pytest.mark.speech
@@ -324,7 +331,7 @@ def test_real_readers_in_a_meeting_are_named_and_told_apart(shared, tmp_path):
     how: dict[str, Any] = {
         "population": population,
         "features": ["f0", "phones", "voice"],
-        "allow_overlap": True,
+        "settings": MeasurementSettings(allow_overlap=True),
     }
     pure, impure = (measure(Samples(sound, RATE), turns=turns, **how) for turns in (true, mixed))
     assert [each.person for each in pure.people] == ["1272", "1462"]
@@ -340,7 +347,10 @@ def test_a_label_of_two_readers_one_after_the_other_is_said(shared):
         path = next((shared / "speech" / "dev-clean" / reader).glob("*.opus"))
         found.append(soundfile.read(path, frames=50 * RATE, dtype="float32")[0])
     sound = np.concatenate(found)
-    how: dict[str, Any] = {"features": ["f0", "phones", "voice"], "allow_overlap": True}
+    how: dict[str, Any] = {
+        "features": ["f0", "phones", "voice"],
+        "settings": MeasurementSettings(allow_overlap=True),
+    }
     one = measure(Samples(sound, RATE), turns=[Turn(0.0, 100.0, "S0")], **how)
     two = measure(
         Samples(sound, RATE), turns=[Turn(0.0, 50.0, "S0"), Turn(50.0, 100.0, "S1")], **how

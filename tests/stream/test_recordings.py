@@ -13,7 +13,7 @@ from monitor import Monitor
 from monitor.alerts import Threshold
 from monitor.kinds import HISTOGRAM
 from monitor.protocols import Provenance
-from monitor.run import LogFile, Run
+from monitor.run import LogFile, Run, RunSettings
 from monitor.sinks.console import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
@@ -146,7 +146,12 @@ def test_resumed_the_same_is_said(tmp_path):
         def source() -> Listed:
             return Listed(items, names, (Provenance("calls"),))
 
-        with Run(source(), Monitor(reference(), on_change="note"), log=path, clock=clock) as run:
+        with Run(
+            source(),
+            Monitor(reference(), on_change="note"),
+            settings=RunSettings(clock=clock),
+            log=path,
+        ) as run:
             for record in (event.record() for event in run):
                 if record["type"] == "reading" and record["seconds"] > stop:
                     break  # the checkpoint is of the reading before

@@ -13,7 +13,7 @@ from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from monitor.features.phones import Phones
 from monitor.protocols import StreamInfo
-from monitor.run.pace import LATE_SECONDS, LoadShedding, OnBothSides, Timed, timed
+from monitor.run.pace import LATE_SECONDS, LoadShedding, Timed, TimedPair, timed
 from monitor.sources import BaseSource
 from monitor.types import Block, Gap, Track
 from tests.contracts import babble, heard, voice
@@ -128,7 +128,7 @@ def test_a_cheap_feature_is_spared():
         found = []
         for each in waiting:
             now[0] += 1.6
-            gap = keeping._thin(each)
+            gap = keeping._shed(each)
             found += [gap.detail.split()[0]] if gap else []
         return found
 
@@ -148,17 +148,17 @@ def test_thinning_leaves_out_just_those_frames():
     sound = voice(6.0, 8000)
     feature = Timed(F0())
     ticks = list(feature.process(sound[:8000]).ticks)
-    assert not feature.thinned
-    feature.thin(2.0)
-    assert feature.thinned
+    assert not feature.is_shedding
+    feature.shed(2.0)
+    assert feature.is_shedding
     for second in range(1, 6):
         ticks += list(feature.process(sound[second * 8000 : (second + 1) * 8000]).ticks)
     whole = heard(F0(), [sound]).ticks
     assert ticks == [tick for tick in whole if not 100 < tick <= 300]
-    assert not feature.thinned
-    feature.thin(1.0)
+    assert not feature.is_shedding
+    feature.shed(1.0)
     feature.reset()
-    assert not feature.thinned
+    assert not feature.is_shedding
 
 
 def test_phones_decoded_apart_are_the_same():
@@ -189,14 +189,14 @@ def test_a_feature_of_two_sides_is_thinned_on_both():
     """The protected side lags a little: each leaves out as much of its own."""
     now = [0.0]
     sides = [Timed(Slow(now, cost, "f0"), lambda: now[0]) for cost in (0.2, 0.3)]
-    both = OnBothSides(*sides)
+    both = TimedPair(*sides)
     for side, samples in zip(sides, (24_000, 23_500), strict=True):
         side.process(np.zeros(samples, np.float32))
     assert both.cost == pytest.approx(sum(side.cost for side in sides))
-    assert not both.thinned
-    both.thin(2.0)
-    assert all(side.thinned for side in sides)
+    assert not both.is_shedding
+    both.shed(2.0)
+    assert all(side.is_shedding for side in sides)
     for side in sides:
         side.process(np.zeros(24_001, np.float32))
-    assert not any(side.thinned for side in sides)
-    assert not both.thinned
+    assert not any(side.is_shedding for side in sides)
+    assert not both.is_shedding

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import monitor
-from monitor.corpus.finding import find, said_of_speakers
+from monitor.corpus.finding import find, read_speaker_attributes
 from monitor.files import csv_text, plain_cell
-from monitor.run.each import RecordingOutcome, SummaryFile, row_of
+from monitor.run.each import RecordingOutcome, SummaryFile, format_row
 from monitor.tables import Column, write
 from monitor.training.frames_folder import HearingOrder, write_manifest
 from tests.sounds import RATE, synthetic
@@ -48,7 +48,7 @@ def test_tables_and_summaries_escape_texts(tmp_path):
     assert table.read_text() == "watch,bits\n'@me,-1.5\n"
     summary, outcome = tmp_path / "out.csv", RecordingOutcome(bits=-0.5, exit_status=0)
     with SummaryFile(summary, "same") as file:
-        file.append(row_of("-talk.wav", outcome, "file:0", "same"))
+        file.append(format_row("-talk.wav", outcome, "file:0", "same"))
         file.finish()
     (row,) = csv.DictReader(summary.read_text().splitlines())
     assert (row["recording"], row["bits"]) == ("'-talk.wav", "-0.5")
@@ -66,7 +66,7 @@ def test_a_manifest_names_the_same_people_and_files_again(tmp_path):
     (recording,) = find(tmp_path)
     assert (recording.speaker, recording.session) == (FORMULA, "+monday")
     assert recording.path.name == "-talk.wav"
-    assert said_of_speakers(tmp_path) == {"gender": {FORMULA: "-"}}
+    assert read_speaker_attributes(tmp_path) == {"gender": {FORMULA: "-"}}
 
 
 def test_every_table_is_written_in_one_place():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.rank_models import mean_disclosure_bits
 from monitor.population.population import load_rank_models, save_rank_models
 from monitor.training import calibrating
-from monitor.training.calibrating import calibrate
+from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.fitted import ROW, held_out_nats
 from monitor.training.voices import SessionFrames, SpeakerSpeech
 from tests.population.rank_models import population
@@ -41,8 +42,10 @@ def voices(simulated):
 
 
 def small(voices, specs=F0, **options):
-    given = {"lengths": [1.0, 3.0], "template_lengths": [6.0], "replicates": 20, "trials": 3}
-    return calibrate(voices, specs, **{"prior": None, "cohort": None, **given, **options})
+    given: dict[str, Any] = {"lengths": [1.0, 3.0], "template_lengths": [6.0]}
+    given |= {"replicates": 20, "trials": 3, "prior": None, "cohort": None} | options
+    progress = given.pop("progress", lambda _done, _all: None)
+    return calibrate(voices, specs, CalibrationSettings(**given), progress=progress)
 
 
 @pytest.mark.slow
@@ -339,7 +342,7 @@ class TestTrainedOn:
         heard: set[int] = set()
 
         def weighed(cell, *rest, **more):
-            heard.update(cell.speaker.tolist(), cell.behind_speaker.tolist())
+            heard.update(cell.speaker.tolist(), cell.gap_speaker.tolist())
             return held_out_nats(cell, *rest, **more)
 
         monkeypatch.setattr(calibrating, "held_out_nats", weighed)

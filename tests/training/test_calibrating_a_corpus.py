@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from monitor import Track, calibrate, collect, corpus, enrol, write_frames
 from monitor.errors import UsageError
+from monitor.training import CalibrationSettings
 
-ASKED: dict[str, Any] = {
-    "lengths": [1, 10],
-    "template_lengths": [30],
-    "trials": 2,
-    "replicates": 5,
-    "prior": None,
-}
+SETTINGS = CalibrationSettings(
+    lengths=[1, 10], template_lengths=[30], trials=2, replicates=5, prior=None
+)
 
 
 def voices_in(folder: Path) -> Path:
@@ -38,8 +34,8 @@ def voices_in(folder: Path) -> Path:
 def test_a_corpus_is_collected(tmp_path):
     found = corpus.find(voices_in(tmp_path))
     voices, specs, _ = collect(found, features=["codes"])
-    one = calibrate(found, features=["codes"], **ASKED).rank_models
-    two = calibrate(voices, specs, **ASKED).rank_models
+    one = calibrate(found, features=["codes"], settings=SETTINGS).rank_models
+    two = calibrate(voices, specs, settings=SETTINGS).rank_models
     assert len(list(one)) > 0
     for mine, theirs in zip(one, two, strict=True):
         assert mine.features == theirs.features == ("codes",)
@@ -49,8 +45,8 @@ def test_a_corpus_is_collected(tmp_path):
 def test_what_enrol_gave_is_calibrated_among_its_own_people(tmp_path):
     found = corpus.find(voices_in(tmp_path))
     people = enrol(found, features=["codes"], seconds=30)
-    made = calibrate(people, **ASKED)
-    same = calibrate(found, features=["codes"], alarms=people.population, **ASKED)
+    made = calibrate(people, settings=SETTINGS)
+    same = calibrate(found, features=["codes"], alarms=people.population, settings=SETTINGS)
     for mine, theirs in zip(made.rank_models, same.rank_models, strict=True):
         np.testing.assert_array_equal(mine.alpha, theirs.alpha)
         assert mine.maxima is not None

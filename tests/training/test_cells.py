@@ -143,12 +143,12 @@ def test_what_is_kept_of_the_scores_agrees_with_the_ranks(simulated):
     voices = simulated(12, 2, 12.0)
     for _, _, _, plan in plans(voices, [0.7], [4.0], 4):
         cell = plan.run({"f0": HISTOGRAM.similarity("log-likelihood")}, 7, 40)
-        assert cell.behind.shape == (48, 1, 12)
-        np.testing.assert_array_equal(cell.behind_speaker, cell.speaker)
-        assert (cell.behind[np.arange(48), 0, cell.own] == 0.0).all()
-        np.testing.assert_array_equal((cell.behind[:, 0] > 0).sum(axis=1), cell.better[0])
-        np.testing.assert_array_equal((cell.behind[:, 0] == 0).sum(axis=1), cell.tied[0])
-        np.testing.assert_array_equal(plan.candidates[cell.own], cell.behind_speaker)
+        assert cell.gaps.shape == (48, 1, 12)
+        np.testing.assert_array_equal(cell.gap_speaker, cell.speaker)
+        assert (cell.gaps[np.arange(48), 0, cell.own] == 0.0).all()
+        np.testing.assert_array_equal((cell.gaps[:, 0] > 0).sum(axis=1), cell.better[0])
+        np.testing.assert_array_equal((cell.gaps[:, 0] == 0).sum(axis=1), cell.tied[0])
+        np.testing.assert_array_equal(plan.candidates[cell.own], cell.gap_speaker)
 
 
 def test_many_scores_are_thinned_evenly(simulated, monkeypatch):
@@ -157,8 +157,8 @@ def test_many_scores_are_thinned_evenly(simulated, monkeypatch):
     _, _, _, plan = next(iter(plans(voices, [0.7], [4.0], 4)))
     cell = plan.run({"f0": HISTOGRAM.similarity("log-likelihood")}, 7, 40)
     assert cell.speaker.size == 48  # ranks use every trial
-    assert cell.behind.shape[0] == 16
-    assert set(np.bincount(cell.behind_speaker, minlength=12)) <= {1, 2}
+    assert cell.gaps.shape[0] == 16
+    assert set(np.bincount(cell.gap_speaker, minlength=12)) <= {1, 2}
 
 
 def test_chunks_leave_no_trace(simulated, monkeypatch):

@@ -17,9 +17,9 @@ from monitor.maths.statistics import speaker_weights
 from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.population import Calibration, Population
 from monitor.stream.choice import explain_missing_ratios
-from monitor.training.calibrating import calibrate
+from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.cells import CellComparisons
-from monitor.training.fitted import chosen, fit_evidence
+from monitor.training.fitted import ComparisonChooser, fit_evidence
 from monitor.types import FloatArray
 
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}
@@ -53,7 +53,7 @@ def compared(
 
 
 def fitted(made, speakers=50, told=None, replicates=40):
-    found = chosen(made, range(made.z.shape[1]), np.ones(speakers, bool))
+    found = ComparisonChooser(made).choose(range(made.z.shape[1]), np.ones(speakers, bool))
     assert found is not None
     return fit_evidence(found, speaker_weights(speakers, replicates), told)
 
@@ -149,7 +149,7 @@ def test_people_of_two_corpora_are_not_compared_and_the_harder_corpus_holds():
     alike = (made.tester[:, None] < 30) & (made.owner < 30) & (made.tester[:, None] != made.owner)
     easy[np.repeat(alike[:, None], easy.shape[1], axis=1)] += 1.5
     together = replace(made, z=easy)
-    found = chosen(together, [0], np.ones(60, bool), apart)
+    found = ComparisonChooser(together, apart).choose([0], np.ones(60, bool))
     assert found is not None
     who = (
         found.people[found.comparisons.test_speaker],
@@ -158,7 +158,7 @@ def test_people_of_two_corpora_are_not_compared_and_the_harder_corpus_holds():
     assert (apart[who[0]] == apart[who[1]]).all()
     drawn = speaker_weights(60, 20)
     fit = fit_evidence(found, drawn)
-    mixed = chosen(together, [0], np.ones(60, bool))
+    mixed = ComparisonChooser(together).choose([0], np.ones(60, bool))
     assert mixed is not None
     fresh = found.comparisons
     hard = ~fresh.mated & (apart[who[0]] == 0)
@@ -193,9 +193,9 @@ def test_a_fit_of_many_keeps_the_slope_of_few_from_shrinking():
 
 def test_streams_of_trainers_and_unheard_ones_do_not_count():
     made = compared(speakers=20)
-    made.heard[made.tester == 7] = False
+    made.has_frames[made.tester == 7] = False
     voices = np.arange(20) != 3
-    found = chosen(made, [0], voices)
+    found = ComparisonChooser(made).choose([0], voices)
     assert found is not None
     streams = set(found.people[found.comparisons.test_speaker].tolist())
     assert streams == set(range(20)) - {3, 7}
@@ -204,7 +204,7 @@ def test_streams_of_trainers_and_unheard_ones_do_not_count():
     assert not (
         found.comparisons.mated & np.isin(found.people[found.comparisons.template_speaker], (3, 7))
     ).any()
-    assert chosen(made, [0], np.zeros(20, bool)) is None
+    assert ComparisonChooser(made).choose([0], np.zeros(20, bool)) is None
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +229,7 @@ def calibrated_voices(simulated) -> Any:
 @pytest.mark.usefixtures("quick")
 def test_calibrating_against_a_cohort(calibrated_voices):
     voices, cohort, options = calibrated_voices
-    made = calibrate(voices, F0, prior=None, cohort=cohort, **options)
+    made = calibrate(voices, F0, CalibrationSettings(prior=None, cohort=cohort, **options))
     assert made.cohort is cohort is not None
     cost = {}
     for rank_model in made.rank_models:
@@ -256,7 +256,7 @@ def test_longer_templates_begin_from_what_shorter_ones_told(calibrated_voices):
 
     def slopes(*lengths: float) -> FloatArray:
         given = options | {"template_lengths": lengths}
-        made = calibrate(voices, F0, prior=None, cohort=cohort, **given)
+        made = calibrate(voices, F0, CalibrationSettings(prior=None, cohort=cohort, **given))
         each = [rank_model.evidence for rank_model in made.rank_models]
         return np.stack([one.slopes[0, :, :, 0] for one in each if one is not None])
 
@@ -269,9 +269,10 @@ def test_longer_templates_begin_from_what_shorter_ones_told(calibrated_voices):
 @pytest.mark.usefixtures("quick")
 def test_people_beside_count_for_ratios_alone(calibrated_voices, simulated):
     voices, cohort, options = calibrated_voices
-    beside = [replace(each, name=f"else {each.name}") for each in simulated(40, 2, 14.0, 11)]
-    alone = calibrate(voices, F0, prior=None, cohort=cohort, **options)
-    made = calibrate(voices, F0, prior=None, cohort=cohort, beside=beside, **options)
+    others = [replace(each, name=f"else {each.name}") for each in simulated(40, 2, 14.0, 11)]
+    alone = calibrate(voices, F0, CalibrationSettings(prior=None, cohort=cohort, **options))
+    made = calibrate(voices, F0, CalibrationSettings(
+        prior=None, cohort=cohort, other_voices=others, **options))  # fmt: skip
     for before, after in zip(alone.rank_models, made.rank_models, strict=True):
         assert np.array_equal(before.alpha, after.alpha)
         assert before.learnt_from == after.learnt_from
@@ -287,17 +288,17 @@ def test_people_beside_count_for_ratios_alone(calibrated_voices, simulated):
 @pytest.mark.usefixtures("quick")
 def test_a_prior_of_another_cohort_is_none(calibrated_voices):
     voices, cohort, options = calibrated_voices
-    learnt = calibrate(voices, F0, prior=None, cohort=cohort, **options)
+    learnt = calibrate(voices, F0, CalibrationSettings(prior=None, cohort=cohort, **options))
     reference = Population.reference().only(["f0"])
     prior = reference.with_rank_models(learnt.rank_models, cohort)
     few = voices[:12]
     options = options | {"lengths": [5.0], "template_lengths": [20.0]}
-    alone = calibrate(few, F0, prior=None, cohort=cohort, **options)
-    held = calibrate(few, F0, prior=prior, cohort=cohort, **options)
+    alone = calibrate(few, F0, CalibrationSettings(prior=None, cohort=cohort, **options))
+    held = calibrate(few, F0, CalibrationSettings(prior=prior, cohort=cohort, **options))
     shifted = replace(cohort, features={"f0": replace(
         cohort.features["f0"], slices=cohort.features["f0"].slices + 1)})  # fmt: skip
-    other = calibrate(few, F0, prior=prior, cohort=shifted, **options)
-    away = calibrate(few, F0, prior=None, cohort=shifted, **options)
+    other = calibrate(few, F0, CalibrationSettings(prior=prior, cohort=shifted, **options))
+    away = calibrate(few, F0, CalibrationSettings(prior=None, cohort=shifted, **options))
     for mine, theirs, same in ((held, alone, False), (other, away, True)):
         one, two = (across(each).evidence.intercept[0] for each in (mine, theirs))
         assert np.allclose(one, two) == same
@@ -315,7 +316,7 @@ def across(made: Calibration) -> Any:
 @pytest.mark.usefixtures("quick")
 def test_no_cohort_no_ratios(calibrated_voices):
     voices, _, options = calibrated_voices
-    made = calibrate(voices[:12], F0, prior=None, cohort=None, **options)
+    made = calibrate(voices[:12], F0, CalibrationSettings(prior=None, cohort=None, **options))
     assert made.cohort is None
     assert all(rank_model.evidence is None for rank_model in made.rank_models)
     assert all(row["support_bits"] is None for row in made.rows)

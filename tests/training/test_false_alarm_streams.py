@@ -14,7 +14,7 @@ from monitor.errors import UsageError
 from monitor.population.population import Population
 from monitor.training import calibrating as false_alarm_streams
 from monitor.training import fitted
-from monitor.training.calibrating import calibrate, stream_of, with_maxima
+from monitor.training.calibrating import CalibrationSettings, calibrate, stream_of, with_maxima
 from monitor.training.enrolling import enrol
 from monitor.training.voices import collect
 
@@ -32,11 +32,9 @@ def made(tmp_path_factory):
         made = calibrate(
             voices,
             specs,
-            lengths=[1, 5],
-            template_lengths=[15],
-            replicates=20,
-            trials=3,
-            prior=None,
+            CalibrationSettings(
+                lengths=[1, 5], template_lengths=[15], replicates=20, trials=3, prior=None
+            ),
         )
     population = enrol(find(folder), seconds=15.0).population.without("000010")
     return voices, population.calibrated(made)

@@ -62,7 +62,7 @@ def test_held_out_bits_stay_below_the_ceiling_and_reward_evidence(noisy, weights
     found = fit(noisy, [0], weights, ADDITIVE[:1])
     assert 0 < found.row["held_out_local_bits"] < found.row["ceiling_bits"]
     # they are of speakers the fit has not seen: a little less than on those it has
-    share = np.exp(-np.logaddexp.reduce(found.weights[0, 0] * noisy.behind[:, 0], axis=1))
+    share = np.exp(-np.logaddexp.reduce(found.weights[0, 0] * noisy.gaps[:, 0], axis=1))
     e = found.floor[0]
     own = np.log2(SPEAKERS * ((1 - e) * share + e / SPEAKERS)).mean()
     assert own - 0.2 < found.row["held_out_local_bits"] < own
@@ -89,7 +89,7 @@ def test_the_null_band_brackets_permuted_data(noisy, weights):
     for _ in range(60):
         # every speaker is taken for another, the same in all of his trials
         wrong = generator.permutation(SPEAKERS)[noisy.own]
-        evidence = noisy.behind[:, 0]
+        evidence = noisy.gaps[:, 0]
         better = (evidence > evidence[np.arange(wrong.size), wrong][:, None]).sum(axis=1)
         means.append(rank_statistics(np.bincount(better, minlength=SPEAKERS)).mean_bits)
     inside = [row["null_raw_low"] <= mean <= row["null_raw_high"] for mean in means]
@@ -162,7 +162,7 @@ def test_the_joint_of_two_features_beats_both(weights):
         np.concatenate([cell.better for cell in cells]),
         np.concatenate([cell.tied for cell in cells]),
         SPEAKERS,
-        np.concatenate([cell.behind for cell in cells], axis=1),
+        np.concatenate([cell.gaps for cell in cells], axis=1),
         target,
         target,
         np.concatenate([cell.mated for cell in cells], axis=1),

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
 from monitor import Monitor, Population, alerts, calibrate, collect, corpus, enrol
 from monitor.errors import UsageError
-from monitor.training import Calibration
+from monitor.training import Calibration, CalibrationSettings
 
 SPEAKERS = 21
-OPTIONS: dict[str, Any] = {
-    "lengths": (1, 5),
-    "template_lengths": (15,),
-    "replicates": 20,
-    "trials": 3,
-}
+SETTINGS = CalibrationSettings(lengths=(1, 5), template_lengths=(15,), replicates=20, trials=3)
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +21,8 @@ def made(tmp_path_factory):
     found = corpus.find(folder)
     people = enrol(found, seconds=15.0).population
     voices, specs, _ = collect(found)
-    with_alarms = calibrate(voices, specs, alarms=people, **OPTIONS)
-    return people, with_alarms, calibrate(voices, specs, **OPTIONS)
+    with_alarms = calibrate(voices, specs, alarms=people, settings=SETTINGS)
+    return people, with_alarms, calibrate(voices, specs, settings=SETTINGS)
 
 
 def evidence_of(population: Population) -> float | None:

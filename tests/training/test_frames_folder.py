@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from monitor.corpus.finding import find, said_of_speakers
+from monitor.corpus.finding import find, read_speaker_attributes
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import OverlapError, UsageError
 from monitor.lab.scoring import groups_of
@@ -118,7 +118,7 @@ def test_what_cannot_be_heard_is_named_and_leaves_nothing(corpus, tmp_path, flac
     flac(wanted[0].source, 9.0, keep=0.5)
     first, second = keep(wanted, replace(HOW, channel=1))
     assert first.problem.startswith("ann/mon/1.flac: ")
-    assert (first.whole, second.whole, second.problem) == (False, True, "")
+    assert (first.is_complete, second.is_complete, second.problem) == (False, True, "")
     assert not wanted[0].target.exists()
     (first, _) = keep(wanted, replace(HOW, channel=2))
     assert "channel" in first.problem or "could be read" in first.problem
@@ -151,7 +151,7 @@ def test_what_is_said_of_speakers_stays_with_their_frames(corpus, tmp_path):
     folder = tmp_path / "frames"
     for _ in range(2):  # what was made so is known again
         wanted = orders(find(corpus), corpus, folder)
-        write_manifest(folder, wanted, said_of_speakers(corpus))
+        write_manifest(folder, wanted, read_speaker_attributes(corpus))
     assert (folder / "manifest.csv").read_text().splitlines() == [
         "path,speaker,session,Gender,age",
         "ann/mon/1.npz,ann,7,F,30",

@@ -15,7 +15,7 @@ from monitor.training.cells import Cell
 from monitor.training.fitted import (
     WORTHS,
     FittedCell,
-    KnownModel,
+    PriorModel,
     choose_worth,
     fit_cell,
     held_out_nats,
@@ -37,20 +37,20 @@ def people(speakers: int, seed: int, hard: float = 0.08, trials: int = 8) -> Cel
     return cell_of(scores, target)
 
 
-def learn(cell: Cell, known: KnownModel | None = None) -> FittedCell:
+def learn(cell: Cell, known: PriorModel | None = None) -> FittedCell:
     made = fit_cell(cell, [0], speaker_weights(cell.candidates, REPLICATES), ADDITIVE, 0, known)
     assert made is not None
     return made
 
 
-def known_of(rank_model: FittedCell, candidates: int) -> KnownModel:
+def known_of(rank_model: FittedCell, candidates: int) -> PriorModel:
     pmf = np.exp(log_pmf(rank_model.alpha, rank_model.beta, candidates))
-    return KnownModel(pmf, rank_model.weights, rank_model.floor)
+    return PriorModel(pmf, rank_model.weights, rank_model.floor)
 
 
 def excess(rank_model: FittedCell, judges: Cell) -> tuple[float, float]:
     """Mean bits claimed of impostors less the bits that are so, and by how much beyond limits."""
-    trials, n = logit.Trials(judges.behind, judges.own), len(judges.own)
+    trials, n = logit.Trials(judges.gaps, judges.own), len(judges.own)
 
     def posterior(draw: int) -> np.ndarray:
         return trials.posterior(
@@ -72,10 +72,10 @@ def elsewhere() -> FittedCell:
 def judges() -> Cell:
     """Three hundred whom no rank model has seen, told apart among forty."""
     many = people(300, 7)
-    few = many.behind[:, :, :CANDIDATES].copy()
+    few = many.gaps[:, :, :CANDIDATES].copy()
     own = many.own % CANDIDATES
     few[np.arange(own.size), 0, own] = 0.0
-    return replace(many, behind=few, own=own, candidates=CANDIDATES)
+    return replace(many, gaps=few, own=own, candidates=CANDIDATES)
 
 
 @pytest.mark.slow

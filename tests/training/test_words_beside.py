@@ -121,7 +121,7 @@ def test_what_was_heard_of_the_sound_stays_where_there_are_no_words(speech, tmp_
     kept(speech, frames, ("f0",))
     (speech / "ann" / "1.tsv").unlink()
     first, *rest = kept(speech, frames)
-    assert (first.whole, first.seconds) == (True, 0.0)
+    assert (first.is_complete, first.seconds) == (True, 0.0)
     assert "has no words beside it" in first.problem
     assert list(FramesFile(frames / "ann" / "1.npz").stream_info.tracks) == ["f0"]
     assert heard(rest) == [True] * 3
@@ -142,12 +142,12 @@ def test_a_transcript_that_seems_to_be_of_another_recording_is_named(tmp_path):
         rows = [f"{i / 2 + 0.05}\t{i / 2 + 0.45}\tso" for i in np.flatnonzero(own)]
         path.with_suffix(".tsv").write_text("\n".join(["start\tend\ttext", *rows]))
     found, lines = find(tmp_path / "speech"), list[str]()
-    collect(found, features=["f0", "style"], told=lines.append)
+    collect(found, features=["f0", "style"], notify=lines.append)
     (doubt,) = [line for line in lines if "is it of another recording?" in line]
     assert doubt.startswith("1.tsv: ")
     enrolled: list[str] = []
-    enrol(found, features=STYLE, seconds=60, told=enrolled.append)
+    enrol(found, features=STYLE, seconds=60, notify=enrolled.append)
     assert sorted(enrolled) == sorted(lines)
     outcomes = kept(tmp_path / "speech", tmp_path / "frames")
-    assert sorted(line for each in outcomes for line in each.told) == sorted(lines)
-    assert not any(each.told for each in kept(tmp_path / "speech", tmp_path / "frames"))
+    assert sorted(line for each in outcomes for line in each.messages) == sorted(lines)
+    assert not any(each.messages for each in kept(tmp_path / "speech", tmp_path / "frames"))

@@ -42,9 +42,9 @@ from monitor.training.calibrating import FEWEST_SPEAKERS
 from monitor.training.feature_extraction import (
     SpeechFrames,
     SpeechTrack,
-    frames_of_recording,
-    of_words,
-    with_their_words,
+    select_word_features,
+    with_transcript,
+    wrap_tracks,
 )
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, session_frames, units_of
 from monitor.transcripts.formats import LIES_BESIDE, words_mark
@@ -584,7 +584,7 @@ class Hearing:
         setup = self.setup.elsewhere()
         made_here = make_features(features, setup)
         noted = [[each.spec.name, each.spec.plain()] for each in made_here]
-        words = bool(of_words(made_here))
+        words = bool(select_word_features(made_here))
         found: dict[ExtractionRequest, bytes] = {}
         todo: dict[Piece, dict[str, ExtractionRequest]] = {}
         for each in wanted:
@@ -656,7 +656,7 @@ def hear_protected(
     )
     anonymiser = make(method, Utterance(source.rate, piece.name, piece.speaker, 0, seed))
     made = make_features(features, setup)
-    beside = of_words(made)
+    beside = select_word_features(made)
     clock, extractor = Extractor([]), Extractor([each for each in made if each not in beside])
     said, clear_runs, runs = list[Frames](), list[Frames](), list[Frames]()
     clear, protected = list[FloatArray](), list[FloatArray]()
@@ -665,12 +665,12 @@ def hear_protected(
         runs.append(extractor.process(Block(samples, source.rate)))
         protected.append(samples)
 
-    items = with_their_words(
+    items = with_transcript(
         source, piece.path, made, LIES_BESIDE, piece.speaker, piece.start_seconds
     )
     for block in items:
         if isinstance(block, Words):
-            said.append(frames_of_recording(beside, [each.process(block) for each in beside]))
+            said.append(wrap_tracks(beside, [each.process(block) for each in beside]))
             continue
         if not isinstance(block, Block):
             raise SourceError(getattr(block, "detail", "") or f"{source.label}: breaks off")
@@ -691,7 +691,7 @@ def hear_protected(
             measured = {name: MEASURES[name]().measure(*both, source.rate) for name in measures}
     heard = on_clock(frames, speech)
     if beside:  # words lie on the clear clock as they are
-        said.append(frames_of_recording(beside, [each.flush() for each in beside]))
+        said.append(wrap_tracks(beside, [each.flush() for each in beside]))
         words = on_clock(replace(join_runs(said), speech=speech), speech)
         heard = replace(heard, tracks={**heard.tracks, **words.tracks})
     return HeardPiece(heard, measured)

@@ -38,7 +38,7 @@ from monitor.maths.statistics import REPLICATES
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature
-from monitor.training.calibrating import FEWEST_SPEAKERS, calibrate
+from monitor.training.calibrating import FEWEST_SPEAKERS, CalibrationSettings, calibrate
 from monitor.training.voices import SpeakerSpeech
 from monitor.types import FloatArray
 
@@ -63,12 +63,14 @@ def weighing(
                 rank_models = calibrate(
                     voices,
                     specs,
-                    lengths=[bench.amounts.seconds],
-                    template_lengths=[bench.amounts.template_seconds],
-                    replicates=2,  # limits come from the judged readers
-                    seed=bench.seed,
-                    prior=None,  # the shipped rank models know of no protection
-                    cohort=None,
+                    CalibrationSettings(
+                        lengths=[bench.amounts.seconds],
+                        template_lengths=[bench.amounts.template_seconds],
+                        replicates=2,  # limits come from the judged readers
+                        seed=bench.seed,
+                        prior=None,  # the shipped rank models know of no protection
+                        cohort=None,
+                    ),
                 ).rank_models
             except CalibrationError as error:
                 why = str(error)

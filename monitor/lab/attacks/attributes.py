@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.corpus.finding import said_of_speakers
+from monitor.corpus.finding import read_speaker_attributes
 from monitor.corpus.recordings import Corpus
 from monitor.errors import CorpusError, UsageError
 from monitor.features.registry import make
@@ -115,7 +115,7 @@ def _said(root: Path, background: Sequence[Path], table: Path | None) -> dict[st
         raise UsageError(f"{file_name(table)} does not exist; check the name")
     said: dict[str, dict[str, str]] = {}
     for place in [table] if table else [root, *background]:
-        for column, of in said_of_speakers(place).items():
+        for column, of in read_speaker_attributes(place).items():
             said.setdefault(column.lower(), {}).update(of)
     return said
 

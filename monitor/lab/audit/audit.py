@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from monitor import crowds
-from monitor.corpus.finding import said_of_speakers
+from monitor.corpus.finding import read_speaker_attributes
 from monitor.corpus.recordings import Corpus, Recording
 from monitor.errors import CorpusError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults, superseded
@@ -539,7 +539,7 @@ def _table(corpus: Corpus, place: Path, config: AuditConfig) -> dict[str, dict[s
     """What is said of the speakers; refuses what was asked for and is not there."""
     if config.attribute_table is not None and not config.attribute_table.is_file():
         raise UsageError(f"{config.attribute_table.name} does not exist; check the name")
-    said = said_of_speakers(config.attribute_table or place)
+    said = read_speaker_attributes(config.attribute_table or place)
     for asked in config.attributes or ():
         attribute(asked, said, corpus.speakers)
     return said

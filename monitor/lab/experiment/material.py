@@ -341,12 +341,12 @@ def hear_corpus(
         for kept in results:
             progress(by_source[kept.order.source])
             problems += [kept.problem] if kept.problem else []
-            heard += [kept.order] if kept.whole else []
+            heard += [kept.order] if kept.is_complete else []
     if not heard:
         raise SourceError("nothing could be heard: " + "; ".join(problems[:3]))
     write_manifest(folder, heard)
     made = [Recording(order.speaker, order.session, order.target) for order in heard]
-    return Corpus(tuple(made), (), found.told_by), tuple(problems)
+    return Corpus(tuple(made), (), found.identified_by), tuple(problems)
 
 
 def make_private(folder: Path) -> None:
