@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from monitor.corpus.finding import find
-from monitor.lab.attacks.attackers import ATTACKERS, CLEAR, Amounts, AttackContext, Hearing
-from monitor.lab.attacks.attributes import attribute_rows, attributed
+from monitor.lab.attacks.attackers import ATTACKERS
+from monitor.lab.attacks.attributes import judge_attributes, prepare_attributes
+from monitor.lab.attacks.context import AttackContext
+from monitor.lab.attacks.extraction import CLEAR, PieceExtractor
+from monitor.lab.attacks.readers import Amounts
+from monitor.lab.attributes import AttributeRow
 from monitor.lab.result_cache import ResultCache
 
 
@@ -37,7 +39,7 @@ def main() -> None:
     words.add_argument("--keep", type=Path)
     asked = words.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        which = attributed(
+        which = prepare_attributes(
             find(asked.corpus),
             asked.corpus,
             [(find(each), each) for each in asked.background],
@@ -45,7 +47,7 @@ def main() -> None:
             Amounts(asked.seconds, asked.trials),
             asked.groups,
         )
-        hearing = Hearing(ResultCache(asked.keep or Path(folder)), asked.jobs)
+        hearing = PieceExtractor(ResultCache(asked.keep or Path(folder)), asked.jobs)
         bench = AttackContext(
             which.judged, None, (asked.feature,), (), Amounts(), hearing, 0, Path(folder)
         )
@@ -53,24 +55,25 @@ def main() -> None:
         print(f"{len(which.judged)} readers judged; learnt from {apart or 'them, in folds'}")
         for method in asked.methods.split(","):
             for name in ("ignorant",) if method == CLEAR else ("ignorant", "lazy-informed"):
-                for _, row in attribute_rows(bench, method, ATTACKERS[name], which):
+                for _, row in judge_attributes(bench, method, ATTACKERS[name], which):
                     print(told(row), flush=True)
 
 
-def told(row: Mapping[str, Any]) -> str:
+def told(row: AttributeRow) -> str:
+    judgement = row.judgement
     rates = "  ".join(
-        f"@{at['asked']:g} {at['tpr']:.3f} [{at['tpr_low']:.3f}, {at['tpr_high']:.3f}] "
-        f"(FPR {at['realised']:.4f} <= {at['realised_high']:.3f}), eps "
-        f"{'inf' if at['epsilon_nats'] is None else format(at['epsilon_nats'], '.2f')} "
-        f">= {at['epsilon_low_nats']:.2f}{' *' if at['note'] else ''}"
-        for at in row["at"]
+        f"@{at.asked:g} {at.tpr:.3f} [{at.tpr_low:.3f}, {at.tpr_high:.3f}] "
+        f"(FPR {at.realised:.4f} <= {at.realised_high:.3f}), eps "
+        f"{'inf' if at.epsilon_nats is None else format(at.epsilon_nats, '.2f')} "
+        f">= {at.epsilon_low_nats:.2f}{' *' if at.note else ''}"
+        for at in judgement.at
     )
     return (
-        f"{row['method']:14} {row['attacker']:13} {row['value']:9} {row['version']:7} "
-        f"learnt {row['learnt_with']}/{row['learnt_without']} "
-        f"judged {row['readers_with']}/{row['readers_without']} readers "
-        f"{row['excerpts_with']}/{row['excerpts_without']} excerpts  "
-        f"EER {row['eer']:.3f} [{row['eer_low']:.3f}, {row['eer_high']:.3f}]  {rates}"
+        f"{row.method:14} {row.attacker:13} {row.value:9} {row.version:7} "
+        f"learnt {row.learnt_with}/{row.learnt_without} "
+        f"judged {judgement.readers_with}/{judgement.readers_without} readers "
+        f"{judgement.excerpts_with}/{judgement.excerpts_without} excerpts  "
+        f"EER {judgement.eer:.3f} [{judgement.eer_low:.3f}, {judgement.eer_high:.3f}]  {rates}"
     )
 
 

@@ -26,7 +26,7 @@ from monitor.corpus.finding import find
 from monitor.features.extractor import Extractor
 from monitor.features.phones import recognise_phones
 from monitor.features.registry import make as make_features
-from monitor.lab.utility import Utility, compare, edits, figures, understand
+from monitor.lab.utility import Utility, compare, compute_figures, count_edits, extract_content
 from monitor.sources import File
 from monitor.types import Block, FloatArray
 from recipes.phones.words import Words
@@ -91,17 +91,21 @@ def row(method: str, chosen: list[Excerpt]) -> str:
     for place, each in enumerate(chosen):
         anonymiser = make(method, Utterance(each.rate, each.name, each.speaker))
         safe = np.concatenate([anonymiser.process(each.samples), anonymiser.flush()])
-        found.append(compare(understand(each.samples, each.rate), understand(safe, each.rate)))
+        found.append(
+            compare(extract_content(each.samples, each.rate), extract_content(safe, each.rate))
+        )
         for which, samples in enumerate((each.samples, safe)):
             wrong[which, place] = sum(
-                edits([p.phone for p in recognise_phones(samples[first:last], each.rate)], said)
+                count_edits(
+                    [p.phone for p in recognise_phones(samples[first:last], each.rate)], said
+                )
                 for first, last, said in each.said
             )
     told = [
         f"{figure.label} {figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
         if figure.value is not None
         else f"{figure.label}: {figure.note}"
-        for figure in figures(found, [each.speaker for each in chosen])[:4]
+        for figure in compute_figures(found, [each.speaker for each in chosen])[:4]
     ]
     phones = sum(len(said) for each in chosen for *_, said in each.said)
     clear, protected = wrong.sum(axis=1) / phones
@@ -124,7 +128,7 @@ def cost(chosen: list[Excerpt]) -> str:
         extractor.flush()
 
     def measure(each: Excerpt) -> None:
-        compare(understand(each.samples, each.rate), understand(each.samples, each.rate))
+        compare(extract_content(each.samples, each.rate), extract_content(each.samples, each.rate))
 
     for work in (hear, measure):
         work(chosen[0])  # networks are loaded once

@@ -30,17 +30,17 @@ from monitor.anonymisers.registry import register
 from monitor.anonymisers.utterance import Utterance
 from monitor.errors import CorpusError, MonitorError, UsageError
 from monitor.features.registry import make
-from monitor.lab.adapting.adapted import FineTuning, Length, SpeechDraws
-from monitor.lab.attacks.attackers import (
-    CLEAR,
-    Amounts,
+from monitor.lab.adapting.training import FineTuning, Length, SpeechDraws
+from monitor.lab.attacks.attackers import get_attacker
+from monitor.lab.attacks.context import (
     AttackContext,
     ThreatModel,
-    apart,
-    attacker_named,
-    segments_of,
-    speech,
+    collect_segments,
+    join_speech,
+    split_background,
 )
+from monitor.lab.attacks.extraction import CLEAR
+from monitor.lab.attacks.readers import Amounts
 from monitor.lab.attacks.scoreboard import ATTACKERS, Scoreboard, ScoreRow
 from monitor.lab.attacks.trying import AttackConfig, prepare, try_methods
 from monitor.lab.plots.attacks import plot_attacks
@@ -154,7 +154,7 @@ def main() -> None:
 
     def informed(method: str) -> object:
         one = replace(config, methods=(method,))
-        return try_methods(prepare(corpus, one, folder=kept), told=told)
+        return try_methods(prepare(corpus, one, folder=kept), on_progress=told)
 
     for name, run in RESIDENT.items():
         register(name, partial(resident, run))
@@ -162,14 +162,14 @@ def main() -> None:
     one = replace(config, attackers=("semi-informed",), features=("voice",))
     background = [asked.speech / name for name in BACKGROUND]
     ready = prepare(corpus, one, folder=kept, background=background)
-    bench = replace(ready.bench, measures=())
+    bench = replace(ready.context, measures=())
 
     def seconds(method: str, attacker: str) -> object:
-        return evidence_over_time(bench, method, attacker_named(attacker))
+        return evidence_over_time(bench, method, get_attacker(attacker))
 
     def trained(method: str) -> object:
         asked = replace(ready.config, methods=(CLEAR, method))
-        return try_methods(replace(ready, bench=bench, config=asked), told=told)
+        return try_methods(replace(ready, context=bench, config=asked), on_progress=told)
 
     def followed(attackers: Iterable[str], names: Iterable[str]) -> None:
         for name, attacker in product(names, attackers):
@@ -278,25 +278,25 @@ def evidence_over_time(
         UsageError: there is no background to calibrate on, or the attacker does not hear `FEATURE`.
         CorpusError: too few readers could be heard.
     """
-    held = None if bench.background is None else apart(bench.background)[0]
+    held = None if bench.background is None else split_background(bench.background)[0]
     if held is None:
         raise UsageError("evidence is calibrated on readers of a background: give --background")
-    heard_with = bench.heard_with(attacker, method)
+    heard_with = bench.get_features(attacker, method)
     if FEATURE not in heard_with:
         raise UsageError(f"evidence over time is of {FEATURE}, which is not among the features")
     feature = heard_with[FEATURE]
-    spec = make([feature], bench.hearing.setup)[0].spec
+    spec = make([feature], bench.extractor.setup)[0].spec
     specs, features = {spec.name: spec}, (feature,)
-    enrolled = bench.enrolment(attacker, method, features)
-    enrolled |= bench.own(held.pieces("enrolment"), attacker, method, features)
-    spoken = bench.trials(method, features)
-    spoken |= bench.own(held.pieces("trials"), attacker, method, features)
+    enrolled = bench.extract_enrolment(attacker, method, features)
+    enrolled |= bench.extract_own(held.pieces("enrolment"), attacker, method, features)
+    spoken = bench.extract_trials(method, features)
+    spoken |= bench.extract_own(held.pieces("trials"), attacker, method, features)
     count = bench.amounts.least_segments
     names, templates, streams = [], [], []
     judged = 0
     for place, reader in enumerate((*bench.judged.everybody, *held.everybody)):
-        segments = segments_of(reader, enrolled, specs)
-        stream = speech(reader.trials, spoken, specs)
+        segments = collect_segments(reader, enrolled, specs)
+        stream = join_speech(reader.trials, spoken, specs)
         if segments is not None and stream is not None:
             names.append(reader.name)
             templates.append(segments[spec.name][:count].sum(axis=0))

@@ -11,7 +11,7 @@ import torch
 
 from monitor.errors import StoreError
 from monitor.files import atomic_write
-from monitor.lab.adapting.adapted import Length
+from monitor.lab.adapting.training import Length
 from recipes.rows import add_row
 
 __all__ = [

@@ -12,7 +12,7 @@ from benchmarks.anonymity.hearing import Heard, names_of, said
 from benchmarks.anonymity.ranking import enrolled_matrix, rank_tests
 from monitor.lab.evaluation import evaluate
 from monitor.lab.evaluation.scores.comparisons import Roles
-from monitor.lab.utility import beside, best_lag, edits
+from monitor.lab.utility import align_pitch, count_edits, find_lag
 from monitor.maths.statistics import Estimate, speaker_weights
 from monitor.types import FloatArray
 
@@ -129,7 +129,7 @@ def _phone_edits(changed: Mapping[Excerpt, Heard]) -> list[tuple[str, float, flo
     made = []
     for each, heard in changed.items():
         if each.role == QUERY and (phones := said(each.text)):
-            wrong = edits(names_of(heard.phones), phones)
+            wrong = count_edits(names_of(heard.phones), phones)
             made.append((each.speaker, float(wrong), float(len(phones))))
     return made
 
@@ -138,8 +138,8 @@ def _pitch(clear: FloatArray, changed: FloatArray) -> tuple[float, float]:
     """Spearman's and Pearson's correlation where both are voiced; NaN where there is too little."""
     from scipy.stats import pearsonr, spearmanr
 
-    lag, _, count = best_lag(clear, changed)
-    here, there = beside(clear, changed, lag)
+    lag, _, count = find_lag(clear, changed)
+    here, there = align_pitch(clear, changed, lag)
     both = (here > 0) & (there > 0)
     if count < _FEWEST_FRAMES or np.ptp(here[both]) == 0 or np.ptp(there[both]) == 0:
         return np.nan, np.nan

@@ -21,7 +21,7 @@ from benchmarks.anonymity.systems import change, mark_of
 from monitor.files import read_arrays
 from monitor.jobs import each_in_order, one_thread
 from monitor.lab.result_cache import ResultCache, result_key
-from monitor.lab.utility import pitch_of
+from monitor.lab.utility import extract_pitch
 from monitor.networks.layers import RATE
 from monitor.networks.phones import PHONES
 from monitor.networks.voice import VoiceNetwork
@@ -104,7 +104,7 @@ def _hear(system: str, each: Excerpt) -> bytes:
         arrays: dict[str, AnyArray] = {
             "embedding": embedding / np.linalg.norm(embedding),
             "phones": _phones(sound) if each.role == QUERY else np.empty(0, np.int64),
-            "pitch": pitch_of(sound, RATE).astype(np.float32),
+            "pitch": extract_pitch(sound, RATE).astype(np.float32),
             "bits": np.array(np.nan if changed.bits is None else changed.bits),
         }
     file = io.BytesIO()

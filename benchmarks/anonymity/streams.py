@@ -2,7 +2,7 @@
 
 A stretch of codes becomes numbers: how often each code of C0 is said, and mean and spread of what
 the codebooks say together. Readers apart teach how these vary within a voice (within-class
-covariance normalisation, `monitor.lab.adapting.adapted`); then cosines are compared. The order of
+covariance normalisation, `monitor.lab.adapting.training`); then cosines are compared. The order of
 codes is not looked at: who models it knows more.
 """
 
@@ -19,8 +19,8 @@ from benchmarks.anonymity.excerpts import Excerpt
 from benchmarks.anonymity.systems import SEED
 from monitor.files import read_arrays
 from monitor.jobs import one_thread
-from monitor.lab.adapting.adapted import within
-from monitor.lab.result_cache import ResultCache, code_mark, result_key
+from monitor.lab.adapting.training import fit_normalisation
+from monitor.lab.result_cache import ResultCache, result_key
 from monitor.networks.layers import log_mel
 from monitor.networks.usc import TokenStream
 from monitor.sources.provenance import file_hash
@@ -32,6 +32,7 @@ SPECTRA = "spectra"
 """In place of codes: the mel spectra of the recording, for comparison."""
 _DIMENSIONS = 100
 _FEWEST_BITS = 1e-12
+_VERSION = 1  # of networks and their features: raise it when results change
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def learnt(numbers: FloatArray, voices: Sequence[str]) -> Turn:
     kept = axes[:_DIMENSIONS].T
     _, whose = np.unique(voices, return_inverse=True)
     rows = standard @ kept
-    turn, middle = within(rows, whose, np.zeros(whose.max() + 1, int))
+    turn, middle = fit_normalisation(rows, whose, np.zeros(whose.max() + 1, int))
     return Turn(centre, scale, kept, turn, middle)
 
 
@@ -138,7 +139,7 @@ def _key(stream: Stream, each: Excerpt) -> str:
     weights = [network_of(stream.file).sha256] if stream.books else []
     return result_key(
         {
-            "stream": [stream.books > 0, stream.epsilon, code_mark("monitor.networks"), *weights],
+            "stream": [stream.books > 0, stream.epsilon, _VERSION, *weights],
             "recording": file_hash(each.path),
             "excerpt": [each.name, each.start, each.seconds],
         }

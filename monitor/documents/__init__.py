@@ -12,9 +12,9 @@ from monitor.version import __version__
 
 __all__ = [
     "PRINTED",
-    "beside_of",
     "bullet_list",
     "document",
+    "get_figure_paths",
     "paragraphs",
     "picture",
     "save_with_figures",
@@ -40,7 +40,7 @@ PRINTED = (
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1, *, wide: bool = False
 ) -> str:
-    r"""A table of plain text; what lies right of the names is set as numbers.
+    r"""Render a table of plain text; what lies right of the names is set as numbers.
 
     A cell of two lines has its limits, or a note, in the second: they are set small.
 
@@ -50,16 +50,16 @@ def table(
         True
     """
     heads = "".join(
-        f"<th>{escape(each)}</th>" if i < names else f'<th class="number">{escape(each)}</th>'
-        for i, each in enumerate(head)
+        f"<th>{escape(text)}</th>" if i < names else f'<th class="number">{escape(text)}</th>'
+        for i, text in enumerate(head)
     )
     body = "".join(
         "<tr>"
         + "".join(
-            f'<th scope="row">{escape(each)}</th>'
+            f'<th scope="row">{escape(text)}</th>'
             if i < names
-            else _number(each, head[i] if wide else "")
-            for i, each in enumerate(row)
+            else _render_number(text, head[i] if wide else "")
+            for i, text in enumerate(row)
         )
         + "</tr>"
         for row in rows
@@ -70,7 +70,7 @@ def table(
     )
 
 
-def _number(text: str, name: str) -> str:
+def _render_number(text: str, name: str) -> str:
     value, _, small = text.partition("\n")
     if name:  # limits may fall into two lines, after "to"
         small = small.replace(" to ", "\N{NO-BREAK SPACE}to ").replace(" %", "\N{NO-BREAK SPACE}%")
@@ -80,16 +80,16 @@ def _number(text: str, name: str) -> str:
 
 
 def bullet_list(items: Iterable[str], name: str = "notes") -> str:
-    """An unordered list of plain texts, of a class of the style; nothing where there are none."""
-    made = "".join(f"<li>{escape(item)}</li>" for item in items)
-    return f'<ul class="{name}">{made}</ul>' if made else ""
+    """Render a list of plain texts, of a class of the style; nothing where there are none."""
+    lines = "".join(f"<li>{escape(item)}</li>" for item in items)
+    return f'<ul class="{name}">{lines}</ul>' if lines else ""
 
 
 # --- The frame of a document: head, style, sections with text, tables and pictures, and a foot.
 
 
 def document(title: str, facts: Iterable[str], parts: Iterable[str], foot: str = "") -> str:
-    """A whole page as HTML.
+    """Render a whole page.
 
     Example:
         >>> text = document("a < b", ["of 12 speakers"], [section("Methods", paragraphs("As is."))])
@@ -97,7 +97,7 @@ def document(title: str, facts: Iterable[str], parts: Iterable[str], foot: str =
         (True, False)
     """
     style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8").replace("\n", "")
-    said = escape(f"Made by monitor {__version__}. {foot}".strip())
+    footer = escape(f"Made by monitor {__version__}. {foot}".strip())
     return "\n".join(
         [
             "<!doctype html>",
@@ -107,14 +107,14 @@ def document(title: str, facts: Iterable[str], parts: Iterable[str], foot: str =
             f"<title>{escape(title)}</title><style>{style}</style></head><body>",
             f"<header><h1>{escape(title)}</h1>{paragraphs(*facts)}</header><main>",
             *parts,
-            f"</main><footer>{said}</footer>",
+            f"</main><footer>{footer}</footer>",
             "</body></html>\n",
         ]
     )
 
 
-def beside_of(path: Path) -> tuple[Path, Path]:
-    """Where the CSV and the JSON of a document go."""
+def get_figure_paths(path: Path) -> tuple[Path, Path]:
+    """Return the paths of a document's CSV and JSON."""
     return path.with_suffix(".csv"), path.with_suffix(".json")
 
 
@@ -127,31 +127,31 @@ def save_with_figures(text: str, table: str, plain: object, path: Path) -> tuple
     Raises:
         StoreError: one of them cannot be written.
     """
-    beside = beside_of(path)
+    paths = get_figure_paths(path)
     as_json = json.dumps(plain, allow_nan=False, indent=1) + "\n"
-    for file, each in zip((*beside, path), (table, as_json, text), strict=True):
-        write_text(each, file)
-    return beside
+    for file, content in zip((*paths, path), (table, as_json, text), strict=True):
+        write_text(content, file)
+    return paths
 
 
 def section(heading: str, *parts: str) -> str:
-    """A card of the document: a heading (plain text) over some markup."""
+    """Render a card: a heading (plain text) over some markup."""
     return f'<section class="card"><h2>{escape(heading)}</h2>{"".join(parts)}</section>'
 
 
 def warning(text: str) -> str:
-    """Plain text that has to be read first."""
+    """Render plain text that has to be read first."""
     return f'<p class="card warning" role="alert">{escape(text)}</p>'
 
 
 def paragraphs(*texts: str) -> str:
-    """Plain text, a paragraph each; a number is not torn from its per cent sign."""
-    said = (escape(text).replace(" %", "\N{NO-BREAK SPACE}%") for text in texts)
-    return "".join(f"<p>{text}</p>" for text in said)
+    """Render plain text, a paragraph each; a number is not torn from its per cent sign."""
+    texts_escaped = (escape(text).replace(" %", "\N{NO-BREAK SPACE}%") for text in texts)
+    return "".join(f"<p>{text}</p>" for text in texts_escaped)
 
 
 def picture(title: str, svg: str, caption: str) -> str:
-    """A figure: a title and a caption (plain text), and an ``<svg>`` element between them."""
+    """Render a figure: an ``<svg>`` element between a title and a caption (plain text)."""
     return (
         f'<figure class="card"><h2>{escape(title)}</h2>{svg}'
         f"<figcaption>{escape(caption)}</figcaption></figure>"

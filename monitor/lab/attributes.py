@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.membership import OperatingPoint, allowed_alarms, operating_point
 from monitor.lab.evaluation.verification import eer
 from monitor.maths.composition import DELTA, epsilon_nats
@@ -24,25 +26,11 @@ from monitor.phrases import plural
 from monitor.safe_text import printable
 from monitor.types import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "FOLDS",
-    "RATES",
-    "AskedAttribute",
-    "AtRate",
-    "AttributeJudgement",
-    "Excerpts",
-    "attribute",
-    "judged",
-    "log_odds",
-    "matched",
-]
-
-
 _MOST = 20
 
 
 @dataclass(frozen=True)
-class AskedAttribute:
+class Attribute:
     """One attribute of a corpus' speakers.
 
     Attributes:
@@ -55,18 +43,18 @@ class AskedAttribute:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The different values, in order."""
+        """Different values, in order."""
         return tuple(sorted(set(self.of.values())))
 
 
-def attribute(
-    asked: str, said: Mapping[str, Mapping[str, str]], speakers: Iterable[str]
-) -> AskedAttribute:
-    """Look up an attribute.
+def find_attribute(
+    request: str, tables: Mapping[str, Mapping[str, str]], speakers: Iterable[str]
+) -> Attribute:
+    """Return an attribute of speakers.
 
     Args:
-        asked: a column, taken as it is; or ``COLUMN<NUMBER``, which makes two groups of numbers.
-        said: by column and speaker, from `monitor.corpus.finding.read_speaker_attributes`.
+        request: a column, taken as it is; or ``COLUMN<NUMBER``, which makes two groups of numbers.
+        tables: by column and speaker, from `monitor.corpus.finding.said_of_speakers`.
         speakers: of whom it is wanted.
 
     Raises:
@@ -74,47 +62,50 @@ def attribute(
 
     Example:
         >>> said = {"age": {"ann": "7", "bob": "33"}}
-        >>> found = attribute("age<16", said, ["ann", "bob", "cid"])
+        >>> found = find_attribute("age<16", said, ["ann", "bob", "cid"])
         >>> dict(found.of), found.values
         ({'ann': 'age<16', 'bob': 'age>=16'}, ('age<16', 'age>=16'))
     """
-    parts = re.fullmatch(r"\s*(.+?)\s*<\s*([-+.\d]+)\s*", asked)
-    column = parts.group(1) if parts else asked.strip()
-    found = {name.lower(): values for name, values in said.items()}.get(column.lower())
-    if found is None:
-        there = f" (there are {printable(', '.join(said))})" if said else ""
+    parts = re.fullmatch(r"\s*(.+?)\s*<\s*([-+.\d]+)\s*", request)
+    column = parts.group(1) if parts else request.strip()
+    values_by_speaker = {name.lower(): column_values for name, column_values in tables.items()}.get(
+        column.lower()
+    )
+    if values_by_speaker is None:
+        known_columns = f" (there are {printable(', '.join(tables))})" if tables else ""
         raise UsageError(
             f"no table says the {printable(column)} of these speakers; a manifest.csv with a "
-            f"column {printable(column)} does{there}"
+            f"column {printable(column)} does{known_columns}"
         )
-    held = {who: found[who] for who in speakers if who in found}
+    values = {who: values_by_speaker[who] for who in speakers if who in values_by_speaker}
     try:
         if parts:
             edge = float(parts.group(2))
             below, above = f"{column}<{edge:g}", f"{column}>={edge:g}"
-            held = {who: below if float(value) < edge else above for who, value in held.items()}
+            values = {who: below if float(value) < edge else above for who, value in values.items()}
     except ValueError:
-        raise UsageError(f"{printable(asked)}: {printable(column)} holds no numbers") from None
-    made = AskedAttribute(asked.strip(), held)
-    if len(made.values) > _MOST:
+        raise UsageError(f"{printable(request)}: {printable(column)} holds no numbers") from None
+    attribute = Attribute(request.strip(), values)
+    if len(attribute.values) > _MOST:
         raise UsageError(
-            f"{printable(column)} has {plural(len(made.values), 'value')}, more than {_MOST}; make "
-            f"two groups of numbers, such as {printable(column)}<16"
+            f"{printable(column)} has {plural(len(attribute.values), 'value')}, more than {_MOST}; "
+            f"make two groups of numbers, such as {printable(column)}<16"
         )
-    if len(made.values) < 2:
+    if len(attribute.values) < 2:
         raise UsageError(
-            f"{printable(asked)}: all {plural(len(held), 'speaker')} of whom it is known are alike"
+            f"{printable(request)}: all {plural(len(values), 'speaker')} of whom it is known are "
+            "alike"
         )
-    return made
+    return attribute
 
 
-def matched(
+def match_speakers(
     speakers: Iterable[str],
     has: Mapping[str, bool],
     others: Sequence[Mapping[str, str]],
     seed: int = 0,
 ) -> tuple[str, ...]:
-    """As many speakers with the attribute as without it, for each value of the other attributes.
+    """Return as many speakers with the attribute as without, for each value of the others.
 
     Definition 2 of VoxGuard changes one attribute and holds the others. Nobody can be recorded at
     another gender or age, so speakers are matched: of each combination of the others as many stay
@@ -133,7 +124,7 @@ def matched(
     Example:
         >>> has = {"a": True, "b": True, "c": False, "d": False, "e": False}
         >>> age = {"a": "old", "b": "young", "c": "old", "d": "old", "e": "old"}
-        >>> len(matched("abcde", has, [age]))
+        >>> len(match_speakers("abcde", has, [age]))
         2
     """
     cells: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
@@ -142,12 +133,12 @@ def matched(
             cell = cells.setdefault(tuple(other[who] for other in others), ([], []))
             cell[has[who]].append(who)
     generator = np.random.default_rng(seed)
-    kept: list[str] = []
+    matches: list[str] = []
     for _, (without, having) in sorted(cells.items()):
         count = min(len(without), len(having))
         for group in (without, having):
-            kept += [group[i] for i in generator.permutation(len(group))[:count]]
-    return tuple(sorted(kept))
+            matches += [group[i] for i in generator.permutation(len(group))[:count]]
+    return tuple(sorted(matches))
 
 
 # ---------------------------------------------------------------------------------------- attacker
@@ -159,7 +150,7 @@ FEWEST = 2  # speakers on either side that can be learnt from
 
 @dataclass(frozen=True)
 class Excerpts:
-    """Stretches of speech, as an attacker sees them.
+    """Stretches of speech, as embeddings of an attacker.
 
     Attributes:
         vectors: shape (n, d), an embedding of each; only its direction counts.
@@ -170,15 +161,15 @@ class Excerpts:
     whose: tuple[str, ...]
 
     def of(self, speakers: frozenset[str]) -> Excerpts:
-        """Those of some speakers."""
+        """Select the excerpts of some speakers."""
         chosen = [place for place, who in enumerate(self.whose) if who in speakers]
         return Excerpts(self.vectors[chosen], tuple(self.whose[place] for place in chosen))
 
 
-def log_odds(
+def compute_log_odds(
     learnt: Excerpts, judged: Excerpts, has: Mapping[str, bool], seed: int = 0
 ) -> FloatArray:
-    """How probable the attacker finds the attribute in each excerpt of readers it did not learn.
+    """Return the attribute's log odds in each excerpt of readers the attacker did not learn.
 
     No reader is learnt from and judged by one regression: where both hold the same readers, those
     judged are dealt into five folds, and each fold is judged by who learnt from the other readers.
@@ -192,26 +183,26 @@ def log_odds(
         seed: of the folds.
 
     Returns:
-        natural logarithm of the odds, shape (n,), of `judged`.
+        natural logarithm of the odds, shape (n,), of `judge_attribute`.
 
     Raises:
         UsageError: fewer than two readers with or without it to learn from.
     """
     readers = sorted(set(judged.whose))
     shared = not set(learnt.whose).isdisjoint(readers)
-    fold_of = _dealt(readers, has, FOLDS if shared else 1, seed)
-    whose = np.array([fold_of[who] for who in judged.whose])
-    found = np.empty(len(judged.whose))
+    fold_of = _deal_folds(readers, has, FOLDS if shared else 1, seed)
+    folds = np.array([fold_of[who] for who in judged.whose])
+    odds = np.empty(len(judged.whose))
     unit = unit_vectors(judged.vectors)
     for fold in sorted(set(fold_of.values())):
         left_out = {who for who in readers if fold_of[who] == fold}
-        known = frozenset(w for w in learnt.whose if w in has and w not in left_out)
-        bias, slopes = _fitted(learnt.of(known), has, seed)
-        found[whose == fold] = bias + unit[whose == fold] @ slopes
-    return found
+        training_speakers = frozenset(w for w in learnt.whose if w in has and w not in left_out)
+        bias, slopes = _fit(learnt.of(training_speakers), has, seed)
+        odds[folds == fold] = bias + unit[folds == fold] @ slopes
+    return odds
 
 
-def _fitted(learnt: Excerpts, has: Mapping[str, bool], seed: int) -> tuple[float, FloatArray]:
+def _fit(learnt: Excerpts, has: Mapping[str, bool], seed: int) -> tuple[float, FloatArray]:
     readers = sorted(set(learnt.whose))
     label = np.array([has[who] for who in learnt.whose], bool)
     having = sum(has[who] for who in readers)
@@ -223,19 +214,19 @@ def _fitted(learnt: Excerpts, has: Mapping[str, bool], seed: int) -> tuple[float
                 f"{FEWEST} are needed"
             )
     vectors, weight = unit_vectors(learnt.vectors), _weights(learnt.whose, label)
-    fold_of = _dealt(readers, has, min(FOLDS, *counts.values()), seed + 1)
+    fold_of = _deal_folds(readers, has, min(FOLDS, *counts.values()), seed + 1)
     fold = np.array([fold_of[who] for who in learnt.whose])
-    ridge = min(RIDGES, key=lambda each: _loss(vectors, label, weight, fold, each))
+    ridge = min(RIDGES, key=lambda strength: _compute_loss(vectors, label, weight, fold, strength))
     return fit_ridge(vectors, label, weight, ridge)
 
 
-def _loss(
+def _compute_loss(
     vectors: FloatArray, label: BoolArray, weight: FloatArray, fold: IntArray, ridge: float
 ) -> float:
-    """Of readers left out in turn: mean negative log-likelihood."""
+    """Return the mean negative log-likelihood of readers left out in turn."""
     total = 0.0
-    for each in np.unique(fold):
-        mine = fold == each
+    for number in np.unique(fold):
+        mine = fold == number
         bias, slopes = fit_ridge(vectors[~mine], label[~mine], weight[~mine], ridge)
         odds = bias + vectors[mine] @ slopes
         right = expit(np.where(label[mine], odds, -odds))
@@ -243,8 +234,10 @@ def _loss(
     return total
 
 
-def _dealt(readers: list[str], has: Mapping[str, bool], folds: int, seed: int) -> dict[str, int]:
-    """A fold of each reader: as many of either group in each as can be."""
+def _deal_folds(
+    readers: list[str], has: Mapping[str, bool], folds: int, seed: int
+) -> dict[str, int]:
+    """Return a fold of each reader: groups balanced in each."""
     generator = np.random.default_rng(seed)
     mixed = [readers[i] for i in generator.permutation(len(readers))]
     mixed.sort(key=lambda who: has.get(who, False))
@@ -252,7 +245,7 @@ def _dealt(readers: list[str], has: Mapping[str, bool], folds: int, seed: int) -
 
 
 def _weights(whose: tuple[str, ...], label: BoolArray) -> FloatArray:
-    """Every reader the same within a group, and both groups the same."""
+    """Return weights: equal readers within a group, and equal groups."""
     _, place = np.unique(np.asarray(whose), return_inverse=True)
     weight = 1.0 / np.bincount(place)[place]
     for group in (label, ~label):
@@ -268,7 +261,7 @@ RATES = (1e-2, 1e-3)
 
 @dataclass(frozen=True)
 class AtRate:
-    """What an attacker gets who allows a false positive rate.
+    """Disclosure at one allowed false positive rate.
 
     Attributes:
         asked: the rate that is allowed.
@@ -291,10 +284,15 @@ class AtRate:
     epsilon_low_nats: float
     note: str
 
+    @property
+    def accepted(self) -> Figure:
+        """True positive rate, with limits."""
+        return Figure("", "", self.tpr, "share", low=self.tpr_low, high=self.tpr_high)
+
 
 @dataclass(frozen=True)
 class AttributeJudgement:
-    """How well readers with an attribute are told from those without.
+    """Accuracy with which readers with an attribute are separated from others.
 
     Attributes:
         readers_with, readers_without: how many were judged.
@@ -312,8 +310,55 @@ class AttributeJudgement:
     eer_high: float
     at: tuple[AtRate, ...]
 
+    @property
+    def error(self) -> Figure:
+        """Equal error rate, with limits."""
+        return Figure("", "", self.eer, "share", low=self.eer_low, high=self.eer_high)
 
-def judged(
+
+@dataclass(frozen=True)
+class AttributeRow:
+    """Accuracy of one attacker on one value of an attribute.
+
+    Attributes:
+        method: of protection.
+        version: ``"relaxed"``, or ``"strict"`` where readers are matched in other attributes.
+        readers_apart: whether it learnt from others than those judged.
+        seconds: of an excerpt.
+        learnt_with, learnt_without: readers it learnt from.
+    """
+
+    method: str
+    attacker: str
+    feature: str
+    value: str
+    version: str
+    readers_apart: bool
+    seconds: float
+    learnt_with: int
+    learnt_without: int
+    judgement: AttributeJudgement
+
+    def encode(self) -> dict[str, object]:
+        """Return the row for JSON, with the keys of the judgement among its own."""
+        row: dict[str, object] = asdict(self)
+        del row["judgement"]
+        return row | asdict(self.judgement)
+
+    @classmethod
+    def decode(cls, row: Mapping[str, Any]) -> AttributeRow:
+        """Return a row from JSON that `encode` made."""
+        rates = tuple(AtRate(**{f.name: at[f.name] for f in fields(AtRate)}) for at in row["at"])
+        parts = {f.name: row[f.name] for f in fields(AttributeJudgement) if f.name != "at"}
+        names = [f.name for f in fields(cls) if f.name not in ("judgement", "readers_apart")]
+        return cls(
+            **{name: row[name] for name in names},
+            readers_apart=bool(row.get("readers_apart")),
+            judgement=AttributeJudgement(**parts, at=rates),
+        )
+
+
+def judge_attribute(
     scores: FloatArray,
     whose: Sequence[str],
     has: Mapping[str, bool],
@@ -372,14 +417,16 @@ def judged(
     at = []
     for asked in rates:
         point = operating_point(mated, other, asked)
-        told = _limits(mated, owner, point.threshold, weights, replicates)
-        _, mistaken = _limits(other, other_owner, point.threshold, weights, replicates)
+        tpr_limits = _compute_share_limits(mated, owner, point.threshold, weights, replicates)
+        _, mistaken = _compute_share_limits(
+            other, other_owner, point.threshold, weights, replicates
+        )
         loss = float(epsilon_nats(point.tpr, point.fpr))
         # each rate at its limit against the attacker
-        ratios = (told[0] - delta) / mistaken, (1 - mistaken - delta) / (1 - told[0])
+        ratios = (tpr_limits[0] - delta) / mistaken, (1 - mistaken - delta) / (1 - tpr_limits[0])
         at.append(
             AtRate(
-                asked, point.fpr, mistaken, point.tpr, *told,
+                asked, point.fpr, mistaken, point.tpr, *tpr_limits,
                 max(loss, 0.0) if np.isfinite(loss) else None,
                 float(np.log(max(1.0, *ratios))),
                 _note(asked, point, counts[1]),
@@ -388,19 +435,53 @@ def judged(
     return AttributeJudgement(*counts, *excerpts, rate, *error, tuple(at))
 
 
-def _limits(
+def judge_value(
+    training: Excerpts, judged: Excerpts, has: Mapping[str, bool], *,
+    others: Sequence[Mapping[str, str]] | None = None, replicates: int = REPLICATES, seed: int = 0,
+) -> tuple[int, int, AttributeJudgement]:  # fmt: skip
+    """Learn a value of an attribute from some excerpts and judge it on others.
+
+    Args:
+        training: excerpts to learn from; readers without an entry in `has` are left out.
+        judged: excerpts to judge, likewise.
+        has: by reader, whether the attribute has that value.
+        others: the value of each other attribute by reader, to match readers in; None for none.
+        replicates: resamples of readers.
+        seed: of the resamples.
+
+    Returns:
+        readers learnt from with the value, and without it; and the judgement.
+
+    Raises:
+        UsageError: fewer than two readers with or without it.
+    """
+
+    def select(excerpts: Excerpts) -> Excerpts:
+        readers = sorted(set(excerpts.whose) & has.keys())
+        if others is not None:
+            readers = list(match_speakers(readers, has, others, seed))
+        return excerpts.of(frozenset(readers))
+
+    training, judged = select(training), select(judged)
+    odds = compute_log_odds(training, judged, has, seed)
+    judgement = judge_attribute(odds, judged.whose, has, replicates=replicates, seed=seed)
+    labels = [has[who] for who in set(training.whose)]
+    return sum(labels), len(labels) - sum(labels), judgement
+
+
+def _compute_share_limits(
     scores: FloatArray, owner: IntArray, threshold: float, weights: FloatArray, replicates: int
 ) -> tuple[float, float]:
-    """Of the share of some scores above a threshold, those of one reader being alike."""
+    """Return limits of the share of scores above a threshold, over readers."""
     people = weights.shape[1]
     above = np.bincount(owner, scores > threshold, minlength=people)
     total = np.bincount(owner, minlength=people)
     share = float(above.sum() / total.sum())
-    drawn = (weights @ above) / (weights @ total)
-    left_out = drawn[replicates:][total > 0]
+    samples = (weights @ above) / (weights @ total)
+    left_out = samples[replicates:][total > 0]
     units = int((total > 0).sum())
-    found = Estimate(share, drawn[:replicates], left_out, units, int(total.sum()))
-    return found.share_limits(0.0, 1.0)
+    estimate = Estimate(share, samples[:replicates], left_out, units, int(total.sum()))
+    return estimate.share_limits(0.0, 1.0)
 
 
 def _note(asked: float, point: OperatingPoint, readers: int) -> str:

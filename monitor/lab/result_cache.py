@@ -1,8 +1,8 @@
-"""Keeps results in a folder, each named by a hash of all that it depends on.
+"""A folder of results, each named by a hash of all that it depends on.
 
-Long work that was interrupted goes on from them. A name is made by `result_key` of what went in,
-with the `code_mark` of the code that worked on it: whatever changes, the result is made anew. What
-lies there is trusted: the hash beside a result tells damage, not who wrote it.
+Interrupted work goes on from them. `result_key` makes the name from the inputs and from the version
+of the computation, a number beside its code. Raise it when results change: old ones are then
+computed again. Results are trusted: the hash in a file detects damage, not another author.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ import hashlib
 import json
 import os
 import re
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from monitor.files import atomic_write, is_ours, make_folder, not_written, sweep
 
@@ -25,7 +23,7 @@ _PART = re.compile(rf"\.([0-9a-f]{{64}}\{_SUFFIX})\.\w{{8}}\.unfinished")
 class ResultCache:
     """Results as bytes, each in a private file (mode 0600) that is whole or absent.
 
-    Several programs may use one folder at once: who makes a result last has made the same.
+    Several programs may share a folder: equal keys have equal results.
 
     Raises:
         StoreError: the folder cannot be written.
@@ -53,17 +51,17 @@ class ResultCache:
             raise not_written(folder, error) from error
 
     def read(self, key: str) -> bytes | None:
-        """What was kept; None where nothing was, it is damaged, or another user put it there."""
+        """Return a result; None where there is none, it is damaged or another user's."""
         try:
             with self._path(key).open("rb") as file:
-                found = file.read() if is_ours(os.fstat(file.fileno())) else b""
+                content = file.read() if is_ours(os.fstat(file.fileno())) else b""
         except OSError:
             return None
-        mark, _, content = found.partition(b"\n")
+        mark, _, content = content.partition(b"\n")
         return content if mark == _mark(content) else None
 
     def write(self, key: str, content: bytes) -> None:
-        """Keep a result."""
+        """Write a result."""
         path = self._path(key)
         try:
             with atomic_write(path) as file:
@@ -72,15 +70,15 @@ class ResultCache:
             raise not_written(path, error) from error
 
     def forget(self, key: str) -> None:
-        """Remove what was kept, if anything was."""
+        """Remove a result, if there is one."""
         self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{_SUFFIX}"
 
 
-def result_key(depends_on: Any) -> str:
-    """The name of a result: a hash of what it depends on, as JSON.
+def result_key(depends_on: object) -> str:
+    """Return the name of a result: a hash of what it depends on, as JSON.
 
     Raises:
         TypeError: something else is among them.
@@ -92,31 +90,6 @@ def result_key(depends_on: Any) -> str:
     """
     text = json.dumps(depends_on, sort_keys=True, allow_nan=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def code_mark(*names: str) -> str:
-    """A hash of the source of some modules and packages, all below them included.
-
-    Example:
-        >>> code_mark("monitor.maths") == code_mark("monitor.documents")
-        False
-        >>> code_mark("monitor.kinds") == code_mark("monitor.types")
-        False
-    """
-    made = hashlib.sha256()
-    for name in names:
-        spec = find_spec(name)
-        assert spec is not None
-        assert spec.origin is not None
-        first = Path(spec.origin)
-        sources = {name: first}
-        if spec.submodule_search_locations is not None:
-            below = first.parent.rglob("*.py")
-            sources = {f"{name}.{p.relative_to(first.parent).as_posix()}": p for p in below}
-        for place, path in sorted(sources.items()):
-            file = path.read_bytes()
-            made.update(f"{place} {len(file)}\n".encode() + file)
-    return made.hexdigest()
 
 
 def _mark(content: bytes) -> bytes:

@@ -1,14 +1,18 @@
 """Utility: what is left of a voice's use after protection, beside what it no longer tells.
 
-`understand` takes from a recording what a listener would want of it (phones, pitch, loudness),
-`compare` says how much of that a protected recording keeps, `figures` what holds over speakers.
+`extract_content` takes from a recording what a listener would want of it (phones, pitch, loudness),
+`compare` says how much of that a protected recording keeps, `compute_figures` what holds over
+speakers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
@@ -20,32 +24,30 @@ from monitor.lab.evaluation.family import Figure
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
 
-__all__ = ["Understood", "Utility", "compare", "figures", "understand"]
 
-
-def edits(found: Sequence[str], said: Sequence[str]) -> int:
-    """Insertions, deletions and substitutions, as few as will do (Levenshtein, 1966).
+def count_edits(sequence: Sequence[str], reference: Sequence[str]) -> int:
+    """Return the fewest insertions, deletions and substitutions (Levenshtein, 1966).
 
     Example:
-        >>> edits("KAETS", "KAET"), edits(["T", "IY"], ["S", "IY"]), edits([], "abc")
-        (1, 1, 3)
+        >>> count_edits("KAETS", "KAET"), count_edits(["T", "IY"], ["S", "IY"])
+        (1, 1)
     """
     numbers: dict[str, int] = {}
-    one, other = (
-        np.array([numbers.setdefault(each, len(numbers)) for each in sequence], np.int64)
-        for sequence in (found, said)
+    first, second = (
+        np.array([numbers.setdefault(symbol, len(numbers)) for symbol in symbols], np.int64)
+        for symbols in (sequence, reference)
     )
-    places = np.arange(other.size + 1)
-    row = places.copy()
-    for i, each in enumerate(one.tolist(), 1):
-        either = np.minimum(row[1:] + 1, row[:-1] + (other != each))
-        row = np.minimum.accumulate(np.append(i, either) - places) + places
+    columns = np.arange(second.size + 1)
+    row = columns.copy()
+    for i, symbol in enumerate(first.tolist(), 1):
+        either = np.minimum(row[1:] + 1, row[:-1] + (second != symbol))
+        row = np.minimum.accumulate(np.append(i, either) - columns) + columns
     return int(row[-1])
 
 
 @dataclass(frozen=True, eq=False)
-class Understood:
-    """A recording as it is understood.
+class RecordingContent:
+    """Phones, pitch and loudness of a recording.
 
     Attributes:
         power: mean of the squared samples.
@@ -60,39 +62,39 @@ class Understood:
     pitch_hertz: FloatArray
 
 
-def understand(samples: FloatArray, rate: int) -> Understood:
-    """Listen to one channel of a recording: samples of shape (n,), in -1 to 1.
+def extract_content(samples: FloatArray, rate: int) -> RecordingContent:
+    """Extract the content of one channel: samples of shape (n,), in -1 to 1.
 
     Raises:
         UsageError: another shape, none, or not finite.
 
     Example:
         >>> tone = np.sin(2 * np.pi * 100 * np.arange(16000) / 16000)
-        >>> heard = understand(tone, 16000)
+        >>> heard = extract_content(tone, 16000)
         >>> heard.seconds, round(heard.power, 3), float(heard.pitch_hertz[50])
         (1.0, 0.5, 100.0)
     """
     samples = np.asarray(samples, np.float32)
     if not samples.size:
         raise UsageError("a recording without samples says nothing")
-    phones = tuple(each.phone for each in recognise_phones(samples, rate))
+    phones = tuple(phone.phone for phone in recognise_phones(samples, rate))
     power = float(np.mean(np.square(samples, dtype=np.float64)))
-    return Understood(samples.size / rate, power, phones, pitch_of(samples, rate))
+    return RecordingContent(samples.size / rate, power, phones, extract_pitch(samples, rate))
 
 
-def pitch_of(samples: FloatArray, rate: int) -> FloatArray:
-    """The pitch of one channel of a recording, in hertz, as `Understood` has it: shape (ticks,).
+def extract_pitch(samples: FloatArray, rate: int) -> FloatArray:
+    """Return the pitch of one channel, in hertz, shape (ticks,).
 
     Example:
-        >>> pitch_of(np.sin(2 * np.pi * 100 * np.arange(8000) / 16000), 16000)[20:23].tolist()
+        >>> extract_pitch(np.sin(2 * np.pi * 100 * np.arange(8000) / 16000), 16000)[20:23].tolist()
         [100.0, 100.0, 100.0]
     """
     resampler = Resampler(rate, RATE)
     samples = np.asarray(samples, np.float32)
-    heard = np.concatenate([resampler.process(samples), resampler.flush()])
-    track = RobustF0().process(heard)
+    resampled = np.concatenate([resampler.process(samples), resampler.flush()])
+    track = RobustF0().process(resampled)
     last = int(track.ticks[-1]) if track.ticks.size else -1
-    pitch = np.zeros(max(-(-heard.size * TICKS_PER_SECOND // RATE), 1 + last))
+    pitch = np.zeros(max(-(-resampled.size * TICKS_PER_SECOND // RATE), 1 + last))
     pitch[track.ticks] = RATE / (track.values + LOWEST_LAG)
     return pitch
 
@@ -106,7 +108,7 @@ _STILL = (0.05, 0.95)  # of the frames: between them a pitch moves by more than 
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """What a protected recording keeps of the clear one.
+    """Content of the clear recording that a protected one retains.
 
     Attributes:
         phones: heard in the clear recording; they are the reference.
@@ -137,7 +139,7 @@ class Utility:
         return self.phone_edits / self.phones if self.phones else None
 
 
-def compare(clear: Understood, protected: Understood) -> Utility:
+def compare(clear: RecordingContent, protected: RecordingContent) -> Utility:
     """Set a protected recording beside the clear one.
 
     The reference of the phones is what the recogniser hears in the clear recording, not what was
@@ -149,18 +151,18 @@ def compare(clear: Understood, protected: Understood) -> Utility:
     Example:
         >>> from dataclasses import replace
         >>> pitch = 100 + 20 * np.sin(np.arange(200) / 9)
-        >>> clear = Understood(2.0, 0.1, ("S", "IY"), pitch)
-        >>> higher = Understood(2.0, 0.1, ("T", "IY"), 1.5 * pitch)
+        >>> clear = RecordingContent(2.0, 0.1, ("S", "IY"), pitch)
+        >>> higher = RecordingContent(2.0, 0.1, ("T", "IY"), 1.5 * pitch)
         >>> found = compare(clear, higher)
         >>> found.phone_error, round(found.pitch_correlation, 6), found.lag_seconds
         (0.5, 1.0, 0.0)
     """
-    lag, voiced, both = best_lag(clear.pitch_hertz, protected.pitch_hertz)
-    correlation, why = _correlation(*beside(clear.pitch_hertz, protected.pitch_hertz, lag))
+    lag, voiced, both = find_lag(clear.pitch_hertz, protected.pitch_hertz)
+    correlation, why = _correlation(*align_pitch(clear.pitch_hertz, protected.pitch_hertz, lag))
     sounding = clear.power > 0 and protected.power > 0
     return Utility(
         phones=len(clear.phones),
-        phone_edits=edits(protected.phones, clear.phones),
+        phone_edits=count_edits(protected.phones, clear.phones),
         voiced=voiced,
         voiced_in_both=both,
         pitch_correlation=correlation,
@@ -171,36 +173,38 @@ def compare(clear: Understood, protected: Understood) -> Utility:
     )
 
 
-def best_lag(clear: FloatArray, protected: FloatArray) -> tuple[int, int, int]:
-    """The lag in ticks; frames that are voiced in either, and in both."""
+def find_lag(clear: FloatArray, protected: FloatArray) -> tuple[int, int, int]:
+    """Return the lag in ticks; frames voiced in either, and in both."""
     most = round(LONGEST_LAG_SECONDS * TICKS_PER_SECOND)
     counts = {}
     for lag in sorted(range(-most, most + 1), key=abs):
-        here, there = beside(clear, protected, lag)
-        counts[lag] = int(np.count_nonzero((here > 0) & (there > 0)))
-    lag = max(counts, key=lambda each: counts[each])  # the shortest of equal ones
+        clear_part, protected_part = align_pitch(clear, protected, lag)
+        counts[lag] = int(np.count_nonzero((clear_part > 0) & (protected_part > 0)))
+    lag = max(counts, key=counts.__getitem__)  # the shortest of equal ones
     total = int(np.count_nonzero(clear) + np.count_nonzero(protected))
     return lag, total - counts[lag], counts[lag]
 
 
-def beside(clear: FloatArray, protected: FloatArray, lag: int) -> tuple[FloatArray, FloatArray]:
-    """Frames of both that belong together."""
-    here, there = clear[max(0, -lag) :], protected[max(0, lag) :]
-    size = min(here.size, there.size)
-    return here[:size], there[:size]
+def align_pitch(
+    clear: FloatArray, protected: FloatArray, lag: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return frames of both that belong together."""
+    clear_part, protected_part = clear[max(0, -lag) :], protected[max(0, lag) :]
+    size = min(clear_part.size, protected_part.size)
+    return clear_part[:size], protected_part[:size]
 
 
-def _correlation(here: FloatArray, there: FloatArray) -> tuple[float | None, str]:
-    both = (here > 0) & (there > 0)
+def _correlation(clear: FloatArray, protected: FloatArray) -> tuple[float | None, str]:
+    both = (clear > 0) & (protected > 0)
     count = int(np.count_nonzero(both))
     if count < _FEWEST:
         return None, f"{count} frames are voiced in both recordings, fewer than {_FEWEST}"
-    one, other = here[both], there[both]
-    for pitch, which in ((one, "clear"), (other, "protected")):
+    clear_pitch, protected_pitch = clear[both], protected[both]
+    for pitch, which in ((clear_pitch, "clear"), (protected_pitch, "protected")):
         first, last = np.quantile(RATE / pitch, _STILL)
         if last - first <= 1:  # a lag is all that is told apart
             return None, f"the pitch of the {which} recording does not move"
-    return float(np.clip(np.corrcoef(one, other)[0, 1], -1.0, 1.0)), ""
+    return float(np.clip(np.corrcoef(clear_pitch, protected_pitch)[0, 1], -1.0, 1.0)), ""
 
 
 # ----------------------------------------------------------------------------------------- figures
@@ -210,16 +214,19 @@ _REFERENCE = (
 )
 
 
-def figures(
-    found: Sequence[Utility], speakers: Sequence[str], replicates: int = REPLICATES, seed: int = 0
+def compute_figures(
+    utilities: Sequence[Utility],
+    speakers: Sequence[str],
+    replicates: int = REPLICATES,
+    seed: int = 0,
 ) -> tuple[Figure, ...]:
-    """What protected recordings keep, over all of them.
+    """Compute what protected recordings retain, over all of them.
 
     Phones and voiced frames are summed before they are divided; correlation, level and length are
     means over the recordings that have them. Limits are Student's, from speakers drawn anew.
 
     Args:
-        found: of R recordings.
+        utilities: of R recordings.
         speakers: R names: whose each is.
         replicates: resamples of speakers.
         seed: of the resamples.
@@ -236,34 +243,35 @@ def figures(
         >>> from monitor.lab.utility import Utility
         >>> kept = Utility(100, 20, 50, 40, 0.9, "", 0.0, -1.0, 1.0)
         >>> lost = Utility(100, 60, 50, 10, None, "the pitch does not move", 0.0, -2.0, 1.0)
-        >>> error, both, pitch, *_ = figures([kept, lost], ["ann", "bob"])
+        >>> error, both, pitch, *_ = compute_figures([kept, lost], ["ann", "bob"])
         >>> error.value, both.value, pitch.value
         (0.4, 0.5, 0.9)
         >>> pitch.note
         'Of 1 of 2 recordings. No limits: one speaker.'
     """
-    if not found or len(found) != len(speakers):
+    if not utilities or len(utilities) != len(speakers):
         raise UsageError("give the utility of one recording at least, and whose each is")
-    _, whose = np.unique(np.asarray(speakers), return_inverse=True)
-    weights = speaker_weights(int(whose.max()) + 1, replicates, seed)
-    every = _Ratio(whose, weights)
-    pitch = [(each.pitch_correlation, each.why) for each in found]
+    _, owners = np.unique(np.asarray(speakers), return_inverse=True)
+    weights = speaker_weights(int(owners.max()) + 1, replicates, seed)
+    ratio = _Ratio(owners, weights)
+    pitch = [(utility.pitch_correlation, utility.why) for utility in utilities]
     return (
-        every.figure("phone_error", "phone error", "share", 0.0, np.inf,
-                     [each.phone_edits for each in found], [each.phones for each in found],
+        ratio.figure("phone_error", "phone error", "share", 0.0, np.inf,
+                     [u.phone_edits for u in utilities], [u.phones for u in utilities],
                      _REFERENCE),
-        every.figure("voiced_in_both", "voiced in both", "share", 0.0, 1.0,
-                     [each.voiced_in_both for each in found], [each.voiced for each in found]),
-        every.mean("pitch_correlation", "pitch correlation", "", -1.0, 1.0,
-                   [each for each, _ in pitch], next((why for _, why in pitch if why), "")),
-        every.mean("louder_db", "louder by", "dB", -np.inf, np.inf,
-                   [each.louder_db for each in found], "one of the recordings is silent"),
-        every.mean("longer", "length", "", 0.0, np.inf, [each.longer for each in found], ""),
+        ratio.figure("voiced_in_both", "voiced in both", "share", 0.0, 1.0,
+                     [u.voiced_in_both for u in utilities], [u.voiced for u in utilities]),
+        ratio.mean("pitch_correlation", "pitch correlation", "", -1.0, 1.0,
+                   [correlation for correlation, _ in pitch],
+                   next((why for _, why in pitch if why), "")),
+        ratio.mean("louder_db", "louder by", "dB", -np.inf, np.inf,
+                   [u.louder_db for u in utilities], "one of the recordings is silent"),
+        ratio.mean("longer", "length", "", 0.0, np.inf, [u.longer for u in utilities], ""),
     )  # fmt: skip
 
 
 class _Ratio:
-    """Sums over sums, with limits from speakers drawn anew."""
+    """Ratios of sums, with confidence intervals over resampled speakers."""
 
     def __init__(self, whose: IntArray, weights: FloatArray) -> None:
         self._whose, self._weights = whose, weights
@@ -272,26 +280,26 @@ class _Ratio:
         self, key: str, label: str, unit: str, least: float, most: float,
         values: Sequence[float | None], why: str,
     ) -> Figure:  # fmt: skip
-        """Over the recordings that have a value."""
+        """Return the mean over recordings that have a value."""
         has = [float(value is not None) for value in values]
-        some = f"Of {sum(map(int, has))} of {len(has)} recordings." if not all(has) else ""
+        note = f"Of {sum(map(int, has))} of {len(has)} recordings." if not all(has) else ""
         top = [value or 0.0 for value in values]
-        return self.figure(key, label, unit, least, most, top, has, some if any(has) else why)
+        return self.figure(key, label, unit, least, most, top, has, note if any(has) else why)
 
     def figure(
         self, key: str, label: str, unit: str, least: float, most: float,
         top: Sequence[float], bottom: Sequence[float], note: str = "",
     ) -> Figure:  # fmt: skip
-        """One sum over another."""
+        """Return the ratio of two sums."""
         own = np.stack([np.bincount(self._whose, values) for values in (top, bottom)])
         key = f"utility.{key}"
         if not own[1].any():
             return Figure(key, label, None, unit, note=note or "there is nothing to compare")
         value = float(own[0].sum() / own[1].sum())
-        heard = own[1] > 0
-        drawn = _over(self._weights @ own[0], self._weights @ own[1])
-        left = _over(own[0].sum() - own[0], own[1].sum() - own[1])[heard]
-        units = int(heard.sum())
+        has_any = own[1] > 0
+        drawn = _divide(self._weights @ own[0], self._weights @ own[1])
+        left = _divide(own[0].sum() - own[0], own[1].sum() - own[1])[has_any]
+        units = int(has_any.sum())
         estimate = Estimate(value, drawn, left, units, units)
         if not estimate.exists:
             return Figure(key, label, value, unit, note=f"{note} No limits: one speaker.".strip())
@@ -299,6 +307,81 @@ class _Ratio:
         return Figure(key, label, value, unit, drawn, note=note, low=low, high=high)
 
 
-def _over(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    """One over the other, NaN where there is nothing to divide by."""
+def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    """Divide, NaN where there is nothing to divide by."""
     return np.asarray(np.divide(top, bottom, out=np.full(bottom.shape, np.nan), where=bottom > 0))
+
+
+# ---------------------------------------------------------------------------------------- measures
+
+
+class Measure(ABC):
+    """Compares clear with protected audio, piece by piece.
+
+    Each trial piece is heard twice, clear and protected, while the attackers' features hear it:
+    nothing is decoded or protected again.
+    """
+
+    name: str
+    version: str
+
+    @abstractmethod
+    def measure(self, clear: FloatArray, protected: FloatArray, rate: int) -> Mapping[str, Any]:
+        """Measure one piece; return anything that goes into JSON.
+
+        Args:
+            clear: shape (n,), one channel.
+            protected: shape (m,), likewise.
+            rate: samples per second of both.
+        """
+
+    @abstractmethod
+    def figures(self, noted: Mapping[str, Sequence[Mapping[str, Any]]]) -> Sequence[Figure]:
+        """Summarise all pieces, with confidence intervals over readers where they exist.
+
+        Args:
+            noted: by reader, what `measure` kept of each piece.
+        """
+
+
+_MOST_CONTENTS = 256
+_CONTENTS: dict[tuple[bytes, int], RecordingContent] = {}
+"""The last pieces by a hash of their samples: every method is compared with the same clear ones."""
+
+
+def _extract_cached(samples: FloatArray, rate: int) -> RecordingContent:
+    place = blake2b(np.ascontiguousarray(samples).tobytes(), digest_size=16).digest(), rate
+    if place not in _CONTENTS:
+        if len(_CONTENTS) >= _MOST_CONTENTS:
+            del _CONTENTS[next(iter(_CONTENTS))]
+        _CONTENTS[place] = extract_content(samples, rate)
+    return _CONTENTS[place]
+
+
+class Usefulness(Measure):
+    """The measure of utility (`monitor.lab.utility`): phone error, pitch, loudness, length.
+
+    Example:
+        >>> import numpy as np
+        >>> noted = Usefulness().measure(np.ones(800), np.ones(1600) / 10, 8000)
+        >>> round(noted["louder_db"], 3), noted["longer"]
+        (-20.0, 2.0)
+    """
+
+    name = "utility"
+    version = "1"  # raise it when results change
+
+    def measure(self, clear: FloatArray, protected: FloatArray, rate: int) -> Mapping[str, Any]:
+        """Compare one protected piece with its clear one."""
+        return asdict(compare(_extract_cached(clear, rate), _extract_cached(protected, rate)))
+
+    def figures(self, noted: Mapping[str, Sequence[Mapping[str, Any]]]) -> Sequence[Figure]:
+        """Summarise all pieces, with confidence intervals over readers."""
+        rows = [(who, Utility(**utility)) for who, pieces in noted.items() for utility in pieces]
+        if not rows:
+            return ()
+        return compute_figures([utility for _, utility in rows], [who for who, _ in rows])
+
+
+MEASURES: dict[str, Callable[[], Measure]] = {"utility": Usefulness}
+"""Makers of measures by name; called in the process that extracts."""

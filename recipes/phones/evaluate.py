@@ -21,7 +21,7 @@ import orjson
 import torch
 
 from monitor.files import atomic_write
-from monitor.lab.utility import edits
+from monitor.lab.utility import count_edits
 from monitor.networks.phones import PHONES, Trigram, likeliest, tokens
 from monitor.types import FloatArray
 from recipes.phones.network import Recogniser, listened
@@ -76,7 +76,9 @@ def chosen(spoken: Spoken, heard: Callable[[int], FloatArray]) -> Trigram:
 
     def wrong(use: Trigram) -> int:
         return sum(
-            edits(with_trigram(heard(i), use), [PHONES[p - 1] for p in spoken.utterances[i].phones])
+            count_edits(
+                with_trigram(heard(i), use), [PHONES[p - 1] for p in spoken.utterances[i].phones]
+            )
             for i in some[::_EVERY]
         )
 
@@ -110,7 +112,7 @@ def measure(spoken: Spoken, name: str, phones: Callable[[int], list[str]]) -> li
             except KeyError:
                 continue
             count += 1
-            errors = edits(found, [PHONES[phone - 1] for phone in each.phones])
+            errors = count_edits(found, [PHONES[phone - 1] for phone in each.phones])
             wrong[piece.voice] = wrong.get(piece.voice, 0) + errors
             right[piece.voice] = right.get(piece.voice, 0) + len(each.phones)
         if count:

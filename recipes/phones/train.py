@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from monitor.lab.adapting.adapted import Length, rate
+from monitor.lab.adapting.training import Length, compute_rate
 from recipes.phones.batches import UNKNOWN, Batch, Batches
 from recipes.phones.network import LAYOUTS, Recogniser
 from recipes.phones.prepare import Spoken
@@ -112,7 +112,7 @@ def train(
     before = written = time.monotonic()
     while (done := length.done(step, spent)) < 1:
         for group in optimizer.param_groups:
-            group["lr"] = rate(done, _HIGHEST_RATE, _LOWEST_RATE)
+            group["lr"] = compute_rate(done, _HIGHEST_RATE, _LOWEST_RATE)
         torch.manual_seed((seed << 32) + step)  # what is dropped, whatever came before
         loss = _loss(network, batches.at(step, batch), half)
         optimizer.zero_grad(set_to_none=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from monitor.lab.adapting.adapted import Length, rate
+from monitor.lab.adapting.training import Length, compute_rate
 from monitor.networks.phones import shipped_recogniser
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import FloatArray
@@ -141,7 +141,7 @@ def train(
     losses.codec.decoder.train()
     while (done := length.done(step, spent)) < 1:
         for group in optimizer.param_groups:
-            group["lr"] = rate(done, _HIGHEST_RATE, _LOWEST_RATE)
+            group["lr"] = compute_rate(done, _HIGHEST_RATE, _LOWEST_RATE)
         torch.manual_seed((seed << 32) + step)  # what is drawn, whatever came before
         risen = 1.0 if begin is not None else min(1.0, done / _RISE)
         turned = 0.0 if "reversal" in without else reversal * risen

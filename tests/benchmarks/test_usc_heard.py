@@ -15,7 +15,7 @@ from benchmarks.usc_heard import main
 from monitor.anonymisers import protect
 from monitor.features.phones import recognise_phones
 from monitor.jobs import one_thread
-from monitor.lab.utility import edits
+from monitor.lab.utility import count_edits
 from tests.sounds import RATE, synthetic
 
 
@@ -58,7 +58,7 @@ def test_a_reader_s_words_pass_and_noise_takes_them(shared, tmp_path):
             for name, sound in found.items()
         }
     clear = heard["As it is"]
-    shares = {name: edits(clear, phones) / len(clear) for name, phones in heard.items()}
+    shares = {name: count_edits(clear, phones) / len(clear) for name, phones in heard.items()}
     assert shares["Its own spectra"] < 0.15
     assert shares["Its own spectra"] < shares["All 6 codebooks"] < shares["usc"] < 0.75
     assert shares["usc"] < shares["usc:5"]

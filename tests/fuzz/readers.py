@@ -29,8 +29,8 @@ from monitor.errors import UsageError
 from monitor.files import write_text
 from monitor.lab.attacks.results import read_results, results_json
 from monitor.lab.attacks.scoreboard import Scoreboard
-from monitor.lab.audit.audit import audit_attack
 from monitor.lab.audit.document import audit_csv, audit_page
+from monitor.lab.audit.recorded import audit_attack
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.input.files import Attribute, read_attribute, read_conditions

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import stat
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import monitor.maths
 from monitor.errors import StoreError
-from monitor.lab.result_cache import ResultCache, code_mark, result_key
+from monitor.lab.result_cache import ResultCache, result_key
 
 KEY = result_key({"T": 1.0})
 KILLED = """
@@ -64,9 +61,9 @@ def test_a_writer_that_is_killed_leaves_nothing(tmp_path):
 
 
 def test_a_key_is_of_all_that_goes_in():
-    whole = {"T": 3.0, "features": ["f0", "phones"], "code": "a"}
+    whole = {"T": 3.0, "features": ["f0", "phones"], "version": "a"}
     changed = [{**whole, name: other} for name, other in
-               (("T", 3.1), ("features", ["phones", "f0"]), ("code", "b"))]  # fmt: skip
+               (("T", 3.1), ("features", ["phones", "f0"]), ("version", "b"))]  # fmt: skip
     assert len({result_key(each) for each in [whole, *changed]}) == 4
     assert result_key(dict(reversed(whole.items()))) == result_key(whole)
 
@@ -76,16 +73,6 @@ def test_a_key_of_something_vague_is_refused():
         result_key({"T": float("nan")})
     with pytest.raises(TypeError):
         result_key({"T": object()})
-
-
-def test_a_mark_changes_with_the_code(tmp_path, monkeypatch):
-    shutil.copytree(Path(monitor.maths.__file__).parent, tmp_path / "copied_maths")
-    monkeypatch.syspath_prepend(tmp_path)
-    before = code_mark("copied_maths")
-    assert code_mark("copied_maths") == before
-    with (tmp_path / "copied_maths" / "windows.py").open("a") as file:
-        file.write("# another\n")
-    assert code_mark("copied_maths") != before
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):

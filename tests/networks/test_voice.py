@@ -81,10 +81,10 @@ def test_the_uncompressed_network_is_speechbrains(teacher, ecapa, tmp_path):
 
 
 def test_what_ships_says_nearly_what_it_was_compressed_from_says(teacher, shared):
-    from monitor.lab.adapting.adapted import decoded, speech
+    from monitor.lab.adapting.training import decode_mono, extract_speech
 
     for path in sorted((shared / "speech" / "background").glob("*/*.opus"))[:4]:
-        sound = speech(*decoded(path))
+        sound = extract_speech(*decode_mono(path))
         windows = sound[: sound.size // 48_000 * 48_000].reshape(-1, 48_000)
         own, expected = (units(network.embed(windows)) for network in (shipped(), teacher))
         assert (own * expected).sum(axis=1).mean() > 0.8

@@ -17,8 +17,8 @@ import torch
 
 from monitor.errors import CorpusError, StoreError
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.lab.adapting.adapted import Length
-from monitor.lab.utility import edits
+from monitor.lab.adapting.training import Length
+from monitor.lab.utility import count_edits
 from monitor.networks.layers import RATE, log_mel
 from monitor.networks.phones import PHONES, PhoneNetwork, UnitNetwork, tokens
 from monitor.training.voices import SessionFrames, SpeakerSpeech
@@ -415,7 +415,7 @@ def test_aligner_and_peer_hear_a_real_reader(shared, tmp_path):
     assert np.all(times[1:, 0] >= times[:-1, 1])
     assert times[-1, 1] * 0.01 <= line.end - line.start
     found = Search().tokens(Spoken(tmp_path).sound(Spoken(tmp_path).utterances[0]))
-    wrong = edits([PHONES[phone - 1] for phone, _, _ in found], words.phones(line.text))
+    wrong = count_edits([PHONES[phone - 1] for phone, _, _ in found], words.phones(line.text))
     assert wrong < 0.8 * len(phones)
 
 

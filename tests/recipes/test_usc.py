@@ -15,7 +15,7 @@ import soundfile
 import torch
 
 from monitor.errors import CorpusError, StoreError
-from monitor.lab.adapting.adapted import Length
+from monitor.lab.adapting.training import Length
 from monitor.networks.layers import RATE, Tapes, log_mel
 from monitor.networks.phones import shipped_recogniser
 from monitor.networks.usc import UscNetwork

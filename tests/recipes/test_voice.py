@@ -19,7 +19,7 @@ import torch
 
 from monitor.errors import CorpusError, StoreError
 from monitor.jobs import one_torch_thread
-from monitor.lab.adapting.network import TrainableVoice, _over_time
+from monitor.lab.adapting.network import TrainableVoice, _stack_taps
 from monitor.networks.voice import BANDS, GROUPS, VoiceNetwork
 from monitor.types import FloatArray
 from recipes.voice import export, train
@@ -185,7 +185,7 @@ def test_an_even_dilation_is_exact_at_half_the_rate(uncompressed, block, dilatio
     rows = torch.randn(1, 101, 4, generator=torch.Generator().manual_seed(0))
     taps, halved = at_half_rate(uncompressed)["taps"].reshape(3, 2)[block].astype(int)
     assert torch.equal(
-        _over_time(rows, 3, dilation)[:, ::2], _over_time(rows[:, ::2], int(taps), int(halved))
+        _stack_taps(rows, 3, dilation)[:, ::2], _stack_taps(rows[:, ::2], int(taps), int(halved))
     )
 
 

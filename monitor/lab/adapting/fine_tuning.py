@@ -14,16 +14,16 @@ from torch import Tensor, nn
 
 from monitor.errors import CorpusError
 from monitor.jobs import one_torch_thread
-from monitor.lab.adapting.adapted import (
+from monitor.lab.adapting.network import TrainableVoice
+from monitor.lab.adapting.training import (
     FineTuning,
-    KeptTraining,
     Length,
     ProtectedSpeech,
-    rate,
-    turned,
-    within,
+    TrainingCheckpoint,
+    compute_rate,
+    fit_normalisation,
+    turn_last_layer,
 )
-from monitor.lab.adapting.network import TrainableVoice
 from monitor.networks.voice import SIZE
 from monitor.types import AnyArray, FloatArray, IntArray
 
@@ -35,8 +35,8 @@ _MASKED = 0.3
 _MOST_BANDS, _MOST_TIME = 8, 0.15
 
 
-def floored(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
-    """Some crops get the floor of another microphone, some what a gate does to what is quiet.
+def add_floors(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """Give some crops another microphone's floor, and some a gate on quiet sounds.
 
     A session is told by both as well as by its voice, and nobody in training has two sessions.
 
@@ -47,24 +47,24 @@ def floored(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
     Returns:
         shape (b, t, m).
     """
-    made = bands.copy()
+    changed = bands.copy()
     count, _, width = bands.shape
     slope = np.linspace(-0.5, 0.5, width, dtype=np.float32)
     for row in range(count):
         if generator.random() < _GATED:
-            mean = made[row].mean(axis=0)
-            below = np.maximum(mean - np.float32(generator.uniform(0, 2)) - made[row], 0)
-            made[row] -= below * np.float32(generator.uniform(-0.4, 0.8))
+            mean = changed[row].mean(axis=0)
+            below = np.maximum(mean - np.float32(generator.uniform(0, 2)) - changed[row], 0)
+            changed[row] -= below * np.float32(generator.uniform(-0.4, 0.8))
         if generator.random() < _FLOORED:
-            level = made[row].max(axis=0).mean() - generator.uniform(3, 9)  # nepers of energy
+            level = changed[row].max(axis=0).mean() - generator.uniform(3, 9)  # nepers of energy
             uneven = np.cumsum(generator.normal(0, 0.2, width))
             floor = level + uneven - uneven.mean() + generator.uniform(-4, 2) * slope
-            made[row] = np.logaddexp(made[row], floor.astype(np.float32))
-    return made
+            changed[row] = np.logaddexp(changed[row], floor.astype(np.float32))
+    return changed
 
 
-def masked(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
-    """Some crops lose a stripe of bands, some a stretch of time (SpecAugment; Park et al., 2019).
+def mask_bands(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """Mask stripes of bands or time of some crops (SpecAugment; Park et al., 2019).
 
     Args:
         bands: shape (b, t, m), log energies; what is lost becomes the crop's mean of the band.
@@ -73,19 +73,19 @@ def masked(bands: FloatArray, generator: np.random.Generator) -> FloatArray:
     Returns:
         shape (b, t, m).
     """
-    made = bands.copy()
+    changed = bands.copy()
     count, frames, width = bands.shape
     means = bands.mean(axis=1)
     for row in range(count):
         if generator.random() < _MASKED:
             wide = generator.integers(1, _MOST_BANDS + 1)
             low = generator.integers(width - wide + 1)
-            made[row, :, low : low + wide] = means[row, low : low + wide]
+            changed[row, :, low : low + wide] = means[row, low : low + wide]
         if generator.random() < _MASKED:
             long = generator.integers(1, round(_MOST_TIME * frames) + 1)
             begin = generator.integers(frames - long + 1)
-            made[row, begin : begin + long] = means[row]
-    return made
+            changed[row, begin : begin + long] = means[row]
+    return changed
 
 
 # -------------------------------------------------------------------------------------------- loss
@@ -103,7 +103,7 @@ _NEVER = -1e4
 
 
 class TeacherLoss:
-    """The student's distance to the teacher.
+    """Distance of the student to the teacher.
 
     Args:
         anchors: shape (a, 192), of length 1: what the teacher says of everybody.
@@ -113,27 +113,27 @@ class TeacherLoss:
     def __init__(self, anchors: Tensor, corpus_of_anchor: Tensor) -> None:
         self._anchors, self._corpus = anchors, corpus_of_anchor
 
-    def __call__(self, found: Tensor, teacher: Tensor, corpora: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss, and the mean cosine to the teacher.
+    def __call__(self, student: Tensor, teacher: Tensor, corpora: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the loss, and the mean cosine to the teacher.
 
         Args:
-            found: shape (b, 192), the student's.
+            student: shape (b, 192), the student's embeddings.
             teacher: shape (b, 192), of length 1.
             corpora: shape (b,).
         """
-        found = nn.functional.normalize(found)
+        student = nn.functional.normalize(student)
         elsewhere = corpora[:, None] != self._corpus[None, :]
-        said, meant = (
-            (_SCALE * each @ self._anchors.T).masked_fill(elsewhere, _NEVER)
-            for each in (found, teacher)
+        student_logits, teacher_logits = (
+            (_SCALE * embeddings @ self._anchors.T).masked_fill(elsewhere, _NEVER)
+            for embeddings in (student, teacher)
         )
         among = nn.functional.kl_div(
-            torch.log_softmax(said, dim=1),
-            torch.log_softmax(meant, dim=1),
+            torch.log_softmax(student_logits, dim=1),
+            torch.log_softmax(teacher_logits, dim=1),
             log_target=True,
             reduction="batchmean",
         )
-        like_teacher = (found * teacher).sum(dim=1).mean()
+        like_teacher = (student * teacher).sum(dim=1).mean()
         return among + _DISTILLED * (1 - like_teacher), like_teacher.detach()
 
 
@@ -157,10 +157,10 @@ def fine_tune(
     speech: ProtectedSpeech,
     weights: Mapping[str, AnyArray],
     length: Length,
-    how: FineTuning,
+    settings: FineTuning,
     *,
     teacher: FloatArray | None = None,
-    checkpoint: KeptTraining | None = None,
+    checkpoint: TrainingCheckpoint | None = None,
     every_seconds: float = 30.0,
     progress: Callable[[float, float], None] = lambda _done, _loss: None,
 ) -> dict[str, FloatArray]:
@@ -173,8 +173,8 @@ def fine_tune(
         speech: of two voices or more.
         weights: where it begins: those that ship, or another network's.
         length: of the whole training.
-        how: settings.
-        teacher: `said_of_clear` of the same weights and speech; None: it is worked out here.
+        settings: of the training.
+        teacher: `embed_clear` of the same weights and speech; None: it is worked out here.
         checkpoint: where to go on from, and where the state is kept.
         every_seconds: between checkpoints.
         progress: called after each step with the share done, 0 to 1, and the loss.
@@ -187,50 +187,52 @@ def fine_tune(
     """
     with one_torch_thread():
         student = TrainableVoice(weights)
-        said = _said(student, speech) if teacher is None else teacher
-        _trained(student, said, speech, length, how, checkpoint, every_seconds, progress)
-        return _finished(student, speech)
+        targets = _embed_voices(student, speech) if teacher is None else teacher
+        _train(student, targets, speech, length, settings, checkpoint, every_seconds, progress)
+        return _finish(student, speech)
 
 
-def said_of_clear(speech: ProtectedSpeech, weights: Mapping[str, AnyArray]) -> FloatArray:
-    """What a network says of each voice's clear speech, shape (v, 192), of length 1.
+def embed_clear(speech: ProtectedSpeech, weights: Mapping[str, AnyArray]) -> FloatArray:
+    """Embed each voice's clear speech by a network: shape (v, 192), of length 1.
 
     It does not depend on what protects the speech.
     """
     with one_torch_thread():
-        return _said(TrainableVoice(weights), speech)
+        return _embed_voices(TrainableVoice(weights), speech)
 
 
-def _trained(
+def _train(
     student: TrainableVoice,
     teacher: FloatArray,
     speech: ProtectedSpeech,
     length: Length,
-    how: FineTuning,
-    checkpoint: KeptTraining | None,
+    settings: FineTuning,
+    checkpoint: TrainingCheckpoint | None,
     every_seconds: float,
     progress: Callable[[float, float], None],
 ) -> None:
     """Train until the length is reached."""
-    said, corpora = torch.from_numpy(teacher), torch.from_numpy(speech.corpora)
-    away = TeacherLoss(said, corpora)
-    optimizer = torch.optim.AdamW(student.parameters(), lr=how.highest, weight_decay=how.decay)
-    batches = Batches(speech, how.seed)
+    targets, corpora = torch.from_numpy(teacher), torch.from_numpy(speech.corpora)
+    loss_of = TeacherLoss(targets, corpora)
+    optimizer = torch.optim.AdamW(
+        student.parameters(), lr=settings.highest, weight_decay=settings.decay
+    )
+    batches = Batches(speech, settings.seed)
     step, spent = 0, 0.0
-    setting = {**asdict(how), "voices": len(speech.names), "stretches": len(speech.bands)}
-    kept = None if checkpoint is None else _restored(checkpoint.read(), setting)
-    if kept is not None:
-        student.load_state_dict(kept["student"])
-        optimizer.load_state_dict(kept["optimizer"])
-        step, spent = kept["step"], kept["seconds"]
+    setting = {**asdict(settings), "voices": len(speech.names), "stretches": len(speech.bands)}
+    state = None if checkpoint is None else _decode_state(checkpoint.read(), setting)
+    if state is not None:
+        student.load_state_dict(state["student"])
+        optimizer.load_state_dict(state["optimizer"])
+        step, spent = state["step"], state["seconds"]
     before = written = time.monotonic()
     while (done := length.done(step, spent)) < 1:
         for group in optimizer.param_groups:
-            group["lr"] = rate(done, how.highest, how.lowest)
-        bands, voices = batches.at(step, how.batch)
-        with torch.autocast("cpu", torch.bfloat16, enabled=how.bfloat16):
-            made = student(torch.from_numpy(bands))
-        loss, _ = away(made.float(), said[voices], corpora[voices])
+            group["lr"] = compute_rate(done, settings.highest, settings.lowest)
+        bands, voices = batches.at(step, settings.batch)
+        with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
+            embeddings = student(torch.from_numpy(bands))
+        loss, _ = loss_of(embeddings.float(), targets[voices], corpora[voices])
         if not torch.isfinite(loss):
             raise CorpusError("the training came to nothing: its loss is no number")
         optimizer.zero_grad(set_to_none=True)
@@ -241,29 +243,29 @@ def _trained(
         step, spent, before = step + 1, spent + now - before, now
         if checkpoint is not None and now - written >= every_seconds:
             written = now
-            checkpoint.write(_kept(setting, student, optimizer, step, spent))
+            checkpoint.write(_encode_state(setting, student, optimizer, step, spent))
         progress(length.done(step, spent), loss.item())
 
 
-def _embedded(student: TrainableVoice, bands: Iterable[FloatArray]) -> list[FloatArray]:
-    """Of each stretch the windows of three seconds, as they come: shape (windows, 192) each."""
-    made = []
+def _embed(student: TrainableVoice, bands: Iterable[FloatArray]) -> list[FloatArray]:
+    """Embed windows of three seconds of each stretch: shape (windows, 192) each."""
+    embeddings = []
     with torch.inference_mode():
-        for each in bands:
-            windows = max(1, len(each) // _LONGEST)
-            crop = each[: windows * _LONGEST].astype(np.float32)
+        for stretch in bands:
+            windows = max(1, len(stretch) // _LONGEST)
+            crop = stretch[: windows * _LONGEST].astype(np.float32)
             crops = crop.reshape(windows, -1, crop.shape[1])
-            made.append(np.asarray(student(torch.from_numpy(crops)).double().numpy()))
-    return made
+            embeddings.append(np.asarray(student(torch.from_numpy(crops)).double().numpy()))
+    return embeddings
 
 
-def _said(student: TrainableVoice, speech: ProtectedSpeech) -> FloatArray:
-    """As `said_of_clear` says.
+def _embed_voices(student: TrainableVoice, speech: ProtectedSpeech) -> FloatArray:
+    """Embed clear speech as `embed_clear`.
 
     What all of a corpus have in common is a room, not a voice: it is taken away.
     """
     sums = np.zeros((len(speech.names), SIZE))
-    for voice, windows in zip(speech.voices, _embedded(student, speech.clear), strict=True):
+    for voice, windows in zip(speech.voices, _embed(student, speech.clear), strict=True):
         sums[voice] += (windows / np.linalg.norm(windows, axis=1, keepdims=True)).sum(axis=0)
     means = sums / np.linalg.norm(sums, axis=1, keepdims=True)
     for corpus in np.unique(speech.corpora):
@@ -271,12 +273,12 @@ def _said(student: TrainableVoice, speech: ProtectedSpeech) -> FloatArray:
     return np.asarray(means / np.linalg.norm(means, axis=1, keepdims=True), np.float32)
 
 
-def _finished(student: TrainableVoice, speech: ProtectedSpeech) -> dict[str, FloatArray]:
-    """The weights, the last layer turned by what draws change of a voice."""
-    windows = _embedded(student, speech.bands)
-    voices = np.repeat(speech.voices, [len(each) for each in windows])
-    turn, centre = within(np.concatenate(windows), voices, speech.corpora)
-    return turned(student.plain(), turn, centre)
+def _finish(student: TrainableVoice, speech: ProtectedSpeech) -> dict[str, FloatArray]:
+    """Return the weights, the last layer turned by the anonymiser's draws."""
+    windows = _embed(student, speech.bands)
+    voices = np.repeat(speech.voices, [len(rows) for rows in windows])
+    turn, centre = fit_normalisation(np.concatenate(windows), voices, speech.corpora)
+    return turn_last_layer(student.plain(), turn, centre)
 
 
 class Batches:
@@ -292,7 +294,7 @@ class Batches:
         self._of = [np.flatnonzero(speech.voices == voice) for voice in range(len(speech.names))]
 
     def at(self, step: int, size: int) -> tuple[FloatArray, IntArray]:
-        """The batch of a step: bands, shape (b, t, m), and voices, shape (b,)."""
+        """Return the batch of a step: bands, shape (b, t, m), and voices, shape (b,)."""
         generator = np.random.default_rng([self._seed, step])
         frames = int(generator.integers(_SHORTEST, _LONGEST + 1))
         voices = generator.integers(len(self._of), size=size)
@@ -304,17 +306,17 @@ class Batches:
             start = generator.integers(len(crop) - frames + 1)
             crops.append(crop[start : start + frames].astype(np.float32))
         nats = np.stack(crops) * _NATS
-        return masked(floored(nats, generator), generator) / _NATS, voices
+        return mask_bands(add_floors(nats, generator), generator) / _NATS, voices
 
 
-def _kept(
+def _encode_state(
     setting: Mapping[str, Any],
     student: TrainableVoice,
     optimizer: torch.optim.Optimizer,
     step: int,
     seconds: float,
 ) -> bytes:
-    made = io.BytesIO()
+    file = io.BytesIO()
     torch.save(
         {
             "setting": setting,
@@ -323,14 +325,14 @@ def _kept(
             "step": step,
             "seconds": seconds,
         },
-        made,
+        file,
     )
-    return made.getvalue()
+    return file.getvalue()
 
 
-def _restored(state: bytes | None, setting: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What was kept, if it is of this training."""
+def _decode_state(state: bytes | None, setting: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the state, if it is of this training."""
     if not state:
         return None
-    found: dict[str, Any] = torch.load(io.BytesIO(state), weights_only=True)
-    return found if found["setting"] == setting else None
+    contents: dict[str, Any] = torch.load(io.BytesIO(state), weights_only=True)
+    return contents if contents["setting"] == setting else None

@@ -62,7 +62,7 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not looked at
     def frames(self, bands: Tensor) -> Tensor:
         """All that is pooled: shape (b, t / stride, 3072)."""
         width = self._of("stem").shape[1] // BANDS
-        rows = self._activated(self._dense(_over_time(bands, width, 1), "stem"), "stem")
+        rows = self._activated(self._dense(_stack_taps(bands, width, 1), "stem"), "stem")
         rows = rows[:, :: self.stride]
         outputs = []
         for block in range(len(self.taps)):
@@ -85,13 +85,13 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not looked at
         first, *parts = self._activated(self._dense(x, f"{block}.one"), f"{block}.one").chunk(
             GROUPS, dim=2
         )
-        made, last = [first], None
+        groups, last = [first], None
         for group, part in enumerate(parts, 1):
             name = f"{block}.group{group}"
-            heard = _over_time(part if last is None else part + last, taps, dilation)
-            last = self._activated(self._dense(heard, name), name)
-            made.append(last)
-        y = self._activated(self._dense(torch.cat(made, dim=2), f"{block}.two"), f"{block}.two")
+            convolved = _stack_taps(part if last is None else part + last, taps, dilation)
+            last = self._activated(self._dense(convolved, name), name)
+            groups.append(last)
+        y = self._activated(self._dense(torch.cat(groups, dim=2), f"{block}.two"), f"{block}.two")
         squeezed = relu(self._dense(y.mean(dim=1, keepdim=True), f"{block}.squeeze"))
         return y * torch.sigmoid(self._dense(squeezed, f"{block}.excite")) + x
 
@@ -102,7 +102,7 @@ class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not looked at
         return linear(inner, self._of(f"{name}.out"), self._of(f"{name}.bias"))
 
     def _activated(self, x: Tensor, name: str) -> Tensor:
-        scale, shift = (self._of(name + each).to(x.dtype) for each in _FIXED)
+        scale, shift = (self._of(name + suffix).to(x.dtype) for suffix in _FIXED)
         return torch.addcmul(shift, relu(x), scale)
 
     def _of(self, name: str) -> Tensor:
@@ -114,7 +114,7 @@ def _key(name: str) -> str:
     return "w_" + name.replace(".", "_")
 
 
-def _over_time(rows: Tensor, taps: int, dilation: int) -> Tensor:
+def _stack_taps(rows: Tensor, taps: int, dilation: int) -> Tensor:
     """Each row beside those around it, tap by tap; a mirror at both ends."""
     reach = taps // 2 * dilation
     if reach:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.lab.attacks.attackers import ATTACKERS, AttackContext, Background, ThreatModel
+    from monitor.lab.attacks.attackers import ATTACKERS
     from monitor.lab.attacks.attacking import attack
+    from monitor.lab.attacks.context import AttackContext, Background, ThreatModel
     from monitor.lab.attacks.results import AttackResults, AttackRow
     from monitor.lab.attacks.trying import AttackConfig, prepare, try_methods
 
@@ -26,7 +27,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "attackers": "ATTACKERS Background AttackContext ThreatModel",
+    "attackers": "ATTACKERS",
+    "context": "AttackContext Background ThreatModel",
     "attacking": "attack",
     "results": "AttackResults AttackRow",
     "trying": "AttackConfig prepare try_methods",

@@ -3,190 +3,143 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 
-from monitor.errors import CalibrationError, CorpusError, StoreError
+from monitor.errors import CalibrationError, StoreError
 from monitor.features.registry import make
 from monitor.kinds import FeatureSpec
-from monitor.lab.attacks.attackers import (
-    ATTACKERS,
-    CLEAR,
+from monitor.lab.attacks.attackers import ATTACKERS
+from monitor.lab.attacks.context import (
     AttackContext,
-    HeardPiece,
-    Measure,
-    Piece,
-    ProtectedTrials,
-    Segments,
     ThreatModel,
-    scores,
-    segments_of,
-    speech,
-    trials_of,
+    collect_speech,
+    join_speech,
+    score_trials,
 )
+from monitor.lab.attacks.extraction import CLEAR
 from monitor.lab.attacks.results import FIGURES, AttackRow, method_name
 from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
-from monitor.lab.result_cache import code_mark
 from monitor.lab.scoring import JointScores, largest, scored_by
-from monitor.lab.utility import Understood, Utility, compare, figures, understand
 from monitor.maths.statistics import REPLICATES
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature
 from monitor.training.calibrating import FEWEST_SPEAKERS, CalibrationSettings, calibrate
 from monitor.training.voices import SpeakerSpeech
-from monitor.types import FloatArray
+from monitor.types import BoolArray, FloatArray
 
 # ---------------------------------------------------------------------------------------- weighing
 
 
-def weighing(
-    bench: AttackContext,
+def choose_weighting(
+    context: AttackContext,
     attacker: ThreatModel,
     method: str,
-    heard_with: Mapping[str, str | Feature],
+    features_by_name: Mapping[str, str | Feature],
     specs: Mapping[str, FeatureSpec],
 ) -> tuple[JointScores | None, str]:
-    """What adds an attacker's scores up, and where its rank model is from; None, and why not."""
+    """Return the joint scorer of an attacker and its rank model's origin; or None and why."""
     if len(specs) < 2:
         return None, ""
-    why = "there is no background"
-    if bench.background is not None:
-        voices = _background(bench, attacker, method, heard_with, specs)
+    reason = "there is no background"
+    if context.background is not None:
+        voices = _collect_background(context, attacker, method, features_by_name, specs)
         if len(voices) >= FEWEST_SPEAKERS:
             try:
                 rank_models = calibrate(
                     voices,
                     specs,
                     CalibrationSettings(
-                        lengths=[bench.amounts.seconds],
-                        template_lengths=[bench.amounts.template_seconds],
+                        lengths=[context.amounts.seconds],
+                        template_lengths=[context.amounts.template_seconds],
                         replicates=2,  # limits come from the judged readers
-                        seed=bench.seed,
+                        seed=context.seed,
                         prior=None,  # the shipped rank models know of no protection
                         cohort=None,
                     ),
                 ).rank_models
             except CalibrationError as error:
-                why = str(error)
+                reason = str(error)
             else:
-                how = method_name(method) if attacker.protects else "clear"
-                said = f"learnt on {len(voices)} background speakers, {how} speech"
-                return _found(bench, rank_models, specs, said)
+                condition = method_name(method) if attacker.protects else "clear"
+                origin = f"learnt on {len(voices)} background speakers, {condition} speech"
+                return _make_joint(context, rank_models, specs, origin)
         else:
-            why = f"{len(voices)} readers of the background say enough; a rank model needs ten"
+            reason = f"{len(voices)} readers of the background say enough; a rank model needs ten"
     shipped = Population.reference().rank_models
-    return _found(bench, shipped, specs, f"shipped, of clear speech: {why}")
+    return _make_joint(context, shipped, specs, f"shipped, of clear speech: {reason}")
 
 
-def _found(
-    bench: AttackContext, rank_models: RankModels, specs: Mapping[str, FeatureSpec], said: str
+def _make_joint(
+    context: AttackContext, rank_models: RankModels, specs: Mapping[str, FeatureSpec], origin: str
 ) -> tuple[JointScores | None, str]:
-    known = {name: specs[name] for name in largest(rank_models, specs)}
-    if len(known) < 2:
+    modelled = {name: specs[name] for name in largest(rank_models, specs)}
+    if len(modelled) < 2:
         return None, f"there is no rank model for any two of {', '.join(specs)}"
-    if len(known) < len(specs):
-        said = f"{said}; of {', '.join(known)}, since it knows no more"
-    ways = scored_by(known, "average")
+    if len(modelled) < len(specs):
+        origin = f"{origin}; of {', '.join(modelled)}, since it knows no more"
+    similarities = scored_by(modelled, "average")
     try:
-        joint = JointScores(rank_models, known, ways, "cross", bench.amounts.template_seconds)
+        joint = JointScores(
+            rank_models, modelled, similarities, "cross", context.amounts.template_seconds
+        )
     except StoreError as error:
         return None, str(error)
-    return joint, said
+    return joint, origin
 
 
-def _background(
-    bench: AttackContext,
+def _collect_background(
+    context: AttackContext,
     attacker: ThreatModel,
     method: str,
-    heard_with: Mapping[str, str | Feature],
+    features_by_name: Mapping[str, str | Feature],
     specs: Mapping[str, FeatureSpec],
 ) -> list[SpeakerSpeech]:
-    """Readers apart, enrolment and trials as two sessions, each protected by itself."""
-    readers = bench.learns_from(attacker)
+    """Extract background readers: enrolment and trials as two sessions, protected apart."""
+    readers = context.get_calibration_readers(attacker)
     if readers is None:
         return []
     pieces = [*readers.pieces("enrolment"), *readers.pieces("trials")]
-    heard = bench.own(pieces, attacker, method, tuple(heard_with.values()))
+    extracted = context.extract_own(pieces, attacker, method, tuple(features_by_name.values()))
     voices = []
     for reader in readers.everybody:
-        enrolled = speech([p for each in reader.enrolment for p in each], heard, specs)
-        tried = speech(reader.trials, heard, specs)
-        if enrolled is not None and tried is not None:
-            voices.append(SpeakerSpeech(reader.name, (enrolled, tried)))
+        enrolled = join_speech(
+            [p for session in reader.enrolment for p in session], extracted, specs
+        )
+        trials = join_speech(reader.trials, extracted, specs)
+        if enrolled is not None and trials is not None:
+            voices.append(SpeakerSpeech(reader.name, (enrolled, trials)))
     return voices
-
-
-_MOST_UNDERSTOOD = 256
-_UNDERSTOOD: dict[tuple[bytes, int], Understood] = {}
-"""The last pieces by a hash of their samples: every method is compared with the same clear ones."""
-
-
-def _understood(samples: FloatArray, rate: int) -> Understood:
-    place = blake2b(np.ascontiguousarray(samples).tobytes(), digest_size=16).digest(), rate
-    if place not in _UNDERSTOOD:
-        if len(_UNDERSTOOD) >= _MOST_UNDERSTOOD:
-            del _UNDERSTOOD[next(iter(_UNDERSTOOD))]
-        _UNDERSTOOD[place] = understand(samples, rate)
-    return _UNDERSTOOD[place]
-
-
-class Usefulness(Measure):
-    """The measure of utility (`monitor.lab.utility`): phone error, pitch, loudness, length.
-
-    Example:
-        >>> import numpy as np
-        >>> noted = Usefulness().measure(np.ones(800), np.ones(1600) / 10, 8000)
-        >>> round(noted["louder_db"], 3), noted["longer"]
-        (-20.0, 2.0)
-    """
-
-    name = "utility"
-
-    def __init__(self) -> None:
-        self.version = code_mark("monitor.lab.utility")
-
-    def measure(self, clear: FloatArray, protected: FloatArray, rate: int) -> Mapping[str, Any]:
-        """What one protected piece keeps."""
-        return asdict(compare(_understood(clear, rate), _understood(protected, rate)))
-
-    def figures(self, noted: Mapping[str, Sequence[Mapping[str, Any]]]) -> Sequence[Figure]:
-        """What all pieces keep, with limits over readers."""
-        each = [(who, Utility(**one)) for who, pieces in noted.items() for one in pieces]
-        if not each:
-            return ()
-        return figures([one for _, one in each], [who for who, _ in each])
 
 
 # --------------------------------------------------------------------------------------- attacking
 
 
-def worth_trying(attackers: Sequence[ThreatModel], method: str) -> list[ThreatModel]:
-    """The attackers who differ on a method: where nothing is protected, knowing it is no help."""
+def select_attackers(attackers: Sequence[ThreatModel], method: str) -> list[ThreatModel]:
+    """Return the attackers who differ on a method: on clear speech knowledge is no help."""
     if method != CLEAR:
         return list(attackers)
-    alike = [each for each in attackers if each.features is None]
-    others = [each for each in attackers if each.features is not None and not each.trains]
-    return [*alike[:1], *others] or [ATTACKERS["ignorant"]]
+    equals = [attacker for attacker in attackers if attacker.features is None]
+    others = [
+        attacker for attacker in attackers if attacker.features is not None and not attacker.trains
+    ]
+    return [*equals[:1], *others] or [ATTACKERS["ignorant"]]
 
 
 def attack(
-    bench: AttackContext,
+    context: AttackContext,
     method: str,
     attacker: ThreatModel,
     counts: Sequence[int],
     *,
     replicates: int = REPLICATES,
 ) -> Iterator[AttackRow]:
-    """What one attacker learns of one method, by feature, enrolled segments and scoring.
+    """Attack one method: rows by feature, enrolled segments and scoring.
 
     Args:
-        bench: what attackers work with.
+        context: what attackers work with.
         method: of protection.
         attacker: who.
         counts: L, segments of a template, beside those that everybody has. Where nobody has so
@@ -196,90 +149,47 @@ def attack(
     Raises:
         CorpusError: fewer than two readers are left under this method.
     """
-    heard_with = bench.heard_with(attacker, method)
-    made = make(heard_with.values(), bench.hearing.setup)
-    shown = dict(zip((each.spec.name for each in made), heard_with, strict=True))
-    specs = {each.spec.name: each.spec for each in made}
-    features = tuple(heard_with.values())
-    enrolled, trials = heard_speech(
-        bench, specs, bench.enrolment(attacker, method, features), bench.trials(method, features)
+    features_by_name = context.get_features(attacker, method)
+    features = tuple(features_by_name.values())
+    specs = {feature.spec.name: feature.spec for feature in make(features, context.extractor.setup)}
+    names = dict(zip(specs, features_by_name, strict=True))
+    enrolled, trials = collect_speech(
+        context,
+        specs,
+        context.extract_enrolment(attacker, method, features),
+        context.extract_trials(method, features),
     )
 
-    def row(
-        feature: str,
-        found: FloatArray,
-        count: int,
-        scoring: str,
-        silent: int,
+    def measure(
+        feature: str, scores: FloatArray, count: int, scoring: str, silent: BoolArray,
         rank_model: str = "",
-    ) -> AttackRow:
-        matrix = ScoreMatrix(found, trials.target, enrolled.names, feature, trials.names)
-        report = evaluate(matrix, replicates=replicates, seed=bench.seed)
+    ) -> AttackRow:  # fmt: skip
+        matrix = ScoreMatrix(scores, trials.target, enrolled.names, feature, trials.names)
+        report = evaluate(matrix, replicates=replicates, seed=context.seed)
+        figures = {key: report.figures[key] for key in FIGURES if key in report.figures}
+        complete = sum(segments >= count for segments in enrolled.counts)
         return AttackRow(
-            method,
-            attacker.name,
-            feature,
-            count,
-            scoring,
-            {key: report.figures[key] for key in FIGURES if key in report.figures},
-            matrix.population,
-            matrix.trials,
-            sum(each >= count for each in enrolled.counts),
-            silent,
-            rank_model,
-        )
+            method, attacker.name, feature, count, scoring, figures, matrix.population,
+            matrix.trials, complete, int(silent.sum()), rank_model,
+        )  # fmt: skip
 
-    main = bench.amounts.least_segments
+    main = context.amounts.least_segments
     for count in sorted({main, *counts}):
         if count > max(enrolled.counts):
             continue
         for scoring in ("average", "max") if count > 1 else ("average",):
-            ways = scored_by(specs, scoring)
-            made_scores = {
-                name: scores(way, enrolled.totals[name], trials.totals[name], count)
-                for name, way in ways.items()
+            similarities = scored_by(specs, scoring)
+            scores_by_feature = {
+                name: score_trials(similarity, enrolled.totals[name], trials.totals[name], count)
+                for name, similarity in similarities.items()
             }
-            for name, found in made_scores.items():
-                yield row(shown[name], found, count, scoring, int((~trials.heard[name]).sum()))
+            for name, scores in scores_by_feature.items():
+                yield measure(names[name], scores, count, scoring, ~trials.has_frames[name])
             if count == main and scoring == "average":
-                joint, origin = weighing(bench, attacker, method, heard_with, specs)
+                joint, origin = choose_weighting(context, attacker, method, features_by_name, specs)
                 if joint is not None:
-                    found = joint.add(made_scores, trials.heard, bench.amounts.seconds)
-                    silent = ~np.any([trials.heard[name] for name in joint.features], 0)
-                    yield row("joint", found, count, scoring, int(silent.sum()), origin)
-
-
-def heard_speech(
-    bench: AttackContext,
-    specs: Mapping[str, FeatureSpec],
-    enrolment: Mapping[Piece, HeardPiece],
-    published: Mapping[Piece, HeardPiece],
-) -> tuple[Segments, ProtectedTrials]:
-    """Segments and trials of the readers of whom everything could be heard."""
-    names: list[str] = []
-    segments: list[Mapping[str, FloatArray]] = []
-    trials: list[Mapping[str, FloatArray]] = []
-    for reader in bench.judged.everybody:
-        enrolled = segments_of(reader, enrolment, specs)
-        tried = trials_of(reader, published, specs, bench.amounts)
-        if enrolled is not None and tried is not None:
-            names.append(reader.name)
-            segments.append(enrolled)
-            trials.append(tried)
-    if len(names) < 2:
-        raise CorpusError(
-            f"only {len(names)} of {len(bench.judged)} readers could be protected and heard"
-        )
-    sizes = [len(next(iter(each.values()))) for each in trials]
-    totals = {name: np.concatenate([each[name] for each in trials]) for name in specs}
-    return (
-        Segments(tuple(names), {name: tuple(each[name] for each in segments) for name in specs}),
-        ProtectedTrials(
-            totals,
-            {name: np.any(each, axis=1) for name, each in totals.items()},
-            np.repeat(np.arange(len(names)), sizes),
-            tuple(
-                f"{n} {i + 1}" for n, size in zip(names, sizes, strict=True) for i in range(size)
-            ),
-        ),
-    )
+                    scores = joint.add(
+                        scores_by_feature, trials.has_frames, context.amounts.seconds
+                    )
+                    silent = ~np.any([trials.has_frames[name] for name in joint.features], 0)
+                    yield measure("joint", scores, count, scoring, silent, origin)

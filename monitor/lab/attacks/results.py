@@ -1,10 +1,10 @@
-"""What an attack found: sentences, tables, a page and files."""
+"""Results of an attack: sentences, tables, a page and files."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,10 @@ from monitor.documents import (
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.features.registry import takes
 from monitor.files import csv_number, csv_text, held_by, write_text
-from monitor.lab.attacks.attackers import ATTACKERS, CLEAR, attacker_named
+from monitor.lab.attacks.attackers import ATTACKERS, get_attacker
+from monitor.lab.attacks.context import BITS
+from monitor.lab.attacks.extraction import CLEAR
+from monitor.lab.attributes import AttributeRow
 from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.report.report import figure_json, format_limits, format_value
 from monitor.lab.evaluation.srd import undertrained
@@ -46,8 +49,6 @@ from monitor.safe_text import file_name, printable, short_name
 
 # ----------------------------------------------------------------------------------------- results
 
-BITS = "srd.mean_bits_model"
-"""The figure by which attacks are compared: MeanD of the fitted rank model, whose limits hold."""
 FIGURES = {
     BITS: "bits",
     "srd.null_model_bits": "bits of no evidence",
@@ -106,7 +107,7 @@ class AttackRow:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What was asked for.
+    """Settings of a test.
 
     Attributes:
         session: ``"cross"`` or ``"same"``.
@@ -128,35 +129,35 @@ class Settings:
 
 @dataclass(frozen=True)
 class AttackResults:
-    """All that was found.
+    """All results of a test.
 
     Attributes:
         settings: what was asked for.
         rows: every way to attack.
         measured: by method, what was measured beside privacy.
-        attributes: tables of what else a voice tells, by name: rows that go into JSON.
+        attributes: rows of inferred attributes, by name.
         notes: what a reader of the figures has to know.
         problems: what could not be used.
-        clear_bits: as the bench has it.
+        clear_bits: as the context has it.
     """
 
     settings: Settings
     rows: tuple[AttackRow, ...]
     measured: Mapping[str, Sequence[Figure]] = field(default_factory=dict)
-    attributes: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    attributes: Mapping[str, Sequence[AttributeRow]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     clear_bits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def main(self, method: str) -> list[AttackRow]:
-        """The rows of a method with the template that everybody has, average scoring."""
-        wanted = method, self.settings.main_segments, "average"
-        return [row for row in self.rows if (row.method, row.segments, row.scoring) == wanted]
+        """Return a method's rows with the template that everybody has, average scoring."""
+        selection = method, self.settings.main_segments, "average"
+        return [row for row in self.rows if (row.method, row.segments, row.scoring) == selection]
 
     def strongest(self, method: str, attacker: str | None = None) -> AttackRow | None:
-        """The attack of an attacker, or of anybody, that learns most; None where none worked."""
-        found = (r for r in self.rows if r.method == method and attacker in (None, r.attacker))
-        return max(found, key=lambda row: row.bits, default=None)
+        """Return the strongest attack of an attacker, or of anybody; None where none worked."""
+        rows = (r for r in self.rows if r.method == method and attacker in (None, r.attacker))
+        return max(rows, key=lambda row: row.bits, default=None)
 
     @property
     def undertrained(self) -> tuple[str, ...]:
@@ -168,9 +169,9 @@ class AttackResults:
                      if undertrained(own, shipped))  # fmt: skip
 
     def ranking(self) -> list[AttackRow]:
-        """The strongest attack on each method, the method that discloses most first."""
-        found = [self.strongest(method) for method in self.settings.methods]
-        return sorted((row for row in found if row is not None), key=lambda r: -r.bits)
+        """Return the strongest attack on each method, the weakest protection first."""
+        strongest = [self.strongest(method) for method in self.settings.methods]
+        return sorted((row for row in strongest if row is not None), key=lambda r: -r.bits)
 
 
 # ----------------------------------------------------------------------------------------- wording
@@ -182,7 +183,7 @@ _MOST_NAMED, _WORTH_BITS = 3, 0.3
 
 
 def method_name(method: str) -> str:
-    """A method for people; of a command the programs, not where they lie.
+    """Format a method for people; of a command the programs without folders.
 
     Example:
         >>> method_name("command:/opt/mine --strong")
@@ -194,118 +195,124 @@ def method_name(method: str) -> str:
     return f"`{' '.join(word.rpartition('/')[2] or word for word in command.split())}`"
 
 
-def said_bits(row: AttackRow) -> str:
-    """Bits with their limits, as in 2.31 bits (1.90 to 2.70)."""
+def format_bits(row: AttackRow) -> str:
+    """Format bits with their limits, as in 2.31 bits (1.90 to 2.70)."""
     low, high = row.figures[BITS].limits
     between = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
     return f"{row.bits:.2f} bits{between}"
 
 
-def way_of(row: AttackRow) -> str:
-    """How a row attacks, in a few words."""
+def format_attack(row: AttackRow) -> str:
+    """Format how a row attacks."""
     scored = ", max scoring" if row.scoring == "max" else ""
     return f"{row.attacker}, {row.feature}, {plural(row.segments, 'segment')} enrolled{scored}"
 
 
-def headline(results: AttackResults) -> list[str]:
-    """One sentence a method, the method that discloses most first; the baseline; the ceiling.
+def format_headline(results: AttackResults) -> list[str]:
+    """Return a sentence for each method, the weakest protection first; the baseline; the ceiling.
 
     Every figure is that of the strongest attack that was tried, whatever it took.
     """
     baseline, ranking = results.strongest(CLEAR), results.ranking()
     # what nobody who knows of the protection tried is no measure of it
-    informed = any(attacker_named(name).protects for name in results.settings.attackers)
+    informed = any(get_attacker(name).protects for name in results.settings.attackers)
     lines = []
     for row in ranking:
         if row.method == CLEAR and len(results.settings.methods) > 1:
             continue
-        said = f"{method_name(row.method)}: {said_bits(row)} of {math.log2(row.speakers):.2f} "
+        sentence = (
+            f"{method_name(row.method)}: {format_bits(row)} of {math.log2(row.speakers):.2f} "
+        )
         if row.method == CLEAR or informed:
-            said += f"to the strongest attacker tried ({way_of(row)}){_no_evidence(row)}."
+            sentence += (
+                f"to the strongest attacker tried ({format_attack(row)}){_format_chance(row)}."
+            )
         else:
-            said += f"to {attacker_in_words(IGNORANT)} ({way_of(row)}): {NO_MEASURE}; try others."
-        lines.append(said)
+            sentence += f"to {attacker_in_words(IGNORANT)} ({format_attack(row)}): "
+            sentence += f"{NO_MEASURE}; try others."
+        lines.append(sentence)
     if baseline is not None and len(results.settings.methods) > 1:
-        lines.append(f"Unprotected: {said_bits(baseline)} ({way_of(baseline)}).")
+        lines.append(f"Unprotected: {format_bits(baseline)} ({format_attack(baseline)}).")
     if full := [row for row in ranking if row.bits >= _FULL * math.log2(row.speakers)]:
         names = ", ".join(
             "unprotected speech" if row.method == CLEAR else method_name(row.method) for row in full
         )
         readers = min(row.speakers for row in full)
-        wanted = "ten readers or more" if readers < _ENOUGH else "more readers"
+        request = "ten readers or more" if readers < _ENOUGH else "more readers"
         lines.append(
             f"At the ceiling: {names}. Among {plural(readers, 'reader')} no more than "
             f"{math.log2(readers):.2f} bits can be shown, and methods that stand there cannot be "
-            f"told apart; test with {wanted}."
+            f"told apart; test with {request}."
         )
     return lines
 
 
-def _no_evidence(row: AttackRow) -> str:
-    """Whether it could be chance."""
+def _format_chance(row: AttackRow) -> str:
+    """Say so where the bits could be chance."""
     null = row.figures.get("srd.null_model_bits")
     if null is None or null.high is None or row.bits > null.high:
         return ""
     return f": no more than chance reads ({null.high:.2f} bits)"
 
 
-def _weaker_joints(results: AttackResults) -> list[str]:
-    """A line where features weighed together learn less than one of them."""
+def _list_weaker_joints(results: AttackResults) -> list[str]:
+    """Return lines where the joint score discloses less than one feature."""
     lines = []
     for method in results.settings.methods:
         rows = results.main(method)
         for attacker in dict.fromkeys(row.attacker for row in rows):
             bits = {row.feature: row.bits for row in rows if row.attacker == attacker}
             joint = bits.pop("joint", None)
-            if joint is not None and (told := format_best_feature(joint, bits)):
-                lines.append(f"{method_name(method)}, {attacker}: {told}.")
+            if joint is not None and (best := format_best_feature(joint, bits)):
+                lines.append(f"{method_name(method)}, {attacker}: {best}.")
     return lines
 
 
-def _denied(row: AttackRow) -> bool:
-    """Whether ALID is less than half of what the share of first ranks is worth by itself."""
+def _is_alid_contradicted(row: AttackRow) -> bool:
+    """Return whether ALID is below half of the bits of first ranks."""
     alid, first = row.figures.get("lid.alid_bits"), row.figures.get("srd.idr")
     if alid is None or first is None or alid.value is None or first.value is None:
         return False
-    told = first_rank_bits(first.value, row.speakers)
-    told = told if alid.ceiling is None else min(told, alid.ceiling)
-    return first.value * row.speakers > 2 and told > _WORTH_BITS and alid.value < told / 2
+    rank_bits = first_rank_bits(first.value, row.speakers)
+    rank_bits = rank_bits if alid.ceiling is None else min(rank_bits, alid.ceiling)
+    return first.value * row.speakers > 2 and rank_bits > _WORTH_BITS and alid.value < rank_bits / 2
 
 
-def caveats(results: AttackResults) -> list[str]:
-    """What a reader of the figures has to know; of these results alone."""
+def list_caveats(results: AttackResults) -> list[str]:
+    """Return what a reader of the figures needs to know."""
     settings, rows = results.settings, results.rows
-    said = []
+    sentences = []
     if settings.session == "same":
-        said.append(
+        sentences.append(
             "Template and trials are parts of one session: a voice is easier to recognise so than "
             "on another day."
         )
     untried = [name for name in ATTACKERS if name not in settings.attackers]
     if untried:
-        said.append(
+        sentences.append(
             f"Not tried: {', '.join(untried)}. A stronger attacker than those tried learns more."
         )
     if any(row.rank_model.startswith("shipped") for row in rows):
-        said.append(
+        sentences.append(
             "Where nothing better could be learnt joint scores are weighed by the shipped rank "
-            "model of "
-            "clear speech: an attacker with a background of protected speech weighs them better."
+            "model of clear speech: an attacker with a background of protected speech weighs them "
+            "better."
         )
-    said += [
+    sentences += [
         f"{method_name(method)}: semi-informed is undertrained: of unprotected speech its network "
         f"tells {own:.2f} bits where the shipped one tells {shipped:.2f}; train it longer "
         "(--training-steps), or on more readers."
         for method, (own, shipped) in results.clear_bits.items()
         if method in results.undertrained
     ]
-    said += _weaker_joints(results)
-    denied = [row for row in rows if _denied(row)]
+    sentences += _list_weaker_joints(results)
+    denied = [row for row in rows if _is_alid_contradicted(row)]
     if denied:
-        whose = dict.fromkeys(f"{method_name(r.method)}, {r.attacker}, {r.feature}" for r in denied)
-        some = "; ".join([*whose][:_MOST_NAMED]) + ("; ..." if len(whose) > _MOST_NAMED else "")
-        said.append(
-            f"ALID contradicts the ranks ({some}): its calibration, across "
+        attacks = [f"{method_name(r.method)}, {r.attacker}, {r.feature}" for r in denied]
+        attacks = list(dict.fromkeys(attacks))
+        names = "; ".join(attacks[:_MOST_NAMED]) + "; ..." * (len(attacks) > _MOST_NAMED)
+        sentences.append(
+            f"ALID contradicts the ranks ({names}): its calibration, across "
             f"{plural(settings.readers, 'reader')}, does not fit these trials: readers are few, or "
             "some trials are outliers. Go by the bits and the first ranks, or test more readers."
         )
@@ -315,30 +322,33 @@ def caveats(results: AttackResults) -> list[str]:
         if row.silent > _MANY_SILENT * row.trials
     }
     if silent:
-        said.append(
+        sentences.append(
             f"In more than {100 * _MANY_SILENT:.0f} % of trials nothing was extracted of "
             f"{', '.join(sorted(silent))}: an attacker with other features may learn more."
         )
-    few = {row.segments for row in rows if row.complete < row.speakers}
-    if few:
-        counts = ", ".join(map(str, sorted(few)))
-        said.append(
+    short = {row.segments for row in rows if row.complete < row.speakers}
+    if short:
+        counts = ", ".join(map(str, sorted(short)))
+        sentences.append(
             f"Not all readers have {counts} segments; they are enrolled with what they have."
         )
+    return [*sentences, *_describe_scope(settings, rows)]
+
+
+def _describe_scope(settings: Settings, rows: Sequence[AttackRow]) -> Iterator[str]:
     ways = len({(r.attacker, r.feature, r.segments, r.scoring) for r in rows})
-    said.append(
+    yield (
         f"The strongest of {ways} ways to attack was chosen after it was seen, which by itself "
         f"reads a little high; with {plural(settings.readers, 'reader')} a difference within the "
         "limits is none."
     )
     words = "words" in map(takes, settings.features)
-    said.append(
+    yield (
         f"These attackers hear how a voice sounds{', and its little words' if words else ''}, for "
         f"{settings.seconds:g} s. {'What is talked about' if words else 'Words'}, other networks, "
         "other languages, more speech, and listeners who know the person were not tried: no figure "
         "here is a promise."
     )
-    return said
 
 
 # ------------------------------------------------------------------------------------------ tables
@@ -365,22 +375,22 @@ _CELL = (
 )
 
 
-def cell(figure: Figure | None) -> str:
-    """A value, and its limits in a second line."""
+def format_cell(figure: Figure | None) -> str:
+    """Format a figure, its limits in a second line."""
     if figure is None:
         return "-"
     value, limits = format_value(figure.value, figure.unit, figure.text), format_limits(figure)
     return f"{value}\n{limits}" if limits else value
 
 
-def main_table(results: AttackResults) -> list[list[str]]:
-    """One line for each method, attacker and feature, at the template that everybody has."""
+def tabulate_main(results: AttackResults) -> list[list[str]]:
+    """Tabulate methods, attackers and features, at the template that everybody has."""
     lines = []
     for method in results.settings.methods:
         for row in results.main(method):
-            cells = [cell(row.figures.get(key)) for key in _COLUMNS]
+            cells = [format_cell(row.figures.get(key)) for key in _COLUMNS]
             value, least, reached = (
-                cell(row.figures.get(f"membership.{name}_at_1e-2"))
+                format_cell(row.figures.get(f"membership.{name}_at_1e-2"))
                 for name in ("epsilon_nats", "epsilon_lower_nats", "realised_fpr")
             )
             epsilon = f"{value.partition(chr(10))[0]}\n\N{GREATER-THAN OR EQUAL TO} {least}"
@@ -390,13 +400,13 @@ def main_table(results: AttackResults) -> list[list[str]]:
     return lines
 
 
-def enrolment_table(results: AttackResults) -> tuple[list[str], list[list[str]]]:
-    """Head and lines of VoxGuard's Table 1 for each feature that the nearest segment can score.
+def tabulate_enrolment(results: AttackResults) -> tuple[list[str], list[list[str]]]:
+    """Tabulate VoxGuard's Table 1 for each feature that the nearest segment can score.
 
     EER, epsilon and TPR at two FPRs, by segments enrolled.
     """
-    there = {row.segments for row in results.rows}
-    counts = [count for count in results.settings.segments if count in there]
+    available = {row.segments for row in results.rows}
+    counts = [count for count in results.settings.segments if count in available]
     searched = {row.feature for row in results.rows if row.scoring == "max"}
     head = ["method", "attacker", "feature", "scoring", *(f"L = {count}" for count in counts)]
     lines = []
@@ -407,86 +417,88 @@ def enrolment_table(results: AttackResults) -> tuple[list[str], list[list[str]]]
         for scoring in ("average", "max")
     )
     for method, attacker, feature, scoring in ways:
-        found = {
+        row_by_segments = {
             row.segments: row
             for row in results.rows
             if (row.method, row.attacker, row.feature) == (method, attacker, feature)
             and (row.scoring == scoring or row.segments == 1)
         }
-        cells = [_operating(found[count]) if count in found else "-" for count in counts]
+        cells = [
+            _format_operating_point(row_by_segments[count]) if count in row_by_segments else "-"
+            for count in counts
+        ]
         lines.append([method_name(method), attacker, feature, scoring, *cells])
     return head, lines
 
 
-def _operating(row: AttackRow) -> str:
-    """``EER | epsilon | TPR at FPR 1e-2 | TPR at FPR 1e-3``."""
-    said = []
+def _format_operating_point(row: AttackRow) -> str:
+    """Format ``EER | epsilon | TPR at FPR 1e-2 | TPR at FPR 1e-3``."""
+    parts = []
     for key in _CELL:
         figure = row.figures.get(key)
         text = "-" if figure is None else format_value(figure.value, figure.unit, figure.text)
-        said.append("inf" if text == "infinite" else text.removesuffix(" %"))
-    return " | ".join(said)
+        parts.append("inf" if text == "infinite" else text.removesuffix(" %"))
+    return " | ".join(parts)
 
 
-def attribute_table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Format what attackers infer of one attribute, from `attribute_rows`."""
+def tabulate_attributes(rows: Sequence[AttributeRow]) -> tuple[list[str], list[list[str]]]:
+    """Tabulate what attackers infer of one attribute."""
     head = ["method", "attacker", "feature", "told", "version", "EER"]
-    rates = [at["asked"] for at in rows[0]["at"]]
-    for rate in rates:
-        name = np.format_float_scientific(rate, trim="-", exp_digits=1)
+    for rate in rows[0].judgement.at:
+        name = np.format_float_scientific(rate.asked, trim="-", exp_digits=1)
         head += [f"TPR at FPR {name}", "epsilon, at least", "FPR reached"]
     lines = []
     for row in rows:
-        line = [method_name(row["method"]), *(str(row[key]) for key in head[1:3])]
-        line += [row["value"], row["version"]]
-        line.append(_share(row["eer"], row["eer_low"], row["eer_high"]))
-        for at in row["at"]:
-            value = at["epsilon_nats"]
+        judgement = row.judgement
+        line = [*_name_attribute(row), format_cell(judgement.error)]
+        for rate in judgement.at:
+            epsilon = (
+                "inf" if rate.epsilon_nats is None else format_value(rate.epsilon_nats, "nats")
+            )
             line += [
-                ("* " if at["note"] else "") + _share(at["tpr"], at["tpr_low"], at["tpr_high"]),
-                f"{'inf' if value is None else format_value(value, 'nats')}\n"
-                f"\N{GREATER-THAN OR EQUAL TO} {format_value(at['epsilon_low_nats'], 'nats')}",
-                f"{format_value(at['realised'], 'share')}\n"
-                f"\N{LESS-THAN OR EQUAL TO} {format_value(at['realised_high'], 'share')}",
+                "* " * bool(rate.note) + format_cell(rate.accepted),
+                f"{epsilon}\n\N{GREATER-THAN OR EQUAL TO} "
+                f"{format_value(rate.epsilon_low_nats, 'nats')}",
+                f"{format_value(rate.realised, 'share')}\n"
+                f"\N{LESS-THAN OR EQUAL TO} {format_value(rate.realised_high, 'share')}",
             ]
-        lines.append([*line, *(_counted(row, what) for what in ("readers", "excerpts", "learnt"))])
-    counted = ("readers with / without", "excerpts", "readers learnt from")
-    return [*head, *counted], lines
+        line += [
+            f"{judgement.readers_with} / {judgement.readers_without}",
+            f"{judgement.excerpts_with} / {judgement.excerpts_without}",
+            f"{row.learnt_with} / {row.learnt_without}",
+        ]
+        lines.append(line)
+    return [*head, "readers with / without", "excerpts", "readers learnt from"], lines
 
 
-def told_attributes(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """The same for a terminal, at the highest of the rates."""
-    rate = f"at FPR {rows[0]['at'][0]['asked']:g}"
+def summarise_attributes(rows: Sequence[AttributeRow]) -> tuple[list[str], list[list[str]]]:
+    """Tabulate the same for a terminal, at the highest of the rates."""
+    rate = f"at FPR {rows[0].judgement.at[0].asked:g}"
     head = ["method", "attacker", "feature", "told", "version", "EER", rate, "limits", "readers"]
     lines = []
     for row in rows:
-        at = row["at"][0]
-        figures = (row["eer"], at["tpr"], at["tpr_low"], at["tpr_high"])
-        eer, tpr, low, high = (format_value(value, "share") for value in figures)
-        names = method_name(row["method"]), row["attacker"], row["feature"], row["value"]
-        tpr += "*" if at["note"] else ""
-        interval, readers = f"{low} to {high}", _counted(row, "readers")
-        lines.append([*names, row["version"], eer, tpr, interval, readers])
+        judgement, at = row.judgement, row.judgement.at[0]
+        figures = (judgement.eer, at.tpr, at.tpr_low, at.tpr_high)
+        eer, tpr, low, high = (format_value(figure, "share") for figure in figures)
+        readers = f"{judgement.readers_with} / {judgement.readers_without}"
+        tpr += "*" * bool(at.note)
+        lines.append([*_name_attribute(row), eer, tpr, f"{low} to {high}", readers])
     return head, lines
 
 
-def _counted(row: Mapping[str, Any], what: str) -> str:
-    return f"{row[f'{what}_with']} / {row[f'{what}_without']}"
+def _name_attribute(row: AttributeRow) -> list[str]:
+    return [method_name(row.method), row.attacker, row.feature, row.value, row.version]
 
 
-def _share(value: float, low: float, high: float) -> str:
-    return cell(Figure("share", "share", value, "share", low=low, high=high))
-
-
-def measured_table(results: AttackResults) -> tuple[list[str], list[list[str]]]:
-    """What was measured beside privacy, one line a method; empty where nothing was."""
+def tabulate_measures(results: AttackResults) -> tuple[list[str], list[list[str]]]:
+    """Tabulate utility, one line a method; empty where none was measured."""
     labels = dict.fromkeys(f.label for figures in results.measured.values() for f in figures)
     lines = []
     for method in results.settings.methods:
         by_label = {figure.label: figure for figure in results.measured.get(method, ())}
         strongest = results.strongest(method)
-        bits = cell(strongest.figures[BITS]) if strongest else "-"
-        cells = (cell(by_label.get(label)) for label in labels)
+        bits = format_cell(strongest.figures[BITS]) if strongest else "-"
+        cells = (format_cell(by_label.get(label)) for label in labels)
         lines.append([method_name(method), bits, *cells])
     return ["method", "bits, strongest attacker", *labels], lines if labels else []
 
@@ -500,21 +512,20 @@ _FOOT = (
 
 _TOLD = (
     "As in VoxGuard's section 3.2: a logistic regression on embeddings, learnt from background "
-    "speakers, "
-    "or from some of the judged and tried on the others. Strict: of readers matched in the other "
-    "attributes; what they say cannot be held fixed. Epsilon: nats, and what it is at least by "
-    "Clopper and Pearson's limits over readers. An asterisk: too few excerpts or readers to tell "
-    "of that rate."
+    "speakers, or from some of the judged and tried on the others. Strict: of readers matched in "
+    "the other attributes; what they say cannot be held fixed. Epsilon: nats, and what it is at "
+    "least by Clopper and Pearson's limits over readers. An asterisk: too few excerpts or readers "
+    "to tell of that rate."
 )
 
 
-def page(results: AttackResults) -> str:
-    """The page as HTML; it stands alone."""
+def render_page(results: AttackResults) -> str:
+    """Return the page as HTML; it stands alone."""
     settings = results.settings
     methods = [method for method in settings.methods if method != CLEAR]
     tested = ", ".join(map(method_name, methods)) or "unprotected speech"
-    apart = plural(settings.background, "reader")
-    learnt = f", and learnt from {apart} apart" if settings.background else ""
+    background = plural(settings.background, "reader")
+    learnt = f", and learnt from {background} apart" if settings.background else ""
     facts = [
         f"{settings.corpus}: {plural(settings.readers, 'reader')}, trials of "
         f"{settings.seconds:g} s of speech, templates of {settings.template_seconds:g} s "
@@ -522,39 +533,23 @@ def page(results: AttackResults) -> str:
         f"Attackers: {', '.join(settings.attackers)}; they hear {', '.join(settings.features)}"
         f"{learnt}.",
     ]  # fmt: skip
-    shown = picture(
+    figure = picture(
         "Bits by method and attacker",
-        attacks_svg(*pictured(results)),
+        attacks_svg(*collect_bits(results)),
         "Of each attacker what it learnt by the best of its ways. 0 is no disclosure; the dashed "
         "line is everything. A method is as good as its rightmost mark.",
     )
-    tried = [f"{n}: {ATTACKERS[n].knows}." for n in settings.attackers if n in ATTACKERS]
-    who = section("Who attacks", bullet_list(tried))
-    head, lines = measured_table(results)
+    attackers = [f"{n}: {ATTACKERS[n].knows}." for n in settings.attackers if n in ATTACKERS]
+    who = section("Who attacks", bullet_list(attackers))
+    head, lines = tabulate_measures(results)
     use = [section("What is left of use", table(head, lines, wide=True))] if lines else []
-    joint = dict.fromkeys(
-        f"Joint score of {method_name(row.method)}, {row.attacker}: {row.rank_model}."
-        for row in results.rows
-        if row.rank_model
-    )
     parts = [
-        section("What is left for an attacker", paragraphs(*headline(results))),
-        f'<div class="pictures">{shown}{who}</div>',
+        section("What is left for an attacker", paragraphs(*format_headline(results))),
+        f'<div class="pictures">{figure}{who}</div>',
         *use,
-        section(
-            "Every attacker and feature",
-            paragraphs(
-                f"At the template that everybody has, {settings.template_seconds:g} s. Bits: mean "
-                "disclosure of a fitted rank model (MeanD). First: share of trials in which the "
-                "right reader came first. Mean rank: USC's linkability where enrolled speech is "
-                "protected, its singling out where it is clear; of the median reader and of the "
-                "most exposed 1 %. TPR, and epsilon (nats) with what it is at least, at FPR 1e-2."
-            ),
-            table(MAIN_HEAD, main_table(results), names=3, wide=True),
-            bullet_list(list(joint)),
-        ),
+        _render_rows(results),
     ]
-    head, lines = enrolment_table(results)
+    head, lines = tabulate_enrolment(results)
     if lines:
         counts = ", ".join(map(str, settings.segments))
         parts.append(
@@ -570,19 +565,39 @@ def page(results: AttackResults) -> str:
         )
     for name, rows in results.attributes.items():
         if rows:
-            head, lines = attribute_table(rows)
-            made = table(head, lines, names=5, wide=True)
-            parts.append(section(f"Told of a reader: {name}", paragraphs(_TOLD), made))
+            head, lines = tabulate_attributes(rows)
+            rendered = table(head, lines, names=5, wide=True)
+            parts.append(section(f"Told of a reader: {name}", paragraphs(_TOLD), rendered))
     parts.append(
-        section("What this does not say", bullet_list([*results.notes, *caveats(results)]))
+        section("What this does not say", bullet_list([*results.notes, *list_caveats(results)]))
     )
     if results.problems:
         parts.append(section("What could not be used", bullet_list(results.problems)))
     return document(f"Attacks on {tested}", facts, parts, _FOOT)
 
 
-def pictured(results: AttackResults) -> tuple[list[MethodBits], tuple[str, ...], float]:
-    """What a picture of all this shows: methods with bits, names of attackers, log2 N."""
+def _render_rows(results: AttackResults) -> str:
+    joint = dict.fromkeys(
+        f"Joint score of {method_name(row.method)}, {row.attacker}: {row.rank_model}."
+        for row in results.rows
+        if row.rank_model
+    )
+    return section(
+        "Every attacker and feature",
+        paragraphs(
+            f"At the template that everybody has, {results.settings.template_seconds:g} s. Bits: "
+            "mean disclosure of a fitted rank model (MeanD). First: share of trials in which the "
+            "right reader came first. Mean rank: USC's linkability where enrolled speech is "
+            "protected, its singling out where it is clear; of the median reader and of the "
+            "most exposed 1 %. TPR, and epsilon (nats) with what it is at least, at FPR 1e-2."
+        ),
+        table(MAIN_HEAD, tabulate_main(results), names=3, wide=True),
+        bullet_list(list(joint)),
+    )
+
+
+def collect_bits(results: AttackResults) -> tuple[list[MethodBits], tuple[str, ...], float]:
+    """Return what a picture shows: methods with bits, names of attackers, log2 N."""
     attackers = results.settings.attackers
     ceiling = math.log2(max(row.speakers for row in results.rows))
     methods = [
@@ -629,15 +644,15 @@ def write_results(results: AttackResults, folder: Path) -> None:
     write_text(results_json(results), folder / "results.json")
     write_text(results_csv(results), folder / "results.csv")
     for name in ("bits.svg", "bits.png"):
-        plot_attacks(folder / name, *pictured(results))
-    write_text(page(results), folder / "index.html")
+        plot_attacks(folder / name, *collect_bits(results))
+    write_text(render_page(results), folder / "index.html")
 
 
 def results_json(results: AttackResults) -> str:
-    """Everything as JSON: a figure is an object with value, limits, unit, ceiling and note."""
-    made = {
+    """Return everything as JSON: a figure has value, limits, unit, ceiling and note."""
+    contents = {
         "schema": SCHEMA,
-        "headline": headline(results),
+        "headline": format_headline(results),
         "settings": asdict(results.settings),
         "rows": [
             {key: getattr(row, key) for key in AttackRow.__slots__ if key != "figures"}
@@ -645,13 +660,15 @@ def results_json(results: AttackResults) -> str:
             for row in results.rows
         ],
         "measured": {m: _figures({f.key: f for f in fs}) for m, fs in results.measured.items()},
-        "attributes": {name: list(rows) for name, rows in results.attributes.items()},
-        "clear_bits": {method: list(each) for method, each in results.clear_bits.items()},
+        "attributes": {
+            name: [row.encode() for row in rows] for name, rows in results.attributes.items()
+        },
+        "clear_bits": {method: list(bits) for method, bits in results.clear_bits.items()},
         "undertrained": list(results.undertrained),
-        "notes": [*results.notes, *caveats(results)],
+        "notes": [*results.notes, *list_caveats(results)],
         "problems": list(results.problems),
     }
-    return json.dumps(made, indent=1, allow_nan=False) + "\n"
+    return json.dumps(contents, indent=1, allow_nan=False) + "\n"
 
 
 _FIGURE = object_of(
@@ -713,64 +730,71 @@ def read_results(path: Path) -> AttackResults:
     try:
         if file.stat().st_size > _MOST_BYTES:
             raise StoreError(f"{name} is too large for results of monitor attack")
-        made = json.loads(file.read_bytes())
+        contents = json.loads(file.read_bytes())
     except OSError as error:
         raise StoreError(f"cannot open {name}: {error.strerror}; check the name") from None
     except (ValueError, RecursionError):
-        made = None
-    if not isinstance(made, dict) or not {"schema", "settings", "rows"} <= made.keys():
+        contents = None
+    if not isinstance(contents, dict) or not {"schema", "settings", "rows"} <= contents.keys():
         raise StoreError(f"{name} has no results of monitor attack")
-    if not isinstance(made["schema"], int) or made["schema"] > SCHEMA:
+    if not isinstance(contents["schema"], int) or contents["schema"] > SCHEMA:
         raise SchemaError(f"{name} was written by a newer version of the program: install that one")
-    wrong = misfit(made, _RESULTS_SCHEMA)
-    if wrong is not None or (wrong := missing_key(made, _RESULTS_SCHEMA)) is not None:
-        raise StoreError(f"{name} is damaged ({printable(wrong) or 'at its top'}): attack again")
-    settings = made["settings"]
-    named = {*settings["attackers"], *(row["attacker"] for row in made["rows"])}
-    if unknown := sorted(named - ATTACKERS.keys()):
+    problem = misfit(contents, _RESULTS_SCHEMA)
+    if problem is not None or (problem := find_missing_key(contents, _RESULTS_SCHEMA)) is not None:
+        raise StoreError(f"{name} is damaged ({printable(problem) or 'at its top'}): attack again")
+    settings = contents["settings"]
+    attackers = {*settings["attackers"], *(row["attacker"] for row in contents["rows"])}
+    if unknown := sorted(attackers - ATTACKERS.keys()):
         raise StoreError(
             f"{name} has an attacker {printable(unknown[0])!r}, who is not known here: register "
             "that attacker, or attack again"
         )
     lists = {key: tuple(settings[key]) for key in ("methods", "attackers", "features", "segments")}
-    found = AttackResults(
-        Settings(**{each.name: settings[each.name] for each in fields(Settings)} | lists),
-        tuple(_row_of(row) for row in made["rows"]),
-        attributes=made["attributes"],
-        problems=tuple(made["problems"]),
-        clear_bits={method: (own, theirs) for method, (own, theirs) in made["clear_bits"].items()},
+    results = AttackResults(
+        Settings(**{note.name: settings[note.name] for note in fields(Settings)} | lists),
+        tuple(_read_row(row) for row in contents["rows"]),
+        attributes={
+            name: tuple(map(AttributeRow.decode, rows))
+            for name, rows in contents["attributes"].items()
+        },
+        problems=tuple(contents["problems"]),
+        clear_bits={
+            method: (own, theirs) for method, (own, theirs) in contents["clear_bits"].items()
+        },
     )
-    known = set(caveats(found))
-    return replace(found, notes=tuple(each for each in made["notes"] if each not in known))
+    caveats = set(list_caveats(results))
+    return replace(results, notes=tuple(note for note in contents["notes"] if note not in caveats))
 
 
-def missing_key(value: Any, schema: Mapping[str, Any]) -> str | None:
-    """The name of the first key that has to be there and is not; None where all are."""
+def find_missing_key(value: Any, schema: Mapping[str, Any]) -> str | None:
+    """Return the first required key that is missing, or None."""
     if isinstance(value, dict):
-        known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        properties, others = schema.get("properties", {}), schema.get("additionalProperties", {})
         for key in schema.get("required", ()):
             if key not in value:
                 return str(key)
-        inside = (missing_key(each, known.get(key, others)) for key, each in value.items())
+        inside = (
+            find_missing_key(part, properties.get(key, others)) for key, part in value.items()
+        )
     elif isinstance(value, list):
-        inside = (missing_key(each, schema.get("items", {})) for each in value)
+        inside = (find_missing_key(part, schema.get("items", {})) for part in value)
     else:
         return None
-    return next((each for each in inside if each is not None), None)
+    return next((part for part in inside if part is not None), None)
 
 
-def _row_of(row: Mapping[str, Any]) -> AttackRow:
-    named = {key: row.get(key, "") for key in AttackRow.__slots__ if key != "figures"}
+def _read_row(row: Mapping[str, Any]) -> AttackRow:
+    values = {key: row.get(key, "") for key in AttackRow.__slots__ if key != "figures"}
     parts = _FIGURE["properties"]
     figures = {
-        key: Figure(key, **{part: each[part] for part in parts})
-        for key, each in row["figures"].items()
+        key: Figure(key, **{part: figure[part] for part in parts})
+        for key, figure in row["figures"].items()
     }
-    return AttackRow(**named, figures=figures)
+    return AttackRow(**values, figures=figures)
 
 
 def results_csv(results: AttackResults) -> str:
-    """One line a row; of each figure value, lower and upper limit."""
+    """Return one line a row; of each figure value, lower and upper limit."""
     plain = [key for key in AttackRow.__slots__ if key != "figures"]
     parts = ("", ".low", ".high")
     rows: list[list[object]] = []

@@ -17,8 +17,10 @@ from typing import Any
 from monitor.documents import PRINTED, document, paragraphs, picture, section, table
 from monitor.errors import StoreError, UsageError
 from monitor.files import write_text
-from monitor.lab.attacks.attackers import CLEAR, attacker_named
-from monitor.lab.attacks.results import BITS, AttackResults, method_name, missing_key
+from monitor.lab.attacks.attackers import get_attacker
+from monitor.lab.attacks.context import BITS
+from monitor.lab.attacks.extraction import CLEAR
+from monitor.lab.attacks.results import AttackResults, find_missing_key, method_name
 from monitor.lab.plots.attacks import MethodBits, attacks_svg
 from monitor.phrases import plural
 from monitor.records.keys import (
@@ -80,16 +82,16 @@ class ScoreRow:
 
     @property
     def strongest(self) -> float:
-        """What the strongest attacker learnt."""
+        """Bits of the strongest attacker."""
         return self.bits[self.strongest_attacker][0]
 
     @property
     def strongest_attacker(self) -> str:
-        """Who learnt most; of equals the one who knows least."""
+        """Attacker who learnt most; of equals the one who knows least."""
         return max(self.bits, key=lambda each: self.bits[each][0])
 
     def trained(self, attacker: str) -> str:
-        """How well the network of an attacker was trained, in words; empty for who trains none.
+        """Say how well an attacker's network was trained; empty where none was.
 
         Example:
             >>> bits = {"semi-informed": (1.0, None, None)}
@@ -97,7 +99,7 @@ class ScoreRow:
             >>> row.trained("semi-informed")
             'trained, 97 %'
         """
-        if not attacker_named(attacker).trains:
+        if not get_attacker(attacker).trains:
             return ""
         if self.kept_shipped:
             return "shipped network"
@@ -108,9 +110,11 @@ class ScoreRow:
 
     @classmethod
     def of(cls, results: AttackResults, method: str, name: str = "", how: str = "") -> ScoreRow:
-        """The row of one method that was attacked."""
-        found = {each: results.strongest(method, each) for each in results.settings.attackers}
-        rows = {each: row for each, row in found.items() if row is not None}
+        """Return the row of one attacked method."""
+        strongest = {
+            attacker: results.strongest(method, attacker) for attacker in results.settings.attackers
+        }
+        rows = {attacker: row for attacker, row in strongest.items() if row is not None}
         if not rows:
             raise UsageError(f"{method_name(method)} was not attacked")
         error = next(
@@ -122,20 +126,20 @@ class ScoreRow:
             results.settings.corpus,
             max(row.speakers for row in rows.values()),
             max(row.trials for row in rows.values()),
-            {each: (row.bits, *row.figures[BITS].limits) for each, row in rows.items()},
-            {each: row.feature for each, row in rows.items()},
+            {attacker: (row.bits, *row.figures[BITS].limits) for attacker, row in rows.items()},
+            {attacker: row.feature for attacker, row in rows.items()},
             None if error is None or error.value is None else (error.value, *error.limits),
             undertrained=method in results.undertrained,
             clear_share=_clear_share(results, method),
             kept_shipped=method != CLEAR
             and method not in results.clear_bits  # told of each network that is not the shipped one
-            and any(attacker_named(each).trains for each in rows),
+            and any(get_attacker(attacker).trains for attacker in rows),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Scoreboard:
-    """Rows, with what all of them have in common.
+    """Rows, with their common description.
 
     Attributes:
         about: sentences: how the rows that ship were measured.
@@ -151,75 +155,78 @@ class Scoreboard:
 
     @classmethod
     def shipped(cls) -> Scoreboard:
-        """The table that ships."""
+        """Return the table that ships."""
         return cls.read(SHIPPED)
 
     @classmethod
     def read(cls, path: Path) -> Scoreboard:
-        """A table from its JSON file.
+        """Read a table from its JSON file.
 
         Raises:
             StoreError: it is none.
         """
         try:
-            made = json.loads(path.read_text("utf-8"))
+            contents = json.loads(path.read_text("utf-8"))
         except OSError as error:
             raise StoreError(f"{file_name(path)}: cannot be read: {error.strerror}") from None
         except (ValueError, RecursionError):
-            made = None
-        if isinstance(made, dict) and made.get("schema", SCHEMA) != SCHEMA:
+            contents = None
+        if isinstance(contents, dict) and contents.get("schema", SCHEMA) != SCHEMA:
             raise StoreError(f"{file_name(path)}: written by another version of this program")
-        wrong = misfit(made, _SCHEMA)
-        if wrong is None:
-            wrong = missing_key(made, _SCHEMA)
-        if wrong is None and not all(row["bits"] for row in made["rows"]):
-            wrong = "bits"
-        if wrong is not None:
-            what = printable(wrong) or "at its top"
-            raise StoreError(f"{file_name(path)} is no scoreboard ({what}); name another file")
-        return cls(tuple(map(_row, made["rows"])), tuple(made["about"]))
+        problem = misfit(contents, _SCHEMA)
+        if problem is None:
+            problem = find_missing_key(contents, _SCHEMA)
+        if problem is None and not all(row["bits"] for row in contents["rows"]):
+            problem = "bits"
+        if problem is not None:
+            key = printable(problem) or "at its top"
+            raise StoreError(f"{file_name(path)} is no scoreboard ({key}); name another file")
+        return cls(tuple(map(_read_row, contents["rows"])), tuple(contents["about"]))
 
     def beside(self, rows: Iterable[ScoreRow]) -> Scoreboard:
-        """With further rows; one of the same name and corpus takes the place of the old one."""
+        """Return it with further rows; one of equal name and corpus replaces the old one."""
         new = {(row.name, row.corpus): row for row in rows}
-        kept = [row for row in self.rows if (row.name, row.corpus) not in new]
-        return Scoreboard((*kept, *new.values()), self.about)
+        others = [row for row in self.rows if (row.name, row.corpus) not in new]
+        return Scoreboard((*others, *new.values()), self.about)
 
     @property
     def ranked(self) -> list[ScoreRow]:
-        """The row that discloses least first, as a share of what could be."""
+        """Rows, the least disclosing first, as a fraction of the possible."""
         return sorted(self.rows, key=lambda row: row.strongest / math.log2(row.speakers))
 
     @property
     def attackers(self) -> tuple[str, ...]:
-        """Who was tried on any of them."""
-        return tuple(each for each in ATTACKERS if any(each in row.bits for row in self.rows))
+        """Attackers tried on any row."""
+        return tuple(
+            attacker for attacker in ATTACKERS if any(attacker in row.bits for row in self.rows)
+        )
 
     def json(self) -> str:
-        """As a file keeps it."""
+        """Return the contents of a file."""
         rows = [asdict(row) for row in self.rows]
-        made = {"schema": SCHEMA, "about": list(self.about), "rows": rows}
-        return json.dumps(made, indent=1, allow_nan=False) + "\n"
+        contents = {"schema": SCHEMA, "about": list(self.about), "rows": rows}
+        return json.dumps(contents, indent=1, allow_nan=False) + "\n"
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Head and lines, the method that discloses least first; of whom, where that differs."""
-        head = ["method", "bits, strongest", *(f"bits, {each}" for each in self.attackers)]
+        """Return head and lines, the least disclosing method first."""
+        head = ["method", "bits, strongest", *(f"bits, {attacker}" for attacker in self.attackers)]
         head += ["phone error", "6 bits after", "of whom"]
-        alike = len({(row.corpus, row.speakers) for row in self.rows}) == 1
+        is_one_corpus = len({(row.corpus, row.speakers) for row in self.rows}) == 1
         lines = []
         for row in self.ranked:
-            who = row.strongest_attacker
-            bits = [_limited(row.bits[who], "{:.2f}", who)]
+            strongest = row.strongest_attacker
+            bits = [_format_limited(row.bits[strongest], "{:.2f}", strongest)]
             bits += [
-                _limited(row.bits.get(each), "{:.2f}", row.trained(each)) for each in self.attackers
+                _format_limited(row.bits.get(attacker), "{:.2f}", row.trained(attacker))
+                for attacker in self.attackers
             ]
-            error = _limited(row.phone_error, "{:.0%}") if row.phone_error else "-"
+            error = _format_limited(row.phone_error, "{:.0%}") if row.phone_error else "-"
             whom = f"{row.corpus}, N = {row.speakers}"
-            lines.append([row.name, *bits, error, soonest(row), whom])
-        return (head[:-1], [line[:-1] for line in lines]) if alike else (head, lines)
+            lines.append([row.name, *bits, error, format_delay(row), whom])
+        return (head[:-1], [line[:-1] for line in lines]) if is_one_corpus else (head, lines)
 
     def markdown(self) -> str:
-        """As a table of Markdown."""
+        """Return a table of Markdown."""
         head, lines = self.table()
         rows = [head, ["---"] * len(head), *lines]
         return "".join(
@@ -228,19 +235,21 @@ class Scoreboard:
         )
 
     def pictured(self) -> tuple[list[MethodBits], tuple[str, ...], float]:
-        """What a picture shows: methods with bits, names of attackers, the ceiling."""
+        """Return what a picture shows: methods with bits, names of attackers, the ceiling."""
         ceiling = max(math.log2(row.speakers) for row in self.rows)
         methods = [
-            MethodBits(row.name, [_limits(row.bits.get(each)) for each in self.attackers])
+            MethodBits(
+                row.name, [_fill_limits(row.bits.get(attacker)) for attacker in self.attackers]
+            )
             for row in self.ranked
         ]
         return methods, self.attackers, ceiling
 
     def page(self) -> str:
-        """One HTML file that stands alone and prints."""
+        """Return one HTML file that stands alone and prints."""
         head, lines = self.table()
         how = [[row.name, row.how] for row in self.ranked]
-        shown = picture(
+        figure = picture(
             "What attackers learn",
             attacks_svg(*self.pictured()),
             "Of each attacker what it learnt by the best of its ways, in bits among N people; the "
@@ -252,7 +261,7 @@ class Scoreboard:
             [
                 PRINTED,
                 _STYLE,
-                shown,
+                figure,
                 f'<section class="card long"><h2>Methods</h2>{paragraphs(*NOTES)}'
                 f"{table(head, lines, wide=True)}</section>",
                 section("As they were run", table(["method", "command or setting"], how, names=2)),
@@ -268,8 +277,8 @@ class Scoreboard:
             StoreError: it cannot be written.
         """
         check_suffix(path)
-        made = {".json": self.json, ".md": self.markdown, ".html": self.page}
-        write_text(made[path.suffix.lower()](), path)
+        writers = {".json": self.json, ".md": self.markdown, ".html": self.page}
+        write_text(writers[path.suffix.lower()](), path)
 
 
 _STYLE = (
@@ -308,28 +317,30 @@ def check_suffix(path: Path) -> None:
         raise UsageError(f"--scoreboard {file_name(path)} must end in {', '.join(SUFFIXES)}")
 
 
-def soonest(row: ScoreRow) -> str:
-    """The shortest of the medians, in words."""
+def format_delay(row: ScoreRow) -> str:
+    """Format the shortest of the medians."""
     if not row.seconds:
         return "-"
-    known = [each for each in row.seconds.values() if each is not None]
-    return f"{min(known):.0f} s" if known else f"> {row.heard:.0f} s"
+    medians = [seconds for seconds in row.seconds.values() if seconds is not None]
+    return f"{min(medians):.0f} s" if medians else f"> {row.heard:.0f} s"
 
 
-def own_rows(results: AttackResults) -> Sequence[ScoreRow]:
-    """What one's own attack has found of each method; unprotected speech is of one's own corpus."""
+def make_rows(results: AttackResults) -> Sequence[ScoreRow]:
+    """Make rows of one's own attack; unprotected speech is of one's own corpus."""
     return [ScoreRow.of(results, method) for method in results.settings.methods]
 
 
-def in_words(board: Scoreboard, own: Sequence[ScoreRow]) -> str:
-    """How one's own rows compare."""
+def describe_comparison(board: Scoreboard, own: Sequence[ScoreRow]) -> str:
+    """Say how one's own rows compare."""
     names = {(row.name, row.corpus) for row in own}
     others = {row.corpus for row in board.rows if (row.name, row.corpus) not in names}
-    alien = sorted({row.corpus for row in own} - others)
-    said = f"{plural(len(own), 'row')} of your own among {plural(len(board.rows), 'row')}"
-    if alien:
-        said += f"; yours are of {', '.join(alien)}, other people than the others': no comparison"
-    return said
+    own_corpora = sorted({row.corpus for row in own} - others)
+    text = f"{plural(len(own), 'row')} of your own among {plural(len(board.rows), 'row')}"
+    if own_corpora:
+        text += (
+            f"; yours are of {', '.join(own_corpora)}, other people than the others': no comparison"
+        )
+    return text
 
 
 _WITH_LIMITS = {
@@ -347,35 +358,35 @@ _ROW = object_of(
 _SCHEMA = object_of(schema=COUNT, about=TEXTS, rows={**list_of(_ROW), "minItems": 1})
 
 
-def _row(each: Mapping[str, Any]) -> ScoreRow:
-    made = {key: each[key] for key in _ROW["properties"] if key in each}
-    made["bits"] = {name: tuple(found) for name, found in made["bits"].items()}
-    error = made.get("phone_error")
-    made["phone_error"] = None if error is None else tuple(error)
-    return ScoreRow(**made)
+def _read_row(row: Mapping[str, Any]) -> ScoreRow:
+    values = {key: row[key] for key in _ROW["properties"] if key in row}
+    values["bits"] = {name: tuple(limits) for name, limits in values["bits"].items()}
+    error = values.get("phone_error")
+    values["phone_error"] = None if error is None else tuple(error)
+    return ScoreRow(**values)
 
 
 def _clear_share(results: AttackResults, method: str) -> float | None:
-    """What the network that was trained tells of clear speech, of what the shipped one does."""
+    """Return the bits of clear speech by the trained network, over the shipped one's."""
     own, shipped = results.clear_bits.get(method, (0.0, 0.0))
     return own / shipped if shipped > 0 else None
 
 
-def _limited(
-    found: tuple[float, float | None, float | None] | None, form: str, more: str = ""
+def _format_limited(
+    interval: tuple[float, float | None, float | None] | None, form: str, more: str = ""
 ) -> str:
-    if found is None:
+    if interval is None:
         return "-"
-    value, low, high = found
+    value, low, high = interval
     limits = "" if low is None or high is None else f"[{form.format(low)}, {form.format(high)}]"
-    below = ", ".join(each for each in (limits, more) if each)
-    return "\n".join(each for each in (form.format(value), below) if each)
+    below = ", ".join(line for line in (limits, more) if line)
+    return "\n".join(line for line in (form.format(value), below) if line)
 
 
-def _limits(
-    found: tuple[float, float | None, float | None] | None,
+def _fill_limits(
+    interval: tuple[float, float | None, float | None] | None,
 ) -> tuple[float, float, float] | None:
-    if found is None:
+    if interval is None:
         return None
-    value, low, high = found
+    value, low, high = interval
     return value, value if low is None else low, value if high is None else high

@@ -19,19 +19,18 @@ from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.features.embeddings import Voice
-from monitor.lab.adapting.adapted import adapted, check_torch
-from monitor.lab.attacks.attackers import (
-    CLEAR,
+from monitor.lab.adapting.adapted import adapt, check_torch
+from monitor.lab.adapting.training import TrainingPlan
+from monitor.lab.attacks.context import (
+    BITS,
     AttackContext,
     Background,
-    Readers,
-    apart,
-    attacker_named,
-    program_of,
-    scores,
+    collect_speech,
+    score_trials,
+    split_background,
 )
-from monitor.lab.attacks.attacking import heard_speech
-from monitor.lab.attacks.results import BITS
+from monitor.lab.attacks.extraction import CLEAR, hash_program
+from monitor.lab.attacks.readers import PARTS, Readers
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 from monitor.lab.result_cache import ResultCache
@@ -51,13 +50,13 @@ _BOTH = "both"  # the shipped network and the adapted one
 
 @dataclass(frozen=True, slots=True)
 class ProtectStretch:
-    """Protects stretches of speech by a method, in memory; what is drawn depends on the seed."""
+    """A callable that protects stretches of speech by a method; the seed fixes draws."""
 
     method: str
     seed: int
 
     def __call__(self, samples: np.ndarray, rate: int, name: str, speaker: str) -> np.ndarray:
-        """The protected samples."""
+        """Protect samples."""
         anonymiser = make(self.method, Utterance(rate, name, speaker, 0, self.seed))
         try:
             return np.concatenate([anonymiser.process(samples), anonymiser.flush()])
@@ -66,121 +65,118 @@ class ProtectStretch:
 
 
 def check_background(background: Background) -> None:
-    """See to it that a network can be trained, and chosen, before anything is heard."""
+    """Check that a network can be trained and chosen, before anything is extracted."""
     check_torch()
-    held, training = apart(background)
-    if held is None or len(held) < FEWEST_SPEAKERS:
+    readers, training = split_background(background)
+    if readers is None or len(readers) < FEWEST_SPEAKERS:
         raise UsageError(
             "semi-informed chooses its network on ten readers of --background who say enough for a "
-            f"template and trials, not {0 if held is None else len(held)}: add readers with more "
-            "speech"
+            f"template and trials, not {0 if readers is None else len(readers)}: add readers with "
+            "more speech"
         )
     others = sum(len({r.speaker for r in corpus}) for corpus in training)
     if others < FEWEST_TRAINING:
         raise UsageError(
             f"semi-informed trains a network on {FEWEST_TRAINING} readers of --background or more, "
-            f"beside the {len(held)} that choose it, not {others}: add readers"
+            f"beside the {len(readers)} that choose it, not {others}: add readers"
         )
 
 
-def semi_informed(bench: AttackContext, method: str) -> Mapping[str, str | Feature]:
-    """What this attacker hears with: what was asked for, and ``voice`` by the network it picked.
+def choose_features(context: AttackContext, method: str) -> Mapping[str, str | Feature]:
+    """Return the requested features, and ``voice`` by the network it chooses.
 
     Where no network can be made or chosen, such as of an anonymiser that leaves no speech, it is
     the one that ships, and a note says so.
     """
-    features: dict[str, str | Feature] = {name: name for name in bench.features}
-    if bench.background is None:
+    features: dict[str, str | Feature] = {name: name for name in context.features}
+    if context.background is None:
         raise UsageError("semi-informed needs speech of background speakers: give --background")
-    check_background(bench.background)
+    check_background(context.background)
     try:
-        return {**features, "voice": _picked(bench, bench.background, method)}
+        return {**features, "voice": _choose_network(context, context.background, method)}
     except CorpusError as error:
-        bench.notes.append(f"{method}: semi-informed uses the shipped voice network: {error}")
+        context.notes.append(f"{method}: semi-informed uses the shipped voice network: {error}")
         return {**features, "voice": "voice"}
 
 
-def _picked(bench: AttackContext, background: Background, method: str) -> Feature:
-    """Of the networks that it has the one that tells most of background speakers."""
-    held, training = apart(background)
-    assert held is not None
-    network, problems = adapted(
+def _choose_network(context: AttackContext, background: Background, method: str) -> Feature:
+    """Return the network that discloses most of background speakers."""
+    readers, training = split_background(background)
+    assert readers is not None
+    network, problems = adapt(
         training,
-        ProtectStretch(method, bench.attacker_seed),
-        [method, bench.attacker_seed, program_of(method)],
-        ResultCache(bench.folder / NETWORKS),
-        bench.training,
-        bench.draws,
-        bench.fine_tuning,
-        progress=_RunReporter(bench, method),
-        jobs=bench.hearing.jobs,
+        ProtectStretch(method, context.attacker_seed),
+        [method, context.attacker_seed, hash_program(method)],
+        ResultCache(context.folder / NETWORKS),
+        TrainingPlan(context.training, context.draws, context.fine_tuning),
+        progress=_RunReporter(context, method),
+        jobs=context.extractor.jobs,
     )
-    found: dict[str, Feature] = {
+    candidates: dict[str, Feature] = {
         "shipped": Voice(),
         "adapted": Voice(network, "voice_adapted"),
         _BOTH: Voice(BothNetworks(shipped(), network), "voice_both"),
     }
-    bits, apartness = _told(bench, method, held, found)
-    picked = max(bits, key=lambda name: (round(bits[name], 2), round(apartness[name], 2)))
-    said = ", ".join(f"{name} {each:.2f}" for name, each in bits.items())
-    networks = "networks" if picked == _BOTH else "network"
-    bench.notes.append(
-        f"{method}: semi-informed uses the {picked} voice {networks}: MeanD of "
-        f"{len(held)} background speakers, in bits: {said}"
+    bits, apartness = _measure_candidates(context, method, readers, candidates)
+    choice = max(bits, key=lambda name: (round(bits[name], 2), round(apartness[name], 2)))
+    listing = ", ".join(f"{name} {value:.2f}" for name, value in bits.items())
+    networks = "networks" if choice == _BOTH else "network"
+    context.notes.append(
+        f"{method}: semi-informed uses the {choice} voice {networks}: MeanD of "
+        f"{len(readers)} background speakers, in bits: {listing}"
     )
     for problem in problems:
-        bench.notes.append(f"{method}: not trained on: {problem}")
-    if picked != "shipped":
+        context.notes.append(f"{method}: not trained on: {problem}")
+    if choice != "shipped":
         clear = (  # one by one: the shipped network's are the same for every method
-            _told(bench, CLEAR, held, {name: found[name]})[0][name] for name in (picked, "shipped")
+            _measure_candidates(context, CLEAR, readers, {name: candidates[name]})[0][name]
+            for name in (choice, "shipped")
         )
-        bench.clear_bits[method] = next(clear), next(clear)
-    return found[picked]
+        context.clear_bits[method] = next(clear), next(clear)
+    return candidates[choice]
 
 
-def _told(
-    bench: AttackContext, method: str, held: Readers, candidates: Mapping[str, Feature]
+def _measure_candidates(
+    context: AttackContext, method: str, readers: Readers, candidates: Mapping[str, Feature]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """What each candidate discloses of background speakers, who trained none.
+    """Measure what each candidate discloses of background speakers, who trained none.
 
     Returns:
         MeanD in bits; and, since of few readers all of them may be told, by how many standard
         deviations the own score lies above the best of the others, in the mean.
     """
-    trial, attacker = replace(bench, judged=held), attacker_named("semi-informed")
-    heard = {_BOTH: candidates[_BOTH]} if _BOTH in candidates else candidates
-    specs = {each.spec.name: each.spec for each in heard.values()}
-    features = tuple(heard.values())
-    enrolled, trials = heard_speech(
-        trial,
-        specs,
-        bench.own(held.pieces("enrolment"), attacker, method, features),
-        bench.own(held.pieces("trials"), attacker, method, features),
+    extracted = {_BOTH: candidates[_BOTH]} if _BOTH in candidates else candidates
+    specs = {candidate.spec.name: candidate.spec for candidate in extracted.values()}
+    features = tuple(extracted.values())
+    enrolment, published = (
+        context.extractor.extract(readers.pieces(columns), method, context.attacker_seed, features)
+        for columns in PARTS
     )
+    enrolled, trials = collect_speech(replace(context, judged=readers), specs, enrolment, published)
     bits, apartness = {}, {}
     rows = np.arange(len(trials.target))
-    for name, each in candidates.items():
-        part = _columns(name, candidates)
-        spec = next(iter(specs.values())) if len(heard) < len(candidates) else each.spec
-        made = scores(
-            each.spec.kind.similarity(),
-            [of[:, part] for of in enrolled.totals[spec.name]],
-            trials.totals[spec.name][:, part],
-            bench.amounts.least_segments,
+    for name, candidate in candidates.items():
+        columns = _select_columns(name, candidates)
+        spec = next(iter(specs.values())) if len(extracted) < len(candidates) else candidate.spec
+        scores = score_trials(
+            candidate.spec.kind.similarity(),
+            [totals[:, columns] for totals in enrolled.totals[spec.name]],
+            trials.totals[spec.name][:, columns],
+            context.amounts.least_segments,
         )
-        found = ScoreMatrix(made, trials.target, enrolled.names, name, trials.names)
-        report = evaluate(found, replicates=_REPLICATES, seed=bench.seed)
+        matrix = ScoreMatrix(scores, trials.target, enrolled.names, name, trials.names)
+        report = evaluate(matrix, replicates=_REPLICATES, seed=context.seed)
         bits[name] = report.figures[BITS].value or 0.0
-        others = made.copy()
+        others = scores.copy()
         others[rows, trials.target] = -np.inf
-        ahead = made[rows, trials.target] - others.max(axis=1)
+        margin = scores[rows, trials.target] - others.max(axis=1)
         spread = np.ma.masked_invalid(others).std(axis=1).filled(0.0)
-        apartness[name] = float(np.mean(ahead / np.maximum(spread, _LEAST_SPREAD)))
+        apartness[name] = float(np.mean(margin / np.maximum(spread, _LEAST_SPREAD)))
     return bits, apartness
 
 
-def _columns(name: str, candidates: Mapping[str, Feature]) -> slice:
-    """Where a candidate's numbers lie: in those of both networks, side by side, where it is heard.
+def _select_columns(name: str, candidates: Mapping[str, Feature]) -> slice:
+    """Return a candidate's columns in the embeddings of both networks, where those are extracted.
 
     `BothNetworks` scales them, which no cosine sees.
     """
@@ -191,17 +187,17 @@ def _columns(name: str, candidates: Mapping[str, Feature]) -> slice:
 
 
 class BothNetworks:
-    """Embeddings of two networks side by side: their cosine is the mean of the networks' cosines.
+    """Embeddings of two networks side by side: their cosine is the mean of both cosines.
 
     Attributes:
         size: numbers in an embedding.
         sha256: marks what both together make.
     """
 
-    def __init__(self, one: VoiceNetwork, other: VoiceNetwork) -> None:
-        self._networks = one, other
-        self.size = one.size + other.size
-        self.sha256 = hashlib.sha256(f"{one.sha256} {other.sha256}".encode()).hexdigest()
+    def __init__(self, first: VoiceNetwork, second: VoiceNetwork) -> None:
+        self._networks = first, second
+        self.size = first.size + second.size
+        self.sha256 = hashlib.sha256(f"{first.sha256} {second.sha256}".encode()).hexdigest()
 
     def embed(self, windows: FloatArray) -> FloatArray:
         """Embed windows of one length, shape (b, n): shape (b, size)."""
@@ -210,10 +206,10 @@ class BothNetworks:
 
 
 class _RunReporter:
-    """Says how far an adaptation is, with the time left, now and then."""
+    """Reports the progress of an adaptation, with the time left."""
 
-    def __init__(self, bench: AttackContext, method: str) -> None:
-        self._bench, self._method = bench, method
+    def __init__(self, context: AttackContext, method: str) -> None:
+        self._context, self._method = context, method
         self._what, self._began, self._last, self._from = "", 0.0, 0.0, 0.0
 
     def __call__(self, what: str, done: float) -> None:
@@ -224,6 +220,6 @@ class _RunReporter:
             return
         self._last = now
         left = (now - self._began) * (1 - done) / (done - self._from)
-        self._bench.told(
+        self._context.on_progress(
             f"{self._method}, semi-informed: {what}, {done:.0%}, about {clock_time(left)} left"
         )

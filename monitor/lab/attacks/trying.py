@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
@@ -17,35 +16,25 @@ from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, def
 from monitor.features.registry import make as make_features
 from monitor.files import make_folder, not_written
 from monitor.jobs import Jobs
-from monitor.lab.adapting.adapted import (
-    FINE_TUNING_STEPS,
-    FineTuning,
-    Length,
-    SpeechDraws,
-    check_torch,
+from monitor.lab.adapting.adapted import check_torch
+from monitor.lab.adapting.training import FINE_TUNING_STEPS, FineTuning, Length, SpeechDraws
+from monitor.lab.attacks.attackers import ATTACKERS, get_attacker
+from monitor.lab.attacks.attacking import attack, select_attackers
+from monitor.lab.attacks.attributes import (
+    AttributeTest,
+    check_attributes,
+    judge_attributes,
+    prepare_attributes,
 )
-from monitor.lab.attacks.attackers import (
-    ATTACKERS,
-    CLEAR,
-    MEASURES,
-    PARTS,
-    Amounts,
-    AttackContext,
-    Background,
-    Hearing,
-    Reader,
-    Readers,
-    ThreatModel,
-    attacker_named,
-    hear_protected,
-    readers_of,
-)
-from monitor.lab.attacks.attacking import attack, worth_trying
-from monitor.lab.attacks.attributes import Attributed, attribute_rows, attributed, check_attributes
+from monitor.lab.attacks.context import AttackContext, Background, ThreatModel
+from monitor.lab.attacks.extraction import CLEAR, PieceExtractor, extract_protected
+from monitor.lab.attacks.readers import PARTS, Amounts, Reader, Readers, choose_readers
 from monitor.lab.attacks.results import AttackResults, AttackRow, Settings, method_name
 from monitor.lab.attacks.semi_informed import NETWORKS, check_background
+from monitor.lab.attributes import AttributeRow
 from monitor.lab.evaluation.family import Figure
 from monitor.lab.result_cache import ResultCache
+from monitor.lab.utility import MEASURES
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
 from monitor.sources.provenance import file_hash
@@ -58,12 +47,12 @@ LEARNING = Amounts(trials=2)  # of each reader of a background, that models are 
 
 @dataclass(frozen=True)
 class AttackConfig:
-    """What is to be tried.
+    """Settings of a test.
 
     Attributes:
         methods: of protection; ``none`` is tried first in any case.
         attackers: names; empty for all who can be tried with this background and installation.
-        features: names; empty for `usual_features`.
+        features: names; empty for `get_default_features`.
         amounts: how much speech.
         segments: L, of the table of enrolments.
         session: ``"cross"``, ``"same"`` or None.
@@ -96,47 +85,49 @@ class AttackConfig:
 
 @dataclass(frozen=True)
 class Preparation:
-    """What is tried, on whom.
+    """Methods, attackers and readers of a test.
 
     Attributes:
         config: as asked, with every method once and ``none`` first.
-        attributed: whose attributes are told; None where nobody asked.
+        attribute_test: of attributes; None where none are requested.
     """
 
     corpus: str
     config: AttackConfig
-    bench: AttackContext
+    context: AttackContext
     attackers: tuple[ThreatModel, ...]
-    attributed: Attributed | None
+    attribute_test: AttributeTest | None
     problems: tuple[str, ...]
 
     @property
     def seconds(self) -> float:
-        """Audio seconds that are heard, or were kept; without what an attacker trains on."""
-        bench = self.bench
-        total = sum(each.piece.seconds for each in bench.wanted(self.tried))
-        apart = bench.background.readers if bench.background else None
-        known = sum(p.seconds for part in PARTS for p in apart.pieces(part)) if apart else 0.0
-        judged = sum(p.seconds for part in PARTS for p in bench.judged.pieces(part))
+        """Audio seconds to extract or read from the cache; without those for training."""
+        context = self.context
+        total = sum(request.piece.seconds for request in context.list_requests(self.tried))
+        readers = context.background.readers if context.background else None
+        background_seconds = (
+            sum(p.seconds for part in PARTS for p in readers.pieces(part)) if readers else 0.0
+        )
+        judged = sum(p.seconds for part in PARTS for p in context.judged.pieces(part))
         for attackers in self.tried.values():
             for attacker in attackers:  # who hears with features of its own
                 if attacker.features is not None:
                     total += judged
-                    if len(bench.features) > 1 or attacker.trains:
-                        total += known * (2 if attacker.trains else 1)
+                    if len(context.features) > 1 or attacker.trains:
+                        total += background_seconds * (2 if attacker.trains else 1)
         return total
 
     @property
     def tried(self) -> dict[str, list[ThreatModel]]:
-        """By method, the attackers that are worth trying."""
-        return {method: worth_trying(self.attackers, method) for method in self.config.methods}
+        """By method, the attackers worth trying."""
+        return {method: select_attackers(self.attackers, method) for method in self.config.methods}
 
 
-def usual_features(setup: FeatureSetup = AS_ENVIRONMENT) -> tuple[str, ...]:
-    """Those that are ready, and the pitch behind filters, where an anonymiser keeps it from ``f0``.
+def get_default_features(setup: FeatureSetup = AS_ENVIRONMENT) -> tuple[str, ...]:
+    """Return ready features, and the pitch that filters leave, where an anonymiser hides ``f0``.
 
     Example:
-        >>> usual_features()[:2]
+        >>> get_default_features()[:2]
         ('f0', 'f0_robust')
     """
     first, *others = defaults(setup=setup)
@@ -152,7 +143,7 @@ def prepare(
     fresh: bool = False,
     progress: Callable[[str], object] = lambda _: None,
 ) -> Preparation:
-    """Find out who can be judged, and see to it that everything asked for can be done.
+    """Choose readers, and check that every request can be met.
 
     Args:
         corpus: recordings by reader and session; the readers who are judged.
@@ -168,203 +159,219 @@ def prepare(
         SourceError: a program does not work.
         StoreError: the folder cannot be written.
     """
-    chosen = [attacker_named(name) for name in dict.fromkeys(config.attackers)]
+    chosen = [get_attacker(name) for name in dict.fromkeys(config.attackers)]
     config = replace(config, methods=tuple(dict.fromkeys((CLEAR, *config.methods))))
-    for method in config.methods:  # what makes no sense is refused before anything is heard
-        make(method, Utterance(_ANY_RATE, "name", "speaker"))
-    if not background and (lacking := [a.name for a in chosen if a.needs_background]):
-        raise UsageError(f"{lacking[0]} needs speech of background speakers: give --background")
-    if any(each.trains for each in chosen):
-        check_torch()
-    features = config.features or usual_features(config.setup)
-    made = make_features(features, config.setup)
-    if config.attributes and not any(each.spec.kind.pointed for each in made):
-        raise UsageError("attributes are told by an embedding: add voice to --features")
-    found = find(corpus)
-    check_attributes(found, corpus, background, config.attributes, config.attribute_table)
-    judged = readers_of(
-        found, corpus, config.amounts, session=config.session, jobs=config.jobs, progress=progress
-    )
-    behind = _background(background, judged, config, progress) if background else None
-    attackers, unable = _able(chosen, behind)
-    problems = (*judged.problems, *(behind.problems if behind else ()), *unable)
+    features = config.features or get_default_features(config.setup)
+    _check_config(config, chosen, features, has_background=bool(background))
+    recordings = find(corpus)
+    check_attributes(recordings, corpus, background, config.attributes, config.attribute_table)
+    judged = choose_readers(
+        recordings, corpus, config.amounts, session=config.session, jobs=config.jobs,
+        progress=progress,
+    )  # fmt: skip
+    others = _prepare_background(background, judged, config, progress) if background else None
+    attackers, unable = _select_able(chosen, others)
+    problems = (*judged.problems, *(others.problems if others else ()), *unable)
     for method in config.methods:
         if method.startswith("command:"):  # find out that it works before hours are spent
             piece = judged.everybody[0].trials[0]
             end = min(piece.end_seconds, piece.start_seconds + 1.0)
-            hear_protected(replace(piece, end_seconds=end), method, config.seed, [])
-    which = None
+            extract_protected(replace(piece, end_seconds=end), method, config.seed, [])
+    attribute_test = None
     if config.attributes:
-        corpora, asked = behind.corpora if behind else (), config.attributes
-        which = attributed(found, corpus, corpora, asked, config.amounts, config.attribute_table)
+        attribute_test = prepare_attributes(
+            recordings, corpus, others.corpora if others else (), config.attributes,
+            config.amounts, config.attribute_table,
+        )  # fmt: skip
     try:  # the folder is made, private, once nothing is left to refuse
         make_folder(folder)
     except OSError as error:
         raise not_written(folder, error) from error
     if fresh:
         ResultCache(folder / NETWORKS, fresh=True)
-    hearing = Hearing(ResultCache(folder / "heard", fresh=fresh), config.jobs, config.setup)
-    amounts, measures = config.amounts, tuple(MEASURES)
-    bench = AttackContext(
-        judged,
-        behind,
-        features,
-        measures,
-        amounts,
-        hearing,
-        config.seed,
-        folder,
-        config.training,
-        config.draws,
-        config.fine_tuning,
-    )
-    return Preparation(corpus.resolve().name, config, bench, attackers, which, problems)
+    cache = ResultCache(folder / "heard", fresh=fresh)
+    context = AttackContext(
+        judged, others, features, tuple(MEASURES), config.amounts,
+        PieceExtractor(cache, config.jobs, config.setup), config.seed, folder, config.training,
+        config.draws, config.fine_tuning,
+    )  # fmt: skip
+    return Preparation(corpus.resolve().name, config, context, attackers, attribute_test, problems)
+
+
+def _check_config(
+    config: AttackConfig, chosen: Sequence[ThreatModel], features: Sequence[str],
+    *, has_background: bool,
+) -> None:  # fmt: skip
+    """Refuse what makes no sense before anything is extracted."""
+    for method in config.methods:
+        make(method, Utterance(_ANY_RATE, "name", "speaker"))
+    missing = [a.name for a in chosen if a.needs_background and not has_background]
+    if missing:
+        raise UsageError(f"{missing[0]} needs speech of background speakers: give --background")
+    if any(attacker.trains for attacker in chosen):
+        check_torch()
+    extractors = make_features(features, config.setup)
+    if config.attributes and not any(feature.spec.kind.pointed for feature in extractors):
+        raise UsageError("attributes are told by an embedding: add voice to --features")
 
 
 def try_methods(
     prepared: Preparation,
     *,
-    told: Callable[[str], object] = lambda _: None,
-    heard: Callable[[float], None] = lambda _: None,
+    on_progress: Callable[[str], object] = lambda _: None,
+    on_seconds: Callable[[float], None] = lambda _: None,
 ) -> AttackResults:
     """Try every attacker on every method.
 
     Args:
         prepared: by `prepare`.
-        told: called with what begins.
-        heard: called with seconds of audio that were heard.
+        on_progress: called with what begins.
+        on_seconds: called with seconds of audio that were extracted.
 
     Raises:
         CorpusError: no method could be tried.
     """
     config = prepared.config
 
-    def doing(what: str) -> None:
-        told(what)
-        heard(0.0)
+    def report(what: str) -> None:
+        on_progress(what)
+        on_seconds(0.0)
 
     notes: list[str] = []
-    hearing = replace(prepared.bench.hearing, progress=heard)
-    bench = replace(prepared.bench, hearing=hearing, told=doing, notes=notes, clear_bits={})
+    extractor = replace(prepared.context.extractor, progress=on_seconds)
+    context = replace(
+        prepared.context, extractor=extractor, on_progress=report, notes=notes, clear_bits={}
+    )
     rows: list[AttackRow] = []
     measured: dict[str, Sequence[Figure]] = {}
-    quiet = replace(bench, hearing=replace(bench.hearing, progress=lambda _: None))
-    told_of: dict[str, list[Mapping[str, Any]]] = {}
+    quiet = replace(context, extractor=replace(context.extractor, progress=lambda _: None))
+    attributes: dict[str, list[AttributeRow]] = {}
     problems = list(prepared.problems)
-    doing("all methods")
-    bench.hearing.ahead(bench.wanted(prepared.tried), bench.features)
+    report("all methods")
+    context.extractor.prefetch(context.list_requests(prepared.tried), context.features)
     for method, attackers in prepared.tried.items():
         try:
             for attacker in attackers:
-                told(f"{method}, {attacker.name}")
+                on_progress(f"{method}, {attacker.name}")
                 rows += attack(
-                    bench, method, attacker, config.segments, replicates=config.replicates
+                    context, method, attacker, config.segments, replicates=config.replicates
                 )
-                if prepared.attributed is not None:
-                    for name, row in attribute_rows(
-                        quiet, method, attacker, prepared.attributed, replicates=config.replicates
-                    ):
-                        told_of.setdefault(name, []).append(row)
-            measured[method] = _measured(quiet, method)
+                if prepared.attribute_test is not None:
+                    judged = judge_attributes(
+                        quiet, method, attacker, prepared.attribute_test,
+                        replicates=config.replicates,
+                    )  # fmt: skip
+                    for name, row in judged:
+                        attributes.setdefault(name, []).append(row)
+            measured[method] = _measure_utility(quiet, method)
         except CorpusError as error:
             problems.append(f"{method_name(method)}: {error}")
-    problems += [f"left out: {why}" for why in dict.fromkeys(bench.hearing.missing.values())]
+    problems += [f"left out: {why}" for why in dict.fromkeys(context.extractor.missing.values())]
     if {row.method for row in rows} <= {CLEAR} != set(config.methods):
         raise CorpusError(f"no method could be tried: {'; '.join(problems[-3:])}")
-    notes += caveats(bench.features)
-    if "words" in map(takes, bench.features):
+    notes += caveats(context.features)
+    if "words" in map(takes, context.features):
         notes.append("what is said is the same by every method: no anonymiser of sound changes it")
-    behind = bench.background
-    settings = Settings(
-        prepared.corpus,
-        tuple(method for method in config.methods if any(r.method == method for r in rows)),
-        tuple(each.name for each in prepared.attackers),
-        bench.features,
-        config.amounts.seconds,
-        config.amounts.template_seconds,
-        config.amounts.least_segments,
-        config.segments,
-        bench.judged.session,
-        len(bench.judged),
-        len(behind.readers) if behind and behind.readers else 0,
-        config.seed,
-    )
     return AttackResults(
-        settings,
+        _make_settings(prepared, {row.method for row in rows}),
         tuple(rows),
         {method: tuple(figures) for method, figures in measured.items() if figures},
-        told_of,
+        attributes,
         notes=tuple(dict.fromkeys(notes)),
-        clear_bits=dict(bench.clear_bits),
+        clear_bits=dict(context.clear_bits),
         problems=tuple(problems),
     )
 
 
-def _able(
+def _make_settings(prepared: Preparation, methods: Collection[str]) -> Settings:
+    config, context = prepared.config, prepared.context
+    readers = context.background.readers if context.background else None
+    return Settings(
+        prepared.corpus,
+        tuple(method for method in config.methods if method in methods),
+        tuple(attacker.name for attacker in prepared.attackers),
+        context.features,
+        config.amounts.seconds,
+        config.amounts.template_seconds,
+        config.amounts.least_segments,
+        config.segments,
+        context.judged.session,
+        len(context.judged),
+        len(readers) if readers else 0,
+        config.seed,
+    )
+
+
+def _select_able(
     chosen: Sequence[ThreatModel], background: Background | None
 ) -> tuple[tuple[ThreatModel, ...], list[str]]:
-    """Those who were asked for; where nobody was, all who can be tried, and why others cannot."""
+    """Return the attackers requested, else all who can be tried; and why others cannot."""
     able, unable = [], []
-    for each in chosen or ATTACKERS.values():
-        if each.needs_background and background is None:
+    for attacker in chosen or ATTACKERS.values():
+        if attacker.needs_background and background is None:
             continue
         try:
-            if each.trains and background is not None:
+            if attacker.trains and background is not None:
                 check_background(background)
         except UsageError as error:
             if chosen:
                 raise
-            unable.append(f"{each.name} is not tried: {error}")
+            unable.append(f"{attacker.name} is not tried: {error}")
             continue
-        able.append(each)
+        able.append(attacker)
     return tuple(able), unable
 
 
-def _measured(bench: AttackContext, method: str) -> list[Figure]:
-    """What is measured beside privacy, on the trials as they are published."""
-    if not bench.measures:
+def _measure_utility(context: AttackContext, method: str) -> list[Figure]:
+    """Measure utility on the trials as they are published."""
+    if not context.measures:
         return []
-    heard = bench.trials(method, bench.features)
+    trials = context.extract_trials(method, context.features)
     figures: list[Figure] = []
-    for name in bench.measures:
-        noted = {
-            reader.name: [heard[p].measured[name] for p in reader.trials if p in heard]
-            for reader in bench.judged.everybody
+    for name in context.measures:
+        measurements = {
+            reader.name: [trials[p].measured[name] for p in reader.trials if p in trials]
+            for reader in context.judged.everybody
         }
-        figures += MEASURES[name]().figures(noted)
+        figures += MEASURES[name]().figures(measurements)
     return figures
 
 
-def _background(
+def _prepare_background(
     folders: Sequence[Path],
     judged: Readers,
     config: AttackConfig,
     progress: Callable[[str], object],
 ) -> Background:
-    """Readers apart: whoever is judged is left out, by name and by recording."""
+    """Choose background readers; whoever is judged is left out, by name and recording."""
     names = {reader.name for reader in judged.everybody}
     hashes = {file_hash(p.path) for part in PARTS for p in judged.pieces(part)}
     problems: list[str] = []
     corpora: list[tuple[Corpus, Path]] = []
     for folder in folders:
-        found = find(folder)
-        known = {r.speaker for r in found if r.speaker in names or file_hash(r.path) in hashes}
-        if known:
+        corpus = find(folder)
+        shared = {r.speaker for r in corpus if r.speaker in names or file_hash(r.path) in hashes}
+        if shared:
             problems.append(
-                f"{folder.name}: {plural(len(known), 'reader')} of the background are judged and "
-                f"left out: {', '.join(sorted(known)[:5])}"
+                f"{folder.name}: {plural(len(shared), 'reader')} of the background are judged and "
+                f"left out: {', '.join(sorted(shared)[:5])}"
             )
-        kept = tuple(r for r in found.recordings if r.speaker not in known)
-        corpora.append((Corpus(kept, found.problems), folder))
+        recordings = tuple(r for r in corpus.recordings if r.speaker not in shared)
+        corpora.append((Corpus(recordings, corpus.problems), folder))
     least = config.amounts.least_segments
     amounts = Amounts(config.amounts.seconds, LEARNING.trials, least, least)
-    able: list[tuple[Reader, ...]] = []
+    readers_by_corpus: list[tuple[Reader, ...]] = []
     for corpus, folder in corpora:
         try:
-            found_here = readers_of(corpus, folder, amounts, jobs=config.jobs, progress=progress)
-            able.append(found_here.everybody)
+            chosen = choose_readers(corpus, folder, amounts, jobs=config.jobs, progress=progress)
+            readers_by_corpus.append(chosen.everybody)
         except CorpusError as error:
             problems.append(f"{folder.name}: {error}")
-    in_turn = [reader for each in zip_longest(*able) for reader in each if reader is not None]
+    in_turn = [
+        reader
+        for readers_in_turn in zip_longest(*readers_by_corpus)
+        for reader in readers_in_turn
+        if reader is not None
+    ]
     readers = Readers(tuple(in_turn[:MOST_READERS]), "same") if in_turn else None
     return Background(tuple(corpora), readers, tuple(problems))

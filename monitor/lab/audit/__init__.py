@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.lab.audit.audit import (
-        Audit,
-        AuditConfig,
-        audit_attack,
-        audit_corpus,
-        audit_runs,
-        hear_corpus,
-    )
-    from monitor.lab.audit.label import Label, label_of
+    from monitor.lab.audit.audit import Audit, AuditConfig
+    from monitor.lab.audit.corpus import audit_corpus, extract_corpus
+    from monitor.lab.audit.label import Label, make_label
+    from monitor.lab.audit.recorded import audit_attack, audit_runs
 
 __all__ = [
     "Audit",
@@ -24,13 +19,15 @@ __all__ = [
     "audit_attack",
     "audit_corpus",
     "audit_runs",
-    "hear_corpus",
-    "label_of",
+    "extract_corpus",
+    "make_label",
 ]
 
 _HOMES = {
-    "audit": "Audit AuditConfig audit_attack audit_corpus audit_runs hear_corpus",
-    "label": "Label label_of",
+    "audit": "Audit AuditConfig",
+    "corpus": "audit_corpus extract_corpus",
+    "recorded": "audit_attack audit_runs",
+    "label": "Label make_label",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

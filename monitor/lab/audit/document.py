@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,19 +24,18 @@ from monitor.documents import (
 )
 from monitor.documents import table as table_of
 from monitor.files import csv_number, csv_text
-from monitor.lab.attacks.results import BITS, cell
+from monitor.lab.attacks.context import BITS
+from monitor.lab.attacks.results import format_cell
 from monitor.lab.audit.audit import (
     CONDITION_NAMES,
     SESSIONS,
     Audit,
     ConditionRow,
     TestRow,
-    hash_of,
-    left_of,
-    plain_name,
-    summary,
+    hash_speaker,
 )
 from monitor.lab.audit.exposure import LengthRow
+from monitor.lab.audit.sentences import format_matches, format_plain_method, summarise
 from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.report.report import figure_json, format_value
 from monitor.phrases import plural
@@ -175,86 +175,90 @@ _HEAD = (
 
 
 def audit_csv(audit: Audit) -> str:
-    """One line a figure; what does not exist is empty."""
-    return csv_text(_HEAD, _lines(audit))
+    """Return a line for each figure; missing values are empty."""
+    return csv_text(_HEAD, _list_csv_rows(audit))
 
 
-def _lines(audit: Audit) -> Iterator[list[Any]]:
-    found = audit.exposures
-    if found is not None:
-        depth = "" if found.template_seconds is None else f"{found.template_seconds:g}"
+def _list_csv_rows(audit: Audit) -> Iterator[list[Any]]:
+    exposures = audit.exposures
+    if exposures is not None:
+        depth = "" if exposures.template_seconds is None else f"{exposures.template_seconds:g}"
         for row in audit.shown:
-            of = ["", "", found.kind, found.session, f"{row.seconds:g}", depth, found.candidates,
-                  row.stretches]  # fmt: skip
-            yield ["singling out", *of, *_figure(row.mean)]
+            columns = ["", "", exposures.kind, exposures.session, f"{row.seconds:g}", depth,
+                       exposures.candidates, row.stretches]  # fmt: skip
+            yield ["singling out", *columns, *_format_figure(row.mean)]
             for key, label, most in (
                 ("bits.exposed", "bits of the most exposed tenth, at least", row.exposed),
                 ("bits.most", "bits of the most telling stretch", row.most),
             ):
-                yield ["singling out", *of, key, label, repr(most), "", "", "bits", ""]
-            yield ["linkability", *of, *_figure(row.first)]
+                yield ["singling out", *columns, key, label, repr(most), "", "", "bits", ""]
+            yield ["linkability", *columns, *_format_figure(row.first)]
             if row.beyond is not None:
-                yield ["retention", *of, *_figure(row.beyond)]
+                yield ["retention", *columns, *_format_figure(row.beyond)]
     for test in audit.tests:
-        of = [test.method, test.attacker, test.feature, test.session, f"{test.seconds:g}",
+        columns = [test.method, test.attacker, test.feature, test.session, f"{test.seconds:g}",
               f"{test.template_seconds:g}", test.speakers, test.trials]  # fmt: skip
         for key, figure in test.figures.items():
             area = "linkability" if key.split(".")[0] in _LINKED else "singling out"
-            yield [area, *of, *_figure(figure, key)]
+            yield [area, *columns, *_format_figure(figure, key)]
     for name, rows in audit.attributes.items():
-        for told in rows:
-            of = [told["method"], told["attacker"], told["feature"], "", f"{told['seconds']:g}", "",
-                  told["readers_with"] + told["readers_without"],
-                  told["excerpts_with"] + told["excerpts_without"]]  # fmt: skip
-            value, low, high = (csv_number(told[key]) for key in ("eer", "eer_low", "eer_high"))
-            label = f"EER of {name}: {told['value']} ({told['version']})"
-            yield ["inference", *of, "attribute.eer", label, value, low, high, "share", ""]
+        for inferred in rows:
+            judgement = inferred.judgement
+            columns = [inferred.method, inferred.attacker, inferred.feature, "",
+                       f"{inferred.seconds:g}", "",
+                       judgement.readers_with + judgement.readers_without,
+                       judgement.excerpts_with + judgement.excerpts_without]  # fmt: skip
+            label = f"EER of {name}: {inferred.value} ({inferred.version})"
+            figure = replace(judgement.error, label=label)
+            yield ["inference", *columns, *_format_figure(figure, "attribute.eer")]
 
 
 _LINKED = ("verification", "linkage", "membership")
 
 
-def _figure(figure: Figure, key: str = "") -> list[str]:
+def _format_figure(figure: Figure, key: str = "") -> list[str]:
     numbers = (figure.value, figure.low, figure.high)
     cells = map(csv_number, numbers)
     return [key or figure.key, figure.label, *cells, figure.unit, figure.note or figure.text]
 
 
 def audit_json(audit: Audit, salt: str = "") -> dict[str, Any]:
-    """Everything in the document, ready for ``json.dumps(..., allow_nan=False)``."""
-    kept, found = audit.kept, audit.exposures
+    """Return the document's content, for ``json.dumps(..., allow_nan=False)``."""
+    retention, exposures = audit.retention, audit.exposures
     return {
         "schema": SCHEMA,
         "kind": "audit",
         "name": audit.name,
         "of": audit.kind,
         "facts": dict(audit.facts),
-        "summary": summary(audit),
+        "summary": summarise(audit),
         "budget_bits": audit.budget,
         "among": audit.among,
-        "lengths": [_row_json(row) for row in audit.shown],
+        "lengths": [_encode_row(row) for row in audit.shown],
         "headline_seconds": None if audit.headline is None else audit.headline.seconds,
-        "same_people": _same_people_json(audit),
-        "bits": None if found is None else found.kind,
-        "session": None if found is None else found.session,
-        "retention": None if kept is None else {
-            "budget_bits": kept.budget, "under_seconds": kept.under,
-            "reached_seconds": kept.reached, "on_average_seconds": kept.on_average,
+        "same_people": _encode_same_people(audit),
+        "bits": None if exposures is None else exposures.kind,
+        "session": None if exposures is None else exposures.session,
+        "retention": None if retention is None else {
+            "budget_bits": retention.budget, "under_seconds": retention.under,
+            "reached_seconds": retention.reached, "on_average_seconds": retention.on_average,
         },
         "exposed": [
             {"speaker": hashed, "bits": bits, "stretches": count}
-            for hashed, bits, count in exposed(audit, salt)
+            for hashed, bits, count in list_exposed(audit, salt)
         ],
         "tests": [
             {
                 **{key: getattr(test, key) for key in TestRow.__slots__ if key != "figures"},
-                "figures": {key: figure_json(each) for key, each in test.figures.items()},
+                "figures": {key: figure_json(figure) for key, figure in test.figures.items()},
             }
             for test in audit.tests
         ],
-        "attributes": {name: list(rows) for name, rows in audit.attributes.items()},
+        "attributes": {
+            name: [row.encode() for row in rows] for name, rows in audit.attributes.items()
+        },
         "conditions": [
-            {"name": row.name, "sessions": row.known, "median": row.middle, "p10": row.low,
+            {"name": row.name, "sessions": row.sessions, "median": row.middle, "p10": row.low,
              "p90": row.high}
             for row in audit.conditions
         ],
@@ -268,7 +272,7 @@ def audit_json(audit: Audit, salt: str = "") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _row_json(row: LengthRow) -> dict[str, Any]:
+def _encode_row(row: LengthRow) -> dict[str, Any]:
     return {
         "seconds": row.seconds,
         "speakers": row.speakers,
@@ -284,8 +288,8 @@ def _row_json(row: LengthRow) -> dict[str, Any]:
     }
 
 
-def _same_people_json(audit: Audit) -> dict[str, Any] | None:
-    """The curve: means of the same people at each length, each person counted once."""
+def _encode_same_people(audit: Audit) -> dict[str, Any] | None:
+    """Return the curve: means of the same people at each length, each counted once."""
     rows = audit.same_people
     return None if not rows else {
         "people": rows[0].speakers,
@@ -293,14 +297,14 @@ def _same_people_json(audit: Audit) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def exposed(audit: Audit, salt: str = "") -> list[tuple[str, float, int]]:
-    """Hash, mean bits and stretches of the most exposed speakers, at the headline's length."""
+def list_exposed(audit: Audit, salt: str = "") -> list[tuple[str, float, int]]:
+    """Return hash, mean bits and stretches of the most exposed, at the headline's length."""
     if audit.exposures is None or audit.headline is None:
         return []
-    part = audit.exposures.at(audit.headline.seconds)
+    part = audit.exposures.select_length(audit.headline.seconds)
     counts = np.bincount(part.owner, minlength=len(part.speakers))
     return [
-        (hash_of(name, salt), bits, int(counts[part.speakers.index(name)]))
+        (hash_speaker(name, salt), bits, int(counts[part.speakers.index(name)]))
         for name, bits in list(part.by_speaker.items())[:MOST_EXPOSED]
     ]
 
@@ -309,20 +313,38 @@ def exposed(audit: Audit, salt: str = "") -> list[tuple[str, float, int]]:
 
 
 def audit_page(audit: Audit, salt: str = "") -> str:
-    """The document as HTML."""
-    said = summary(audit)
+    """Return the document as HTML."""
+    sentences = summarise(audit)
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     parts = [
         PRINTED,
         _STYLE,
-        section("In short", *(_said(TITLES[area], lines) for area, lines in said.items())),
+        section(
+            "In short",
+            *(_render_sentences(TITLES[area], lines) for area, lines in sentences.items()),
+        ),
         section("What this report does not say", paragraphs(*_NO_VERDICT)),
-        _long("What was tested", _words(audit.facts.items()) + _conditions(audit)),
-        _area(audit, "singling out", said, _lengths(audit), _curve(audit), _tests(audit, SINGLING)),
-        _area(audit, "linkability", said, _tests(audit, LINKING), _apart(audit)),
-        _area(audit, "inference", said, *_attributes(audit)),
-        _area(audit, "retention", said, _budget(audit)),
-        _most_exposed(audit, salt),
+        _render_section(
+            "What was tested", _render_facts(audit.facts.items()) + _render_conditions(audit)
+        ),
+        _render_area(
+            audit,
+            "singling out",
+            sentences,
+            _render_lengths(audit),
+            _render_curve(audit),
+            _render_tests(audit, SINGLING),
+        ),
+        _render_area(
+            audit,
+            "linkability",
+            sentences,
+            _render_tests(audit, LINKING),
+            _render_sound_difference(audit),
+        ),
+        _render_area(audit, "inference", sentences, *_render_attributes(audit)),
+        _render_area(audit, "retention", sentences, _render_budget(audit)),
+        _render_exposed(audit, salt),
         section("What was not tested", bullet_list(audit.not_tested, "said")),
         section("What to know of these figures", bullet_list(audit.notes, "said"))
         if audit.notes
@@ -330,7 +352,7 @@ def audit_page(audit: Audit, salt: str = "") -> str:
         section("What could not be used", bullet_list(audit.problems, "said"))
         if audit.problems
         else "",
-        _long("How to get these figures again, and sources", _again(audit)),
+        _render_section("How to get these figures again, and sources", _render_commands(audit)),
     ]
     facts = [
         f"What voices disclose of the people who speak, to the attackers who were tried. {day}.",
@@ -340,23 +362,25 @@ def audit_page(audit: Audit, salt: str = "") -> str:
     return document(f"Audit of {audit.name}", facts, parts, foot)
 
 
-def _said(title: str, lines: Sequence[str]) -> str:
+def _render_sentences(title: str, lines: Sequence[str]) -> str:
     return f"<h3>{escape(title)}</h3>{bullet_list(lines, 'said')}"
 
 
-def _long(heading: str, body: str) -> str:
+def _render_section(heading: str, body: str) -> str:
     return f'<section class="card long"><h2>{escape(heading)}</h2>{body}</section>'
 
 
-def _area(audit: Audit, area: str, said: Mapping[str, Sequence[str]], *parts: str) -> str:
+def _render_area(
+    audit: Audit, area: str, sentences: Mapping[str, Sequence[str]], *parts: str
+) -> str:
     explained = _OF_ATTACK.get(area) if audit.kind == "attack" else None
     body = paragraphs(explained or _EXPLAINED[area]) + "".join(parts)
     if not any(parts):
-        body += bullet_list(said[area], "said")
-    return _long(TITLES[area], body)
+        body += bullet_list(sentences[area], "said")
+    return _render_section(TITLES[area], body)
 
 
-def _words(rows: Iterable[tuple[str, str]]) -> str:
+def _render_facts(rows: Iterable[tuple[str, str]]) -> str:
     body = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td class="note">{escape(text)}</td></tr>'
         for name, text in rows
@@ -364,14 +388,14 @@ def _words(rows: Iterable[tuple[str, str]]) -> str:
     return f'<div class="scroll"><table class="facts"><tbody>{body}</tbody></table></div>'
 
 
-def _table(
+def _render_table(
     head: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1, key: str = ""
 ) -> str:
-    made = table_of(head, rows, names).replace("<table>", '<table class="figures">')
-    return made + (f'<p class="key">{escape(key)}</p>' if key else "")
+    rendered = table_of(head, rows, names).replace("<table>", '<table class="figures">')
+    return rendered + (f'<p class="key">{escape(key)}</p>' if key else "")
 
 
-def _lengths(audit: Audit) -> str:
+def _render_lengths(audit: Audit) -> str:
     if not audit.shown or audit.exposures is None:
         return ""
     kind = audit.exposures.kind
@@ -385,14 +409,14 @@ def _lengths(audit: Audit) -> str:
         least = _LEAST * (row.clipped > 0.05)
         line = [
             f"{row.seconds:g} s",
-            f"{least}{_two(row.mean)}",
+            f"{least}{_format_bits(row.mean)}",
             f"{row.exposed:.1f} or more",
             f"{_LEAST * row.most_at_least}{row.most:.1f}",
-            cell(row.first),
+            format_cell(row.first),
             f"{row.stretches:,}\nof {plural(row.speakers, 'speaker')}",
         ]
         if evidence:
-            line.insert(2, left_of(row.mean.value or 0.0, audit.among).split(" of ")[0])
+            line.insert(2, format_matches(row.mean.value or 0.0, audit.among).split(" of ")[0])
         rows.append(line)
     key = (
         f'Evidence bits of stretches of T seconds. "Fit of {crowd}": people who would fit as well '
@@ -404,17 +428,17 @@ def _lengths(audit: Audit) -> str:
         f"{math.log2(audit.exposures.candidates):.1f}."
     )
     key += " Each length is of those who speak as long, so that rows are of different people."
-    return _table(head, rows, key=key)
+    return _render_table(head, rows, key=key)
 
 
-def _two(figure: Figure) -> str:
+def _format_bits(figure: Figure) -> str:
     value = f"{figure.value or 0.0:.1f}"
     if figure.low is None or figure.high is None:
         return value
     return f"{value}\n{figure.low:.1f} to {figure.high:.1f}"
 
 
-def _curve(audit: Audit) -> str:
+def _render_curve(audit: Audit) -> str:
     rows = audit.same_people
     if len(rows) < 2:
         return ""
@@ -432,11 +456,11 @@ def _curve(audit: Audit) -> str:
         axes.plot(x, [row.exposed for row in rows], "s--", color=COLOURS[1], markersize=3.5,
                   label="most exposed tenth")  # fmt: skip
         axes.axhline(audit.budget, color=MUTED, linestyle=":", label="budget")
-        axes.set_xticks(x, [f"{each:g}" for each in x])
+        axes.set_xticks(x, [f"{seconds:g}" for seconds in x])
         axes.set_xticks([], minor=True)
         axes.set_ylim(bottom=min(0.0, *(row.mean.low or 0.0 for row in rows)))
         axes.set_xlabel("T: seconds of speech in a stretch")
-        axes.set_ylabel("bits of evidence" if _evidence(audit) else "bits among the enrolled")
+        axes.set_ylabel("bits of evidence" if _is_evidence(audit) else "bits among the enrolled")
         legend_above(axes, columns=3)
 
     drawn = inline_svg(paint, "audit", "Bits by length of speech")
@@ -448,22 +472,22 @@ def _curve(audit: Audit) -> str:
     return f'<div class="single-picture">{figure}</div>'
 
 
-def _evidence(audit: Audit) -> bool:
+def _is_evidence(audit: Audit) -> bool:
     return audit.exposures is not None and audit.exposures.kind == "evidence"
 
 
-def _tests(audit: Audit, keys: Sequence[str]) -> str:
-    there = [key for key in keys if any(key in test.figures for test in audit.tests)]
-    if not there:
+def _render_tests(audit: Audit, keys: Sequence[str]) -> str:
+    present = [key for key in keys if any(key in test.figures for test in audit.tests)]
+    if not present:
         return ""
     attack = audit.kind == "attack"
     first = ["method", "attacker", "feature"] if attack else ["feature", "T", "session"]
     rows = []
-    for test in _shown(audit):
-        cells = [cell(test.figures.get(key)) for key in there]
+    for test in _select_tests(audit):
+        cells = [format_cell(test.figures.get(key)) for key in present]
         session = SESSIONS[test.session].removesuffix(" session")
         named = (
-            [plain_name(test.method), test.attacker, test.feature]
+            [format_plain_method(test.method), test.attacker, test.feature]
             if attack
             else [test.feature, f"{test.seconds:g} s", session]
         )
@@ -474,17 +498,17 @@ def _tests(audit: Audit, keys: Sequence[str]) -> str:
     if len(depths) > 1:
         first.append("template")
         rows = [[*row[:3], f"{test.template_seconds:g} s", *row[3:]]
-                for row, test in zip(rows, _shown(audit), strict=True)]  # fmt: skip
-    said = [f"Templates of {depths[0]:g} s."] * (len(depths) == 1)
-    said += [each for key, each in _KEYS.items() if key in there]
-    said.append("N: people whom each trial was compared with, below it the trials and their "
+                for row, test in zip(rows, _select_tests(audit), strict=True)]  # fmt: skip
+    meanings = [f"Templates of {depths[0]:g} s."] * (len(depths) == 1)
+    meanings += [meaning for key, meaning in _KEYS.items() if key in present]
+    meanings.append("N: people whom each trial was compared with, below it the trials and their "
                 "speakers. Small: 95 % limits.")  # fmt: skip
-    head = [*first, *(_HEADS[k] for k in there), "N"]
-    return _table(head, rows, names=len(first), key=" ".join(said))
+    head = [*first, *(_HEADS[k] for k in present), "N"]
+    return _render_table(head, rows, names=len(first), key=" ".join(meanings))
 
 
-def _shown(audit: Audit) -> list[TestRow]:
-    """All tests across sessions; of the easier kind, within one, the strongest at each length."""
+def _select_tests(audit: Audit) -> list[TestRow]:
+    """Return tests across sessions; of those within one the strongest at each length."""
     cross = [test for test in audit.tests if test.session == "cross"]
     if audit.kind == "attack" or not cross:
         return list(audit.tests)
@@ -496,14 +520,14 @@ def _shown(audit: Audit) -> list[TestRow]:
     return [*cross, *best.values()]
 
 
-def _apart(audit: Audit) -> str:
+def _render_sound_difference(audit: Audit) -> str:
     if audit.apart is None:
         return ""
-    return paragraphs(apart_said(audit))
+    return paragraphs(describe_sound_difference(audit))
 
 
-def apart_said(audit: Audit) -> str:
-    """Whether recordings tell speakers apart by how they sound, without their voices."""
+def describe_sound_difference(audit: Audit) -> str:
+    """Say whether recordings tell speakers apart by sound alone."""
     apart = audit.apart
     if apart is None or apart.different is None:
         return ""
@@ -530,33 +554,31 @@ def apart_said(audit: Audit) -> str:
     )
 
 
-def _attributes(audit: Audit) -> Iterator[str]:
+def _render_attributes(audit: Audit) -> Iterator[str]:
+    names = ["method", "attacker"] if audit.kind == "attack" else []
     for name, rows in audit.attributes.items():
         lines = []
         for row in rows:
-            eer = Figure("", "", row["eer"], "share", low=row["eer_low"], high=row["eer_high"])
-            at = row["at"][0]
-            told = Figure("", "", at["tpr"], "share", low=at["tpr_low"], high=at["tpr_high"])
-            names = [plain_name(row["method"]), row["attacker"]] if audit.kind == "attack" else []
+            judgement, at = row.judgement, row.judgement.at[0]
+            accepted = format_cell(at.accepted)
+            first = [format_plain_method(row.method), row.attacker] if names else []
             lines.append([
-                *names, row["feature"], row["value"], cell(eer),
-                cell(told) + (" *" if at["note"] and "\n" not in cell(told) else ""),
-                f"{row['readers_with']} / {row['readers_without']}",
-                f"{row['excerpts_with'] + row['excerpts_without']:,}",
+                *first, row.feature, row.value, format_cell(judgement.error),
+                accepted + (" *" if at.note and "\n" not in accepted else ""),
+                f"{judgement.readers_with} / {judgement.readers_without}",
+                f"{judgement.excerpts_with + judgement.excerpts_without:,}",
             ])  # fmt: skip
-        first = ["method", "attacker"] if audit.kind == "attack" else []
-        rate = format_value(rows[0]["at"][0]["asked"], "share")
-        head = [*first, "feature", "told", "EER", f"told at {rate} false",
+        rates = [row.judgement.at[0] for row in rows]
+        head = [*names, "feature", "told", "EER",
+                f"told at {format_value(rates[0].asked, 'share')} false",
                 "speakers with / without", "excerpts"]  # fmt: skip
-        notes = dict.fromkeys(row["at"][0]["note"] for row in rows if row["at"][0]["note"])
-        key = f"Stretches of {rows[0]['seconds']:g} s. 50 % EER would be a guess."
-        if notes:
-            key += f" {next(iter(notes))}."
-        yield f"<h3>{escape(name)}</h3>" + _table(head, lines, len(first) + 2, key)
+        key = f"Stretches of {rows[0].seconds:g} s. 50 % EER would be a guess."
+        key += next((f" {rate.note}." for rate in rates if rate.note), "")
+        yield f"<h3>{escape(name)}</h3>" + _render_table(head, lines, len(names) + 2, key)
 
 
-def _budget(audit: Audit) -> str:
-    lines = bullet_list(summary(audit)["retention"], "said")
+def _render_budget(audit: Audit) -> str:
+    lines = bullet_list(summarise(audit)["retention"], "said")
     if not audit.shown:
         return lines
     rows = []
@@ -564,58 +586,63 @@ def _budget(audit: Audit) -> str:
         assert row.beyond is not None
         rows.append([
             f"{row.seconds:g} s",
-            cell(row.beyond),
+            format_cell(row.beyond),
             format_value(row.undecided, "share"),
-            _two(row.mean),
+            _format_bits(row.mean),
             f"{row.exposed:.1f}",
             f"{row.stretches:,} of {row.speakers}",
         ])  # fmt: skip
     head = ["T", f"stretches at {audit.budget:g} bits or more", "cannot be told", "mean bits",
             "most exposed tenth", "stretches of speakers"]  # fmt: skip
-    return lines + _table(head, rows)
+    return lines + _render_table(head, rows)
 
 
-def _conditions(audit: Audit) -> str:
+def _render_conditions(audit: Audit) -> str:
     if audit.kind == "attack":
         return ""
     if not audit.conditions:
         return paragraphs("How the recordings sound is not known: they are ready-made frames.")
     rows = [
-        [CONDITION_NAMES[row.name][0], *(condition_value(row, at) for at in (1, 0, 2)),
-         f"{row.known}"]
+        [CONDITION_NAMES[row.name][0], *(format_condition(row, at) for at in (1, 0, 2)),
+         f"{row.sessions}"]
         for row in audit.conditions
     ]  # fmt: skip
-    return "<h3>Acoustic conditions</h3>" + _table(
+    return "<h3>Acoustic conditions</h3>" + _render_table(
         ["of a session", "median", "10 %", "90 %", "sessions"], rows
     )
 
 
-def condition_value(row: ConditionRow, at: int) -> str:
-    """The low (0), middle (1) or high (2) figure of a row, with its unit."""
+def format_condition(row: ConditionRow, at: int) -> str:
+    """Format the low (0), middle (1) or high (2) figure of a row, with its unit."""
     value, unit = (row.low, row.middle, row.high)[at], CONDITION_NAMES[row.name][1]
     if unit == "share":
         return format_value(value, "share")
     return f"{value:,.2f} s" if unit == "s" else f"{value:,.0f} {unit}"
 
 
-def _most_exposed(audit: Audit, salt: str) -> str:
-    found = exposed(audit, salt)
-    if not found or audit.headline is None:
+def _render_exposed(audit: Audit, salt: str) -> str:
+    speakers = list_exposed(audit, salt)
+    if not speakers or audit.headline is None:
         return ""
     rows = [
-        [name, f"{bits:.1f}", left_of(bits, audit.among) if _evidence(audit) else "-", str(count)]
-        for name, bits, count in found
+        [
+            name,
+            f"{bits:.1f}",
+            format_matches(bits, audit.among) if _is_evidence(audit) else "-",
+            str(count),
+        ]
+        for name, bits, count in speakers
     ]
-    kept = " with the salt that was given" if salt else ""
-    made = _table(
+    salted = " with the salt that was given" if salt else ""
+    rendered = _render_table(
         ["speaker (SHA-256)", "mean bits", "people who fit", "stretches"], rows,
         key=f"Stretches of {audit.headline.seconds:g} s. A hash is the first twelve digits of the "
-        f"speaker's name{kept}: who has the list of names can find out whose it is.",
+        f"speaker's name{salted}: who has the list of names can find out whose it is.",
     )  # fmt: skip
-    return _long("The most exposed speakers", made)
+    return _render_section("The most exposed speakers", rendered)
 
 
-def _again(audit: Audit) -> str:
-    commands = "".join(f"<li><code>{escape(each)}</code></li>" for each in audit.commands)
-    made = "<h3>The same figures by other commands</h3>" + f'<ul class="said">{commands}</ul>'
-    return (made if commands else "") + "<h3>Sources</h3>" + bullet_list(_SOURCES, "said")
+def _render_commands(audit: Audit) -> str:
+    commands = "".join(f"<li><code>{escape(line)}</code></li>" for line in audit.commands)
+    rendered = "<h3>The same figures by other commands</h3>" + f'<ul class="said">{commands}</ul>'
+    return (rendered if commands else "") + "<h3>Sources</h3>" + bullet_list(_SOURCES, "said")

@@ -1,4 +1,4 @@
-"""How much stretches of speech disclose of who speaks them, by their length.
+"""Disclosure of stretches of speech, by their length.
 
 Of a corpus: each speaker is enrolled from one session and heard in the others, as `monitor.Monitor`
 hears them. Of recorded runs: what their readings say.
@@ -85,27 +85,27 @@ class Exposures:
         """T that there are stretches of, ascending."""
         return tuple(np.unique(self.seconds).tolist())
 
-    def at(self, seconds: float) -> Exposures:
-        """Those of one length."""
-        return self._some(np.isclose(self.seconds, seconds))
+    def select_length(self, seconds: float) -> Exposures:
+        """Select the stretches of one length."""
+        return self._select(np.isclose(self.seconds, seconds))
 
-    def _some(self, which: BoolArray) -> Exposures:
+    def _select(self, which: BoolArray) -> Exposures:
         parts = ("owner", "seconds", "bits", "low", "high", "at_least", "first")
         return replace(self, **{name: getattr(self, name)[which] for name in parts})
 
-    def of_everybody_at(self, lengths: Sequence[float]) -> Exposures:
+    def select_common(self, lengths: Sequence[float]) -> Exposures:
         """Return stretches of these lengths, of those who have one of each length."""
-        owners = [set(self.at(seconds).owner.tolist()) for seconds in lengths]
+        owners = [set(self.select_length(seconds).owner.tolist()) for seconds in lengths]
         common = sorted(set.intersection(*owners)) if owners else []
-        return self._some(np.isin(self.owner, common) & np.isin(self.seconds, list(lengths)))
+        return self._select(np.isin(self.owner, common) & np.isin(self.seconds, list(lengths)))
 
     def by_person(self) -> Exposures:
         """Return the means of each person's stretches of a length in place of these."""
-        pairs, place = np.unique(np.stack([self.owner, self.seconds]), axis=1, return_inverse=True)
-        place, counts = place.ravel(), np.bincount(place.ravel())
+        pairs, group = np.unique(np.stack([self.owner, self.seconds]), axis=1, return_inverse=True)
+        group, counts = group.ravel(), np.bincount(group.ravel())
 
         def mean(values: AnyArray) -> FloatArray:
-            return np.bincount(place, np.asarray(values, float)) / counts
+            return np.bincount(group, np.asarray(values, float)) / counts
 
         return replace(
             self, owner=pairs[0].astype(np.intp), seconds=pairs[1], bits=mean(self.bits),
@@ -116,16 +116,16 @@ class Exposures:
     @cached_property
     def by_speaker(self) -> dict[str, float]:
         """Mean bits of each speaker who has a stretch, the most exposed first."""
-        found = {
+        bits = {
             self.speakers[i]: float(self.bits[self.owner == i].mean())
             for i in np.unique(self.owner).tolist()
         }
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        return dict(sorted(bits.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True, slots=True)
 class LengthRow:
-    """What stretches of one length disclose.
+    """Disclosure of stretches of one length.
 
     Attributes:
         seconds: T.
@@ -153,7 +153,7 @@ class LengthRow:
     clipped: float
 
 
-class _Told(NamedTuple):
+class _Stretch(NamedTuple):
     """A stretch: its speaker, T, bits with limits, whether cut, and whether ranked first."""
 
     owner: int
@@ -165,37 +165,42 @@ class _Told(NamedTuple):
     first: bool
 
 
-def _exposures(
-    names: Sequence[str], made: Sequence[_Told], kind: str, candidates: int, session: str,
+def _make_exposures(
+    names: Sequence[str], stretches: Sequence[_Stretch], kind: str, candidates: int, session: str,
     template_seconds: float | None, why: str = "",
 ) -> Exposures:  # fmt: skip
-    owner, seconds, bits, low, high, at_least, first = map(np.array, zip(*made, strict=True))
+    owner, seconds, bits, low, high, at_least, first = map(np.array, zip(*stretches, strict=True))
     return Exposures(
         tuple(names), owner, seconds, bits, low, high, at_least, first, kind, candidates, session,
         template_seconds, why,
     )  # fmt: skip
 
 
-def length_rows(
-    found: Exposures, budget: float | None = None, *, replicates: int = REPLICATES, seed: int = 0
+def summarise_lengths(
+    exposures: Exposures,
+    budget: float | None = None,
+    *,
+    replicates: int = REPLICATES,
+    seed: int = 0,
 ) -> tuple[LengthRow, ...]:
-    """A row for each length; limits are over resampled speakers, and of one those of calibration.
+    """Summarise each length; limits are over resampled speakers, and of one those of calibration.
 
     Example:
         >>> some = Exposures(("a", "b"), np.array([0, 1]), np.array([3.0, 3.0]),
         ...                  np.array([4.0, 8.0]), np.array([3.0, 7.0]), np.array([5.0, 9.0]),
         ...                  np.zeros(2, bool), np.ones(2, bool),
         ...                  "evidence", 20, "cross")
-        >>> (row,) = length_rows(some, 6.0)
+        >>> (row,) = summarise_lengths(some, 6.0)
         >>> row.mean.value, row.most, row.beyond.value
         (6.0, 8.0, 0.5)
     """
     return tuple(
-        _row(found.at(seconds), seconds, budget, replicates, seed) for seconds in found.lengths
+        _summarise(exposures.select_length(seconds), seconds, budget, replicates, seed)
+        for seconds in exposures.lengths
     )
 
 
-def _row(
+def _summarise(
     part: Exposures, seconds: float, budget: float | None, replicates: int, seed: int
 ) -> LengthRow:
     names, owner = np.unique(part.owner, return_inverse=True)
@@ -208,14 +213,14 @@ def _row(
 
     def estimate(values: FloatArray) -> Estimate:
         sums = np.bincount(owner, values)
-        made = weights @ sums / np.maximum(weights @ counts, 1e-9)
+        samples = weights @ sums / np.maximum(weights @ counts, 1e-9)
         value = float(sums.sum() / counts.sum())
-        return Estimate(value, made[:replicates], made[replicates:], counts.size, owner.size)
+        return Estimate(value, samples[:replicates], samples[replicates:], counts.size, owner.size)
 
     def share(key: str, label: str, which: BoolArray) -> Figure:
-        found = estimate(which.astype(np.float64))
-        ends = found.share_limits(0.0, 1.0) if weights.size else (None, None)
-        return Figure(key, label, found.value, "share", low=ends[0], high=ends[1])
+        estimated = estimate(which.astype(np.float64))
+        ends = estimated.share_limits(0.0, 1.0) if weights.size else (None, None)
+        return Figure(key, label, estimated.value, "share", low=ends[0], high=ends[1])
 
     mean = estimate(part.bits)
     low, high = float(part.low.mean()), float(part.high.mean())
@@ -239,7 +244,7 @@ def _row(
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long speech may be kept of one person under a budget, as far as it was tested.
+    """Longest speech of one person under a budget, as far as tested.
 
     Attributes:
         budget: bits.
@@ -258,8 +263,8 @@ class Retention:
     may: bool = False
 
 
-def retention(rows: Sequence[LengthRow], budget: float, least_people: int = 1) -> Retention:
-    """Read it off the rows of `length_rows`, ascending in length.
+def find_retention(rows: Sequence[LengthRow], budget: float, least_people: int = 1) -> Retention:
+    """Find the retention in the rows of `summarise_lengths`, ascending in length.
 
     Bits of one voice add up with length on the whole, so that beyond a length that reached the
     budget no longer one counts as safe. Anybody's stretch can reach it; that none did, and a mean,
@@ -268,13 +273,13 @@ def retention(rows: Sequence[LengthRow], budget: float, least_people: int = 1) -
     under = reached = average = None
     may = False
     for row in rows:
-        told = row.beyond is not None and (row.beyond.value or 0.0) > 0
-        if reached is None and (told or row.undecided):
-            reached, may = row.seconds, not told
+        has_reached = row.beyond is not None and (row.beyond.value or 0.0) > 0
+        if reached is None and (has_reached or row.undecided):
+            reached, may = row.seconds, not has_reached
         if reached is None and row.speakers >= least_people:
             under = row.seconds
-        most = max(row.mean.value or 0.0, row.mean.high or 0.0)
-        if average is None and most >= budget and row.speakers >= least_people:
+        upper = max(row.mean.value or 0.0, row.mean.high or 0.0)
+        if average is None and upper >= budget and row.speakers >= least_people:
             average = row.seconds
     return Retention(budget, under, reached, average, may)
 
@@ -299,13 +304,13 @@ class EnrolledPart:
     template_seconds: float
 
 
-def enrolled_part(
+def enrol_part(
     voices: Sequence[SpeakerSpeech],
     specs: Mapping[str, FeatureSpec],
     template_seconds: float,
     least_seconds: float = LENGTHS[0],
 ) -> EnrolledPart:
-    """Make a template of every speaker, and keep the rest of the speech.
+    """Make a template of every speaker, and leave the rest of the speech.
 
     The shortest session that is long enough is enrolled, so that much is left in the others. Where
     fewer than `LEAST_PEOPLE` have another session with `least_seconds`, the longest one is split,
@@ -324,17 +329,12 @@ def enrolled_part(
     if count < 1:
         raise CorpusError(f"a template has {SLICE_SECONDS:g} s of speech at least")
     units, least = count * _SLICE_UNITS, units_of(least_seconds)
-    long = {
-        voice.name: [i for i in range(len(voice.sessions)) if voice.length(i) >= units]
-        for voice in voices
-    }
-    chosen = {
-        voice.name: min(long[voice.name], key=lambda i, v=voice: (v.length(i), i))  # type: ignore[misc]
-        for voice in voices
-        if long[voice.name]
-    }
+    chosen = {}
+    for voice in voices:
+        if long := [i for i in range(len(voice.sessions)) if voice.length(i) >= units]:
+            chosen[voice.name] = min(long, key=voice.length)
     rest = [
-        _without(voice, chosen[voice.name])
+        _drop_session(voice, chosen[voice.name])
         for voice in voices
         if voice.name in chosen
         and any(voice.length(i) >= least and i != chosen[voice.name]
@@ -347,7 +347,7 @@ def enrolled_part(
         chosen = {v.name: max(range(len(v.sessions)), key=v.length) for v in voices}
         chosen = {v.name: chosen[v.name] for v in voices if v.length(chosen[v.name]) >= units}
         rest = [
-            _behind(voice, chosen[voice.name], units + guard)
+            _cut_session(voice, chosen[voice.name], units + guard)
             for voice in voices
             if voice.name in chosen and voice.length(chosen[voice.name]) >= units + guard + least
         ]
@@ -363,7 +363,7 @@ def enrolled_part(
     for voice in people:
         place = chosen[voice.name]
         for name, spec in specs.items():
-            slices[name] += _slices(voice.sessions[place][name], spec, count)
+            slices[name] += _cut_slices(voice.sessions[place][name], spec, count)
         sound = voice.sounds[place] if voice.sounds else None
         speakers.append(
             Speaker(voice.name)
@@ -378,15 +378,15 @@ def enrolled_part(
     return EnrolledPart(population, tuple(rest), session, count * SLICE_SECONDS)
 
 
-def _slices(session: SessionFrames, spec: FeatureSpec, count: int) -> list[Any]:
-    """The first slices, as enrolment makes them: a frame belongs to that in which it was whole."""
+def _cut_slices(session: SessionFrames, spec: FeatureSpec, count: int) -> list[Any]:
+    """Return the first slices, as enrolment: a frame belongs to that in which it was whole."""
     ends = np.searchsorted(session.units, np.arange(count + 1) * _SLICE_UNITS)
     return [spec.kind.total(session.values[a:b], spec.size)
             for a, b in pairwise(ends)]  # fmt: skip
 
 
-def _without(voice: SpeakerSpeech, place: int) -> SpeakerSpeech:
-    """A voice without one of its sessions."""
+def _drop_session(voice: SpeakerSpeech, place: int) -> SpeakerSpeech:
+    """Return a voice without one of its sessions."""
 
     def kept(values: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(value for i, value in enumerate(values) if i != place)
@@ -400,26 +400,26 @@ def _without(voice: SpeakerSpeech, place: int) -> SpeakerSpeech:
     )
 
 
-def _behind(voice: SpeakerSpeech, place: int, start: int) -> SpeakerSpeech:
-    """One session of a voice from a unit of speech on, as who begins to listen there hears it."""
+def _cut_session(voice: SpeakerSpeech, index: int, start: int) -> SpeakerSpeech:
+    """Return one session of a voice from a unit of speech on."""
     session = {}
-    for name, each in voice.sessions[place].items():
-        first = int(np.searchsorted(each.units, start))
-        keep = np.arange(first, each.units.size)
-        if each.begins is not None:
-            keep = keep[each.begins[keep] >= start]
+    for name, frames in voice.sessions[index].items():
+        first = int(np.searchsorted(frames.units, start))
+        keep = np.arange(first, frames.units.size)
+        if frames.begins is not None:
+            keep = keep[frames.begins[keep] >= start]
         session[name] = replace(
-            each,
-            values=each.values[keep],
-            units=each.units[keep] - start,
-            length=each.length - start,
-            begins=None if each.begins is None else each.begins[keep] - start,
+            frames,
+            values=frames.values[keep],
+            units=frames.units[keep] - start,
+            length=frames.length - start,
+            begins=None if frames.begins is None else frames.begins[keep] - start,
         )
-    sounds = (voice.sounds[place],) if voice.sounds else ()
-    return SpeakerSpeech(voice.name, (session,), (), (voice.session_name(place),), sounds)
+    sounds = (voice.sounds[index],) if voice.sounds else ()
+    return SpeakerSpeech(voice.name, (session,), (), (voice.session_name(index),), sounds)
 
 
-def corpus_exposures(
+def measure_corpus(
     part: EnrolledPart,
     rank_models: RankModels,
     cohort: Cohort | None,
@@ -428,7 +428,7 @@ def corpus_exposures(
     trials: int = TRIALS,
     progress: Callable[[str], object] = lambda _: None,
 ) -> Exposures:
-    """What the attacker of a run makes of stretches of everybody's speech.
+    """Measure stretches of everybody's speech by the attacker of a run.
 
     Consecutive stretches of T seconds, each by itself, as a run reads them at T whose watched
     speaker is the one who speaks. A figure is evidence where the rank models tell it, else the
@@ -446,62 +446,66 @@ def corpus_exposures(
         StoreError: there is no rank model of these features.
         CorpusError: nobody says as much as the shortest length.
     """
-    population = part.population.with_rank_models(_known(rank_models, cohort), cohort)
+    population = part.population.with_rank_models(_drop_evidence(rank_models, cohort), cohort)
     features = largest(population.rank_models, population.features)
     tested = part.rest
     if len(tested) > MOST_TESTED:
-        places = np.linspace(0, len(tested) - 1, MOST_TESTED).round().astype(int)
-        tested = tuple(tested[i] for i in places)
+        indices = np.linspace(0, len(tested) - 1, MOST_TESTED).round().astype(int)
+        tested = tuple(tested[i] for i in indices)
     names = tuple(voice.name for voice in tested)
-    made: list[_Told] = []
+    exposed: list[_Stretch] = []
     kinds, why, speakers = set(), "", 0
-    for place, voice in enumerate(tested):
+    for owner, voice in enumerate(tested):
         attacker = Attacker(
             population, features, voice.name, session=part.session,
             template_seconds=part.template_seconds,
         )  # fmt: skip
         why, speakers = attacker.withheld or attacker.no_evidence_reason, attacker.speakers
-        sounds = _sounds(voice)
+        sounds = _describe_sounds(voice)
         for seconds in lengths:
             try:
-                heard = stretches([voice], attacker.names, attacker.features, seconds)
+                cut = stretches([voice], attacker.names, attacker.features, seconds)
             except CorpusError:  # this voice says less
                 continue
-            some = np.unique(
-                np.linspace(0, len(heard.target) - 1, min(trials, len(heard.target))).round()
+            sample = np.unique(
+                np.linspace(0, len(cut.target) - 1, min(trials, len(cut.target))).round()
             ).astype(int)
-            totals = {name: each[some] for name, each in heard.totals.items()}
+            totals = {name: rows[sample] for name, rows in cut.totals.items()}
             running = {}
-            for name, each in totals.items():
-                frames = np.abs(each).sum(axis=1).round().astype(np.int64)
-                running[name] = RunningTotals(each, frames, frames.astype(np.float64))
-            told = attacker.assess_each(
-                running, np.full(some.size, seconds), [sounds[heard.sessions[i]] for i in some]
+            for name, rows in totals.items():
+                frames = np.abs(rows).sum(axis=1).round().astype(np.int64)
+                running[name] = RunningTotals(rows, frames, frames.astype(np.float64))
+            assessments = attacker.assess_each(
+                running, np.full(sample.size, seconds), [sounds[cut.sessions[i]] for i in sample]
             )
-            for each in told:
-                evidence, local = each.crowd_evidence.evidence, each.local
+            for rows in assessments:
+                evidence, local = rows.crowd_evidence.evidence, rows.local
                 bits = evidence or local
                 assert bits is not None  # somebody is watched
                 kinds.add("evidence" if evidence is not None else "closed-set")
-                best = each.top[0][0] == voice.name
-                made.append(_Told(place, seconds, *bits, bool(each.crowd_evidence.at_least), best))
+                best = rows.top[0][0] == voice.name
+                exposed.append(
+                    _Stretch(owner, seconds, *bits, bool(rows.crowd_evidence.at_least), best)
+                )
         progress(voice.name)
-    if not made:
+    if not exposed:
         raise CorpusError(f"nobody has {min(lengths):g} s of speech beside the template")
     if len(kinds) > 1:
         raise StoreError("some stretches have evidence and some have none: calibrate again")
-    return _exposures(names, made, kinds.pop(), speakers, part.session, part.template_seconds, why)
+    return _make_exposures(
+        names, exposed, kinds.pop(), speakers, part.session, part.template_seconds, why
+    )
 
 
-def _known(rank_models: RankModels, cohort: Cohort | None) -> RankModels:
-    """The rank models, without evidence where there is nobody to set it against."""
+def _drop_evidence(rank_models: RankModels, cohort: Cohort | None) -> RankModels:
+    """Return the rank models, without evidence where there is no cohort."""
     if cohort is not None:
         return rank_models
-    return RankModels(replace(each, evidence=None) for each in rank_models)
+    return RankModels(replace(rank_model, evidence=None) for rank_model in rank_models)
 
 
-def _sounds(voice: SpeakerSpeech) -> dict[str, Condition | None]:
-    """What each session of a voice sounds like."""
+def _describe_sounds(voice: SpeakerSpeech) -> dict[str, Condition | None]:
+    """Return the condition of each session of a voice."""
     rows = voice.sounds or (None,) * len(voice.sessions)
     return {
         voice.session_name(i): None if row is None else condition_of(row)
@@ -512,10 +516,10 @@ def _sounds(voice: SpeakerSpeech) -> dict[str, Condition | None]:
 # --------------------------------------------------------------------------------- of recorded runs
 
 
-def run_exposures(
+def measure_runs(
     runs: Iterable[tuple[str, Sequence[Mapping[str, Any]]]], lengths: Sequence[float] = LENGTHS
 ) -> Exposures:
-    """What recorded runs of watched speakers read at each length, a stretch a run.
+    """Read runs of watched speakers at each length, a stretch a run.
 
     Args:
         runs: by name, records from ``start`` on, as `monitor.records.schema.read_run` gives them.
@@ -526,7 +530,7 @@ def run_exposures(
         StoreError: nobody is watched, or there is no reading.
     """
     names: list[str] = []
-    made: list[_Told] = []
+    exposed: list[_Stretch] = []
     kinds, sessions, candidates = set(), set(), set()
     lengths_of = set()
     for run, records in runs:
@@ -539,9 +543,9 @@ def run_exposures(
         if watch not in names:
             names.append(watch)
         before = float((start.get("carried") or {}).get("speech", 0.0))
-        readings = [(own, each) for own, each in _own_readings(records) if own]
+        readings = [(own, reading) for own, reading in _select_readings(records) if own]
         for seconds in lengths:
-            first = next((each for own, each in readings if own >= seconds), None)
+            first = next((reading for own, reading in readings if own >= seconds), None)
             if seconds <= before or first is None or first.get("bits") is None:
                 continue
             kinds.add(first.get("headline") or start.get("headline") or "closed-set")
@@ -554,39 +558,39 @@ def run_exposures(
                 for end in ("low", "high")
             )
             clipped = bool(first.get("at_least"))
-            made.append(_Told(names.index(watch), seconds, bits, low, high, clipped, best))
+            exposed.append(_Stretch(names.index(watch), seconds, bits, low, high, clipped, best))
         candidates.add(int(start.get("speakers", 0)))
         lengths_of.add(start.get("template_seconds"))
-    if not made:
+    if not exposed:
         raise StoreError("no run has a reading with a figure: measure more speech")
     if len(kinds) > 1:
         raise StoreError("some runs read evidence and some do not: audit them apart")
     same = lengths_of.pop() if len(lengths_of) == 1 else None
-    return _exposures(
-        names, made, kinds.pop(), min(candidates), "cross" if sessions == {"cross"} else "same",
+    return _make_exposures(
+        names, exposed, kinds.pop(), min(candidates), "cross" if sessions == {"cross"} else "same",
         float(same) if isinstance(same, int | float) else None,
     )  # fmt: skip
 
 
-def other_voices(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Where another voice, or channel, was noticed in a run."""
-    return [each for each in records if each["type"] == "change" and not each.get("back")]
+def list_other_voices(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return where another voice, or channel, was noticed in a run."""
+    return [record for record in records if record["type"] == "change" and not record.get("back")]
 
 
-def _own_readings(
+def _select_readings(
     records: Sequence[Mapping[str, Any]],
 ) -> Iterator[tuple[float, Mapping[str, Any]]]:
-    """Readings of the watched speaker, each with the seconds of speech that count in it.
+    """Select readings of the watched speaker, with the seconds of speech that count in each.
 
     Another voice counts from where it began until it is noticed; from then on it is left out
     where a change is noted. Where the evidence then begins afresh, it is that of the other.
     """
     spoilt = [
-        (each["since_seconds"], each["seconds"] if each.get("action") == "note" else np.inf)
-        for each in other_voices(records)
+        (record["since_seconds"], record["seconds"] if record.get("action") == "note" else np.inf)
+        for record in list_other_voices(records)
     ]
-    for each in records:
-        if each["type"] != "reading" or not each.get("speech"):
+    for record in records:
+        if record["type"] != "reading" or not record.get("speech"):
             continue
-        if not any(since < each["seconds"] < until for since, until in spoilt):
-            yield each["speech"] - (each.get("excluded_seconds") or 0.0), each
+        if not any(since < record["seconds"] < until for since, until in spoilt):
+            yield record["speech"] - (record.get("excluded_seconds") or 0.0), record

@@ -12,18 +12,16 @@ from typing import Any
 from monitor import crowds
 from monitor.errors import UsageError
 from monitor.files import write_text
-from monitor.lab.audit.audit import (
-    CONDITION_NAMES,
-    SESSIONS,
-    Audit,
-    TestRow,
-    bits_said,
-    left_of,
-    summary,
+from monitor.lab.audit.audit import CONDITION_NAMES, SESSIONS, Audit, TestRow
+from monitor.lab.audit.document import (
+    audit_json,
+    describe_sound_difference,
+    format_condition,
+    list_exposed,
 )
-from monitor.lab.audit.document import apart_said, audit_json, condition_value, exposed
+from monitor.lab.audit.sentences import format_bits, format_interval, format_matches, summarise
 from monitor.lab.evaluation.family import Figure
-from monitor.lab.evaluation.report.report import format_limits, format_value
+from monitor.lab.evaluation.report.report import format_value
 from monitor.phrases import length_in_words, plural
 from monitor.version import __version__
 
@@ -32,7 +30,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Label:
-    """What publishing a dataset tells of who speaks in it.
+    """Disclosure of a published dataset's speakers.
 
     Attributes:
         audit: of its recordings.
@@ -45,8 +43,8 @@ class Label:
     uniqueness: TestRow | None = None
 
 
-def label_of(audit: Audit, salt: str = "") -> Label:
-    """The label of an audited corpus.
+def make_label(audit: Audit, salt: str = "") -> Label:
+    """Make the label of an audited corpus.
 
     Raises:
         UsageError: the audit is of something else than a corpus.
@@ -54,9 +52,9 @@ def label_of(audit: Audit, salt: str = "") -> Label:
     if audit.kind != "corpus":
         raise UsageError("a label is of a corpus: give a folder of recordings by speaker")
     several = max((test.tested for test in audit.tests if test.session == "cross"), default=0)
-    many = [test for test in audit.tests if 2 * test.tested >= several]  # few say little of crowds
-    told = replace(audit, tests=tuple(many))
-    return Label(audit, salt, told.strongest("cross") or told.strongest())
+    tests = [test for test in audit.tests if 2 * test.tested >= several]  # few say little of crowds
+    confident = replace(audit, tests=tuple(tests))
+    return Label(audit, salt, confident.strongest("cross") or confident.strongest())
 
 
 def save_label(label: Label, path: Path) -> Path:
@@ -65,30 +63,30 @@ def save_label(label: Label, path: Path) -> Path:
     Raises:
         StoreError: one of them cannot be written.
     """
-    beside = path.with_suffix(".json")
-    write_text(json.dumps(label_json(label), allow_nan=False, indent=1) + "\n", beside)
+    json_path = path.with_suffix(".json")
+    write_text(json.dumps(label_json(label), allow_nan=False, indent=1) + "\n", json_path)
     write_text(label_markdown(label), path)
-    return beside
+    return json_path
 
 
 def label_json(label: Label) -> dict[str, Any]:
-    """Everything on the card and behind it, ready for ``json.dumps(..., allow_nan=False)``."""
-    made = audit_json(label.audit, label.salt)
-    return made | {
+    """Return the card's content, for ``json.dumps(..., allow_nan=False)``."""
+    contents = audit_json(label.audit, label.salt)
+    return contents | {
         "kind": "label",
         "schema": SCHEMA,
         "uniqueness": [
-            {"people": people, "first": value, "low": low, "high": high, "supported": held}
-            for people, value, low, high, held in unique_among(label)
+            {"people": people, "first": value, "low": low, "high": high, "supported": is_supported}
+            for people, value, low, high, is_supported in list_uniqueness(label)
         ],
         "confounds": list(_confounds(label)),
     }
 
 
-def unique_among(
+def list_uniqueness(
     label: Label,
 ) -> Iterator[tuple[int, float | None, float | None, float | None, bool]]:
-    """Crowds, the share of trials in which the right one comes first, and whether it is supported.
+    """Return crowds, the share of first ranks with limits, and whether it is supported.
 
     Up to as many as are enrolled it is measured; beyond there is only a bracket, without a value.
     """
@@ -106,7 +104,7 @@ def unique_among(
 
 
 def label_markdown(label: Label) -> str:
-    """The card, a section of a dataset's page."""
+    """Return the card, a section of a dataset's page."""
     audit = label.audit
     lines = [f"## What the voices of {_plain(audit.name)} disclose", ""]
     lines += [
@@ -132,48 +130,49 @@ def label_markdown(label: Label) -> str:
 
 
 def _headline(audit: Audit) -> list[str]:
-    row, found = audit.headline, audit.exposures
-    if row is None or found is None:
+    row, exposures = audit.headline, audit.exposures
+    if row is None or exposures is None:
         return []
     lines = [f"### What an attacker with {length_in_words(row.seconds)} of speech learns", ""]
-    if found.kind != "evidence":
-        most = math.log2(found.candidates)
-        return [*lines, f"{bits_said(row.mean)} of {most:.1f} among the {found.candidates} enrolled"
-                f" are told on average.", ""]  # fmt: skip
+    if exposures.kind != "evidence":
+        most = math.log2(exposures.candidates)
+        bits = format_bits(row.mean)
+        return [*lines, f"{bits} of {most:.1f} among the {exposures.candidates} enrolled are told "
+                "on average.", ""]  # fmt: skip
     crowd = crowds.people(audit.among)
-    told = [
-        ("on average", bits_said(row.mean, least=row.clipped > 0.05),
+    rows = [
+        ("on average", format_bits(row.mean, least=row.clipped > 0.05),
          _left(row.mean.value or 0.0, audit)),
         ("one stretch in ten, at least", f"{row.exposed:.1f} bits", _left(row.exposed, audit)),
         ("the most telling stretch", f"{'at least ' * row.most_at_least}{row.most:.1f} bits",
          _left(row.most, audit)),
     ]  # fmt: skip
-    lines += _table(["", "evidence", f"people of {crowd} who fit as well"], told)
-    depth = "" if found.template_seconds is None else f"{found.template_seconds:g} s of "
+    lines += _table(["", "evidence", f"people of {crowd} who fit as well"], rows)
+    depth = "" if exposures.template_seconds is None else f"{exposures.template_seconds:g} s of "
     lines += [
         f"{row.stretches} stretches of {row.speakers} speakers; the attacker has {depth}known "
-        f"speech of each, from {SESSIONS[found.session]}. Evidence of k bits: the speech is 2^k "
-        "times as likely of this person as of anybody else, which leaves one of 2^k people.",
+        f"speech of each, from {SESSIONS[exposures.session]}. Evidence of k bits: the speech is "
+        "2^k times as likely of this person as of anybody else, which leaves one of 2^k people.",
         "",
     ]
     return lines
 
 
 def _left(bits: float, audit: Audit) -> str:
-    return left_of(bits, audit.among).removesuffix(f" of {crowds.people(audit.among)}")
+    return format_matches(bits, audit.among).removesuffix(f" of {crowds.people(audit.among)}")
 
 
 def _unique(label: Label) -> list[str]:
     test = label.uniqueness
     rows = []
-    for people, value, low, high, held in unique_among(label):
+    for people, value, low, high, is_supported in list_uniqueness(label):
         if value is not None:
-            said = _share(Figure("", "", value, "share", low=low, high=high))
-            rows.append((crowds.people(people), said, "measured"))
+            interval = format_interval(Figure("", "", value, "share", low=low, high=high))
+            rows.append((crowds.people(people), interval, "measured"))
         elif low is not None and high is not None:
             between = f"{format_value(low, 'share')} to {format_value(high, 'share')}"
-            rows.append((crowds.people(people), between, "extrapolated" if held else "not supported"
-                         " by so few speakers"))  # fmt: skip
+            basis = "extrapolated" if is_supported else "not supported by so few speakers"
+            rows.append((crowds.people(people), between, basis))
     if test is None or not rows:
         return []
     return [
@@ -189,10 +188,10 @@ def _unique(label: Label) -> list[str]:
 
 
 def _exposed(label: Label) -> list[str]:
-    found = exposed(label.audit, label.salt)
-    if not found or label.audit.headline is None:
+    speakers = list_exposed(label.audit, label.salt)
+    if not speakers or label.audit.headline is None:
         return []
-    rows = [(f"`{name}`", f"{bits:.1f}", str(count)) for name, bits, count in found]
+    rows = [(f"`{name}`", f"{bits:.1f}", str(count)) for name, bits, count in speakers]
     salted = "with a salt that is not published" if label.salt else (
         "and no secret to who has the list of speakers; `--salt` makes it one"
     )  # fmt: skip
@@ -207,7 +206,7 @@ def _exposed(label: Label) -> list[str]:
 
 
 def _confounds(label: Label) -> Iterator[str]:
-    """What in these recordings tells people apart besides their voices, a sentence each."""
+    """Yield what separates people in these recordings besides their voices."""
     audit = label.audit
     tests = [t for t in audit.tests if t.feature == (label.uniqueness or t).feature]
     by = {session: [t for t in tests if t.session == session] for session in SESSIONS}
@@ -225,25 +224,24 @@ def _confounds(label: Label) -> Iterator[str]:
                     shown = other.high is None or first.value > other.high
                     yield (
                         f"By {same.seconds:g} s the right one of {same.speakers} comes first in "
-                        f"{_share(first)} of the trials within a session, and of {cross.speakers} "
-                        f"in {_share(other)} across sessions"
+                        f"{format_interval(first)} of the trials within a session, and of "
+                        f"{cross.speakers} in {format_interval(other)} across sessions"
                         + (", no less than within one." if less
                            else ": what is more within one is told by room, microphone and day."
                            if shown else ": too few speakers to show a difference.")
                     )  # fmt: skip
-    if said := apart_said(audit):
-        yield said
+    if difference := describe_sound_difference(audit):
+        yield difference
 
 
 def _attributes(audit: Audit) -> list[str]:
     rows = [
-        (_plain(name), _plain(row["value"]), _share(Figure(
-            "", "", row["eer"], "share", low=row["eer_low"], high=row["eer_high"])),
-         row["feature"], f"{row['readers_with']} / {row['readers_without']}")
-        for name, told in audit.attributes.items() for row in told
+        (_plain(name), _plain(row.value), format_interval(row.judgement.error), row.feature,
+         f"{row.judgement.readers_with} / {row.judgement.readers_without}")
+        for name, rows in audit.attributes.items() for row in rows
     ]  # fmt: skip
     if not rows:
-        return ["### Attributes", "", *_bullets(summary(audit)["inference"])]
+        return ["### Attributes", "", *_bullets(summarise(audit)["inference"])]
     return [
         "### Attributes that a voice tells",
         "",
@@ -257,18 +255,12 @@ def _conditions(audit: Audit) -> list[str]:
     if not audit.conditions:
         return []
     rows = [
-        (CONDITION_NAMES[row.name][0], condition_value(row, 1),
-         f"{condition_value(row, 0)} to {condition_value(row, 2)}", str(row.known))
+        (CONDITION_NAMES[row.name][0], format_condition(row, 1),
+         f"{format_condition(row, 0)} to {format_condition(row, 2)}", str(row.sessions))
         for row in audit.conditions
     ]  # fmt: skip
     return ["### Acoustic conditions", "",
             *_table(["of a session", "median", "four in five", "sessions"], rows)]  # fmt: skip
-
-
-def _share(figure: Figure) -> str:
-    limits = format_limits(figure)
-    said = format_value(figure.value, figure.unit)
-    return f"{said} ({limits})" if limits else said
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -285,7 +277,7 @@ def _bullets(lines: Iterable[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Text that is none of Markdown: a name from a folder may hold anything."""
+    """Escape Markdown: a folder's name may hold anything."""
     for mark in "\\`*_[]<>|#":
         text = text.replace(mark, f"\\{mark}")
     return text

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from monitor.lab.attacks.results import AttackResults, AttackRow
+    from monitor.lab.attacks.scoreboard import Scoreboard
+    from monitor.lab.attacks.trying import AttackConfig
 
 # --- What an attack found, on a terminal: the headline, and one line for each attacker and feature.
 
@@ -41,43 +43,44 @@ def print_attacks(results: AttackResults) -> None:
     """Print to stdout."""
     from rich.text import Text
 
-    from monitor.lab.attacks.results import caveats, headline, told_attributes
+    from monitor.lab.attacks.results import format_headline, list_caveats, summarise_attributes
 
     console = made_console(_WIDE)
-    for line in headline(results):
+    for line in format_headline(results):
         console.print(Text(line, style="bold"))
     console.print()
-    main = [_cells(row) for method in results.settings.methods for row in results.main(method)]
-    console.print(_table(_COLUMNS, main, names=3))
+    main = [_format_row(row) for method in results.settings.methods for row in results.main(method)]
+    console.print(_make_table(_COLUMNS, main, names=3))
     console.print()
     for name, rows in results.attributes.items():
-        head, lines = told_attributes(rows)
+        head, lines = summarise_attributes(rows)
         console.print(Text(f"Told of a reader: {name}", style="bold"))
-        console.print(_table(head, lines, names=5))
+        console.print(_make_table(head, lines, names=5))
         console.print(Text("*: too few readers or excerpts to tell of that rate\n", style="dim"))
     settings = results.settings
-    told = f"Templates of {settings.template_seconds:g} s of speech, trials of "
-    told += f"{settings.seconds:g} s, bits (MeanD) with 95 % interval. All figures: the page."
-    console.print(Text(told))
-    for line in caveats(results):
+    note = f"Templates of {settings.template_seconds:g} s of speech, trials of "
+    note += f"{settings.seconds:g} s, bits (MeanD) with 95 % interval. All figures: the page."
+    console.print(Text(note))
+    for line in list_caveats(results):
         console.print(Text(line, style="dim"))
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int) -> Table:
-    """Columns of names to the left, of numbers to the right."""
+def _make_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int) -> Table:
+    """Make a table: names to the left, numbers to the right."""
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=None, header_style="dim", pad_edge=False)
+    table = Table(box=None, header_style="dim", pad_edge=False)
     for i, name in enumerate(head):
-        made.add_column(name, justify="left" if i < names else "right")
+        table.add_column(name, justify="left" if i < names else "right")
     for row in rows:
-        made.add_row(*map(Text, row))
-    return made
+        table.add_row(*map(Text, row))
+    return table
 
 
-def _cells(row: AttackRow) -> list[str]:
-    from monitor.lab.attacks.results import BITS, method_name
+def _format_row(row: AttackRow) -> list[str]:
+    from monitor.lab.attacks.context import BITS
+    from monitor.lab.attacks.results import method_name
     from monitor.lab.evaluation.report.report import format_value
 
     low, high = row.figures[BITS].limits
@@ -88,7 +91,7 @@ def _cells(row: AttackRow) -> list[str]:
         row.feature,
         f"{row.bits:.2f}",
         "" if low is None or high is None else f"{low:.2f} to {high:.2f}",
-        *("-" if each is None else format_value(each.value, each.unit) for each in rates),
+        *("-" if figure is None else format_value(figure.value, figure.unit) for figure in rates),
         str(row.speakers),
         str(row.trials),
     ]
@@ -96,7 +99,7 @@ def _cells(row: AttackRow) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class AttackOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     corpus: Path = argument("DIR|MANIFEST")
     output: Path = option(
@@ -213,88 +216,52 @@ def command(asked: AttackOptions) -> int:
     from monitor.cli.inputs import load_speaker_model
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
-    from monitor.errors import UsageError
-    from monitor.lab.adapting.adapted import FINE_TUNING_STEPS, Length
-    from monitor.lab.attacks.attackers import PARTS, SEGMENT_SECONDS, Amounts
+    from monitor.lab.attacks.readers import PARTS
     from monitor.lab.attacks.results import KEPT, check_folder, write_results
-    from monitor.lab.attacks.trying import AttackConfig, prepare, try_methods
+    from monitor.lab.attacks.trying import prepare, try_methods
     from monitor.run.status import INCOMPLETE
 
-    corpus = asked.corpus
-    background = asked.background
-    if asked.groups is not None and not asked.attributes:
-        raise UsageError("--groups goes with --attributes")
-    count = asked.template / SEGMENT_SECONDS
-    if abs(count - round(count)) > 1e-9:
-        raise UsageError(f"--template {asked.template:g} is no multiple of {SEGMENT_SECONDS:g} s")
-    counts = _counts(asked.segments)
-    if asked.training_steps is not None and asked.training_minutes is not None:
-        raise UsageError("give --training-steps or --training-minutes, not both")
-    training = Length(asked.training_steps or FINE_TUNING_STEPS)
-    if asked.training_minutes is not None:
-        training = Length(seconds=60 * asked.training_minutes)
+    _check_options(asked)
+    counts = _parse_counts(asked.segments)
     check_folder(asked.output)
-    board = None
-    if asked.scoreboard is not None:
-        from monitor.cli.options import check_output
-        from monitor.lab.attacks.scoreboard import Scoreboard, check_suffix
-
-        check_suffix(asked.scoreboard)
-        check_output(asked.scoreboard)
-        grows = asked.scoreboard.suffix.lower() == ".json" and asked.scoreboard.exists()
-        board = Scoreboard.read(asked.scoreboard) if grows else Scoreboard.shipped()
-    corpus, background = asked.workers.path(corpus), tuple(map(asked.workers.path, background))
-    corpora = [find(place) for place in (corpus, *background)]
+    board = _read_board(asked.scoreboard)
+    place, *background = map(asked.workers.path, (asked.corpus, *asked.background))
+    corpora = [find(folder) for folder in (place, *background)]
     files = [recording.path for recording in corpora[0]]
     load_speaker_model(asked.features, files)
-    amounts = Amounts(asked.seconds, asked.trials, round(count), max(round(count), *counts))
-    config = AttackConfig(
-        (*asked.methods, *(f"command:{each}" for each in asked.commands)),
-        asked.attackers or (), asked.features or (), amounts, counts, asked.session, asked.seed,
-        asked.workers.for_recordings(files),
-        training=training, attributes=asked.attributes or (), attribute_table=asked.groups,
-        setup=feature_setup(),
-    )  # fmt: skip
-    options: dict[str, Any] = {
-        "folder": asked.output / KEPT,
-        "background": background,
-        "fresh": asked.fresh,
-    }
+    config = _make_config(asked, counts, files)
     try:
-        with progress_over(
-            sum(len(each.speakers) for each in corpora), "looking for speech"
-        ) as step:
-            prepared = prepare(corpus, config, **options, progress=lambda name: step(name, 1))
+        speakers = sum(len(corpus.speakers) for corpus in corpora)
+        with progress_over(speakers, "looking for speech") as step:
+            prepared = prepare(
+                place, config, folder=asked.output / KEPT, background=background,
+                fresh=asked.fresh, progress=lambda name: step(name, 1),
+            )  # fmt: skip
         with progress_over(prepared.seconds / 60, "hearing", "min") as step:
             label = ""
 
-            def told(what: str) -> None:
+            def show(activity: str) -> None:
                 nonlocal label
-                label = what
+                label = activity
 
-            results = try_methods(prepared, told=told, heard=lambda s: step(label, s / 60))
+            results = try_methods(
+                prepared, on_progress=show, on_seconds=lambda seconds: step(label, seconds / 60)
+            )
     except KeyboardInterrupt:
         fresh = ", without --fresh" * asked.fresh
         say(f"monitor: what was heard is kept; to go on, run the same command again{fresh}")
         raise
     write_results(results, asked.output)
     print_attacks(results)
-    judged, seconds = prepared.bench.judged, prepared.bench.hearing.seconds
-    each = [sum(piece.seconds for piece in judged.pieces(part)) / 60 for part in PARTS]
+    judged, done = prepared.context.judged, prepared.context.extractor.seconds
+    enrolled, trials = (sum(p.seconds for p in judged.pieces(part)) / 60 for part in PARTS)
     say(
-        f"monitor: heard {seconds.heard / 60:.1f} min of audio, and read {seconds.kept / 60:.1f} "
-        f"from the cache: {each[1]:.1f} min of trials under each method, and {each[0]:.1f} of "
+        f"monitor: heard {done.computed / 60:.1f} min of audio, and read {done.cached / 60:.1f} "
+        f"from the cache: {trials:.1f} min of trials under each method, and {enrolled:.1f} of "
         "enrolment under each method that an attacker knows"
     )
     if board is not None and asked.scoreboard is not None:
-        from monitor.lab.attacks.scoreboard import in_words, own_rows
-
-        own = own_rows(results)
-        board = board.beside(own)
-        board.save(asked.scoreboard)
-        head, lines = board.table()
-        made_console(_WIDE).print(_table(head, lines, names=1))
-        say(f"monitor: {asked.scoreboard}: {in_words(board, own)}")
+        _extend_board(board, results, asked.scoreboard)
     for note in results.notes:
         say(f"monitor: {note}")
     for problem in results.problems:
@@ -303,15 +270,70 @@ def command(asked: AttackOptions) -> int:
         f"{asked.output / 'index.html'} has the report; {asked.output / KEPT} is biometric: keep "
         "it private"
     )
-    incomplete = prepared.bench.hearing.missing or len(results.settings.methods) < len(
-        prepared.config.methods
-    )
-    return INCOMPLETE if incomplete else 0
+    tried = len(results.settings.methods) == len(prepared.config.methods)
+    return 0 if tried and not prepared.context.extractor.missing else INCOMPLETE
 
 
-def _counts(segments: tuple[str, ...]) -> tuple[int, ...]:
+def _make_config(asked: AttackOptions, counts: tuple[int, ...], files: list[Path]) -> AttackConfig:
+    from monitor.lab.adapting.training import FINE_TUNING_STEPS, Length
+    from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts
+    from monitor.lab.attacks.trying import AttackConfig
+
+    count = round(asked.template / SEGMENT_SECONDS)
+    training = Length(asked.training_steps or FINE_TUNING_STEPS)
+    if asked.training_minutes is not None:
+        training = Length(seconds=60 * asked.training_minutes)
+    return AttackConfig(
+        (*asked.methods, *(f"command:{program}" for program in asked.commands)),
+        asked.attackers or (), asked.features or (),
+        Amounts(asked.seconds, asked.trials, count, max(count, *counts)), counts, asked.session,
+        asked.seed, asked.workers.for_recordings(files),
+        training=training, attributes=asked.attributes or (), attribute_table=asked.groups,
+        setup=feature_setup(),
+    )  # fmt: skip
+
+
+def _check_options(asked: AttackOptions) -> None:
+    from monitor.errors import UsageError
+    from monitor.lab.attacks.readers import SEGMENT_SECONDS
+
+    if asked.groups is not None and not asked.attributes:
+        raise UsageError("--groups goes with --attributes")
+    count = asked.template / SEGMENT_SECONDS
+    if abs(count - round(count)) > 1e-9:
+        raise UsageError(f"--template {asked.template:g} is no multiple of {SEGMENT_SECONDS:g} s")
+    if asked.training_steps is not None and asked.training_minutes is not None:
+        raise UsageError("give --training-steps or --training-minutes, not both")
+
+
+def _read_board(path: Path | None) -> Scoreboard | None:
+    """Read the scoreboard to extend; the one that ships where there is none."""
+    from monitor.cli.options import check_output
+    from monitor.lab.attacks.scoreboard import Scoreboard, check_suffix
+
+    if path is None:
+        return None
+    check_suffix(path)
+    check_output(path)
+    extends = path.suffix.lower() == ".json" and path.exists()
+    return Scoreboard.read(path) if extends else Scoreboard.shipped()
+
+
+def _extend_board(board: Scoreboard, results: AttackResults, path: Path) -> None:
+    """Write the scoreboard with the results' rows, and print it."""
+    from monitor.lab.attacks.scoreboard import describe_comparison, make_rows
+
+    rows = make_rows(results)
+    board = board.beside(rows)
+    board.save(path)
+    head, lines = board.table()
+    made_console(_WIDE).print(_make_table(head, lines, names=1))
+    say(f"monitor: {path}: {describe_comparison(board, rows)}")
+
+
+def _parse_counts(segments: tuple[str, ...]) -> tuple[int, ...]:
     from monitor.errors import UsageError
 
-    if not all(each.isdigit() and int(each) for each in segments):
+    if not all(count.isdigit() and int(count) for count in segments):
         raise UsageError(f"--segments {','.join(segments)}: give whole numbers such as 1,3,30")
-    return tuple(sorted({int(each) for each in segments}))
+    return tuple(sorted({int(count) for count in segments}))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CorpusAuditOptions:
-    """What of a corpus is compared, and how."""
+    """Options of the comparison within a corpus."""
 
     features: tuple[str, ...] | None = option(
         "--features",
@@ -88,7 +88,7 @@ class CorpusAuditOptions:
             raise UsageError("--among: name one crowd, such as 1e6")
 
     def config(self, budget: float, files: list[Path]) -> AuditConfig:
-        """What the library takes."""
+        """Return the library's settings."""
         from monitor.lab.audit.audit import AuditConfig
 
         usual = AuditConfig()
@@ -101,7 +101,7 @@ class CorpusAuditOptions:
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     sources: tuple[Path, ...] = argument("CORPUS|RUN.jsonl...|DIR", nargs=-1, required=True)
     output: Path = option(
@@ -139,41 +139,47 @@ def command(asked: AuditOptions) -> int:
     The page needs no network and prints well. The features of a corpus are heard once. A file that
     is broken is named and skipped (exit status 4).
     """
-    from monitor.documents import beside_of
+    from monitor.documents import get_figure_paths
     from monitor.errors import UsageError
-    from monitor.lab.audit.audit import summary
     from monitor.lab.audit.document import TITLES, save_audit
+    from monitor.lab.audit.sentences import summarise
     from monitor.run.status import INCOMPLETE
 
     if asked.output.suffix.lower() != ".html":
         raise UsageError(f"-o {asked.output.name}: let the name end in .html")
-    check_outputs([asked.output, *beside_of(asked.output)], replace=asked.replace)
-    audit = _audited(asked)
-    beside = save_audit(audit, asked.output, asked.salt)
-    for area, lines in summary(audit).items():
+    check_outputs([asked.output, *get_figure_paths(asked.output)], replace=asked.replace)
+    audit = _audit(asked)
+    paths = save_audit(audit, asked.output, asked.salt)
+    for area, lines in summarise(audit).items():
         say(TITLES[area], err=False)
         for line in lines:
             say(f"  {line}", err=False)
     for problem in audit.problems:
         say(f"monitor: note: {problem}")
-    say(f"{asked.output} is the report; {beside[0].name} and {beside[1].name} hold its figures")
+    say(f"{asked.output} is the report; {paths[0].name} and {paths[1].name} hold its figures")
     return INCOMPLETE if audit.kind == "corpus" and audit.skipped else 0
 
 
-def _audited(asked: AuditOptions) -> Audit:
-    """The audit of whatever was given."""
+def _audit(asked: AuditOptions) -> Audit:
+    """Audit a corpus, runs or an attack."""
     from monitor.errors import UsageError
     from monitor.lab.attacks.results import read_results
-    from monitor.lab.audit.audit import audit_attack, audit_runs
+    from monitor.lab.audit.recorded import audit_attack, audit_runs
     from monitor.records.schema import read_run
 
     asked.how.check()
-    runs = [each for each in asked.sources if each.suffix.lower() in (".jsonl", ".ndjson")]
+    runs = [
+        source_path
+        for source_path in asked.sources
+        if source_path.suffix.lower() in (".jsonl", ".ndjson")
+    ]
     if runs:
         if len(runs) < len(asked.sources):
             raise UsageError("runs (RUN.jsonl) go without a corpus or the folder of an attack")
         config = asked.how.config(asked.budget, [])
-        return audit_runs([(each.name, read_run(each)) for each in runs], config)
+        return audit_runs(
+            [(source_path.name, read_run(source_path)) for source_path in runs], config
+        )
     if len(asked.sources) > 1:
         raise UsageError(
             f"{len(asked.sources)} sources: give one corpus, or one folder of an attack, or runs"
@@ -181,25 +187,27 @@ def _audited(asked: AuditOptions) -> Audit:
     (source,) = asked.sources
     if source.name == "results.json" or (source / "results.json").is_file():
         return audit_attack(read_results(source), asked.how.config(asked.budget, []))
-    return hear_and_audit(source, asked.how, asked.budget)
+    return extract_and_audit(source, asked.how, asked.budget)
 
 
-def hear_and_audit(source: Path, how: CorpusAuditOptions, budget: float) -> Audit:
+def extract_and_audit(source: Path, how: CorpusAuditOptions, budget: float) -> Audit:
     """Audit a corpus, with progress."""
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
-    from monitor.lab.audit.audit import audit_corpus, hear_corpus
+    from monitor.lab.audit.corpus import audit_corpus, extract_corpus
 
     how.check()
     place = how.workers.path(source)
-    found = how.hearing.of(find(place))
-    files = [recording.path for recording in found.recordings]
+    recordings = how.hearing.of(find(place))
+    files = [recording.path for recording in recordings.recordings]
     config = how.config(budget, files)
-    for line in plan_of(found):
+    for line in plan_of(recordings):
         say(line)
     load_speaker_model(config.features, files)
     with progress_over(len(files), "listening") as step:
-        heard = hear_corpus(found, place, config, lambda recording: step(recording.speaker, 1))
-    with progress_over(heard.steps, "testing") as step:
-        return audit_corpus(heard, config, lambda what: step(what, 1))
+        extracted = extract_corpus(
+            recordings, place, config, lambda recording: step(recording.speaker, 1)
+        )
+    with progress_over(extracted.steps, "testing") as step:
+        return audit_corpus(extracted, config, lambda what: step(what, 1))

@@ -706,7 +706,7 @@ def validated(asked: EvaluateOptions, path: Path) -> int:
     import hashlib
 
     from monitor.cli.options import progress_over
-    from monitor.documents import beside_of
+    from monitor.documents import get_figure_paths
     from monitor.lab.evaluation.input.files import read_attribute, read_conditions
     from monitor.lab.evaluation.report.validating import save_validation
     from monitor.lab.evaluation.validation import Criterion, ValidationStatement, validate
@@ -738,7 +738,7 @@ def validated(asked: EvaluateOptions, path: Path) -> int:
         *asked.scores, *asked.labels, *asked.trials, *asked.enrolment, *asked.enrolment_labels,
         *asked.dev, *asked.dev_labels, *filter(None, (asked.groups,)), *told.conditions,
     ))  # fmt: skip
-    for each in (path, *beside_of(path)):
+    for each in (path, *get_figure_paths(path)):
         if not path.exists():
             check_new(each, "--validation writes beside it:")
         check_output(each)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ExperimentJobs(JobOptions):
-    """As of other commands, with another default."""
+    """Job options with another default."""
 
     jobs: int | None = option(
         "--jobs N", "Processes; the results do not depend on it. [default: one a core]", least=1
@@ -44,7 +44,7 @@ class ExperimentJobs(JobOptions):
 
 @dataclass(frozen=True, slots=True)
 class ExperimentOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     corpus: Path = argument("DIR|MANIFEST|FRAMES|SCORES.npz")
     output: Path = option(
@@ -124,7 +124,7 @@ def command(asked: ExperimentOptions) -> int:
     """
     from monitor.cli.options import progress_over
     from monitor.jobs import cores
-    from monitor.lab.experiment.running import check_folder, panels_of, run_experiment
+    from monitor.lab.experiment.running import check_folder, plan_panels, run_experiment
     from monitor.lab.experiment.settings import SESSIONS, ExperimentSettings
     from monitor.phrases import plural
     from monitor.run.status import INCOMPLETE
@@ -141,11 +141,11 @@ def command(asked: ExperimentOptions) -> int:
         asked.seed,
     )
     check_folder(asked.output, asked.corpus)
-    material, problems = _material(
+    material, problems = _read_material(
         asked.corpus, asked.output, settings, asked.workers, asked.hearing
     )
-    settings = _with_trained(settings, material, asked.trainers)
-    panels = panels_of(material, settings)
+    settings = _add_trainers(settings, material, asked.trainers)
+    panels = plan_panels(material, settings)
     for panel in panels:
         say(
             f"{panel.session} session, {panel.purpose}: {plural(len(panel.speakers), 'speaker')}, "
@@ -154,7 +154,7 @@ def command(asked: ExperimentOptions) -> int:
     total = sum(len(panel.cells) for panel in panels)
     try:
         with progress_over(total, "measuring") as step:
-            found = run_experiment(
+            results = run_experiment(
                 material,
                 panels,
                 asked.output,
@@ -170,59 +170,62 @@ def command(asked: ExperimentOptions) -> int:
         raise
     for problem in problems:
         say(f"monitor: skipped: {problem}")
-    if found.noise:
-        say(f"monitor: {found.noisy}")
-    for answer in found.plain()["answers"].values():
+    if results.noise:
+        say(f"monitor: {results.noisy}")
+    for answer in results.plain()["answers"].values():
         say(f"{answer['question']} {answer['corpus'] or 'Not asked here.'}")
     say(f"{asked.output / 'index.html'} tells it all; {asked.output} is private")
     return INCOMPLETE if problems else 0
 
 
-def _material(
+def _read_material(
     corpus: Path,
     output: Path,
     settings: ExperimentSettings,
     workers: JobOptions,
     hearing: CorpusOptions,
 ) -> tuple[Material, tuple[str, ...]]:
-    """Scores, or speech that was heard by now; and what could not be used of it."""
+    """Read scores, or extract speech; return also its problems."""
     from monitor.cli.inputs import check_two, load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
-    from monitor.lab.experiment.material import hear_corpus, scores_at, speech_of
+    from monitor.lab.experiment.material import extract_frames, read_scores, read_speech
 
-    scores = scores_at(corpus, settings)
+    scores = read_scores(corpus, settings)
     if scores is not None:
         return scores, ()
-    found: Corpus = hearing.of(find(corpus))
-    for line in plan_of(found):
+    recordings: Corpus = hearing.of(find(corpus))
+    for line in plan_of(recordings):
         say(line)
-    check_two(found)
-    files = [recording.path for recording in found.recordings]
+    check_two(recordings)
+    files = [recording.path for recording in recordings.recordings]
     load_speaker_model(settings.features, files)
     try:
         with progress_over(len(files), "listening") as step:
-            heard, problems = hear_corpus(
-                corpus, found, output / "frames", settings.features, workers.for_recordings(files),
-                lambda recording: step(recording.path.name, 1), feature_setup(),
+            frames, problems = extract_frames(
+                corpus, recordings, output / "frames", settings.features,
+                workers.for_recordings(files), lambda recording: step(recording.path.name, 1),
+                feature_setup(),
             )  # fmt: skip
     except KeyboardInterrupt:
         say("monitor: what was heard is kept; to go on, run the same command again")
         raise
-    speech = speech_of(heard, settings, feature_setup())
+    speech = read_speech(frames, settings, feature_setup())
     return speech, (*problems, *speech.problems)
 
 
-def _with_trained(
+def _add_trainers(
     settings: ExperimentSettings, material: Material, trainers: tuple[str, ...]
 ) -> ExperimentSettings:
-    """With those who trained a network."""
+    """Add those who trained a network."""
     from dataclasses import replace
 
     from monitor.errors import UsageError
 
-    named = trained_by_feature(trainers, set(material.speakers)) if trainers else {}
-    if strange := sorted(named.keys() - set(material.systems)):
-        known = ", ".join(material.systems)
-        raise UsageError(f"--trained {strange[0]}: this experiment is on {known}")
-    return replace(settings, trained={name: frozenset(each) for name, each in named.items()})
+    trainers_by_feature = trained_by_feature(trainers, set(material.speakers)) if trainers else {}
+    if unknown := sorted(trainers_by_feature.keys() - set(material.systems)):
+        systems = ", ".join(material.systems)
+        raise UsageError(f"--trained {unknown[0]}: this experiment is on {systems}")
+    return replace(
+        settings, trained={name: frozenset(names) for name, names in trainers_by_feature.items()}
+    )

@@ -9,12 +9,12 @@ import click
 
 from monitor.cli.help import Command
 from monitor.cli.options import argument, check_outputs, given, group, option, say
-from monitor.lab.cli.audit import CorpusAuditOptions, hear_and_audit
+from monitor.lab.cli.audit import CorpusAuditOptions, extract_and_audit
 
 
 @dataclass(frozen=True, slots=True)
 class LabelOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     corpus: Path = argument("CORPUS")
     output: Path | None = option(
@@ -50,7 +50,7 @@ def command(asked: LabelOptions) -> int:
     """
     from monitor.errors import UsageError
     from monitor.lab.audit.audit import AuditConfig
-    from monitor.lab.audit.label import label_markdown, label_of, save_label
+    from monitor.lab.audit.label import label_markdown, make_label, save_label
     from monitor.run.status import INCOMPLETE
 
     if asked.output is not None:
@@ -58,13 +58,13 @@ def command(asked: LabelOptions) -> int:
             raise UsageError(f"-o {asked.output.name}: let the name end in .md")
         files = [asked.output, asked.output.with_suffix(".json")]
         check_outputs(files, replace=asked.replace)
-    audit = hear_and_audit(asked.corpus, asked.how, AuditConfig().budget)
-    label = label_of(audit, asked.salt)
+    audit = extract_and_audit(asked.corpus, asked.how, AuditConfig().budget)
+    label = make_label(audit, asked.salt)
     for problem in audit.problems:
         say(f"monitor: note: {problem}")
     if asked.output is None:
         click.echo(label_markdown(label), nl=False)
     else:
-        beside = save_label(label, asked.output)
-        say(f"{asked.output} is the card; {beside.name} holds its figures")
+        json_path = save_label(label, asked.output)
+        say(f"{asked.output} is the card; {json_path.name} holds its figures")
     return INCOMPLETE if audit.skipped else 0

@@ -18,8 +18,8 @@ from monitor.lab.evaluation.report.report import Report, figure_json
 from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, leaving_out, resamples
 from monitor.lab.evaluation.srd import LossFit, loss_fits
 from monitor.lab.experiment.material import Material
-from monitor.lab.experiment.settings import ExperimentSettings, Panel, without
-from monitor.lab.result_cache import ResultCache, code_mark, result_key
+from monitor.lab.experiment.settings import ExperimentSettings, Panel, exclude_speakers
+from monitor.lab.result_cache import ResultCache, result_key
 from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior import weighted_evidence
 from monitor.maths.posterior_fit import smallest_floor
@@ -38,8 +38,8 @@ _FOLDS = 8
 _MOST_SCORES = 1_000_000
 
 
-def joint_of(matrices: Mapping[str, ScoreMatrix]) -> ScoreMatrix | None:
-    """Scores of all features together, by feature, of the same trials and speakers.
+def join_features(matrices: Mapping[str, ScoreMatrix]) -> ScoreMatrix | None:
+    """Join features' scores, of the same trials and speakers.
 
     None of fewer than two features that have a score, or of fewer than ten tested speakers.
     """
@@ -47,27 +47,29 @@ def joint_of(matrices: Mapping[str, ScoreMatrix]) -> ScoreMatrix | None:
     if len(matrices) < 2 or len(shared.tested) < FEWEST_SPEAKERS:
         return None
     scores = np.stack([np.asarray(m.scores, np.float64) for m in matrices.values()], axis=1)
-    heard = (scores != scores[..., :1]).any(axis=(0, 2))  # a test too short for a window has none
-    if heard.sum() == 0:
+    has_score = (scores != scores[..., :1]).any(
+        axis=(0, 2)
+    )  # a test too short for a window has none
+    if has_score.sum() == 0:
         return None
-    scores = scores[:, heard]
+    scores = scores[:, has_score]
     fold = np.arange(len(shared.tested)) % _FOLDS
     place = fold[shared.owner]
     joint = np.empty(shared.scores.shape)
-    for each in range(_FOLDS):
-        weights = _learnt(scores, shared, place != each)
-        mine = place == each
-        joint[mine] = weighted_evidence(scores[mine], np.tile(weights, (int(mine.sum()), 1)))
+    for number in range(_FOLDS):
+        weights = _fit_weights(scores, shared, place != number)
+        rows = place == number
+        joint[rows] = weighted_evidence(scores[rows], np.tile(weights, (int(rows.sum()), 1)))
     return ScoreMatrix(joint, shared.target, shared.speakers, "joint", shared.trial_names)
 
 
-def _learnt(scores: FloatArray, matrix: ScoreMatrix, rows: BoolArray) -> FloatArray:
-    """Lambda of each feature from some of the trials, an even part of them where they are many."""
-    some = np.flatnonzero(rows)
-    some = some[:: -(-some.size * scores[0].size // _MOST_SCORES)]
-    target = np.broadcast_to(matrix.target[some, None], (some.size, scores.shape[1]))
-    _, speaker = np.unique(matrix.owner[some], return_inverse=True)
-    trials = logit.Trials(score_gaps(scores[some], target), speaker)
+def _fit_weights(scores: FloatArray, matrix: ScoreMatrix, rows: BoolArray) -> FloatArray:
+    """Fit lambda of each feature to some of the trials, an even part where they are many."""
+    trials_used = np.flatnonzero(rows)
+    trials_used = trials_used[:: -(-trials_used.size * scores[0].size // _MOST_SCORES)]
+    target = np.broadcast_to(matrix.target[trials_used, None], (trials_used.size, scores.shape[1]))
+    _, speaker = np.unique(matrix.owner[trials_used], return_inverse=True)
+    trials = logit.Trials(score_gaps(scores[trials_used], target), speaker)
     return logit.fit(trials, logit.prior_of(trials)).weights
 
 
@@ -82,8 +84,8 @@ def _learnt(scores: FloatArray, matrix: ScoreMatrix, rows: BoolArray) -> FloatAr
 _LOSSES_FOLDS = 10
 
 
-def loss_rows(matrix: ScoreMatrix, replicates: int, seed: int) -> list[dict[str, Any]]:
-    """A dict for each loss, ready for JSON, with limits over resamples of speakers.
+def measure_losses(matrix: ScoreMatrix, replicates: int, seed: int) -> list[dict[str, Any]]:
+    """Measure each loss, ready for JSON, with limits over resamples of speakers.
 
     It has ``loss``, ``fitted`` (LL where CLL makes no sense), ``alpha``, ``beta``, ``binomial``,
     ``notes``, ``kl_bits``, ``rank1_match_bits`` (None where rank 1 was never seen), ``rank1`` (its
@@ -91,7 +93,7 @@ def loss_rows(matrix: ScoreMatrix, replicates: int, seed: int) -> list[dict[str,
     ``..._high``: what it costs more than LL on speakers left out, None of fewer than three.
     """
     histogram = rank_histogram(matrix.better, matrix.tied, matrix.population)
-    more = _left_out(matrix)
+    more = _cost_left_out(matrix)
     rows = []
     for rank_model in loss_fits(histogram):
         gamma = np.exp(rank_model.log_pmf(matrix.population))
@@ -105,64 +107,64 @@ def loss_rows(matrix: ScoreMatrix, replicates: int, seed: int) -> list[dict[str,
             "kl_bits": finite(rank_model.kl_bits),
             "rank1_match_bits": finite(rank_model.rank1_match_bits),
             "rank1": float(gamma[0]),
-            **table_of_rank_model(rank_model, matrix.population),
+            **compute_statistics(rank_model, matrix.population),
         }
         low = high = value = None
         if more is not None:
-            value, low, high = _with_limits(more[rank_model.loss], matrix, replicates, seed)
+            value, low, high = _estimate_mean(more[rank_model.loss], matrix, replicates, seed)
         rows.append(row | {"left_out_bits": value, "left_out_low": low, "left_out_high": high})
     return rows
 
 
-def table_of_rank_model(rank_model: LossFit, speakers: int) -> dict[str, float]:
-    """The statistics of SRD's Table II, of a rank model."""
-    found: RankStatistics = rank_statistics(np.exp(rank_model.log_pmf(speakers)))
+def compute_statistics(rank_model: LossFit, speakers: int) -> dict[str, float]:
+    """Compute the statistics of SRD's Table II, of a rank model."""
+    statistics: RankStatistics = rank_statistics(np.exp(rank_model.log_pmf(speakers)))
     return {
         "mean_bits": rank_model.mean_bits,
-        "idr": found.identification_rate,
-        "maxd_bits": found.max_bits,
-        "stdd_bits": found.std_bits,
-        "spread": found.spread,
+        "idr": statistics.identification_rate,
+        "maxd_bits": statistics.max_bits,
+        "stdd_bits": statistics.std_bits,
+        "spread": statistics.spread,
     }
 
 
-def _left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
-    """By loss, bits of each speaker's trials under models of the others, less those by LL: (S,)."""
+def _cost_left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
+    """Return by loss bits of each speaker's trials under others' models, less those by LL: (S,)."""
     count = len(matrix.tested)
     if count < 3:
         return None
     fold = np.arange(count) % min(count, _LOSSES_FOLDS)
     floor = smallest_floor(count)
     bits = {loss: np.empty(count) for loss in LOSSES}
-    for each in range(fold.max() + 1):
-        mine = fold[matrix.owner] == each
-        rest = rank_histogram(matrix.better[~mine], matrix.tied[~mine], matrix.population)
+    for number in range(fold.max() + 1):
+        rows = fold[matrix.owner] == number
+        rest = rank_histogram(matrix.better[~rows], matrix.tied[~rows], matrix.population)
         for loss in LOSSES:
             gamma = np.exp(fit(rest, loss).log_pmf(matrix.population))
             gamma = (1.0 - floor) * gamma + floor / matrix.population  # no rank is impossible
             # of tied ranks the mean of their logarithms
             sums = np.cumsum(np.append(0.0, np.log2(gamma)))
-            better, tied, owner = matrix.better[mine], matrix.tied[mine], matrix.owner[mine]
+            better, tied, owner = matrix.better[rows], matrix.tied[rows], matrix.owner[rows]
             cost = -(sums[better + tied] - sums[better]) / tied
             total = np.bincount(owner, cost, minlength=count)
             trials = np.bincount(owner, minlength=count)
-            bits[loss][fold == each] = (total / np.maximum(trials, 1))[fold == each]
+            bits[loss][fold == number] = (total / np.maximum(trials, 1))[fold == number]
     return {loss: bits[loss] - bits["LL"] for loss in LOSSES}
 
 
-def _with_limits(
+def _estimate_mean(
     values: FloatArray, matrix: ScoreMatrix, replicates: int, seed: int
 ) -> tuple[float, float, float]:
-    """The mean over speakers with its 95 % interval."""
+    """Return the mean over speakers with its 95 % interval."""
     without = leaving_out(matrix.people)
-    drawn = Estimate(
+    estimate = Estimate(
         float(values.mean()),
         resamples(matrix, replicates, seed) @ values / values.size,
         without @ values / without.sum(axis=1),
         values.size,
         matrix.trials,
     )
-    return (drawn.value, *drawn.t_limits())
+    return (estimate.value, *estimate.t_limits())
 
 
 # --------------------------------------------------------------------------------------- measuring
@@ -173,7 +175,7 @@ MEAN = "srd.mean_bits_model"
 
 
 def measure(matrix: ScoreMatrix, replicates: int, seed: int, tables: bool) -> dict[str, Any]:
-    """What is kept of one system in one cell, ready for JSON.
+    """Measure one system in one cell, ready for JSON.
 
     ``speakers`` (N), ``tested`` (S), ``trials``, ``figures`` by key, ``resampled`` and ``left_out``
     (MeanD on each resample, and with each speaker or group of them left out), ``histogram`` (of
@@ -182,43 +184,43 @@ def measure(matrix: ScoreMatrix, replicates: int, seed: int, tables: bool) -> di
     """
     only = ("srd", "verification") if tables else ("srd",)
     report = evaluate(matrix, only=only, replicates=replicates, seed=seed)
-    figures = {key: figure_json(each) for key, each in report.figures.items()
+    figures = {key: figure_json(figure) for key, figure in report.figures.items()
                if not key.startswith(("srd.kl_", "srd.rank1_match_"))}  # fmt: skip
     mean = report.figures[MEAN]
-    made: dict[str, Any] = {
+    measured: dict[str, Any] = {
         "speakers": matrix.population,
         "tested": len(matrix.tested),
         "trials": matrix.trials,
         "warnings": list(report.warnings),
         "figures": figures,
-        "resampled": _listed(mean.replicates),
-        "left_out": _listed(mean.left_out),
-        "histogram": _listed(rank_histogram(matrix.better, matrix.tied, matrix.population)),
+        "resampled": _round_values(mean.replicates),
+        "left_out": _round_values(mean.left_out),
+        "histogram": _round_values(rank_histogram(matrix.better, matrix.tied, matrix.population)),
     }
     if tables:
-        made["losses"] = loss_rows(matrix, replicates, seed)
-        made |= _of_speakers(matrix, report)
-    return made
+        measured["losses"] = measure_losses(matrix, replicates, seed)
+        measured |= _measure_speakers(matrix, report)
+    return measured
 
 
-def _of_speakers(matrix: ScoreMatrix, report: Report) -> dict[str, Any]:
-    """MeanD of each speaker, without names, and the ranks of the median one."""
+def _measure_speakers(matrix: ScoreMatrix, report: Report) -> dict[str, Any]:
+    """Measure MeanD of each speaker, without names, and the ranks of the median one."""
     bits = report.curves.speaker_bits
     if bits is None:
         return {"speaker_bits": [], "one_speaker": None}
     order = np.argsort(bits, kind="stable")
     middle = int(order[(len(order) - 1) // 2])
-    mine = matrix.owner == middle
-    histogram = rank_histogram(matrix.better[mine], matrix.tied[mine], matrix.population)
+    rows = matrix.owner == middle
+    histogram = rank_histogram(matrix.better[rows], matrix.tied[rows], matrix.population)
     rank_models = {loss: fit(histogram, loss) for loss in ("LL", "CLL")}
     return {
-        "speaker_bits": _listed(bits[order]),
+        "speaker_bits": _round_values(bits[order]),
         "one_speaker": {
             "mean_bits": float(bits[middle]),
-            "trials": int(mine.sum()),
-            "histogram": _listed(histogram),
+            "trials": int(rows.sum()),
+            "histogram": _round_values(histogram),
             "rank_models": {
-                loss: _listed(np.exp(rank_model.log_pmf(matrix.population)))
+                loss: _round_values(np.exp(rank_model.log_pmf(matrix.population)))
                 for loss, rank_model in rank_models.items()
                 if "LL instead of CLL" not in rank_model.notes
             },
@@ -226,8 +228,8 @@ def _of_speakers(matrix: ScoreMatrix, report: Report) -> dict[str, Any]:
     }
 
 
-def _listed(values: FloatArray | None) -> list[float | None]:
-    """Seven digits of each; what is not finite is None."""
+def _round_values(values: FloatArray | None) -> list[float | None]:
+    """Round to seven digits; what is not finite is None."""
     if values is None:
         return []
     return [float(f"{v:.7g}") if np.isfinite(v) else None for v in values.tolist()]
@@ -236,15 +238,8 @@ def _listed(values: FloatArray | None) -> list[float | None]:
 # ------------------------------------------------------------------------------------------ making
 # All cells of an experiment, each made once: by several processes, and kept.
 
-_CODE = (
-    "monitor.lab.evaluation",
-    "monitor.lab.experiment.cells",
-    "monitor.lab.experiment.material",
-    "monitor.kinds",
-    "monitor.maths",
-    "monitor.training",
-)
-"""What a result depends on beside its input."""
+_VERSION = 1
+"""Version of `measure`, its scores and its figures: raise it when results change."""
 
 
 @dataclass(frozen=True)
@@ -267,24 +262,23 @@ class MeasuredCell:
     systems: dict[str, dict[str, Any]]
 
 
-def orders_of(
+def make_orders(
     panels: Sequence[Panel], material: Material, settings: ExperimentSettings
 ) -> list[CellOrder]:
-    """Every cell of the panels, with a hash of all that it depends on."""
-    code = code_mark(*_CODE)
-    made = []
+    """Return every cell of the panels, with a hash of all that it depends on."""
+    orders = []
     for panel in panels:
-        given = {
-            "code": code,
+        inputs = {
+            "version": _VERSION,
             "content": material.content(panel),
             "panel": [panel.purpose, panel.session, panel.speakers, panel.tested],
             "resamples": [settings.replicates, settings.seed],
             "trained": {f: sorted(names) for f, names in settings.trained.items()},
         }
         for test, template in panel.cells:
-            key = result_key({**given, "T": test, "D": template})
-            made.append(CellOrder(panel, test, template, key))
-    return made
+            key = result_key({**inputs, "T": test, "D": template})
+            orders.append(CellOrder(panel, test, template, key))
+    return orders
 
 
 def make_cells(
@@ -295,7 +289,7 @@ def make_cells(
     jobs: int = 1,
     progress: Callable[[CellOrder], object] = lambda _: None,
 ) -> list[MeasuredCell]:
-    """Make what is not kept, and read what is; every cell is kept as soon as it is made.
+    """Measure cells that are not cached, and read the others; each is cached at once.
 
     `progress` is called with each cell that is done.
 
@@ -303,64 +297,71 @@ def make_cells(
         MonitorError: a process was ended from outside.
         StoreError: the cache cannot be written.
     """
-    found = {order.key: _read(cache, order.key) for order in orders}
-    missing = list({order.key: order for order in orders if found[order.key] is None}.values())
+    systems_by_key = {order.key: _read_cell(cache, order.key) for order in orders}
+    missing = list(
+        {order.key: order for order in orders if systems_by_key[order.key] is None}.values()
+    )
     for order in orders:
-        if found[order.key] is not None:
+        if systems_by_key[order.key] is not None:
             progress(order)
     todo = {order.key: order for order in missing}
 
     def arrived(result: tuple[str, dict[str, Any]]) -> None:
         key, systems = result
         cache.write(key, json.dumps(systems, allow_nan=False).encode())
-        found[key] = systems
+        systems_by_key[key] = systems
         progress(todo[key])
 
     work = partial(_make, material, settings)
-    with closing(each_in_order(work, missing, jobs, arrived=arrived)) as made:
-        for _ in made:
+    with closing(each_in_order(work, missing, jobs, arrived=arrived)) as finished:
+        for _ in finished:
             pass
     return [
-        MeasuredCell(each.panel, each.test_seconds, each.template_seconds, found[each.key] or {})
-        for each in orders
+        MeasuredCell(
+            cell_order.panel,
+            cell_order.test_seconds,
+            cell_order.template_seconds,
+            systems_by_key[cell_order.key] or {},
+        )
+        for cell_order in orders
     ]
 
 
 def _make(
     material: Material, settings: ExperimentSettings, order: CellOrder
 ) -> tuple[str, dict[str, Any]]:
-    """One cell, with the key under which it is kept."""
+    """Measure one cell; return it with its key."""
     matrices = material.matrices(order.panel, order.test_seconds, order.template_seconds)
     systems = {
         name: measure(matrix, settings.replicates, settings.seed, order.panel.purpose == "tables")
-        for name, matrix in _judged(matrices, material, settings)
+        for name, matrix in _select_systems(matrices, material, settings)
     }
     return order.key, systems
 
 
-def _judged(
+def _select_systems(
     matrices: dict[str, ScoreMatrix], material: Material, settings: ExperimentSettings
 ) -> Iterator[tuple[str, ScoreMatrix]]:
-    """Each system with the trials of those who trained none of its networks, and the joint.
+    """Yield each system with trials of those who trained none of its networks, and the joint.
 
     A system is left out of cells in which it heard nothing yet, such as an embedding of 3 s windows
     in tests of 1 s: there it has no scores, which are not scores that tell nothing.
     """
     features = tuple(matrices)
     for name, matrix in matrices.items():
-        some = without(matrix, settings.knowing(name, features))
-        if some is not None and np.any(some.scores):  # without a frame, all are zero
-            yield name, some
+        selected = exclude_speakers(matrix, settings.get_trainers(name, features))
+        if selected is not None and np.any(selected.scores):  # without a frame, all are zero
+            yield name, selected
     if not material.joins:
         return
-    knowing = settings.knowing("joint", features)
-    parts = {name: without(matrix, knowing) for name, matrix in matrices.items()}
-    kept = {name: matrix for name, matrix in parts.items() if matrix is not None}
-    joint = joint_of(kept) if kept else None
+    trainers = settings.get_trainers("joint", features)
+    parts = {name: exclude_speakers(matrix, trainers) for name, matrix in matrices.items()}
+    present = {name: matrix for name, matrix in parts.items() if matrix is not None}
+    joint = join_features(present) if present else None
     if joint is not None:
         yield "joint", joint
 
 
-def _read(cache: ResultCache, key: str) -> dict[str, Any] | None:
-    kept = cache.read(key)
-    return None if kept is None else dict(json.loads(kept))
+def _read_cell(cache: ResultCache, key: str) -> dict[str, Any] | None:
+    content = cache.read(key)
+    return None if content is None else dict(json.loads(content))

@@ -13,7 +13,7 @@ from monitor.features.f0 import HIGHEST_LAG, LOWEST_LAG, RATE
 from monitor.files import csv_text, write_text
 from monitor.lab.evaluation.srd import binned_ranks, rank_model_line
 from monitor.lab.experiment.cells import MEAN, MeasuredCell
-from monitor.lab.experiment.findings import GUIDES, Surface, guide_start
+from monitor.lab.experiment.findings import GUIDES, Surface, find_guide_start
 from monitor.maths.rank_models import RankFit
 from monitor.phrases import plural
 from monitor.plots.canvas import (
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A figure to be drawn, with the columns and rows of its data; width and height in inches."""
+class FigureSpec:
+    """A figure to draw, with the columns and rows of its data; size in inches."""
 
     name: str
     title: str
@@ -45,17 +45,19 @@ class Drawn:
     inches: tuple[float, float]
 
 
-def draw_all(figures: Iterable[Drawn], folder: Path) -> dict[str, str]:
-    """Write each as SVG, PNG and CSV; returns the pictures for a page, by name.
+def save_figures(figures: Iterable[FigureSpec], folder: Path) -> dict[str, str]:
+    """Write each as SVG, PNG and CSV; return the pictures for a page, by name.
 
     Raises:
         StoreError: the folder cannot be written.
     """
-    made = {}
-    for each in figures:
-        save_csv(folder / f"{each.name}.csv", each.head, each.rows)
-        made[each.name] = save_picture(each.paint, folder / each.name, each.title, each.inches)
-    return made
+    pictures = {}
+    for figure in figures:
+        save_csv(folder / f"{figure.name}.csv", figure.head, figure.rows)
+        pictures[figure.name] = save_picture(
+            figure.paint, folder / figure.name, figure.title, figure.inches
+        )
+    return pictures
 
 
 def save_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -68,8 +70,8 @@ def save_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
     write_text(csv_text(head, plain), path)
 
 
-def colour_of(palette: Palette, system: str, systems: Sequence[str]) -> str:
-    """The colour of a system: the same in every figure."""
+def get_colour(palette: Palette, system: str, systems: Sequence[str]) -> str:
+    """Return the colour of a system: the same in every figure."""
     return palette.colours[list(systems).index(system) % len(palette.colours)]
 
 
@@ -77,17 +79,17 @@ def colour_of(palette: Palette, system: str, systems: Sequence[str]) -> str:
 # SRD fig. 4: how often each value of a counted feature was heard of everybody together.
 
 
-def frames_figure(counts: Mapping[str, Sequence[int]], speakers: int) -> Drawn | None:
-    """A pair of axes for each feature that is counted; None where there is none."""
-    some = {name: each for name, each in counts.items() if sum(each)}
-    if not some:
+def plot_frames(counts: Mapping[str, Sequence[int]], speakers: int) -> FigureSpec | None:
+    """Plot a pair of axes for each counted feature; None where there is none."""
+    counted = {name: bins for name, bins in counts.items() if sum(bins)}
+    if not counted:
         return None
 
     def paint(figure: Figure, palette: Palette) -> None:
-        panels = figure.subplots(1, len(some), squeeze=False)[0]
-        for i, (axes, (name, each)) in enumerate(zip(panels, some.items(), strict=True)):
-            values, label = _values(name, len(each))
-            share = np.array(each) / sum(each)
+        panels = figure.subplots(1, len(counted), squeeze=False)[0]
+        for i, (axes, (name, bins)) in enumerate(zip(panels, counted.items(), strict=True)):
+            values, label = _get_bin_values(name, len(bins))
+            share = np.array(bins) / sum(bins)
             order = np.argsort(values)
             colour = palette.colours[i % len(palette.colours)]
             axes.fill_between(values[order], share[order], step="mid", color=colour, alpha=0.3)
@@ -98,21 +100,21 @@ def frames_figure(counts: Mapping[str, Sequence[int]], speakers: int) -> Drawn |
         panels[0].set_ylabel("share of frames")
 
     rows = [
-        (name, i, value if name == "f0" else None, count, count / sum(each))
-        for name, each in some.items()
+        (name, i, value if name == "f0" else None, count, count / sum(bins))
+        for name, bins in counted.items()
         for i, (value, count) in enumerate(
-            zip(_values(name, len(each))[0].tolist(), each, strict=True)
+            zip(_get_bin_values(name, len(bins))[0].tolist(), bins, strict=True)
         )
     ]
-    heard = ", ".join(f"{sum(each):,} of {name}" for name, each in some.items())
-    return Drawn(
+    frames = ", ".join(f"{sum(bins):,} of {name}" for name, bins in counted.items())
+    return FigureSpec(
         "figure4", "What was heard of everybody together",
-        f"Histograms of the frames of {speakers} speakers: {heard}. Embeddings have none.",
+        f"Histograms of the frames of {speakers} speakers: {frames}. Embeddings have none.",
         ("feature", "bin", "hertz", "frames", "share"), rows, paint, (9.0, 2.8),
     )  # fmt: skip
 
 
-def _values(name: str, bins: int) -> tuple[FloatArray, str]:
+def _get_bin_values(name: str, bins: int) -> tuple[FloatArray, str]:
     if name == "f0" and bins == HIGHEST_LAG - LOWEST_LAG + 1:
         return RATE / (np.arange(bins) + LOWEST_LAG), "fundamental frequency, Hz"
     return np.arange(bins, dtype=np.float64), "bin"
@@ -131,42 +133,39 @@ _LEAST_BITS = 0.05
 _MARKERS = "os^Dvph*<>"
 
 
-def guide_bits(surface: Surface, template: float, test: float, power: float) -> float | None:
-    """A guide at T from the first T that tells anything; None before it."""
-    first = guide_start(surface, template)
+def compute_guide(surface: Surface, template: float, test: float, power: float) -> float | None:
+    """Compute a guide at T from the first T that tells anything; None before it."""
+    first = find_guide_start(surface, template)
     if first is None or test < first:
         return None
     return surface.bits(first, template) * float((test / first) ** power)
 
 
-def lengths_figure(surfaces: Sequence[Surface]) -> Drawn | None:
-    """A row of axes for each system, a column for each kind of session; None without a sweep."""
-    some = [each for each in surfaces if len(each.lengths) > 1]
-    if not some:
+def plot_lengths(surfaces: Sequence[Surface]) -> FigureSpec | None:
+    """Plot a row of axes for each system, a column for each session; None without a sweep."""
+    swept = [candidate for candidate in surfaces if len(candidate.lengths) > 1]
+    if not swept:
         return None
-    systems = list(dict.fromkeys(each.system for each in some))
-    sessions = list(dict.fromkeys(each.panel.session for each in some))
+    systems = list(dict.fromkeys(candidate.system for candidate in swept))
+    sessions = list(dict.fromkeys(candidate.panel.session for candidate in swept))
     # a row of each system; of one kind of session, two systems in a row
     rows = len(systems) if len(sessions) > 1 else -(-len(systems) // 2)
 
-    def place(surface: Surface) -> int:
-        system = systems.index(surface.system)
-        return system * len(sessions) + sessions.index(surface.panel.session)
-
     def paint(figure: Figure, palette: Palette) -> None:
         panels = figure.subplots(rows, 2, squeeze=False, sharex=True, sharey=True)
-        for surface in some:
-            axes = panels.flat[place(surface)]
-            _panel(axes, surface, palette)
+        for surface in swept:
+            row, column = systems.index(surface.system), sessions.index(surface.panel.session)
+            axes = panels.flat[row * len(sessions) + column]
+            _plot_panel(axes, surface, palette)
             axes.set_title(f"{surface.system}, {surface.panel.session} session", loc="left",
                            weight="bold", fontsize=10)  # fmt: skip
         for axes in panels.flat[len(systems) * len(sessions) :]:
             axes.set_visible(False)
-        least = min(each for surface in some for each in _bits(surface))
-        panels[0, 0].set_ylim(0.7 * least, 5.0 * max(surface.ceiling for surface in some))
+        least = min(bits for surface in swept for bits in _list_bits(surface))
+        panels[0, 0].set_ylim(0.7 * least, 5.0 * max(surface.ceiling for surface in swept))
         # axes are shared: the last to be set would cut what others have
-        first = min(surface.lengths[0] for surface in some)
-        last = max(surface.lengths[-1] for surface in some)
+        first = min(surface.lengths[0] for surface in swept)
+        last = max(surface.lengths[-1] for surface in swept)
         panels[0, 0].set_xlim(first / 1.3, last * 1.3)
         ticks = nice_seconds(first, last)
         for axes in panels.flat:
@@ -184,9 +183,9 @@ def lengths_figure(surfaces: Sequence[Surface]) -> Drawn | None:
 
     sizes = "; ".join(
         f"{session} session: N = {len(panel.speakers)}, at most {len(panel.tested)} tested"
-        for session, panel in dict.fromkeys((s.panel.session, s.panel) for s in some)
+        for session, panel in dict.fromkeys((s.panel.session, s.panel) for s in swept)
     )
-    return Drawn(
+    return FigureSpec(
         "figure8",
         "What longer speech adds",
         "MeanD of the fitted rank model against the speech heard, a line for each length D of the "
@@ -197,20 +196,20 @@ def lengths_figure(surfaces: Sequence[Surface]) -> Drawn | None:
         ("session", "system", "T", "D", "speakers", "tested", "trials",
          *(f"{name}{end}" for name in COLUMNS for end in ("", "_low", "_high")),
          *(f"guide_{name}" for name in GUIDES)),
-        list(_rows(surfaces)),
+        list(_list_rows(surfaces)),
         paint,
         (9.0, 2.3 * rows + 0.8),
     )  # fmt: skip
 
 
-def _panel(axes: Axes, surface: Surface, palette: Palette) -> None:
+def _plot_panel(axes: Axes, surface: Surface, palette: Palette) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     left, right = surface.lengths[0], surface.lengths[-1]
     count = len(surface.template_lengths)
     for i, template in enumerate(surface.template_lengths):
         points = [
-            (t, surface.bits(t, template), *_ends(surface, t, template))
+            (t, surface.bits(t, template), *_get_limits(surface, t, template))
             for t in surface.lengths
             if surface.bits(t, template) >= _LEAST_BITS
         ]
@@ -226,7 +225,7 @@ def _panel(axes: Axes, surface: Surface, palette: Palette) -> None:
     template = surface.template_lengths[-1]
     styles = zip(GUIDES.values(), ("--", "-."), ("T", "sqrt T"), strict=True)
     for power, dashes, name in styles:
-        line = [(t, guide_bits(surface, template, t, power)) for t in surface.lengths]
+        line = [(t, compute_guide(surface, template, t, power)) for t in surface.lengths]
         seen = [(t, bits) for t, bits in line if bits is not None]
         if seen:
             axes.plot(*zip(*seen, strict=True), linestyle=dashes, color=palette.muted,
@@ -235,32 +234,32 @@ def _panel(axes: Axes, surface: Surface, palette: Palette) -> None:
     numbers(axes.yaxis)
 
 
-def _bits(surface: Surface) -> list[float]:
-    """What is drawn of it."""
-    bits = (surface.bits(*place) for place in surface.found)
-    return [each for each in bits if each >= _LEAST_BITS] or [_LEAST_BITS]
+def _list_bits(surface: Surface) -> list[float]:
+    """Return the drawn bits of a surface."""
+    bits = (surface.bits(*cell) for cell in surface.cells)
+    return [value for value in bits if value >= _LEAST_BITS] or [_LEAST_BITS]
 
 
-def _ends(surface: Surface, test: float, template: float) -> tuple[float, float]:
-    value = surface.found[test, template]["figures"][MEAN]
+def _get_limits(surface: Surface, test: float, template: float) -> tuple[float, float]:
+    value = surface.cells[test, template]["figures"][MEAN]
     ends = value["low"], value["high"]
     low, high = (value["value"] if end is None else end for end in ends)
     return low, high
 
 
-def _rows(surfaces: Sequence[Surface]) -> Iterator[tuple[Any, ...]]:
+def _list_rows(surfaces: Sequence[Surface]) -> Iterator[tuple[Any, ...]]:
     for surface in surfaces:
-        for (test, template), found in surface.found.items():
-            figures = found["figures"]
+        for (test, template), measured in surface.cells.items():
+            figures = measured["figures"]
             yield (
-                surface.panel.session, surface.system, test, template, found["speakers"],
-                found["tested"], found["trials"],
+                surface.panel.session, surface.system, test, template, measured["speakers"],
+                measured["tested"], measured["trials"],
                 *(
                     figures.get(key, {}).get(end)
                     for key in COLUMNS.values()
                     for end in ("value", "low", "high")
                 ),
-                *(guide_bits(surface, template, test, power) for power in GUIDES.values()),
+                *(compute_guide(surface, template, test, power) for power in GUIDES.values()),
             )  # fmt: skip
 
 
@@ -268,16 +267,18 @@ def _rows(surfaces: Sequence[Surface]) -> Iterator[tuple[Any, ...]]:
 # SRD fig. 7: the ranks of one speaker, too few for a histogram, and the rank models fitted to them.
 
 
-def one_speaker_figure(cells: Sequence[MeasuredCell]) -> Drawn | None:
-    """The median speaker of the first system of the tables; None where nobody has two trials."""
+def plot_speaker(cells: Sequence[MeasuredCell]) -> FigureSpec | None:
+    """Plot the median speaker of the tables' first system; None where nobody has two trials."""
     cell = cells[0]
-    system, found = next(iter(cell.systems.items()))
-    one = found["one_speaker"]
-    if one is None:
+    system, measured = next(iter(cell.systems.items()))
+    speaker = measured["one_speaker"]
+    if speaker is None:
         return None
-    counts = np.array(one["histogram"])
+    counts = np.array(speaker["histogram"])
     ranks = np.arange(1, counts.size + 1)
-    rank_models = {loss: np.array(rank_model) for loss, rank_model in one["rank_models"].items()}
+    rank_models = {
+        loss: np.array(rank_model) for loss, rank_model in speaker["rank_models"].items()
+    }
 
     def paint(figure: Figure, palette: Palette) -> None:
         left, right = figure.subplots(1, 2)
@@ -296,15 +297,15 @@ def one_speaker_figure(cells: Sequence[MeasuredCell]) -> Drawn | None:
         right.legend(loc="lower right")
 
     refused = " CLL is refused: rank 1 never seen, or fewer trials than ranks."
-    return Drawn(
+    return FigureSpec(
         "figure7",
         "One speaker has too few trials for a histogram",
         f"Ranks of the median speaker by {system}, {cell.panel.session} session: MeanD "
-        f"{one['mean_bits']:.2f} bits by LL, {plural(one['trials'], 'trial')} "
+        f"{speaker['mean_bits']:.2f} bits by LL, {plural(speaker['trials'], 'trial')} "
         f"among N = {counts.size}.{'' if 'CLL' in rank_models else refused}",
         ("rank", "trials", *(f"rank_model_{loss.lower()}" for loss in rank_models)),
-        list(zip(ranks.tolist(), counts.tolist(), *(each.tolist() for each in rank_models.values()),
-                 strict=True)),
+        list(zip(ranks.tolist(), counts.tolist(),
+                 *(model.tolist() for model in rank_models.values()), strict=True)),
         paint, (9.0, 3.0),
     )  # fmt: skip
 
@@ -312,25 +313,25 @@ def one_speaker_figure(cells: Sequence[MeasuredCell]) -> Drawn | None:
 # ------------------------------------------------------------------------------------------- ranks
 # SRD fig. 5: how often the speaker has each rank, and the rank models fitted to that.
 
-_DRAWN = {"CLL": "--", "LL": ":"}
+_LINE_STYLES = {"CLL": "--", "LL": ":"}
 
 
-def rank_models_of(found: dict[str, Any]) -> dict[str, RankFit]:
-    """The fitted rank models by loss; CLL only where it makes sense."""
+def get_rank_models(measured: dict[str, Any]) -> dict[str, RankFit]:
+    """Return the fitted rank models by loss; CLL only where it makes sense."""
     return {
         row["loss"]: RankFit(row["alpha"], row["beta"], row["binomial"], row["fitted"], np.nan)
-        for row in found["losses"]
+        for row in measured["losses"]
         if row["fitted"] == row["loss"]
     }
 
 
-def ranks_figure(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Drawn:
-    """A pair of axes for each kind of session of the tables; systems go by colour."""
+def plot_ranks(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> FigureSpec:
+    """Plot a pair of axes for each kind of session of the tables; systems go by colour."""
 
     def paint(figure: Figure, palette: Palette) -> None:
         panels = figure.subplots(1, len(cells), squeeze=False, sharey=True)[0]
         for axes, cell in zip(panels, cells, strict=True):
-            _ranks_panel(axes, cell, palette, systems)
+            _plot_ranks_panel(axes, cell, palette, systems)
         panels[0].set_ylabel("share of trials")
         legend_above(panels[0])
 
@@ -339,32 +340,36 @@ def ranks_figure(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Drawn
         f"{cell.test_seconds:g} s, D = {cell.template_seconds:g} s"
         for cell in cells
     )
-    return Drawn(
+    return FigureSpec(
         "figure5",
         "How far up the list the speaker stands",
         f"Share of trials at each similarity rank ({sizes}); from rank 20 on the mean of widening "
         "bins. Dashed: the beta-binomial rank model by CLL, where it makes sense; dotted: by LL; "
         "grey dots: equal probability, no disclosure.",
         ("session", "system", "rank", "share", "rank_model_ll", "rank_model_cll"),
-        list(_ranks_rows(cells)), paint, (9.0, 3.6),
+        list(_list_rank_rows(cells)), paint, (9.0, 3.6),
     )  # fmt: skip
 
 
-def _ranks_panel(axes: Axes, cell: MeasuredCell, palette: Palette, systems: Sequence[str]) -> None:
+def _plot_ranks_panel(
+    axes: Axes, cell: MeasuredCell, palette: Palette, systems: Sequence[str]
+) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     lowest = 1.0 / len(cell.panel.speakers)
-    for system, found in cell.systems.items():
-        colour = colour_of(palette, system, systems)
-        line = binned_ranks(np.array(found["histogram"]))
+    for system, measured in cell.systems.items():
+        colour = get_colour(palette, system, systems)
+        line = binned_ranks(np.array(measured["histogram"]))
         seen = line.y > 0
         lowest = min(lowest, float(line.y[seen].min()))
         axes.plot(line.x[seen], line.y[seen], "o-", color=colour, markersize=2.5, linewidth=0.9,
                   label=system)  # fmt: skip
-        for loss, rank_model in rank_models_of(found).items():
-            if loss in _DRAWN:
-                fitted = rank_model_line(rank_model, found["speakers"])
-                axes.plot(fitted.x, fitted.y, color=colour, linestyle=_DRAWN[loss], linewidth=1.1)
+        for loss, rank_model in get_rank_models(measured).items():
+            if loss in _LINE_STYLES:
+                fitted = rank_model_line(rank_model, measured["speakers"])
+                axes.plot(
+                    fitted.x, fitted.y, color=colour, linestyle=_LINE_STYLES[loss], linewidth=1.1
+                )
     axes.axhline(1.0 / len(cell.panel.speakers), color=palette.muted, linestyle=(0, (1, 2)),
                  linewidth=0.9)  # fmt: skip
     axes.set_ylim(lowest / 3, 1.6)
@@ -373,30 +378,30 @@ def _ranks_panel(axes: Axes, cell: MeasuredCell, palette: Palette, systems: Sequ
     axes.set_xlabel(f"similarity rank, {cell.panel.session} session")
 
 
-def _ranks_rows(cells: Sequence[MeasuredCell]) -> Iterator[tuple[Any, ...]]:
+def _list_rank_rows(cells: Sequence[MeasuredCell]) -> Iterator[tuple[Any, ...]]:
     for cell in cells:
-        for system, found in cell.systems.items():
-            share = np.array(found["histogram"]) / sum(found["histogram"])
-            models, none = rank_models_of(found), [None] * share.size
+        for system, measured in cell.systems.items():
+            share = np.array(measured["histogram"]) / sum(measured["histogram"])
+            models, none = get_rank_models(measured), [None] * share.size
             fitted = (
                 np.exp(models[loss].log_pmf(share.size)).tolist() if loss in models else none
                 for loss in ("LL", "CLL")
             )
-            for k, each in enumerate(zip(share.tolist(), *fitted, strict=True)):
-                yield cell.panel.session, system, k + 1, *each
+            for k, shares in enumerate(zip(share.tolist(), *fitted, strict=True)):
+                yield cell.panel.session, system, k + 1, *shares
 
 
 # ---------------------------------------------------------------------------------------- speakers
 # SRD fig. 6: not everybody discloses the same.
 
 
-def speakers_figure(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Drawn | None:
-    """A pair of axes for each kind of session of the tables; None where nobody has two trials."""
+def plot_speakers(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> FigureSpec | None:
+    """Plot axes for each kind of session of the tables; None where nobody has two trials."""
     rows = [
         (cell.panel.session, system, bits)
         for cell in cells
-        for system, found in cell.systems.items()
-        for bits in found["speaker_bits"]
+        for system, measured in cell.systems.items()
+        for bits in measured["speaker_bits"]
     ]
     if not rows:
         return None
@@ -405,12 +410,12 @@ def speakers_figure(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Dr
         panels = figure.subplots(1, len(cells), squeeze=False, sharey=True)[0]
         for axes, cell in zip(panels, cells, strict=True):
             edges = np.linspace(0.0, np.log2(len(cell.panel.speakers)), 25)
-            for system, found in cell.systems.items():
-                bits = np.array(found["speaker_bits"])
+            for system, measured in cell.systems.items():
+                bits = np.array(measured["speaker_bits"])
                 if not bits.size:
                     continue
                 share = np.histogram(np.clip(bits, 0.0, edges[-1]), edges)[0] / bits.size
-                colour = colour_of(palette, system, systems)
+                colour = get_colour(palette, system, systems)
                 axes.stairs(share, edges, fill=True, color=colour, alpha=0.18)
                 axes.stairs(
                     share, edges, color=colour, linewidth=1.4,
@@ -422,7 +427,7 @@ def speakers_figure(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Dr
             axes.legend(loc="upper left")
         panels[0].set_ylabel("share of speakers")
 
-    return Drawn(
+    return FigureSpec(
         "figure6",
         "Not everybody discloses the same",
         "MeanD of each tested speaker, by the rank model that LL fits to the speaker's own "

@@ -1,4 +1,4 @@
-"""What an experiment is made of: heard speech, or scores that somebody made of it."""
+"""Material of an experiment: speech, or ready-made scores."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from monitor.lab.experiment.settings import (
     TEMPLATE_LENGTHS,
     ExperimentSettings,
     Panel,
-    among,
-    of_rows,
+    select_rows,
+    select_speakers,
 )
 from monitor.lab.scoring import ScoreGrid
 from monitor.phrases import plural
@@ -52,27 +52,29 @@ class ScoresAtLengths:
 
     @property
     def entries(self) -> tuple[ScoreEntry, ...]:
-        """Its matrices.
+        """Matrices of the file.
 
         Raises:
             UsageError: it is no score file, or has none of these systems.
         """
-        found = _file(self.path).entries
-        chosen = [each for each in found if not self.features or each.system in self.features]
+        entries = _read_score_file(self.path).entries
+        chosen = [entry for entry in entries if not self.features or entry.system in self.features]
         if not chosen:
             raise UsageError(f"{self.path.name}: no scores of {', '.join(self.features or ())}")
         return tuple(chosen)
 
     @property
     def systems(self) -> Sequence[str]:
-        """Whatever has scores."""
+        """Systems with scores."""
         return list(dict.fromkeys(entry.system for entry in self.entries))
 
     @property
     def speakers(self) -> Sequence[str]:
-        """Everybody who is compared with in any matrix."""
-        found = (_file(self.path).matrix(entry, entry.system) for entry in self.entries)
-        return list(dict.fromkeys(name for each in found for name in each.speakers))
+        """Speakers of any matrix."""
+        matrices = (
+            _read_score_file(self.path).matrix(entry, entry.system) for entry in self.entries
+        )
+        return list(dict.fromkeys(name for matrix in matrices for name in matrix.speakers))
 
     @property
     def offered(self) -> tuple[Sequence[float], Sequence[float]]:
@@ -85,48 +87,54 @@ class ScoresAtLengths:
     def fills(
         self, session: str, test: float, template: float
     ) -> tuple[Sequence[str], Sequence[str]]:
-        """Those who are in all shorter cells as well, so that a panel finds everybody in each."""
-        some = [
+        """Return speakers of all shorter cells as well, so that a panel has them in each."""
+        shorter = [
             entry
             for entry in self.entries
             if entry.session == session
             and entry.test_seconds <= test
             and entry.template_seconds <= template
         ]
-        if not any((e.test_seconds, e.template_seconds) == (test, template) for e in some):
+        if not any((e.test_seconds, e.template_seconds) == (test, template) for e in shorter):
             return [], []
-        found = [_file(self.path).matrix(entry, entry.system) for entry in some]
-        names = [name for name in found[0].speakers if all(name in each.speakers for each in found)]
-        return names, [name for name in names if all(name in each.people for each in found)]
+        matrices = [_read_score_file(self.path).matrix(entry, entry.system) for entry in shorter]
+        names = [
+            name
+            for name in matrices[0].speakers
+            if all(name in matrix.speakers for matrix in matrices)
+        ]
+        return names, [name for name in names if all(name in matrix.people for matrix in matrices)]
 
     def matrices(self, panel: Panel, test: float, template: float) -> dict[str, ScoreMatrix]:
-        """Scores by system."""
+        """Return scores by system."""
         lengths = panel.session, test, template
         return {
-            entry.system: among(
-                _file(self.path).matrix(entry, entry.system), panel.speakers, panel.tested
+            entry.system: select_speakers(
+                _read_score_file(self.path).matrix(entry, entry.system),
+                panel.speakers,
+                panel.tested,
             )
             for entry in self.entries
             if (entry.session, entry.test_seconds, entry.template_seconds) == lengths
         }
 
     def content(self, panel: Panel) -> Any:
-        """What the scores depend on."""
+        """Return what the scores depend on."""
         del panel
         return {"file": file_hash(self.path), "systems": self.features}
 
     def frame_counts(self, speakers: Sequence[str]) -> Mapping[str, Sequence[int]]:
-        """How often each bin was heard, by feature."""
+        """Return how often each bin was counted, by feature."""
         del speakers
         return {}
 
 
 @lru_cache(maxsize=1)
-def _file(path: Path) -> ScoreFile:
-    found = ScoreFile.at(path)
-    if found is None:
+def _read_score_file(path: Path) -> ScoreFile:
+    file = ScoreFile.at(path)
+    if file is None:
         raise UsageError(f"{path.name} is no score file; monitor score makes one")
-    return found
+    return file
 
 
 # ------------------------------------------------------------------------------------------ speech
@@ -151,24 +159,24 @@ class Speech:
 
     @property
     def voices(self) -> dict[str, SpeakerSpeech]:
-        """What everybody said."""
-        return _heard(self.recordings, self.features, self.setup)[0]
+        """Speech by speaker."""
+        return _collect(self.recordings, self.features, self.setup)[0]
 
     @property
     def specs(self) -> dict[str, FeatureSpec]:
-        """What the frames look like."""
-        return _heard(self.recordings, self.features, self.setup)[1]
+        """Specifications of the frames."""
+        return _collect(self.recordings, self.features, self.setup)[1]
 
     @property
     def problems(self) -> tuple[str, ...]:
         """A line for each file that could not be used."""
-        return _heard(self.recordings, self.features, self.setup)[2]
+        return _collect(self.recordings, self.features, self.setup)[2]
 
     @property
     def noise(self) -> str:
-        """What was added to embeddings, as the first file says that tells of any; else empty."""
-        told = (header_of(recording.path).noise for recording in self.recordings)
-        return next(filter(None, told), "")
+        """Noise added to embeddings, as the first file states it; else empty."""
+        notes = (header_of(recording.path).noise for recording in self.recordings)
+        return next(filter(None, notes), "")
 
     @property
     def systems(self) -> Sequence[str]:
@@ -177,7 +185,7 @@ class Speech:
 
     @property
     def speakers(self) -> Sequence[str]:
-        """Everybody who was heard."""
+        """Speakers with frames."""
         return list(self.voices)
 
     @property
@@ -188,26 +196,26 @@ class Speech:
     def fills(
         self, session: str, test: float, template: float
     ) -> tuple[Sequence[str], Sequence[str]]:
-        """Who has a template of D, and who of them has tests of T.
+        """Return the speakers with a template of D, and those of them with tests of T.
 
         Raises:
             UsageError: a length is no multiple of 0.1 s.
         """
         _ = units_of(test), units_of(template)
         names, voices = list(self.voices), list(self.voices.values())
-        plan = _plan(voices, session, test, template, 1)
+        plan = _make_plan(voices, session, test, template, 1)
         speakers = [names[i] for i in plan.candidates]
         return speakers, [speakers[i] for i in plan.mated]
 
     def matrices(self, panel: Panel, test: float, template: float) -> dict[str, ScoreMatrix]:
-        """Scores by feature, of SRD's windows (eq. 6, docs/method.md section 4).
+        """Return scores by feature, of SRD's windows (eq. 6, docs/method.md section 4).
 
         Raises:
             UsageError: it would not fit into memory.
         """
-        trials = self.trials_of(panel)
+        trials = self.count_trials(panel)
         voices = [self.voices[name] for name in panel.speakers]
-        plan = _plan(voices, panel.session, test, template, trials)
+        plan = _make_plan(voices, panel.session, test, template, trials)
         grid = ScoreGrid(
             voices, self.specs, RankModels([]),
             (test,), (template,), (panel.session,), ("average",),
@@ -216,10 +224,10 @@ class Speech:
         cell = grid.score(panel.session, test, template, plan)
         tested = set(panel.tested)
         rows = np.array([panel.speakers[column] in tested for column in cell.matrix.target])
-        return {name: of_rows(matrix, rows) for name, matrix in cell.matrices.items()}
+        return {name: select_rows(matrix, rows) for name, matrix in cell.matrices.items()}
 
-    def trials_of(self, panel: Panel) -> int:
-        """How many trials each speaker has: fewer than asked for where speakers are many."""
+    def count_trials(self, panel: Panel) -> int:
+        """Return the trials of each speaker: fewer where speakers are many."""
         once = 8 * len(panel.speakers) * len(panel.tested)
         if once > MOST_BYTES:
             raise UsageError(
@@ -229,26 +237,27 @@ class Speech:
         return min(self.trials, max(ENOUGH_BYTES // once, 1))
 
     def content(self, panel: Panel) -> Any:
-        """The voices, and what their features are."""
+        """Return the voices, and what their features are."""
         specs = {name: spec.plain() for name, spec in self.specs.items()}
         voices = [
-            _mark(self.recordings, self.features, self.setup, name) for name in panel.speakers
+            _hash_speaker(self.recordings, self.features, self.setup, name)
+            for name in panel.speakers
         ]
-        return {"specs": specs, "voices": voices, "trials": self.trials_of(panel)}
+        return {"specs": specs, "voices": voices, "trials": self.count_trials(panel)}
 
     def frame_counts(self, speakers: Sequence[str]) -> Mapping[str, Sequence[int]]:
-        """How often each bin was heard, by feature."""
-        found = {}
+        """Return how often each bin was counted, by feature."""
+        counts = {}
         for name, spec in self.specs.items():
             if spec.kind.counted:
                 sessions = [s[name] for who in speakers for s in self.voices[who].sessions]
                 totals = [spec.kind.total(s.values, spec.size) for s in sessions]
-                found[name] = np.sum(totals, axis=0).tolist()
-        return found
+                counts[name] = np.sum(totals, axis=0).tolist()
+        return counts
 
 
 @lru_cache(maxsize=1)
-def _heard(
+def _collect(
     recordings: tuple[Recording, ...], features: tuple[str, ...] | None, setup: FeatureSetup
 ) -> tuple[dict[str, SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
     voices, specs, problems = collect(Corpus(recordings, ()), features=features, setup=setup)
@@ -257,37 +266,37 @@ def _heard(
 
 
 @cache
-def _mark(
+def _hash_speaker(
     recordings: tuple[Recording, ...],
     features: tuple[str, ...] | None,
     setup: FeatureSetup,
     name: str,
 ) -> str:
-    """A hash of all frames of one speaker."""
-    made = hashlib.sha256(name.encode())
-    for session in _heard(recordings, features, setup)[0][name].sessions:
+    """Return a hash of all frames of one speaker."""
+    digest = hashlib.sha256(name.encode())
+    for session in _collect(recordings, features, setup)[0][name].sessions:
         for feature in sorted(session):
             frames = session[feature]
-            made.update(f"{feature} {frames.length} {frames.span}".encode())
+            digest.update(f"{feature} {frames.length} {frames.span}".encode())
             for part in (frames.values, frames.units, frames.begins):
                 if part is not None:
-                    made.update(f"{part.dtype}{part.shape}".encode())
-                    made.update(np.ascontiguousarray(part).data)
-    return made.hexdigest()
+                    digest.update(f"{part.dtype}{part.shape}".encode())
+                    digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
 
 
-def _plan(
+def _make_plan(
     voices: Sequence[SpeakerSpeech], session: str, test: float, template: float, trials: int
 ) -> Plan:
-    found = plans(voices, (test,), (template,), trials)
-    return next(plan for kind, _, _, plan in found if kind == session)
+    available = plans(voices, (test,), (template,), trials)
+    return next(plan for kind, _, _, plan in available if kind == session)
 
 
 # --------------------------------------------------------------------------------- making material
 
 
-def scores_at(path: Path, settings: ExperimentSettings) -> ScoresAtLengths | None:
-    """A score file as material; None where the path is something else.
+def read_scores(path: Path, settings: ExperimentSettings) -> ScoresAtLengths | None:
+    """Read a score file; None where the path is something else.
 
     Raises:
         StoreError: it is a damaged score file.
@@ -295,25 +304,25 @@ def scores_at(path: Path, settings: ExperimentSettings) -> ScoresAtLengths | Non
     """
     if path.suffix.lower() != ".npz" or not path.is_file() or ScoreFile.at(path) is None:
         return None
-    found = ScoresAtLengths(path.resolve(), settings.features)
-    _ = found.entries
-    return found
+    scores = ScoresAtLengths(path.resolve(), settings.features)
+    _ = scores.entries
+    return scores
 
 
-def hear_corpus(
+def extract_frames(
     path: Path,
-    found: Corpus,
+    corpus: Corpus,
     folder: Path,
     features: Sequence[str] | None,
     jobs: Jobs = 1,
     progress: Callable[[Recording], object] = lambda _: None,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> tuple[Corpus, tuple[str, ...]]:
-    """Hear what is not heard yet of a corpus; a corpus of frames is as it is.
+    """Extract frames not yet extracted of a corpus; a corpus of frames is as it is.
 
     Args:
         path: of the corpus.
-        found: what lies there.
+        corpus: what lies there.
         folder: where frames are kept (as `monitor hear` does), so that audio is heard once.
         features: to hear; None for those that are heard by default.
         jobs: who hears.
@@ -327,26 +336,26 @@ def hear_corpus(
         SourceError: nothing of it can be heard.
         UsageError: audio and frames are mixed, or the folder is within the corpus.
     """
-    ready = [is_frames(recording.path) for recording in found.recordings]
+    ready = [is_frames(recording.path) for recording in corpus.recordings]
     if all(ready):
-        return found, found.problems
+        return corpus, corpus.problems
     if any(ready):
         raise UsageError(f"{path} mixes audio and ready-made frames: give the one or the other")
-    wanted = orders(found, path, folder)
-    manner = HearingOptions(tuple(features or defaults(setup=setup)), setup=setup)
-    problems, heard = list(found.problems), []
+    requests = orders(corpus, path, folder)
+    options = HearingOptions(tuple(features or defaults(setup=setup)), setup=setup)
+    problems, orders_done = list(corpus.problems), []
     make_private(folder.parent)
-    by_source = {recording.path: recording for recording in found.recordings}
-    with closing(keep(wanted, manner, jobs)) as results:
-        for kept in results:
-            progress(by_source[kept.order.source])
-            problems += [kept.problem] if kept.problem else []
-            heard += [kept.order] if kept.is_complete else []
-    if not heard:
+    by_source = {recording.path: recording for recording in corpus.recordings}
+    with closing(keep(requests, options, jobs)) as results:
+        for outcome in results:
+            progress(by_source[outcome.order.source])
+            problems += [outcome.problem] if outcome.problem else []
+            orders_done += [outcome.order] if outcome.is_complete else []
+    if not orders_done:
         raise SourceError("nothing could be heard: " + "; ".join(problems[:3]))
-    write_manifest(folder, heard)
-    made = [Recording(order.speaker, order.session, order.target) for order in heard]
-    return Corpus(tuple(made), (), found.identified_by), tuple(problems)
+    write_manifest(folder, orders_done)
+    recordings = [Recording(order.speaker, order.session, order.target) for order in orders_done]
+    return Corpus(tuple(recordings), (), corpus.identified_by), tuple(problems)
 
 
 def make_private(folder: Path) -> None:
@@ -363,36 +372,36 @@ def make_private(folder: Path) -> None:
 
 def _check_features(corpus: Corpus, features: Sequence[str]) -> None:
     """Refuse a feature that no file holds, once, and not for every file."""
-    lacking, held = set(features), set[str]()
+    missing, present = set(features), set[str]()
     for recording in corpus.recordings:
-        if not lacking:
+        if not missing:
             return
         sizes = header_of(recording.path).sizes
         if not sizes:  # broken, or without a header: reading it tells
             return
-        held |= sizes.keys()
-        lacking -= sizes.keys()
-    if lacking:
-        strange = next(name for name in features if name in lacking)
-        raise UsageError(f"no frames of {strange}: there are those of {', '.join(sorted(held))}")
+        present |= sizes.keys()
+        missing -= sizes.keys()
+    if missing:
+        unknown = next(name for name in features if name in missing)
+        raise UsageError(f"no frames of {unknown}: there are those of {', '.join(sorted(present))}")
 
 
-def speech_of(
+def read_speech(
     corpus: Corpus, settings: ExperimentSettings, setup: FeatureSetup = AS_ENVIRONMENT
 ) -> Speech:
-    """The frames of a corpus as material.
+    """Read the frames of a corpus.
 
     Raises:
         UsageError: no feature can be scored, or no file holds one that is asked for.
         SourceError: no file can be read.
     """
     _check_features(corpus, settings.features or ())
-    made = Speech(corpus.recordings, settings.features, settings.trials, setup=setup)
-    if not made.voices:
-        raise SourceError("nothing could be used: " + "; ".join(made.problems[:3]))
-    if not made.specs:
+    speech = Speech(corpus.recordings, settings.features, settings.trials, setup=setup)
+    if not speech.voices:
+        raise SourceError("nothing could be used: " + "; ".join(speech.problems[:3]))
+    if not speech.specs:
         raise UsageError("no feature of these frames can be compared")
-    return made
+    return speech
 
 
 # ---------------------------------------------------------------------------------------- protocol

@@ -1,4 +1,4 @@
-"""What is written of an experiment: tables, a page, and everything as JSON."""
+"""Report of an experiment: tables, a page, and everything as JSON."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from monitor.documents import bullet_list, document, paragraphs, picture, sectio
 from monitor.features.registry import caveats
 from monitor.files import write_text
 from monitor.lab.experiment.cells import MEAN, MeasuredCell
-from monitor.lab.experiment.figures import Drawn
-from monitor.lab.experiment.findings import QUESTIONS, CorpusAnswer, summary
+from monitor.lab.experiment.figures import FigureSpec
+from monitor.lab.experiment.findings import QUESTIONS, CorpusAnswer, summarise_answers
 from monitor.lab.experiment.settings import ExperimentSettings, Panel
 from monitor.phrases import format_best_feature, plural
 from monitor.plots.canvas import format_seconds
@@ -27,7 +27,7 @@ _WORKING = ("resampled", "left_out")
 
 @dataclass(frozen=True)
 class Experiment:
-    """What an experiment found.
+    """Results of an experiment.
 
     Attributes:
         name: of the corpus.
@@ -62,36 +62,36 @@ class Experiment:
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the figures doubtful, all or those of a system, each once."""
-        every = (
+        """Warnings about the figures, all or those of a system, each once."""
+        lines = (
             f"{name}: {warning}"
             for cell in self.cells
-            for name, found in cell.systems.items()
-            for warning in found["warnings"]
+            for name, measured in cell.systems.items()
+            for warning in measured["warnings"]
         )
-        told = [f"{each[:1].upper()}{each[1:]}." for each in caveats(self.systems)]
+        caveats_here = [f"{caveat[:1].upper()}{caveat[1:]}." for caveat in caveats(self.systems)]
         noisy = [self.noisy] if self.noise else []
-        return [*noisy, *told, *dict.fromkeys(every), *self._weaker_joints()]
+        return [*noisy, *caveats_here, *dict.fromkeys(lines), *self._weaker_joints()]
 
     def _weaker_joints(self) -> Iterator[str]:
-        """Cells of the tables of which one feature discloses more than all of them together."""
+        """Yield cells of the tables where one feature discloses more than all together."""
         for cell in self.tables:
             bits = {
                 name: value
-                for name, found in cell.systems.items()
-                if (value := found["figures"][MEAN]["value"]) is not None
+                for name, measured in cell.systems.items()
+                if (value := measured["figures"][MEAN]["value"]) is not None
             }
             joint = bits.pop("joint", None)
-            told = "" if joint is None else format_best_feature(joint, bits)
-            if told:
+            best = "" if joint is None else format_best_feature(joint, bits)
+            if best:
                 yield (
-                    f"{told} (T = {cell.test_seconds:g} s, D = {cell.template_seconds:g} s, "
+                    f"{best} (T = {cell.test_seconds:g} s, D = {cell.template_seconds:g} s, "
                     f"{cell.panel.session} session)."
                 )
 
     @property
     def noisy(self) -> str:
-        """That templates with noise understate what an attacker learns, and what to do instead."""
+        """Warning that noisy templates understate disclosure, and what to do instead."""
         return (
             f"These frames have noise ({self.noise}), and so have the templates here: clear "
             "templates learn more, up to many times as much. For an attacker who has clear speech "
@@ -101,11 +101,11 @@ class Experiment:
         )
 
     def about(self, question: str) -> list[CorpusAnswer]:
-        """The findings about a question."""
-        return [each for each in self.findings if each.question == question]
+        """Return the findings about a question."""
+        return [finding for finding in self.findings if finding.question == question]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return everything for JSON."""
         return {
             "schema": _SCHEMA,
             "kind": KIND,
@@ -119,34 +119,34 @@ class Experiment:
                 question.key: {
                     "question": question.text,
                     "paper": question.paper,
-                    "corpus": summary(self.about(question.key)),
+                    "corpus": summarise_answers(self.about(question.key)),
                 }
                 for question in QUESTIONS
             },
-            "findings": [asdict(each) for each in self.findings],
-            "cells": [_plain(cell) for cell in self.cells],
-            "frame_counts": {name: list(each) for name, each in self.frame_counts.items()},
+            "findings": [asdict(counts) for counts in self.findings],
+            "cells": [_encode_cell(cell) for cell in self.cells],
+            "frame_counts": {name: list(counts) for name, counts in self.frame_counts.items()},
         }
 
 
-def save_results(found: Experiment, path: Path) -> None:
+def save_results(experiment: Experiment, path: Path) -> None:
     """Write everything as JSON (mode 0600), at once or not at all.
 
     Raises:
         StoreError: the place cannot be written.
     """
-    write_text(json.dumps(found.plain(), allow_nan=False, indent=1), path)
+    write_text(json.dumps(experiment.plain(), allow_nan=False, indent=1), path)
 
 
-def _plain(cell: MeasuredCell) -> dict[str, Any]:
+def _encode_cell(cell: MeasuredCell) -> dict[str, Any]:
     return {
         "purpose": cell.panel.purpose,
         "session": cell.panel.session,
         "T": cell.test_seconds,
         "D": cell.template_seconds,
         "systems": {
-            name: {key: value for key, value in found.items() if key not in _WORKING}
-            for name, found in cell.systems.items()
+            name: {key: value for key, value in measured.items() if key not in _WORKING}
+            for name, measured in cell.systems.items()
         },
     }
 
@@ -169,55 +169,63 @@ _FITTED = tuple((name, key.removeprefix("srd.")) for name, key in _COUNTED if "b
 
 
 def table2(cell: MeasuredCell) -> TableText:
-    """Disclosure of the ranks counted and of the rank models fitted to them, a column a system."""
+    """Tabulate disclosure of ranks counted and of fitted rank models, a column a system."""
     systems = list(cell.systems.values())
     rows = [
-        ["Ranks counted", name, *(_figure(found["figures"][key], name) for found in systems)]
+        [
+            "Ranks counted",
+            name,
+            *(_format_figure(measured["figures"][key], name) for measured in systems),
+        ]
         for name, key in _COUNTED
     ]
     for loss in ("CLL", "LL"):
         for name, key in _FITTED:
             rows.append([f"Rank model by {loss}", name,
-                         *(_rank_model(found, loss, key, name) for found in
+                         *(_format_rank_model(measured, loss, key, name) for measured in
                                                   systems)])  # fmt: skip
     rows += [
-        ["No evidence", "MeanD (bits)", *(_figure(found["figures"]["srd.null_model_bits"], "")
-                                         for found in systems)],
-        ["Baseline", "EER (%)", *(_figure(found["figures"]["verification.eer_rocch"], "%")
-                                  for found in systems)],
+        ["No evidence", "MeanD (bits)",
+         *(_format_figure(measured["figures"]["srd.null_model_bits"], "")
+           for measured in systems)],
+        ["Baseline", "EER (%)", *(_format_figure(measured["figures"]["verification.eer_rocch"], "%")
+                                  for measured in systems)],
         ["Made of", "trials of tested speakers",
-         *(f"{found['trials']}\n{plural(found['tested'], 'speaker')}" for found in systems)],
+         *(f"{measured['trials']}\n{plural(measured['tested'], 'speaker')}"
+           for measured in systems)],
     ]  # fmt: skip
-    return ["", f"N = {len(cell.panel.speakers)}", *cell.systems], _once(rows)
+    return ["", f"N = {len(cell.panel.speakers)}", *cell.systems], _blank_repeats(rows)
 
 
 def table3(cell: MeasuredCell) -> TableText:
-    """How well the rank model by each loss fits, a column a system; the best of each in marks."""
+    """Tabulate the fit of the rank model by each loss, a column a system; the best in marks."""
     rows = []
     for title, key in (
         ("KL divergence (bits)", "kl_bits"),
         ("Rank-1 match (bits)", "rank1_match_bits"),
         ("Cost on speakers left out, more than LL (bits a trial)", "left_out_bits"),
     ):
-        found = [each["losses"] for each in cell.systems.values()]
-        best = [_best(losses, key) for losses in found]
-        for i, row in enumerate(found[0]):
-            marked = zip(found, best, strict=True)
-            cells = [_loss(losses[i], key, row["loss"] == least) for losses, least in marked]
+        losses_by_system = [measured["losses"] for measured in cell.systems.values()]
+        best = [_find_best(losses, key) for losses in losses_by_system]
+        for i, row in enumerate(losses_by_system[0]):
+            marked = zip(losses_by_system, best, strict=True)
+            cells = [
+                _format_loss(losses[i], key, row["loss"] == lowest) for losses, lowest in marked
+            ]
             rows.append([title, row["loss"], *cells])
-    return ["Measure", "Loss", *cell.systems], _once(rows)
+    return ["Measure", "Loss", *cell.systems], _blank_repeats(rows)
 
 
-def table_rows(cells: Sequence[MeasuredCell]) -> Iterator[tuple[Any, ...]]:
-    """Both tables as data: session, system, what, of what, value and limits."""
+def list_table_rows(cells: Sequence[MeasuredCell]) -> Iterator[tuple[Any, ...]]:
+    """Yield both tables as data: session, system, what, of what, value and limits."""
     for cell in cells:
-        for system, found in cell.systems.items():
+        for system, measured in cell.systems.items():
             for _, key in (*_COUNTED, ("", MEAN), ("", "srd.null_model_bits"),
                            ("", "verification.eer_rocch")):  # fmt: skip
-                each = found["figures"].get(key, {})
+                figure = measured["figures"].get(key, {})
                 yield (cell.panel.session, system, "counted", key,
-                       *(each.get(x) for x in ("value", "low", "high")))  # fmt: skip
-            for row in found["losses"]:
+                       *(figure.get(x) for x in ("value", "low", "high")))  # fmt: skip
+            for row in measured["losses"]:
                 for _, key in _FITTED:
                     yield cell.panel.session, system, row["loss"], key, row[key], None, None
                 for key in ("kl_bits", "rank1_match_bits"):
@@ -226,74 +234,74 @@ def table_rows(cells: Sequence[MeasuredCell]) -> Iterator[tuple[Any, ...]]:
                        row["left_out_bits"], row["left_out_low"], row["left_out_high"])  # fmt: skip
 
 
-def lengths_table(cell: MeasuredCell, systems: Sequence[str]) -> list[str]:
-    """A row for a cell of the sweep: T, D, and MeanD and IdR of each system that heard anything."""
-    made = [f"{cell.test_seconds:g} s", f"{cell.template_seconds:g} s"]
+def format_lengths(cell: MeasuredCell, systems: Sequence[str]) -> list[str]:
+    """Format a cell of the sweep: T, D, MeanD and IdR of each system."""
+    cells = [f"{cell.test_seconds:g} s", f"{cell.template_seconds:g} s"]
     for system in systems:
         if system not in cell.systems:
-            made += ["not heard", ""]
+            cells += ["not heard", ""]
             continue
-        found = cell.systems[system]
-        mean, idr = found["figures"][MEAN], found["figures"]["srd.idr"]
-        made.append(f"{mean['value']:.2f}{_limits(mean, 1.0, 2)}")
-        made.append(f"{100 * idr['value']:.1f}{_limits(idr, 100.0, 1)}")
-    return made
+        measured = cell.systems[system]
+        mean, idr = measured["figures"][MEAN], measured["figures"]["srd.idr"]
+        cells.append(f"{mean['value']:.2f}{_format_limits(mean, 1.0, 2)}")
+        cells.append(f"{100 * idr['value']:.1f}{_format_limits(idr, 100.0, 1)}")
+    return cells
 
 
-def _figure(figure: dict[str, Any], name: str) -> str:
+def _format_figure(figure: dict[str, Any], name: str) -> str:
     if figure["value"] is None:
         return "–\nfewer trials than ranks, or ties" if "bias" in name else "–"
     scale = 100.0 if "%" in name else 1.0
-    return f"{scale * figure['value']:.2f}{_limits(figure, scale, 2)}"
+    return f"{scale * figure['value']:.2f}{_format_limits(figure, scale, 2)}"
 
 
-def _limits(figure: dict[str, Any], scale: float, digits: int) -> str:
+def _format_limits(figure: dict[str, Any], scale: float, digits: int) -> str:
     if figure["low"] is None or figure["high"] is None:
         return ""
     low, high = (f"{scale * figure[end]:.{digits}f}" for end in ("low", "high"))
     return f"\n{low} to {high}"
 
 
-def _rank_model(found: dict[str, Any], loss: str, key: str, name: str) -> str:
-    row = next(each for each in found["losses"] if each["loss"] == loss)
+def _format_rank_model(measured: dict[str, Any], loss: str, key: str, name: str) -> str:
+    row = next(fitted for fitted in measured["losses"] if fitted["loss"] == loss)
     if row["fitted"] != loss:
         return "–\nrefused"
     if loss == "LL" and key == "mean_bits":
-        return _figure(found["figures"][MEAN], name)
+        return _format_figure(measured["figures"][MEAN], name)
     scale = 100.0 if "%" in name else 1.0
     return f"{scale * row[key]:.2f}"
 
 
-def _best(losses: Sequence[dict[str, Any]], key: str) -> str | None:
-    known = [row for row in losses if row[key] is not None and row["fitted"] == row["loss"]]
-    return min(known, key=lambda row: row[key])["loss"] if known else None
+def _find_best(losses: Sequence[dict[str, Any]], key: str) -> str | None:
+    candidates = [row for row in losses if row[key] is not None and row["fitted"] == row["loss"]]
+    return min(candidates, key=lambda row: row[key])["loss"] if candidates else None
 
 
-def _loss(row: dict[str, Any], key: str, best: bool) -> str:
+def _format_loss(row: dict[str, Any], key: str, best: bool) -> str:
     if row["fitted"] != row["loss"]:
         return "–\nrefused"
     if row[key] is None:
         return "–"
     mark = " ←" if best else ""
     if key != "left_out_bits":
-        return f"{_power(row[key])}{mark}"
+        return f"{_format_power(row[key])}{mark}"
     if row["loss"] == "LL":
         return f"0{mark}"
-    made = f"{row[key]:+.4f}{mark}"
+    text = f"{row[key]:+.4f}{mark}"
     if row["left_out_low"] is not None:  # too few speakers have none
-        made += f"\n{row['left_out_low']:+.4f} to {row['left_out_high']:+.4f}"
-    return made.replace("-", "\N{MINUS SIGN}")
+        text += f"\n{row['left_out_low']:+.4f} to {row['left_out_high']:+.4f}"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
-def _once(rows: list[list[str]]) -> list[list[str]]:
-    """The first name of a row only where it changes."""
+def _blank_repeats(rows: list[list[str]]) -> list[list[str]]:
+    """Leave the first name of a row only where it changes."""
     before = ["", *(row[0] for row in rows)]
     return [["" if row[0] == name else row[0], *row[1:]] for name, row in
             zip(before, rows, strict=False)]  # fmt: skip
 
 
-def _power(value: float) -> str:
-    """A small number as a paper prints it: 1.66×10⁻²."""
+def _format_power(value: float) -> str:
+    """Format a small number as a paper prints it: 1.66×10⁻²."""
     if value == 0:
         return "0"
     digits, exponent = f"{value:.2e}".split("e")
@@ -320,42 +328,42 @@ _SCORED = (
 )
 
 
-def method(found: Experiment) -> Iterator[str]:
-    """How it was done, a paragraph at a time."""
+def describe_method(experiment: Experiment) -> Iterator[str]:
+    """Describe the method, a paragraph at a time."""
     yield (
-        f"Speech of {found.name} was compared with templates of its speakers by "
-        f"{', '.join(found.systems)}, as in T. Bäckström et al., “Privacy Disclosure of "
+        f"Speech of {experiment.name} was compared with templates of its speakers by "
+        f"{', '.join(experiment.systems)}, as in T. Bäckström et al., “Privacy Disclosure of "
         "Similarity Rank in Speech and Language Processing” (SRD). A test of T speech seconds is "
         "compared with a template of D speech seconds of each of N people; the rank of the right "
         "one is all that counts."
     )
-    yield _HEARD if found.heard else _SCORED
-    for panel in found.panels:
-        yield _panel(panel)
+    yield _HEARD if experiment.heard else _SCORED
+    for panel in experiment.panels:
+        yield _describe_panel(panel)
     yield (
         "The same people take part in all cells of a sweep, so that lengths alone differ. What is "
         "fitted is the beta-binomial rank model by log-likelihood (LL) unless it says otherwise; "
-        f"limits are 95 %, over {plural(found.settings.replicates, 'resample')} of speakers, and "
-        "differences are between the same speakers."
+        f"limits are 95 %, over {plural(experiment.settings.replicates, 'resample')} of speakers, "
+        "and differences are between the same speakers."
     )
-    if found.heard:
+    if experiment.heard:
         yield (
-            f"Tests are spread over the speech by eq. (6), {found.settings.trials} a speaker at "
-            "most, never overlapping their template and as far from it as they can be."
+            f"Tests are spread over the speech by eq. (6), {experiment.settings.trials} a speaker "
+            "at most, never overlapping their template and as far from it as they can be."
         )
-    if found.heard and "joint" in found.systems:
+    if experiment.heard and "joint" in experiment.systems:
         yield (
             "The joint adds all features up, each weighed as tests of the other speakers teach: "
             "nobody’s own tests weigh the features for them."
         )
-    for feature, names in sorted(found.settings.trained.items()):
+    for feature, names in sorted(experiment.settings.trained.items()):
         yield (
             f"{plural(len(names), 'speaker')} on whose speech the network of {feature} was trained "
             "are candidates, but no test of theirs counts for it."
         )
 
 
-def _panel(panel: Panel) -> str:
+def _describe_panel(panel: Panel) -> str:
     people = (
         f"{panel.session.capitalize()} session ({_SESSION[panel.session]}): "
         f"{plural(len(panel.speakers), 'speaker')} with templates, {len(panel.tested)} of them "
@@ -363,14 +371,15 @@ def _panel(panel: Panel) -> str:
     )
     what = "Tables and figures 5 to 7" if panel.purpose == "tables" else "Sweep (figure 8)"
     tests, templates = (
-        ", ".join(map(format_seconds, each)) for each in (panel.lengths, panel.template_lengths)
+        ", ".join(map(format_seconds, lengths))
+        for lengths in (panel.lengths, panel.template_lengths)
     )
     return f"{what}. {people}, at T = {tests} and D = {templates}."
 
 
-def what_it_cannot_say(found: Experiment) -> Iterator[str]:
-    """What has to be known to read the figures."""
-    most = max(len(panel.speakers) for panel in found.panels)
+def list_limitations(experiment: Experiment) -> Iterator[str]:
+    """List what readers of the figures need to know."""
+    most = max(len(panel.speakers) for panel in experiment.panels)
     yield (
         f"N is {most} at most; SRD had 11 696 (F0, phones, style) and 1251 (identity), and 64 in "
         "its long recordings. Bits of MeanD stop at log2 N: figures of other N are not compared."
@@ -383,18 +392,18 @@ def what_it_cannot_say(found: Experiment) -> Iterator[str]:
         "Of several lengths the one with the highest MeanD is the highest by chance as well: where "
         "one is picked by what it shows, limits hold for all that it was picked from."
     )
-    if any(panel.session == "same" for panel in found.panels):
+    if any(panel.session == "same" for panel in experiment.panels):
         yield (
             "Within one session the longer test and template are, the nearer they lie to each "
             "other: what longer speech adds there is in part that."
         )
-    if all(panel.session == "same" for panel in found.panels):
+    if all(panel.session == "same" for panel in experiment.panels):
         yield "All figures are of one session each: they favour the attacker."
     yield (
         "The equal error rate pools scores of all trials without normalising them; the joint is "
         "weighed by other people in each part of the speakers, which it mixes."
     )
-    yield from found.problems
+    yield from experiment.problems
 
 
 # -------------------------------------------------------------------------------------------- page
@@ -414,50 +423,57 @@ _NOT_HEARD = (
 )
 
 
-def page_of(found: Experiment, figures: Sequence[Drawn], pictures: Mapping[str, str]) -> str:
-    """The page as HTML, like a short paper about the corpus; pictures are ``<svg>``, by name."""
+def render_page(
+    experiment: Experiment, figures: Sequence[FigureSpec], pictures: Mapping[str, str]
+) -> str:
+    """Return the page as HTML, like a short paper; pictures are ``<svg>``, by name."""
     parts = [
-        *map(warning, found.warnings),
-        _short(found),
-        section("What was done", paragraphs(*method(found))),
-        *(_tables(cell) for cell in found.tables),
+        *map(warning, experiment.warnings),
+        _render_summary(experiment),
+        section("What was done", paragraphs(*describe_method(experiment))),
+        *(_render_tables(cell) for cell in experiment.tables),
         *(
             picture(
-                f"{each.name.replace('figure', 'Figure ')}. {each.title}",
-                pictures[each.name],
-                each.caption,
+                f"{figure.name.replace('figure', 'Figure ')}. {figure.title}",
+                pictures[figure.name],
+                figure.caption,
             )
-            for each in figures
+            for figure in figures
         ),
-        _findings(found),
-        *_sweeps(found),
-        section("How to read it", bullet_list(what_it_cannot_say(found))),
+        _render_findings(experiment),
+        *_render_sweeps(experiment),
+        section("How to read it", bullet_list(list_limitations(experiment))),
     ]
+    trials = sum(m["trials"] for cell in experiment.cells for m in cell.systems.values())
     facts = [
         " · ".join(
             f"{panel.session} session, {panel.purpose}: N = {len(panel.speakers)}, "
             f"{len(panel.tested)} tested"
-            for panel in found.panels
+            for panel in experiment.panels
         ),
-        f"{plural(sum(f['trials'] for c in found.cells for f in c.systems.values()), 'trial')} in "
-        f"{plural(len(found.cells), 'cell')}; {', '.join(found.systems)}",
+        f"{plural(trials, 'trial')} in "
+        f"{plural(len(experiment.cells), 'cell')}; {', '.join(experiment.systems)}",
     ]
     foot = (
         "Beside this page lie its figures (SVG, PNG) with their data (CSV), the tables (CSV) and "
         "everything (results.json). It names no speaker and holds no score."
     )
-    return document(f"Similarity rank disclosure of {found.name}", facts, parts, foot)
+    return document(f"Similarity rank disclosure of {experiment.name}", facts, parts, foot)
 
 
-def _short(found: Experiment) -> str:
+def _render_summary(experiment: Experiment) -> str:
     rows = [
-        [question.text, question.paper, summary(found.about(question.key)) or "Not asked here."]
+        [
+            question.text,
+            question.paper,
+            summarise_answers(experiment.about(question.key)) or "Not asked here.",
+        ]
         for question in QUESTIONS
     ]
     return section("In short", table(["Question", "SRD", "This corpus"], rows, names=3))
 
 
-def _tables(cell: MeasuredCell) -> str:
+def _render_tables(cell: MeasuredCell) -> str:
     lengths = f"T = {cell.test_seconds:g} s, D = {cell.template_seconds:g} s"
     return section(
         f"Tables II and III, {cell.panel.session} session, {lengths}",
@@ -468,27 +484,31 @@ def _tables(cell: MeasuredCell) -> str:
     )
 
 
-def _findings(found: Experiment) -> str:
+def _render_findings(experiment: Experiment) -> str:
     parts = []
     for question in QUESTIONS:
-        if some := found.about(question.key):
+        if findings := experiment.about(question.key):
             parts.append(f"<h3>{question.text}</h3>")
-            parts.append(paragraphs(f"SRD: {question.paper}. Here: {summary(some)}"))
-            parts.append(bullet_list(f"{e.system}, {e.session} session: {e.text}" for e in some))
+            parts.append(paragraphs(f"SRD: {question.paper}. Here: {summarise_answers(findings)}"))
+            parts.append(
+                bullet_list(f"{e.system}, {e.session} session: {e.text}" for e in findings)
+            )
     return section("What was found", *parts)
 
 
-def _sweeps(found: Experiment) -> list[str]:
-    made = []
-    for panel in found.panels:
-        some = [cell for cell in found.cells if cell.panel == panel]
-        systems = [name for name in found.systems if any(name in cell.systems for cell in some)]
+def _render_sweeps(experiment: Experiment) -> list[str]:
+    sections = []
+    for panel in experiment.panels:
+        panel_cells = [cell for cell in experiment.cells if cell.panel == panel]
+        systems = [
+            name for name in experiment.systems if any(name in cell.systems for cell in panel_cells)
+        ]
         if panel.purpose != "sweep" or not systems:
             continue
         head = ["T", "D", *(f"{s}: {what}" for s in systems for what in ("MeanD", "IdR %"))]
-        rows = [lengths_table(cell, systems) for cell in some]
+        rows = [format_lengths(cell, systems) for cell in panel_cells]
         note = paragraphs(_NOT_HEARD) if any("not heard" in row for row in rows) else ""
-        made.append(
+        sections.append(
             section(f"Every length, {panel.session} session", table(head, rows, names=2), note)
         )
-    return made
+    return sections

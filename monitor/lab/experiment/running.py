@@ -11,26 +11,32 @@ from monitor.corpus.finding import find
 from monitor.errors import UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.files import held_by, write_text
-from monitor.lab.experiment.cells import CellOrder, make_cells, orders_of
+from monitor.lab.experiment.cells import CellOrder, make_cells, make_orders
 from monitor.lab.experiment.figures import (
-    Drawn,
-    draw_all,
-    frames_figure,
-    lengths_figure,
-    one_speaker_figure,
-    ranks_figure,
+    FigureSpec,
+    plot_frames,
+    plot_lengths,
+    plot_ranks,
+    plot_speaker,
+    plot_speakers,
     save_csv,
-    speakers_figure,
+    save_figures,
 )
-from monitor.lab.experiment.findings import findings_of, surfaces
+from monitor.lab.experiment.findings import answer_questions, make_surfaces
 from monitor.lab.experiment.material import (
     Material,
-    hear_corpus,
+    extract_frames,
     make_private,
-    scores_at,
-    speech_of,
+    read_scores,
+    read_speech,
 )
-from monitor.lab.experiment.report import KIND, Experiment, page_of, save_results, table_rows
+from monitor.lab.experiment.report import (
+    KIND,
+    Experiment,
+    list_table_rows,
+    render_page,
+    save_results,
+)
 from monitor.lab.experiment.settings import ExperimentSettings, Panel, choose_panels
 from monitor.lab.result_cache import ResultCache
 
@@ -44,7 +50,7 @@ def experiment(
     jobs: int = 1,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> Experiment:
-    """SRD's experiments on a corpus, written into a folder: what `monitor experiment` does.
+    """Run SRD's experiments on a corpus into a folder, as `monitor experiment`.
 
     Args:
         corpus: a folder or manifest of recordings or of frames, or a file of `monitor score`.
@@ -60,25 +66,25 @@ def experiment(
         StoreError: the folder cannot be written.
     """
     settings = settings or ExperimentSettings()
-    path, place = Path(corpus), Path(folder)
-    check_folder(place, path)
-    material: Material | None = scores_at(path, settings)
+    path, output = Path(corpus), Path(folder)
+    check_folder(output, path)
+    material: Material | None = read_scores(path, settings)
     problems: tuple[str, ...] = ()
     if material is None:
-        found, problems = hear_corpus(
-            path, find(path), place / "frames", settings.features, jobs, setup=setup
+        frames, problems = extract_frames(
+            path, find(path), output / "frames", settings.features, jobs, setup=setup
         )
-        speech = speech_of(found, settings, setup)
+        speech = read_speech(frames, settings, setup)
         material, problems = speech, (*problems, *speech.problems)
-    panels = panels_of(material, settings)
+    panels = plan_panels(material, settings)
     return run_experiment(
-        material, panels, place, settings, name=path.resolve().stem, problems=problems,
+        material, panels, output, settings, name=path.resolve().stem, problems=problems,
         fresh=fresh, jobs=jobs,
     )  # fmt: skip
 
 
-def panels_of(material: Material, settings: ExperimentSettings) -> list[Panel]:
-    """Who takes part, at which lengths.
+def plan_panels(material: Material, settings: ExperimentSettings) -> list[Panel]:
+    """Choose who takes part, at which lengths.
 
     Raises:
         CorpusError: fewer than two speakers have enough speech.
@@ -105,7 +111,7 @@ def run_experiment(
     jobs: int = 1,
     progress: Callable[[CellOrder], object] = lambda _: None,
 ) -> Experiment:
-    """Make all cells of the panels, and write everything; `progress` is called with each cell.
+    """Measure all cells of the panels, and write everything.
 
     Arguments as of `experiment`; `name` is of the corpus, for people, `problems` what could not be
     used of it.
@@ -115,19 +121,19 @@ def run_experiment(
     """
     make_private(folder)
     cache = ResultCache(folder / "cache", fresh=fresh)
-    orders = orders_of(panels, material, settings)
+    orders = make_orders(panels, material, settings)
     cells = make_cells(orders, material, settings, cache, jobs, progress)
     everybody = list(dict.fromkeys(who for panel in panels for who in panel.speakers))
-    found = Experiment(
-        name, settings, panels, cells, findings_of(cells), material.frame_counts(everybody),
+    results = Experiment(
+        name, settings, panels, cells, answer_questions(cells), material.frame_counts(everybody),
         problems, material.joins, material.noise,
     )  # fmt: skip
-    _write(found, folder, len(everybody))
-    return found
+    _write(results, folder, len(everybody))
+    return results
 
 
 def check_folder(folder: Path, corpus: Path) -> None:
-    """See to it that a folder is a place for an experiment: empty, or one of an experiment.
+    """Check that a folder is a place for an experiment: empty, or one of an experiment.
 
     Raises:
         UsageError: it holds something else, is a file, or lies in the corpus.
@@ -136,33 +142,33 @@ def check_folder(folder: Path, corpus: Path) -> None:
     names = set(held_by(folder))
     if corpus.is_dir() and folder.resolve().is_relative_to(corpus.resolve()):
         raise UsageError(f"{folder} lies in the corpus itself; choose a folder outside")
-    if names and not names <= {"cache", "frames"} and not _ours(folder / "results.json"):
+    if names and not names <= {"cache", "frames"} and not _is_ours(folder / "results.json"):
         raise UsageError(
             f"{folder} holds something else; name an empty folder, or one of an experiment"
         )
 
 
-def _ours(path: Path) -> bool:
+def _is_ours(path: Path) -> bool:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        contents = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and found.get("kind") == KIND
+    return isinstance(contents, dict) and contents.get("kind") == KIND
 
 
-def _write(found: Experiment, folder: Path, speakers: int) -> None:
-    """Results first: they mark the folder as one of an experiment."""
-    save_results(found, folder / "results.json")
+def _write(results: Experiment, folder: Path, speakers: int) -> None:
+    """Write results first: they mark the folder as one of an experiment."""
+    save_results(results, folder / "results.json")
     head = ("session", "system", "of", "figure", "value", "low", "high")
-    save_csv(folder / "tables.csv", head, table_rows(found.tables))
-    wanted: list[Drawn | None] = [frames_figure(found.frame_counts, speakers)]
-    if found.tables:
-        wanted += [
-            ranks_figure(found.tables, found.systems),
-            speakers_figure(found.tables, found.systems),
-            one_speaker_figure(found.tables),
+    save_csv(folder / "tables.csv", head, list_table_rows(results.tables))
+    optional: list[FigureSpec | None] = [plot_frames(results.frame_counts, speakers)]
+    if results.tables:
+        optional += [
+            plot_ranks(results.tables, results.systems),
+            plot_speakers(results.tables, results.systems),
+            plot_speaker(results.tables),
         ]
-    wanted.append(lengths_figure(surfaces(found.cells)))
-    figures = [each for each in wanted if each is not None]
-    pictures = draw_all(figures, folder)
-    write_text(page_of(found, figures, pictures), folder / "index.html")
+    optional.append(plot_lengths(make_surfaces(results.cells)))
+    figures = [figure for figure in optional if figure is not None]
+    pictures = save_figures(figures, folder)
+    write_text(render_page(results, figures, pictures), folder / "index.html")

@@ -1,4 +1,4 @@
-"""What an experiment is asked for, who takes part in it, and at which lengths."""
+"""Settings of an experiment, its speakers, and its lengths."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ class ExperimentSettings:
             raise UsageError(
                 f"an experiment takes a trial and {FEWEST_REPLICATES} resamples at least"
             )
-        if strange := sorted(set(self.sessions) - set(SESSIONS)):
-            raise UsageError(f"sessions={strange[0]!r} must be of {', '.join(SESSIONS)}")
+        if unknown := sorted(set(self.sessions) - set(SESSIONS)):
+            raise UsageError(f"sessions={unknown[0]!r} must be of {', '.join(SESSIONS)}")
 
-    def knowing(self, system: str, features: tuple[str, ...]) -> frozenset[str]:
-        """Who trained a network of a system: a feature, or the joint of these features."""
-        behind = features if system == "joint" else (system,)
-        return frozenset().union(*(self.trained.get(name, frozenset()) for name in behind))
+    def get_trainers(self, system: str, features: tuple[str, ...]) -> frozenset[str]:
+        """Return who trained a network of a system: a feature, or the joint of these."""
+        names = features if system == "joint" else (system,)
+        return frozenset().union(*(self.trained.get(name, frozenset()) for name in names))
 
     def plain(self) -> dict[str, Any]:
-        """As JSON; of those who trained a network their number."""
+        """Return settings for JSON; of those who trained a network their number."""
         trained = {name: len(names) for name, names in sorted(self.trained.items())}
         return {**vars(self), "trained": trained}
 
@@ -112,7 +112,7 @@ class Panel:
         return list(product(self.lengths, self.template_lengths))
 
     def plain(self) -> dict[str, Any]:
-        """As JSON; of the speakers their number."""
+        """Return the panel for JSON; of the speakers their number."""
         return {**asdict(self), "speakers": len(self.speakers), "tested": len(self.tested)}
 
 
@@ -124,7 +124,7 @@ def choose_panels(
     template_lengths: Sequence[float] | None = None,
     tables_at: tuple[float, float] | None = None,
 ) -> list[Panel]:
-    """For each kind of session the panel of the tables and that of the sweep.
+    """Choose the panels of tables and sweep, for each kind of session.
 
     The sweep goes as far as half of those speak who can be tested at 10 s with a template of 10 s;
     the tables are at 30 s and 30 s, or at the longest that the sweep reaches. T and D are chosen
@@ -144,10 +144,10 @@ def choose_panels(
     """
     panels, tables = [], tables_at is None
     for session in sessions:
-        corners = _corners(lengths or offered[0], template_lengths or offered[1])
+        corners = _list_corners(lengths or offered[0], template_lengths or offered[1])
         tested = {corner: len(fills(session, *corner)[1]) for corner in corners}
         fixed = lengths is not None and template_lengths is not None
-        widest = corners[-1] if fixed else _widest(tested)
+        widest = corners[-1] if fixed else _find_widest(tested)
         if widest is None or tested[widest] < _FEWEST:
             continue
         at = tables_at or max(c for c in corners if max(c) <= TABLES_SECONDS or c == corners[0])
@@ -155,10 +155,10 @@ def choose_panels(
             at = widest
         if len(fills(session, *at)[1]) >= _FEWEST:
             tables = True
-            panels.append(_panel(fills, "tables", session, at, (at[0],), (at[1],)))
+            panels.append(_make_panel(fills, "tables", session, at, (at[0],), (at[1],)))
         tests = tuple(t for t in lengths or offered[0] if t <= widest[0])
         templates = tuple(d for d in template_lengths or offered[1] if d <= widest[1])
-        panels.append(_panel(fills, "sweep", session, widest, tests, templates))
+        panels.append(_make_panel(fills, "sweep", session, widest, tests, templates))
     if not panels or not tables:
         kinds = " or ".join(f"{session} session" for session in sessions)
         lengths_of = "--tables-at" if panels else "--lengths and --template-lengths"
@@ -169,28 +169,30 @@ def choose_panels(
     return panels
 
 
-def _corners(lengths: Sequence[float], templates: Sequence[float]) -> list[tuple[float, float]]:
-    """The longest cells of squares that grow."""
-    found = {
+def _list_corners(
+    lengths: Sequence[float], templates: Sequence[float]
+) -> list[tuple[float, float]]:
+    """Return the longest cells of squares that grow."""
+    corners = {
         (
             max((t for t in lengths if t <= side), default=min(lengths)),
             max((d for d in templates if d <= side), default=min(templates)),
         )
         for side in (*lengths, *templates)
     }
-    return sorted(found)
+    return sorted(corners)
 
 
-def _widest(tested: dict[tuple[float, float], int]) -> tuple[float, float] | None:
-    """How far the sweep goes; None where nobody can be tested."""
-    some = [corner for corner, count in tested.items() if count >= _FEWEST]
-    if not some:
+def _find_widest(tested: dict[tuple[float, float], int]) -> tuple[float, float] | None:
+    """Return the end of the sweep; None where nobody can be tested."""
+    filled = [corner for corner, count in tested.items() if count >= _FEWEST]
+    if not filled:
         return None
-    start = next((corner for corner in some if min(corner) >= _START_SECONDS), some[-1])
-    return [corner for corner in some if 2 * tested[corner] >= tested[start]][-1]
+    start = next((corner for corner in filled if min(corner) >= _START_SECONDS), filled[-1])
+    return [corner for corner in filled if 2 * tested[corner] >= tested[start]][-1]
 
 
-def _panel(
+def _make_panel(
     fills: Fills, purpose: str, session: str, widest: tuple[float, float],
     lengths: tuple[float, ...], templates: tuple[float, ...],
 ) -> Panel:  # fmt: skip
@@ -202,8 +204,8 @@ def _panel(
 # Some of the trials of a score matrix, or some of its speakers.
 
 
-def of_rows(matrix: ScoreMatrix, rows: BoolArray) -> ScoreMatrix:
-    """The trials where ``rows``, shape (T,), is true."""
+def select_rows(matrix: ScoreMatrix, rows: BoolArray) -> ScoreMatrix:
+    """Select the trials where ``rows``, shape (T,), is true."""
     if rows.all():
         return matrix
     names = tuple(np.array(matrix.trial_names)[rows].tolist()) if matrix.trial_names else ()
@@ -211,26 +213,28 @@ def of_rows(matrix: ScoreMatrix, rows: BoolArray) -> ScoreMatrix:
     return ScoreMatrix(scores, target, matrix.speakers, matrix.name, names)
 
 
-def without(matrix: ScoreMatrix, names: frozenset[str]) -> ScoreMatrix | None:
-    """The trials of everybody but these, who stay candidates; None where nobody else is."""
+def exclude_speakers(matrix: ScoreMatrix, names: frozenset[str]) -> ScoreMatrix | None:
+    """Exclude these speakers' trials; they stay candidates. None where nobody else is."""
     rows = np.array([matrix.speakers[column] not in names for column in matrix.target])
-    return of_rows(matrix, rows) if rows.any() else None
+    return select_rows(matrix, rows) if rows.any() else None
 
 
-def among(matrix: ScoreMatrix, speakers: Sequence[str], tested: Sequence[str]) -> ScoreMatrix:
-    """The trials of those who are tested, compared with these speakers alone, in this order.
+def select_speakers(
+    matrix: ScoreMatrix, speakers: Sequence[str], tested: Sequence[str]
+) -> ScoreMatrix:
+    """Select trials of those tested, compared with these speakers alone, in this order.
 
     Example:
         >>> matrix = ScoreMatrix(np.eye(3), np.arange(3), ("a", "b", "c"))
-        >>> among(matrix, ("c", "a"), ("a",)).scores.tolist()
+        >>> select_speakers(matrix, ("c", "a"), ("a",)).scores.tolist()
         [[0.0, 1.0]]
     """
     column = {name: i for i, name in enumerate(matrix.speakers)}
-    chosen, asked = [column[name] for name in speakers], {column[name] for name in tested}
-    some = of_rows(matrix, np.isin(matrix.target, sorted(asked)))
-    place = np.full(matrix.population, -1)
-    place[chosen] = np.arange(len(chosen))
+    chosen, columns_tested = [column[name] for name in speakers], {column[name] for name in tested}
+    selected = select_rows(matrix, np.isin(matrix.target, sorted(columns_tested)))
+    positions = np.full(matrix.population, -1)
+    positions[chosen] = np.arange(len(chosen))
     return ScoreMatrix(
-        np.asarray(some.scores)[:, chosen], place[some.target], tuple(speakers), some.name,
-        some.trial_names,
+        np.asarray(selected.scores)[:, chosen], positions[selected.target], tuple(speakers),
+        selected.name, selected.trial_names,
     )  # fmt: skip

@@ -12,16 +12,17 @@ pytest.importorskip("torch", reason="needs the extra training")
 import torch
 
 from monitor.errors import CorpusError
-from monitor.lab.adapting.adapted import (
+from monitor.lab.adapting.adapted import adapt
+from monitor.lab.adapting.fine_tuning import Batches, embed_clear, fine_tune
+from monitor.lab.adapting.training import (
     FineTuning,
-    KeptTraining,
     Length,
     ProtectedSpeech,
     SpeechDraws,
-    adapted,
+    TrainingCheckpoint,
+    TrainingPlan,
     draw_speech,
 )
-from monitor.lab.adapting.fine_tuning import Batches, fine_tune, said_of_clear
 from monitor.lab.result_cache import ResultCache
 from monitor.maths.scores import unit_vectors
 from monitor.networks.voice import BANDS, VoiceNetwork, shipped
@@ -31,7 +32,7 @@ from tests.lab.adapting.conftest import TRAINING, played
 SMALL = FineTuning(batch=16)
 
 
-class Kept(KeptTraining):
+class Kept(TrainingCheckpoint):
     def __init__(self) -> None:
         self.state: bytes | None = None
 
@@ -144,7 +145,7 @@ def test_in_bfloat16_it_learns_about_the_same(few):
 
 def test_what_the_teacher_says_may_be_given(few):
     how = FineTuning(batch=4)
-    teacher = said_of_clear(few, shipped().weights)
+    teacher = embed_clear(few, shipped().weights)
     assert teacher.shape == (len(few.names), shipped().size)
     np.testing.assert_allclose(np.linalg.norm(teacher, axis=1), 1.0, rtol=1e-5)
     given, alone = (
@@ -160,7 +161,7 @@ def test_what_the_teacher_says_is_kept_for_the_next_method(voices, tmp_path):
     cache, draws = ResultCache(tmp_path), SpeechDraws(2, 2.0, (1.0,))
     kept = []
     for method in ("one", "another"):
-        adapted([voices[:4]], played, method, cache, Length(steps=0), draws)
+        adapt([voices[:4]], played, method, cache, TrainingPlan(Length(steps=0), draws))
         kept.append(len(list(tmp_path.iterdir())))
     assert kept == [2, 3]  # it and a network, and another network
 

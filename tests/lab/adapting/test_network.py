@@ -47,10 +47,10 @@ def test_torch_says_what_numpy_says(weights, seconds):
 
 
 def test_torch_says_what_numpy_says_of_readers(weights, shared):
-    from monitor.lab.adapting.adapted import decoded, speech
+    from monitor.lab.adapting.training import decode_mono, extract_speech
 
     for path in sorted((shared / "speech" / "background").glob("*/*.opus"))[:3]:
-        sound = speech(*decoded(path))
+        sound = extract_speech(*decode_mono(path))
         windows = sound[: sound.size // 48_000 * 48_000].reshape(-1, 48_000)
         found = said(TrainableVoice(weights), windows)
         np.testing.assert_allclose(found, units(shipped().embed(windows)), atol=1e-4)

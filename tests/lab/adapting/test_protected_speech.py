@@ -7,7 +7,13 @@ import soundfile
 
 from monitor.corpus.recordings import Recording
 from monitor.errors import SourceError
-from monitor.lab.adapting.adapted import SpeechDraws, bands, decoded, draw_speech, speech
+from monitor.lab.adapting.training import (
+    SpeechDraws,
+    compute_bands,
+    decode_mono,
+    draw_speech,
+    extract_speech,
+)
 from monitor.networks.layers import RATE
 from monitor.networks.voice import BANDS
 from monitor.types import FloatArray
@@ -55,26 +61,28 @@ def test_each_stretch_has_a_draw_of_its_own(voices):
 
 
 def test_the_anonymiser_is_heard_and_pauses_are_not(voices, tmp_path):
-    sound, _ = decoded(voices[0].path)
+    sound, _ = decode_mono(voices[0].path)
     path = tmp_path / "paused.wav"
     soundfile.write(path, np.concatenate([sound[: 2 * RATE], np.zeros(2 * RATE)]), RATE)
     paused = Recording("a", "1", path)
     found = draw_speech([[paused]], faded, SpeechDraws(1, 4.0, (1.0,)))
     assert 150 < len(found.bands[0]) < 240
     whole = draw_speech([[voices[0]]], faded, SpeechDraws(1, sound.size / RATE, (1.0,)))
-    assert np.array_equal(whole.bands[0], bands(speech(faded(sound, RATE, "", ""), RATE)))
-    assert np.array_equal(whole.clear[0], bands(speech(sound, RATE)))
+    assert np.array_equal(
+        whole.bands[0], compute_bands(extract_speech(faded(sound, RATE, "", ""), RATE))
+    )
+    assert np.array_equal(whole.clear[0], compute_bands(extract_speech(sound, RATE)))
     assert not alike(whole.bands, whole.clear)
 
 
 def test_any_rate_and_two_channels(voices, tmp_path):
-    sound, _ = decoded(voices[0].path)
+    sound, _ = decode_mono(voices[0].path)
     path = tmp_path / "wide.wav"
     wide = np.repeat(sound[: 2 * RATE], 3)
     soundfile.write(path, np.stack([wide, wide], axis=1), 48_000)
-    samples, rate = decoded(path)
+    samples, rate = decode_mono(path)
     assert (rate, samples.shape) == (48_000, (6 * RATE,))
-    assert 0.6 * 2 * RATE < speech(samples, rate).size <= 2 * RATE
+    assert 0.6 * 2 * RATE < extract_speech(samples, rate).size <= 2 * RATE
 
 
 def test_a_broken_file_is_named_and_the_rest_is_used(voices, tmp_path):

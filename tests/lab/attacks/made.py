@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from monitor.lab.attacks.results import BITS, AttackResults, AttackRow, Settings
+from monitor.lab.attacks.context import BITS
+from monitor.lab.attacks.results import AttackResults, AttackRow, Settings
 from monitor.lab.evaluation.family import Figure
 
 METHODS = ("none", "mcadams:0.8", "command:/opt/anonymisers/mine --strong")

@@ -14,16 +14,11 @@ from monitor.anonymisers.registry import ANONYMISERS
 from monitor.corpus.finding import find
 from monitor.errors import UsageError
 from monitor.features.registry import make
-from monitor.lab.attacks.attackers import (
-    ATTACKERS,
-    CLEAR,
-    AttackContext,
-    Hearing,
-    attacker_named,
-    readers_of,
-)
-from monitor.lab.attacks.attacking import attack, worth_trying
-from monitor.lab.attacks.results import BITS
+from monitor.lab.attacks.attackers import ATTACKERS, get_attacker
+from monitor.lab.attacks.attacking import attack, select_attackers
+from monitor.lab.attacks.context import BITS, AttackContext
+from monitor.lab.attacks.extraction import CLEAR, PieceExtractor
+from monitor.lab.attacks.readers import choose_readers
 from monitor.lab.evaluation import ScoreMatrix, evaluate
 from monitor.maths.scores import OF_COUNTS
 from monitor.training.voices import collect
@@ -61,8 +56,8 @@ def one_voice() -> Iterator[None]:
 @pytest.fixture
 def bench(corpora, tmp_path: Path) -> AttackContext:
     root = corpora()
-    judged = readers_of(find(root), root, AMOUNTS)
-    return AttackContext(judged, None, ("f0",), (), AMOUNTS, Hearing(), 0, tmp_path)
+    judged = choose_readers(find(root), root, AMOUNTS)
+    return AttackContext(judged, None, ("f0",), (), AMOUNTS, PieceExtractor(), 0, tmp_path)
 
 
 def test_buzzes_of_their_own_pitch_are_told_apart(bench):
@@ -124,15 +119,15 @@ def test_a_reader_whose_speech_the_program_breaks_is_left_out(bench, tmp_path):
     program.chmod(0o700)
     (row,) = attack(bench, f"command:{program}", ATTACKERS["ignorant"], [], replicates=20)
     assert row.speakers == 5
-    assert len(bench.hearing.missing) == 1
+    assert len(bench.extractor.missing) == 1
 
 
 def test_knowing_that_nothing_is_protected_is_no_other_attack():
     both = [ATTACKERS["ignorant"], ATTACKERS["lazy-informed"]]
-    assert worth_trying(both, CLEAR) == both[:1]
-    assert worth_trying(both, "mcadams:0.8") == both
+    assert select_attackers(both, CLEAR) == both[:1]
+    assert select_attackers(both, "mcadams:0.8") == both
     adapted = replace(both[1], name="adapted", features=lambda _bench, _method: {"f0": "f0"})
-    assert worth_trying([*both, adapted], CLEAR) == [both[0], adapted]
+    assert select_attackers([*both, adapted], CLEAR) == [both[0], adapted]
 
 
 def test_an_attacker_hears_with_features_of_its_own(bench):
@@ -145,4 +140,4 @@ def test_an_attacker_hears_with_features_of_its_own(bench):
 
 def test_an_attacker_of_no_such_name_is_refused():
     with pytest.raises(UsageError, match="ignorant, lazy-informed"):
-        attacker_named("psychic")
+        get_attacker("psychic")

@@ -9,8 +9,8 @@ import pytest
 
 from monitor.corpus.finding import find
 from monitor.errors import UsageError
-from monitor.lab.attacks.attackers import Amounts
-from monitor.lab.attacks.attributes import attributed
+from monitor.lab.attacks.attributes import prepare_attributes
+from monitor.lab.attacks.readers import Amounts
 
 EXCERPTS = Amounts(4.0, 3)
 
@@ -28,7 +28,7 @@ def table(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_readers_apart_are_learnt_from(corpora, table):
     root, other = corpora(), corpora(first=6)
-    apart = attributed(
+    apart = prepare_attributes(
         find(root), root, [(find(other), other)], ["height", "age<16"], EXCERPTS, table
     )
     assert apart.learnt is not None
@@ -37,11 +37,11 @@ def test_readers_apart_are_learnt_from(corpora, table):
 
 def test_who_is_judged_is_never_learnt_from(corpora, table):
     root = corpora()
-    same = attributed(find(root), root, [(find(root), root)], ["height"], EXCERPTS, table)
+    same = prepare_attributes(find(root), root, [(find(root), root)], ["height"], EXCERPTS, table)
     assert same.learnt is None
 
 
 def test_what_is_not_known_is_refused(corpora):
     root = corpora()
     with pytest.raises(UsageError, match="no table says the gender"):
-        attributed(find(root), root, [], ["gender"], EXCERPTS)
+        prepare_attributes(find(root), root, [], ["gender"], EXCERPTS)

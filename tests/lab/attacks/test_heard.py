@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.lab.attacks.attackers import HeardPiece, on_clock, pack, unpack
+from monitor.lab.attacks.extraction import ExtractedPiece, align_to_clear, pack, unpack
 from monitor.training.feature_extraction import SpeechFrames, SpeechTrack
 from monitor.types import Frames, Track
 
@@ -13,7 +13,7 @@ CLEAR = np.array([True, True, False, True])
 
 def test_frames_are_placed_on_the_clock_of_the_clear_speech():
     track = Track(np.array([1, 3, 4]), np.array([7, 8, 9]), np.array([[0, 1], [2, 3], [2, 4]]))
-    made = on_clock(Frames(np.zeros(4, bool), {"f0": track}), CLEAR).tracks["f0"]
+    made = align_to_clear(Frames(np.zeros(4, bool), {"f0": track}), CLEAR).tracks["f0"]
     assert made.since is not None
     assert made.at.tolist() == [1, 2, 3]  # though the protected audio is no speech at all
     assert made.since.tolist() == [0, 2, 2]
@@ -21,13 +21,15 @@ def test_frames_are_placed_on_the_clock_of_the_clear_speech():
 
 def test_audio_of_another_length_is_stretched_to_fit():
     track = Track(np.array([2, 8]), np.array([7, 8]))
-    made = on_clock(Frames(np.zeros(8, bool), {"f0": track}), CLEAR)
+    made = align_to_clear(Frames(np.zeros(8, bool), {"f0": track}), CLEAR)
     assert made.tracks["f0"].at.tolist() == [1, 3]
     assert made.speech.tolist() == CLEAR.tolist()
 
 
 def test_silence_has_no_frames_and_keeps_its_time():
-    made = on_clock(Frames(np.zeros(0, bool), {"f0": Track(np.zeros(0, int), np.zeros(0))}), CLEAR)
+    made = align_to_clear(
+        Frames(np.zeros(0, bool), {"f0": Track(np.zeros(0, int), np.zeros(0))}), CLEAR
+    )
     assert (made.speech_ticks, made.tracks["f0"].at.size) == (3, 0)
 
 
@@ -36,7 +38,7 @@ def test_packing_keeps_every_bit(bins, spans, vectors):
     at = np.arange(len(bins))
     values = np.random.default_rng(1).normal(size=(len(bins), 3)) if vectors else np.array(bins)
     track = SpeechTrack(values, at, at if spans else None)
-    heard = HeardPiece(
+    heard = ExtractedPiece(
         SpeechFrames(CLEAR, {"f0": track, "b": track}, "lost"), {"words": {"error": 0.25}}
     )
     again = unpack(pack(heard))

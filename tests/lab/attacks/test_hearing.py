@@ -10,16 +10,10 @@ from monitor.errors import SourceError
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.registry import make
-from monitor.lab.attacks import attackers as measures
-from monitor.lab.attacks.attackers import (
-    CLEAR,
-    HeardPiece,
-    Hearing,
-    Piece,
-    hear_protected,
-    readers_of,
-)
+from monitor.lab.attacks.extraction import CLEAR, ExtractedPiece, PieceExtractor, extract_protected
+from monitor.lab.attacks.readers import Piece, choose_readers
 from monitor.lab.result_cache import ResultCache
+from monitor.lab.utility import MEASURES
 from monitor.sources.file import File
 from monitor.types import Block
 from tests.lab.attacks.conftest import AMOUNTS
@@ -28,7 +22,7 @@ from tests.lab.attacks.conftest import AMOUNTS
 @pytest.fixture
 def pieces(corpora) -> list[Piece]:
     root = corpora(readers=2)
-    return readers_of(find(root), root, AMOUNTS).pieces("trials")
+    return choose_readers(find(root), root, AMOUNTS).pieces("trials")
 
 
 def same(one, other) -> bool:
@@ -37,7 +31,7 @@ def same(one, other) -> bool:
 
 
 def test_without_protection_it_is_the_clear_recording_to_the_last_bit(pieces):
-    made = hear_protected(pieces[0], CLEAR, 0, ["f0"])
+    made = extract_protected(pieces[0], CLEAR, 0, ["f0"])
     extractor = Extractor(make(["f0"]))
     source = File(pieces[0].path, end_seconds=pieces[0].end_seconds)
     blocks = [block for block in source if isinstance(block, Block)]
@@ -49,7 +43,9 @@ def test_without_protection_it_is_the_clear_recording_to_the_last_bit(pieces):
 
 
 def test_draws_are_those_of_the_seed_and_the_piece(pieces):
-    first, again, other = (hear_protected(pieces[0], "noise:0", seed, ["f0"]) for seed in (1, 1, 2))
+    first, again, other = (
+        extract_protected(pieces[0], "noise:0", seed, ["f0"]) for seed in (1, 1, 2)
+    )
     assert same(first, again)
     assert not same(first, other)
 
@@ -60,14 +56,14 @@ def said(path: Path, word: str) -> None:
 
 
 def test_a_anonymiser_of_sound_changes_nothing_of_what_is_said(pieces, tmp_path):
-    ears = Hearing(ResultCache(tmp_path))
+    ears = PieceExtractor(ResultCache(tmp_path))
     with pytest.raises(SourceError, match="has no words beside it"):
-        hear_protected(pieces[0], CLEAR, 0, ["style"])
+        extract_protected(pieces[0], CLEAR, 0, ["style"])
     assert ears.extract(pieces[:1], CLEAR, 0, ["style"]) == {}
     for piece in pieces:
         said(piece.path, "so")
     clear, protected = (
-        hear_protected(pieces[1], method, 0, ["f0", "style"]).frames.tracks["style"]
+        extract_protected(pieces[1], method, 0, ["f0", "style"]).frames.tracks["style"]
         for method in (CLEAR, "noise:0")
     )
     assert np.array_equal(clear.values, protected.values)
@@ -80,7 +76,7 @@ def test_a_anonymiser_of_sound_changes_nothing_of_what_is_said(pieces, tmp_path)
     said(pieces[0].path, "the")
     anew = ears.extract(pieces, CLEAR, 0, ["style"])
 
-    def values(heard: dict[Piece, HeardPiece], piece: Piece) -> list[int]:
+    def values(heard: dict[Piece, ExtractedPiece], piece: Piece) -> list[int]:
         return list(heard[piece].frames.tracks["style"].values)
 
     changed = [values(kept, piece) != values(anew, piece) for piece in pieces]
@@ -88,9 +84,9 @@ def test_a_anonymiser_of_sound_changes_nothing_of_what_is_said(pieces, tmp_path)
 
 
 def test_what_was_heard_is_not_heard_again(pieces, tmp_path, monkeypatch):
-    ears = Hearing(ResultCache(tmp_path))
+    ears = PieceExtractor(ResultCache(tmp_path))
     found = ears.extract(pieces, "noise:0", 1, ["f0"])
-    monkeypatch.setattr("monitor.lab.attacks.attackers.hear_protected", None)
+    monkeypatch.setattr("monitor.lab.attacks.extraction.extract_protected", None)
     again = ears.extract(pieces, "noise:0", 1, ["f0"])
     assert all(same(found[piece], again[piece]) for piece in pieces)
     with pytest.raises(TypeError):  # another seed draws anew
@@ -98,7 +94,7 @@ def test_what_was_heard_is_not_heard_again(pieces, tmp_path, monkeypatch):
 
 
 def test_nothing_that_was_kept_is_audio_or_readable_by_others(pieces, tmp_path):
-    Hearing(ResultCache(tmp_path)).extract(pieces, CLEAR, 1, ["f0"])
+    PieceExtractor(ResultCache(tmp_path)).extract(pieces, CLEAR, 1, ["f0"])
     kept = list(tmp_path.iterdir())
     assert len(kept) == len(pieces)
     assert all(path.stat().st_mode & 0o077 == 0 for path in kept)
@@ -106,7 +102,7 @@ def test_nothing_that_was_kept_is_audio_or_readable_by_others(pieces, tmp_path):
 
 
 def test_the_clear_needs_no_draws(pieces, tmp_path):
-    ears = Hearing(ResultCache(tmp_path))
+    ears = PieceExtractor(ResultCache(tmp_path))
     for seed in (1, 2):
         ears.extract(pieces, CLEAR, seed, ["f0"])
     assert len(list(tmp_path.iterdir())) == len(pieces)
@@ -114,14 +110,14 @@ def test_the_clear_needs_no_draws(pieces, tmp_path):
 
 @pytest.mark.slow
 def test_several_processes_hear_the_same(pieces, tmp_path):
-    alone = Hearing().extract(pieces, "mcadams:random", 1, ["f0"])
-    both = Hearing(jobs=2).extract(pieces, "mcadams:random", 1, ["f0"])
+    alone = PieceExtractor().extract(pieces, "mcadams:random", 1, ["f0"])
+    both = PieceExtractor(jobs=2).extract(pieces, "mcadams:random", 1, ["f0"])
     assert list(alone) == list(both) == pieces
     assert all(same(alone[piece], both[piece]) for piece in pieces)
 
 
 def test_a_program_that_fails_is_named_and_nobody_else_is_lost(pieces):
-    ears = Hearing()
+    ears = PieceExtractor()
     assert ears.extract(pieces, "command:false", 1, ["f0"]) == {}
     assert all("exit status 1" in why for why in ears.missing.values())
 
@@ -130,7 +126,7 @@ def test_another_program_under_the_same_name_is_heard_anew(pieces, tmp_path):
     program = tmp_path / "anonymise.sh"
     program.write_text("#!/bin/sh\ncat\n")
     program.chmod(0o700)
-    ears = Hearing(ResultCache(tmp_path / "heard"))
+    ears = PieceExtractor(ResultCache(tmp_path / "heard"))
     clear = ears.extract(pieces[:1], f"command:{program}", 1, ["f0"])
     program.write_text("#!/bin/sh\nfalse\n")
     assert list(clear) == pieces[:1]
@@ -151,11 +147,11 @@ class Loudness:
 
 @pytest.fixture
 def loudness(monkeypatch) -> None:
-    monkeypatch.setitem(measures.MEASURES, "loudness", Loudness)
+    monkeypatch.setitem(MEASURES, "loudness", Loudness)
 
 
 def test_measures_hear_both_in_the_same_pass(pieces, loudness, tmp_path: Path):
-    ears = Hearing(ResultCache(tmp_path))
+    ears = PieceExtractor(ResultCache(tmp_path))
     for _ in range(2):  # and are kept with the frames
         found = ears.extract(pieces, CLEAR, 1, ["f0"], ["loudness"])
         assert found[pieces[0]].measured == {"loudness": {"ratio": 1.0, "rate": 16000}}

@@ -7,7 +7,7 @@ import soundfile
 from monitor.corpus.finding import find
 from monitor.errors import CorpusError
 from monitor.features.extractor import Extractor
-from monitor.lab.attacks.attackers import SEGMENT_SECONDS, Amounts, readers_of
+from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts, choose_readers
 from monitor.sources.file import File
 from monitor.types import Block
 from tests.lab.attacks.conftest import AMOUNTS
@@ -26,7 +26,7 @@ def spoken(pieces) -> float:
 
 def test_template_and_trials_are_of_different_sessions(corpora):
     root = corpora()
-    found = readers_of(find(root), root, AMOUNTS)
+    found = choose_readers(find(root), root, AMOUNTS)
     assert (found.session, len(found)) == ("cross", 6)
     for reader in found.everybody:
         enrolled = {p.path for session in reader.enrolment for p in session}
@@ -41,7 +41,7 @@ def test_template_and_trials_are_of_different_sessions(corpora):
 @pytest.mark.slow
 def test_of_one_session_no_second_of_a_trial_is_enrolled(corpora):
     root = corpora(sessions=1)
-    found = readers_of(find(root), root, AMOUNTS)
+    found = choose_readers(find(root), root, AMOUNTS)
     assert found.session == "same"
     for reader in found.everybody:
         end = max(p.end_seconds for session in reader.enrolment for p in session)
@@ -56,7 +56,7 @@ def test_of_one_session_no_second_of_a_trial_is_enrolled(corpora):
 @pytest.mark.slow
 def test_sessions_take_turns(corpora):
     root = corpora(readers=2, sessions=3)
-    found = readers_of(find(root), root, Amounts(2.0, 3, 2, 3))
+    found = choose_readers(find(root), root, Amounts(2.0, 3, 2, 3))
     assert found.everybody[0].segments == ((0, 0), (1, 0), (0, 1))
 
 
@@ -68,7 +68,7 @@ def test_a_session_of_many_files_is_cut_across_them(tmp_path):
                 path = tmp_path / name / session / f"{part}.wav"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 soundfile.write(path, synthetic(4.0, seed=part), RATE)
-    found = readers_of(find(tmp_path), tmp_path, AMOUNTS)
+    found = choose_readers(find(tmp_path), tmp_path, AMOUNTS)
     reader = found.everybody[0]
     assert len(reader.enrolment[0]) > 3
     assert spoken(reader.enrolment[0]) >= 2 * SEGMENT_SECONDS
@@ -82,7 +82,7 @@ def test_who_says_too_little_is_left_out_and_named(tmp_path, corpora):
         target.parent.mkdir(exist_ok=True)
         samples, rate = soundfile.read(path)
         soundfile.write(target, samples[: rate if "r0" in target.parts else None], rate)
-    found = readers_of(find(tmp_path), tmp_path, AMOUNTS)
+    found = choose_readers(find(tmp_path), tmp_path, AMOUNTS)
     assert [reader.name for reader in found.everybody] == [f"r{i}" for i in range(1, 6)]
     assert any("r0" in problem and "1 reader" in problem for problem in found.problems)
 
@@ -91,7 +91,7 @@ def test_who_says_too_little_is_left_out_and_named(tmp_path, corpora):
 def test_too_little_for_anybody_is_refused(corpora, session):
     root = corpora(sessions=1 if session else 2)
     with pytest.raises(CorpusError, match="fewer than two readers"):
-        readers_of(find(root), root, Amounts(seconds=60.0), session=session)
+        choose_readers(find(root), root, Amounts(seconds=60.0), session=session)
 
 
 def test_silence_is_no_speech(tmp_path):
@@ -100,4 +100,4 @@ def test_silence_is_no_speech(tmp_path):
         for day in "12":
             soundfile.write(tmp_path / name / f"{day}.wav", np.zeros(20 * RATE), RATE)
     with pytest.raises(CorpusError, match="add speech"):
-        readers_of(find(tmp_path), tmp_path, AMOUNTS)
+        choose_readers(find(tmp_path), tmp_path, AMOUNTS)

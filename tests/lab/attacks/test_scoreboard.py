@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from monitor.errors import StoreError, UsageError
-from monitor.lab.attacks.scoreboard import Scoreboard, ScoreRow, in_words, soonest
+from monitor.lab.attacks.scoreboard import Scoreboard, ScoreRow, describe_comparison, format_delay
 from tests.lab.attacks.made import results
 from tests.lab.attacks.made import row as made_row
 
@@ -41,7 +41,7 @@ def test_what_ships_is_worth_a_comparison():
 def test_own_rows_stand_among_the_others_and_survive_a_file(mine, tmp_path: Path):
     board = Scoreboard.shipped().beside([mine])
     assert board.ranked[0] == mine
-    assert "yours are of voices, other people" in in_words(board, [mine])
+    assert "yours are of voices, other people" in describe_comparison(board, [mine])
     path = tmp_path / "table.json"
     board.save(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -88,9 +88,9 @@ def test_training_is_read_off_an_attack():
 
 
 def test_a_delay_is_that_of_the_strongest_attacker(mine):
-    assert soonest(mine) == "-"
-    assert soonest(replace(mine, seconds={"ignorant": None}, heard=40.0)) == "> 40 s"
-    assert soonest(replace(mine, seconds={"ignorant": None, "lazy-informed": 9.0})) == "9 s"
+    assert format_delay(mine) == "-"
+    assert format_delay(replace(mine, seconds={"ignorant": None}, heard=40.0)) == "> 40 s"
+    assert format_delay(replace(mine, seconds={"ignorant": None, "lazy-informed": 9.0})) == "9 s"
 
 
 def test_what_is_no_table_is_said_to_be_none(mine, tmp_path: Path):

@@ -18,20 +18,14 @@ from monitor.corpus.finding import find
 from monitor.errors import UsageError
 from monitor.features.embeddings import Voice
 from monitor.lab.adapting import adapted as adapting
-from monitor.lab.adapting.adapted import FineTuning, Length, SpeechDraws
+from monitor.lab.adapting.training import FineTuning, Length, SpeechDraws
 from monitor.lab.attacks import semi_informed as module
-from monitor.lab.attacks.attackers import (
-    ATTACKERS,
-    CLEAR,
-    Amounts,
-    AttackContext,
-    Background,
-    Hearing,
-    apart,
-    readers_of,
-)
-from monitor.lab.attacks.attacking import worth_trying
-from monitor.lab.attacks.semi_informed import BothNetworks, check_background, semi_informed
+from monitor.lab.attacks.attackers import ATTACKERS
+from monitor.lab.attacks.attacking import select_attackers
+from monitor.lab.attacks.context import AttackContext, Background, split_background
+from monitor.lab.attacks.extraction import CLEAR, PieceExtractor
+from monitor.lab.attacks.readers import Amounts, choose_readers
+from monitor.lab.attacks.semi_informed import BothNetworks, check_background, choose_features
 from monitor.lab.result_cache import ResultCache
 from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
@@ -87,14 +81,14 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def bench(folders: tuple[Path, Path], tmp_path: Path) -> AttackContext:
     judged, others = folders
     corpus = find(others)
-    background = Background(((corpus, others),), readers_of(corpus, others, AMOUNTS))
+    background = Background(((corpus, others),), choose_readers(corpus, others, AMOUNTS))
     return AttackContext(
-        readers_of(find(judged), judged, AMOUNTS),
+        choose_readers(find(judged), judged, AMOUNTS),
         background,
         ("f0", "voice"),
         (),
         AMOUNTS,
-        Hearing(),
+        PieceExtractor(),
         0,
         tmp_path,
         training=Length(steps=2),
@@ -107,7 +101,7 @@ def background(bench: AttackContext) -> Background:
 
 
 def test_nobody_who_chooses_or_is_judged_trains(bench):
-    held, training = apart(background(bench))
+    held, training = split_background(background(bench))
     assert held is not None
     choosing = {reader.name for reader in held.everybody}
     trained = {recording.speaker for corpus in training for recording in corpus}
@@ -115,16 +109,16 @@ def test_nobody_who_chooses_or_is_judged_trains(bench):
     assert (len(choosing), len(trained), len(judged)) == (LONG, SHORT, JUDGED)
     assert not choosing & trained
     assert not (choosing | trained) & judged
-    assert bench.learns_from(ATTACKER) == held
-    assert bench.learns_from(ATTACKERS["lazy-informed"]) == background(bench).readers
+    assert bench.get_calibration_readers(ATTACKER) == held
+    assert bench.get_calibration_readers(ATTACKERS["lazy-informed"]) == background(bench).readers
 
 
 def test_of_many_who_say_enough_a_third_chooses(bench):
     assert background(bench).readers is not None
     corpus, root = background(bench).corpora[0]
-    readers = readers_of(corpus, root, Amounts(1.0, 1, 0, 0), session="same")
+    readers = choose_readers(corpus, root, Amounts(1.0, 1, 0, 0), session="same")
     assert len(readers) == LONG + SHORT
-    held, training = apart(replace(background(bench), readers=readers))
+    held, training = split_background(replace(background(bench), readers=readers))
     assert held is not None
     assert len(held) == 10  # a rank model needs ten
     assert len({recording.speaker for recording in training[0]}) == 10
@@ -142,7 +136,7 @@ def test_too_few_readers_are_refused(bench):
     with pytest.raises(UsageError, match="trains a network"):
         check_background(Background(((few, root),), readers))
     with pytest.raises(UsageError, match="--background"):
-        semi_informed(replace(bench, background=None), "played")
+        choose_features(replace(bench, background=None), "played")
 
 
 def test_without_torch_it_says_which_extra_is_missing(bench, monkeypatch):
@@ -152,15 +146,15 @@ def test_without_torch_it_says_which_extra_is_missing(bench, monkeypatch):
 
 
 def test_unprotected_speech_is_not_trained_on():
-    assert worth_trying([ATTACKER], CLEAR) == [ATTACKERS["ignorant"]]
-    assert worth_trying(list(ATTACKERS.values()), "played") == list(ATTACKERS.values())
+    assert select_attackers([ATTACKER], CLEAR) == [ATTACKERS["ignorant"]]
+    assert select_attackers(list(ATTACKERS.values()), "played") == list(ATTACKERS.values())
 
 
 @pytest.mark.slow
 def test_it_trains_once_and_keeps_the_network_private(bench, monkeypatch):
     pytest.importorskip("torch", reason="needs the extra training")
-    bench = replace(bench, hearing=Hearing(ResultCache(bench.folder / "heard")))
-    one = semi_informed(bench, "played")
+    bench = replace(bench, extractor=PieceExtractor(ResultCache(bench.folder / "heard")))
+    one = choose_features(bench, "played")
     (note,) = bench.notes
     assert note.startswith("played: semi-informed uses the ")
     kept = [*bench.folder.joinpath("networks").iterdir()]
@@ -176,7 +170,7 @@ def test_it_trains_once_and_keeps_the_network_private(bench, monkeypatch):
         raise AssertionError("trained again")
 
     monkeypatch.setattr(fine_tuning, "fine_tune", never)
-    again = semi_informed(bench, "played")
+    again = choose_features(bench, "played")
     assert isinstance(one["voice"], Voice)
     assert isinstance(again["voice"], Voice)
     assert again["voice"].spec == one["voice"].spec
@@ -187,7 +181,7 @@ def test_it_trains_once_and_keeps_the_network_private(bench, monkeypatch):
     )
     for other in others:  # another network
         with pytest.raises(AssertionError, match="trained again"):
-            semi_informed(other, "played")
+            choose_features(other, "played")
 
 
 @pytest.mark.slow
@@ -198,7 +192,7 @@ def test_a_network_that_learnt_nothing_good_is_not_used_alone(bench, monkeypatch
     }
     monkeypatch.setattr(module, "check_torch", lambda: None)
     monkeypatch.setattr(module, "adapted", lambda *_, **__: (VoiceNetwork(spoilt, "ab" * 32), ()))
-    heard_with = semi_informed(bench, "played")
+    heard_with = choose_features(bench, "played")
     assert isinstance(heard_with["voice"], Voice)
     assert heard_with["voice"].spec.network != "ab" * 32
     assert "uses the adapted voice network" not in bench.notes[0]
@@ -218,7 +212,7 @@ def test_where_nothing_can_be_learnt_it_is_no_weaker_than_one_who_did_not_try(be
     pytest.importorskip("torch", reason="needs the extra training")
     register("silence", lambda _, utterance: Silence(utterance))
     try:
-        assert semi_informed(bench, "silence") == {"f0": "f0", "voice": "voice"}
+        assert choose_features(bench, "silence") == {"f0": "f0", "voice": "voice"}
     finally:
         del ANONYMISERS["silence"]
     (note,) = bench.notes
@@ -232,13 +226,13 @@ def test_where_all_networks_tell_everybody_the_one_that_parts_voices_furthest_is
     network = VoiceNetwork(shipped().weights, "ab" * 32)
     monkeypatch.setattr(module, "check_torch", lambda: None)
     monkeypatch.setattr(module, "adapted", lambda *_, **__: (network, ()))
-    assert used(semi_informed(bench, "played")) == "voice"  # all are one network
+    assert used(choose_features(bench, "played")) == "voice"  # all are one network
     told = (
         {"shipped": 3.321, "adapted": 3.322, "both": 3.32},
         {"shipped": 1, "adapted": 2, "both": 1.5},
     )
     monkeypatch.setattr(module, "_told", lambda *_: told)
-    assert used(semi_informed(bench, "played")) == "voice_adapted"
+    assert used(choose_features(bench, "played")) == "voice_adapted"
 
 
 @pytest.mark.slow
@@ -248,11 +242,11 @@ def test_networks_heard_side_by_side_tell_what_each_tells_alone(bench):
     network = VoiceNetwork(weights | shorter, "ab" * 32)
     both = Voice(BothNetworks(shipped(), network), "voice_both")
     each = {"shipped": Voice(), "adapted": Voice(network, "voice_adapted"), "both": both}
-    held, _ = apart(background(bench))
+    held, _ = split_background(background(bench))
     assert held is not None
-    together = module._told(bench, "played", held, each)
+    together = module._measure_candidates(bench, "played", held, each)
     for name, feature in each.items():
-        alone = module._told(bench, "played", held, {name: feature})
+        alone = module._measure_candidates(bench, "played", held, {name: feature})
         for which in (0, 1):  # bits, and how far the voices lie apart
             assert together[which][name] == pytest.approx(alone[which][name], rel=1e-4)
 

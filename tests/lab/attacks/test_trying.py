@@ -9,8 +9,9 @@ import pytest
 
 from monitor.anonymisers.registry import make
 from monitor.errors import CorpusError, UsageError
-from monitor.lab.attacks import attackers
-from monitor.lab.attacks.attackers import ATTACKERS, CLEAR
+from monitor.lab.attacks import extraction
+from monitor.lab.attacks.attackers import ATTACKERS
+from monitor.lab.attacks.extraction import CLEAR
 from monitor.lab.attacks.results import AttackResults
 from monitor.lab.attacks.trying import AttackConfig, prepare, try_methods
 from tests.lab.attacks.conftest import AMOUNTS
@@ -85,7 +86,7 @@ def test_whoever_is_judged_is_left_out_of_the_background(corpora, tmp_path):
     shutil.copytree(root, tmp_path / "apart")
     (tmp_path / "apart" / "r0").rename(tmp_path / "apart" / "somebody")  # the same recordings
     prepared = prepare(root, WISHES, folder=tmp_path / "kept", background=[tmp_path / "apart"])
-    background = prepared.bench.background
+    background = prepared.context.background
     assert background is not None
     assert background.readers is None
     assert any("6 readers of the background are judged and left out" in p
@@ -134,27 +135,27 @@ def test_no_more_is_heard_than_is_judged(corpora, tmp_path, monkeypatch):
         return anonymiser
 
     make_anonymiser = make
-    monkeypatch.setattr(attackers, "make", counting)
+    monkeypatch.setattr(extraction, "make", counting)
     config = replace(WISHES, methods=("noise:0",), attackers=("ignorant", "lazy-informed"),
                      segments=(1, 2), features=("f0",))  # fmt: skip
     prepared = prepare(corpora(), config, folder=tmp_path / "kept")
     heard.clear()
     told: list[float] = []
-    results = try_methods(prepared, heard=told.append)
-    bench = prepared.bench
+    results = try_methods(prepared, on_seconds=told.append)
+    bench = prepared.context
     trials, enrolled = (bench.judged.pieces(part) for part in ("trials", "enrolment"))
     once = sum(piece.seconds for piece in (*trials, *enrolled))
     assert {method: n / RATE for method, n in heard.items()} == pytest.approx(
         {CLEAR: once, "noise:0": once}
     )
-    assert bench.hearing.seconds.heard == pytest.approx(2 * once)
+    assert bench.extractor.seconds.computed == pytest.approx(2 * once)
     assert prepared.seconds == pytest.approx(2 * once)
     assert sum(told) == pytest.approx(2 * once)
     for pieces, most in ((trials, 3 * 2.0), (enrolled, 2 * 6.0)):
-        for found in bench.hearing.extract(pieces, CLEAR, 0, ["f0"]).values():
+        for found in bench.extractor.extract(pieces, CLEAR, 0, ["f0"]).values():
             assert found.frames.speech.sum() / 100 <= most + 1.0 + 1e-9
     again = prepare(corpora(), config, folder=tmp_path / "kept")
     assert [r.bits for r in try_methods(again).rows] == [r.bits for r in results.rows]
-    seconds = again.bench.hearing.seconds
-    assert seconds.heard == 0.0
-    assert seconds.kept == pytest.approx(2 * once)
+    seconds = again.context.extractor.seconds
+    assert seconds.computed == 0.0
+    assert seconds.cached == pytest.approx(2 * once)

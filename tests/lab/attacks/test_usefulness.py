@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from monitor.corpus.finding import find
-from monitor.lab.attacks.attackers import CLEAR, MEASURES, AttackContext, Hearing, readers_of
+from monitor.lab.attacks.context import AttackContext
+from monitor.lab.attacks.extraction import CLEAR, PieceExtractor
+from monitor.lab.attacks.readers import choose_readers
+from monitor.lab.utility import MEASURES
 from tests.lab.attacks.conftest import AMOUNTS
 
 pytestmark = pytest.mark.slow
@@ -13,9 +16,11 @@ pytestmark = pytest.mark.slow
 
 def found(corpora, method, tmp_path):
     root = corpora()
-    judged = readers_of(find(root), root, AMOUNTS)
-    bench = AttackContext(judged, None, ("f0",), ("utility",), AMOUNTS, Hearing(), 0, tmp_path)
-    heard = bench.trials(method, bench.features)
+    judged = choose_readers(find(root), root, AMOUNTS)
+    bench = AttackContext(
+        judged, None, ("f0",), ("utility",), AMOUNTS, PieceExtractor(), 0, tmp_path
+    )
+    heard = bench.extract_trials(method, bench.features)
     noted = {r.name: [heard[p].measured["utility"] for p in r.trials] for r in judged.everybody}
     return {figure.key: figure for figure in MEASURES["utility"]().figures(noted)}
 

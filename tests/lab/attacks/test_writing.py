@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import stat
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -14,15 +13,15 @@ from monitor.lab.attacks.results import (
     FILES,
     MAIN_HEAD,
     check_folder,
-    enrolment_table,
-    main_table,
-    measured_table,
-    page,
+    render_page,
     results_csv,
     results_json,
+    tabulate_enrolment,
+    tabulate_main,
+    tabulate_measures,
     write_results,
 )
-from monitor.lab.attributes import judged
+from monitor.lab.attributes import AttributeRow, judge_attribute
 from monitor.lab.evaluation.family import Figure
 from tests.lab.attacks.made import METHODS, results, row
 
@@ -49,7 +48,7 @@ def test_json_holds_all_that_is_shown():
 
 
 def test_the_enrolments_are_laid_out_as_voxguard_does():
-    head, lines = enrolment_table(results())
+    head, lines = tabulate_enrolment(results())
     assert head == ["method", "attacker", "feature", "scoring", "L = 1", "L = 3"]
     assert lines == [
         ["mcadams:0.8", "lazy-informed", "voice", "average", "25.0 | inf | 40.0 | -", "-"],
@@ -60,7 +59,7 @@ def test_the_enrolments_are_laid_out_as_voxguard_does():
 
 
 def test_the_main_table_has_the_template_that_everybody_has():
-    lines = main_table(results())
+    lines = tabulate_main(results())
     assert [(line[0], line[1]) for line in lines] == [
         ("none", "ignorant"), ("mcadams:0.8", "ignorant"), ("mcadams:0.8", "lazy-informed"),
         ("`mine --strong`", "lazy-informed"),
@@ -71,17 +70,19 @@ def test_the_main_table_has_the_template_that_everybody_has():
 def test_use_stands_beside_the_strongest_attackers_bits():
     found = results()
     error = Figure("utility.phone_error", "phone error", 0.5, "share", low=0.4, high=0.6)
-    head, lines = measured_table(type(found)(found.settings, found.rows, {"mcadams:0.8": [error]}))
+    head, lines = tabulate_measures(
+        type(found)(found.settings, found.rows, {"mcadams:0.8": [error]})
+    )
     assert head == ["method", "bits, strongest attacker", "phone error"]
     assert lines[1] == ["mcadams:0.8", "3.100\n2.600 to 3.600", "50.0 %\n40.0 to 60.0 %"]
     assert lines[0][-1] == "-"
-    assert measured_table(found)[1] == []
+    assert tabulate_measures(found)[1] == []
 
 
 def test_no_column_of_the_page_is_cut_off_on_a_narrow_screen_or_paper():
     found = results()
     error = Figure("utility.phone_error", "phone error", 0.5, "share", low=0.4, high=0.6)
-    text = page(type(found)(found.settings, found.rows, {"mcadams:0.8": [error]}))
+    text = render_page(type(found)(found.settings, found.rows, {"mcadams:0.8": [error]}))
     assert text.count("<table class=wide>") == text.count("<table") == 3
     for name in ("phone error", *MAIN_HEAD[3:], "L = 3"):
         assert f'data-name="{name}"' in text  # each number says in its block what it is
@@ -91,7 +92,7 @@ def test_no_column_of_the_page_is_cut_off_on_a_narrow_screen_or_paper():
 
 def test_the_page_begins_with_the_worst_and_escapes_what_it_is_given():
     strange = "command:<script>alert(1)</script>"
-    text = page(results([row("none", "ignorant", 1.0), row(strange, "ignorant", 2.0)],
+    text = render_page(results([row("none", "ignorant", 1.0), row(strange, "ignorant", 2.0)],
                         methods=("none", strange)))  # fmt: skip
     assert "<script" not in text
     assert text.index("2.00 bits") < text.index("Unprotected")
@@ -100,11 +101,11 @@ def test_the_page_begins_with_the_worst_and_escapes_what_it_is_given():
 
 def test_attributes_are_a_table_of_the_page():
     has = {f"r{i}": i < 8 for i in range(17)}
-    row = asdict(judged(np.arange(17.0), list(has), has, replicates=20))
-    told = {"method": "none", "attacker": "ignorant", "feature": "voice", "value": "F",
-            "version": "relaxed", "learnt_with": 5, "learnt_without": 6, **row}  # fmt: skip
+    judgement = judge_attribute(np.arange(17.0), list(has), has, replicates=20)
+    told = AttributeRow("none", "ignorant", "voice", "F", "relaxed", False, 5.0, 5, 6, judgement)
+    assert AttributeRow.decode(json.loads(json.dumps(told.encode()))) == told
     found = results()
-    text = page(type(found)(found.settings, found.rows, attributes={"gender": [told]}))
+    text = render_page(type(found)(found.settings, found.rows, attributes={"gender": [told]}))
     assert "Told of a reader: gender" in text
     assert "TPR at FPR 1e-2" in text
     assert "8 / 9" in text

@@ -7,7 +7,13 @@ import pytest
 from scipy.stats import norm
 
 from monitor.errors import UsageError
-from monitor.lab.attributes import Excerpts, attribute, judged, log_odds, matched
+from monitor.lab.attributes import (
+    Excerpts,
+    compute_log_odds,
+    find_attribute,
+    judge_attribute,
+    match_speakers,
+)
 from monitor.maths.composition import epsilon_lower_nats
 
 SIZE = 12
@@ -26,7 +32,7 @@ def readers(count, seed=0, shift=0.0, each=6, own=0.6, name="r"):
 
 def told(count=60, shift=0.0, seed=0, **how):
     excerpts, has = readers(count, seed, shift)
-    return judged(log_odds(excerpts, excerpts, has), excerpts.whose, has, **how)
+    return judge_attribute(compute_log_odds(excerpts, excerpts, has), excerpts.whose, has, **how)
 
 
 def test_nothing_is_told_where_there_is_nothing():
@@ -54,9 +60,9 @@ def test_more_is_told_the_more_there_is():
 def test_readers_apart_are_learnt_from_at_once():
     learnt, known = readers(60, 1, 6.0, name="l")
     of, has = readers(40, 2, 6.0)
-    assert judged(log_odds(learnt, of, known), of.whose, has).eer < 0.02
+    assert judge_attribute(compute_log_odds(learnt, of, known), of.whose, has).eer < 0.02
     wrong = {who: not value for who, value in known.items()}
-    assert judged(log_odds(learnt, of, wrong), of.whose, has).eer == 0.5
+    assert judge_attribute(compute_log_odds(learnt, of, wrong), of.whose, has).eer == 0.5
 
 
 def test_a_reader_is_never_learnt_from_when_judged():
@@ -64,10 +70,10 @@ def test_a_reader_is_never_learnt_from_when_judged():
     has = {f"r{i}": i % 2 == 1 for i in range(20)}
     whose = tuple(np.repeat(list(has), 4).tolist())
     excerpts = Excerpts(np.repeat(np.eye(20), 4, axis=0), whose)
-    assert np.unique(log_odds(excerpts, excerpts, has).round(6)).size <= 5  # one a fold
+    assert np.unique(compute_log_odds(excerpts, excerpts, has).round(6)).size <= 5  # one a fold
     others = Excerpts(excerpts.vectors, tuple(f"other {who}" for who in whose))
     known = {f"other {who}": value for who, value in has.items()}
-    assert judged(log_odds(others, excerpts, known), whose, has).eer == 0.0
+    assert judge_attribute(compute_log_odds(others, excerpts, known), whose, has).eer == 0.0
 
 
 def test_the_bound_is_the_plain_one_with_one_excerpt_a_reader():
@@ -75,11 +81,11 @@ def test_the_bound_is_the_plain_one_with_one_excerpt_a_reader():
     whose = [f"r{i}" for i in range(400)]
     has = {who: i < 200 for i, who in enumerate(whose)}
     scores = generator.standard_normal(400) + 2.5 * np.array([has[who] for who in whose])
-    at = judged(scores, whose, has).at[0]
+    at = judge_attribute(scores, whose, has).at[0]
     hits, alarms = round(200 * at.tpr), round(200 * at.realised)
     plain = epsilon_lower_nats(hits, 200, alarms, 200)
     assert at.epsilon_low_nats == pytest.approx(plain, rel=0.15)
-    thrice = judged(np.repeat(scores, 3), np.repeat(whose, 3).tolist(), has).at[0]
+    thrice = judge_attribute(np.repeat(scores, 3), np.repeat(whose, 3).tolist(), has).at[0]
     assert thrice.epsilon_low_nats == pytest.approx(at.epsilon_low_nats, rel=0.05)
 
 
@@ -93,7 +99,7 @@ def test_limits_hold_where_excerpts_of_a_reader_are_alike():
     for _ in range(40):
         own = generator.standard_normal(60) + 2.0 * np.array(list(has.values()))
         scores = np.repeat(own, 5) + 0.5 * generator.standard_normal(300)
-        (at,) = judged(scores, whose, has, rates=(0.05,), replicates=100).at
+        (at,) = judge_attribute(scores, whose, has, rates=(0.05,), replicates=100).at
         edge = np.sort(scores[150:])[::-1][7]  # seven of 150 lie above
         tpr, fpr = norm.sf((edge - 2) / np.hypot(1, 0.5)), norm.sf(edge / np.hypot(1, 0.5))
         held += at.tpr_low <= tpr <= at.tpr_high and fpr <= at.realised_high
@@ -109,11 +115,11 @@ def test_what_cannot_be_resolved_is_said():
     assert all(each.tpr_low <= each.tpr <= each.tpr_high for each in at)
     assert all(each.realised <= each.asked for each in at)
     with pytest.raises(UsageError, match="1 reader with the attribute and 1 without"):
-        judged(np.zeros(2), ["a", "b"], {"a": True, "b": False})
+        judge_attribute(np.zeros(2), ["a", "b"], {"a": True, "b": False})
     few, has = readers(2)
     others, _ = readers(8, name="j")
     with pytest.raises(UsageError, match="1 reader with the attribute to learn from"):
-        log_odds(few, others, has)
+        compute_log_odds(few, others, has)
 
 
 def test_matched_readers_are_not_told_by_something_else():
@@ -126,10 +132,10 @@ def test_matched_readers_are_not_told_by_something_else():
     own = generator.standard_normal((120, SIZE))
     own[:, 0] += [4.0 * (old[who] == "1") for who in whose]
     every = Excerpts(np.repeat(own, 3, axis=0), tuple(np.repeat(whose, 3).tolist()))
-    relaxed = judged(log_odds(every, every, has), every.whose, has)
-    chosen = matched(whose, has, [old])
+    relaxed = judge_attribute(compute_log_odds(every, every, has), every.whose, has)
+    chosen = match_speakers(whose, has, [old])
     some = every.of(frozenset(chosen))
-    strict = judged(log_odds(some, some, has), some.whose, has)
+    strict = judge_attribute(compute_log_odds(some, some, has), some.whose, has)
     assert relaxed.eer < 0.3 < 0.38 < strict.eer
     assert strict.readers_with == strict.readers_without
     for value in "01":
@@ -139,15 +145,15 @@ def test_matched_readers_are_not_told_by_something_else():
 
 def test_attributes_are_asked_for_by_name_or_by_a_number():
     said = {"Gender": {"a": "F", "b": "M"}, "age": {"a": "9", "b": "30"}, "x": {"a": "y"}}
-    assert attribute("gender", said, "ab").values == ("F", "M")
-    assert attribute("age < 15.5", said, "ab").of == {"a": "age<15.5", "b": "age>=15.5"}
+    assert find_attribute("gender", said, "ab").values == ("F", "M")
+    assert find_attribute("age < 15.5", said, "ab").of == {"a": "age<15.5", "b": "age>=15.5"}
     for asked, why in (
         ("accent", r"no table says the accent .*there are Gender, age, x"),
         ("gender<3", "Gender holds no numbers|gender holds no numbers"),
         ("x", "all 1 speaker of whom it is known are alike"),
     ):
         with pytest.raises(UsageError, match=why):
-            attribute(asked, said, "ab")
+            find_attribute(asked, said, "ab")
     ages = {"age": {str(i): str(i) for i in range(30)}}
     with pytest.raises(UsageError, match=r"30 values, more than 20; .* age<16"):
-        attribute("age", ages, map(str, range(30)))
+        find_attribute("age", ages, map(str, range(30)))

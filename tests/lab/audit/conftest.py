@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus.finding import find
-from monitor.lab.audit.audit import Audit, AuditConfig, HeardCorpus, audit_corpus, hear_corpus
+from monitor.lab.audit.audit import Audit, AuditConfig
+from monitor.lab.audit.corpus import ExtractedCorpus, audit_corpus, extract_corpus
 
 
 @pytest.fixture(scope="session")
@@ -27,12 +28,12 @@ CONFIG = AuditConfig(lengths=(1.0, 3.0, 10.0), template_seconds=20.0, replicates
 
 
 @pytest.fixture(scope="session")
-def heard(crowd: Path) -> HeardCorpus:
+def heard(crowd: Path) -> ExtractedCorpus:
     """Those speakers, heard."""
-    return hear_corpus(find(crowd), crowd, CONFIG)
+    return extract_corpus(find(crowd), crowd, CONFIG)
 
 
 @pytest.fixture(scope="session")
-def audit(heard: HeardCorpus) -> Audit:
+def audit(heard: ExtractedCorpus) -> Audit:
     """Their audit."""
     return audit_corpus(heard, CONFIG)

@@ -14,18 +14,15 @@ import numpy as np
 import pytest
 
 from monitor.errors import SchemaError, StoreError, UsageError
-from monitor.lab.attacks.results import BITS, read_results, results_json
-from monitor.lab.audit.audit import (
-    Audit,
-    _untested,
-    audit_attack,
-    hash_of,
-    sounds_apart,
-    summary,
-)
+from monitor.lab.attacks.context import BITS
+from monitor.lab.attacks.results import read_results, results_json
+from monitor.lab.audit.audit import Audit, hash_speaker
+from monitor.lab.audit.corpus import _list_untested, compare_sounds
 from monitor.lab.audit.document import audit_csv, audit_json, audit_page, save_audit
-from monitor.lab.audit.exposure import EnrolledPart, Exposures, length_rows
-from monitor.lab.audit.label import label_json, label_markdown, label_of
+from monitor.lab.audit.exposure import EnrolledPart, Exposures, summarise_lengths
+from monitor.lab.audit.label import label_json, label_markdown, make_label
+from monitor.lab.audit.recorded import audit_attack
+from monitor.lab.audit.sentences import summarise
 from monitor.maths.condition import Condition
 from tests.lab.attacks.made import results
 from tests.lab.attacks.made import row as made_row
@@ -65,12 +62,12 @@ def test_the_document_stands_by_itself_and_its_numbers_are_those_of_json(audit, 
 @pytest.mark.slow
 def test_nobody_is_named_and_nothing_is_called_anonymous(audit, heard):
     page = text_of(audit_page(audit))
-    written = page + label_markdown(label_of(audit)) + json.dumps(audit_json(audit))
+    written = page + label_markdown(make_label(audit)) + json.dumps(audit_json(audit))
     for voice in heard.voices:
         assert voice.name not in written
-        assert hash_of(voice.name) in written
-    assert hash_of(heard.voices[0].name, "salt") in audit_page(audit, "salt")
-    said = [line for lines in summary(audit).values() for line in lines]
+        assert hash_speaker(voice.name) in written
+    assert hash_speaker(heard.voices[0].name, "salt") in audit_page(audit, "salt")
+    said = [line for lines in summarise(audit).values() for line in lines]
     assert not any("anonym" in line.lower() for line in said)
     assert "no verdict of anonymity" in page
     for source in ("WP216", "recital 26", "C-582/14", "C-413/23 P"):
@@ -83,12 +80,14 @@ def test_what_was_not_tested_is_said(audit):
     assert "Recognition by phones and " in said  # which were not heard, and tell more
     assert "Inference" in said  # pitch has no embedding to tell an attribute by
     assert "Protected speech" in said
-    assert summary(audit)["inference"] == ["What else a voice tells of its speaker was not tested."]
+    assert summarise(audit)["inference"] == [
+        "What else a voice tells of its speaker was not tested."
+    ]
 
 
 @pytest.mark.slow
 def test_the_label_has_what_the_audit_has(audit):
-    label = label_of(audit, "s")
+    label = make_label(audit, "s")
     made, card = label_json(label), label_markdown(label)
     assert made["lengths"] == audit_json(audit)["lengths"]
     measured = [each for each in made["uniqueness"] if each["first"] is not None]
@@ -103,23 +102,23 @@ def test_the_label_has_what_the_audit_has(audit):
     assert f"{audit.headline.mean.value:.1f} bits" in card
     assert all(line in card for line in made["confounds"])
     with pytest.raises(UsageError, match="a label is of a corpus"):
-        label_of(audit_attack(results()))
+        make_label(audit_attack(results()))
 
 
 @pytest.mark.slow
 def test_the_label_says_where_calibration_ends_and_what_its_crowds_are(audit):
-    card = label_markdown(label_of(audit))
+    card = label_markdown(make_label(audit))
     row = audit.headline
     capped = replace(row, most_at_least=True)
     rows = tuple(capped if each is row else each for each in audit.rows)
-    told = label_markdown(label_of(replace(audit, rows=rows)))
+    told = label_markdown(make_label(replace(audit, rows=rows)))
     most = f"{row.most:.1f} bits |"
     assert f"at least {most}" in told
     assert f"at least {most}" not in card or row.most_at_least
     assert "\N{GREATER-THAN OR EQUAL TO} " + f"{row.most:.1f}" in text_of(
         audit_page(replace(audit, rows=rows))
     )
-    test = label_of(audit).uniqueness
+    test = make_label(audit).uniqueness
     assert test is not None
     assert f"Among the {test.speakers} enrolled it is measured" in card
     assert not re.search(r"\d of a million \|", card)  # the head of the column says it
@@ -134,23 +133,23 @@ def test_confounds_are_told_as_they_are(audit):
     for found in (audit, replace(audit, tests=turned)):
         by = {test.session: test.figures["srd.idr"] for test in found.tests}
         same, cross = by["same"].value, by["cross"].high
-        card = label_markdown(label_of(found))
+        card = label_markdown(make_label(found))
         assert ("is told by room, microphone and day" in card) == (same > cross)
         assert ("too few speakers to show" in card) == (by["cross"].value < same <= cross)
 
 
 @pytest.mark.slow
 def test_how_unique_a_voice_is_is_not_told_by_the_few_who_say_most(audit):
-    whole = label_of(audit).uniqueness
+    whole = make_label(audit).uniqueness
     assert whole is not None
     bits = {**whole.figures, BITS: replace(whole.figures[BITS], value=99.0)}
     few = replace(whole, tested=whole.tested // 3, seconds=120.0, figures=bits)
-    assert label_of(replace(audit, tests=(*audit.tests, few))).uniqueness == whole
+    assert make_label(replace(audit, tests=(*audit.tests, few))).uniqueness == whole
 
 
 def test_attributes_that_were_told_are_not_said_to_be_left_out():
     part = EnrolledPart(None, (), "same", 10.0)  # type: ignore[arg-type]  # nobody is looked at
-    told = next(line for line in _untested(part, {"gender": [], "age<30": []}, 0.0)
+    told = next(line for line in _list_untested(part, {"gender": [], "age<30": []}, 0.0)
                 if line.startswith("Attributes"))  # fmt: skip
     assert "health" in told
     assert not told.endswith("age.")
@@ -162,10 +161,10 @@ def test_the_mean_and_its_upper_limit_are_told_apart():
             ("a", "b"), np.array([0, 1]), np.full(2, 3.0), np.full(2, mean), np.full(2, mean),
             np.full(2, high), np.zeros(2, bool), np.ones(2, bool), "evidence", 20, "cross",
         )  # fmt: skip
-        rows = length_rows(found, 6.0)
+        rows = summarise_lengths(found, 6.0)
         (row,) = (replace(row, mean=replace(row.mean, high=high)) for row in rows)
         made = Audit("x", "corpus", {}, 10**6, 6.0, exposures=found, rows=(row,))
-        return summary(made)["retention"]
+        return summarise(made)["retention"]
 
     assert any(line.startswith("The mean reaches 6 bits") for line in said(7.0, 8.0))
     below = said(5.0, 6.5)
@@ -181,7 +180,7 @@ def callers(*parts):
         tuple(f"s{i}" for i in range(16)), owner, seconds, bits + 0.5 * (owner % 3), bits - 1,
         bits + 1, np.zeros(owner.size, bool), np.ones(owner.size, bool), "evidence", 13, "cross",
     )  # fmt: skip
-    rows = length_rows(found, 6.0, replicates=20)
+    rows = summarise_lengths(found, 6.0, replicates=20)
     return Audit("calls", "corpus", {}, 10**6, 6.0, found, rows, replicates=20)
 
 
@@ -193,30 +192,32 @@ def test_a_report_begins_with_the_length_at_which_most_people_disclose_most():
     )  # fmt: skip
     assert audit.headline is not None
     assert audit.headline.seconds == 3.0
-    first = summary(audit)["singling out"][0]
+    first = summarise(audit)["singling out"][0]
     assert first.startswith("104 stretches of 3 seconds by 13 people disclose on average 3.")
     shown = audit_json(audit)
     assert [row["seconds"] for row in shown["lengths"]] == [3.0, 10.0, 30.0]
     assert shown["headline_seconds"] == 3.0
     # what anybody disclosed still counts for how long speech may be kept
-    assert audit.kept is not None
-    assert (audit.kept.under, audit.kept.reached) == (10.0, 30.0)
-    assert audit.kept.on_average == 30.0
+    assert audit.retention is not None
+    assert (audit.retention.under, audit.retention.reached) == (10.0, 30.0)
+    assert audit.retention.on_average == 30.0
     page = text_of(audit_page(audit))
     assert "-5.5" not in page
     assert "-5.5" not in audit_csv(audit)
-    once = callers((3.0, range(13), 3.0), (60.0, [0], -5.5)).kept
+    once = callers((3.0, range(13), 3.0), (60.0, [0], -5.5)).retention
     assert once is not None
     assert (once.under, once.reached) == (3.0, None)  # that one caller kept a minute is no comfort
     fewer = callers((3.0, [*range(6)] * 4, 3.0))
-    assert "Only 6 people were tested at that length" in summary(fewer)["singling out"][1]
+    assert "Only 6 people were tested at that length" in summarise(fewer)["singling out"][1]
     none = callers((3.0, [*range(4)] * 4, 3.0))
-    assert summary(none)["singling out"] == [
+    assert summarise(none)["singling out"] == [
         "Nothing is said of evidence: fewer than 5 people reach any length."
     ]
-    assert summary(none)["retention"] == ["Nothing is said: fewer than 5 people reach any length."]
-    assert none.kept is not None
-    assert none.kept.on_average is None
+    assert summarise(none)["retention"] == [
+        "Nothing is said: fewer than 5 people reach any length."
+    ]
+    assert none.retention is not None
+    assert none.retention.on_average is None
 
 
 def test_lengths_are_compared_by_the_same_people():
@@ -246,12 +247,12 @@ def test_every_number_of_people_is_explained(audit):
 
 def test_an_attack_is_audited_by_its_strongest_attacker():
     found = audit_attack(results())
-    said = summary(found)
+    said = summarise(found)
     assert "mcadams:0.8: whether 10 s keep under 6 bits cannot be told" in said["retention"][1]
     assert "3.1 bits (2.6 to 3.6)" in said["retention"][1]  # of its strongest way
     low = audit_attack(results(), replace_budget(3.0))
-    assert "do not surely stay under 3 bits" in summary(low)["retention"][1]
-    assert "stay under 3 bits" in summary(low)["retention"][2]
+    assert "do not surely stay under 3 bits" in summarise(low)["retention"][1]
+    assert "stay under 3 bits" in summarise(low)["retention"][2]
     page = audit_page(found)
     assert "25.0 %" in page
     assert "/opt/anonymisers" not in page
@@ -264,7 +265,7 @@ def test_an_attackers_training_stands_beside_its_figure():
     poor = replace(made, clear_bits={"mcadams:0.8": (1.0, 4.0)})
     for found, mark in ((made, "semi-informed"), (poor, "semi-informed (undertrained)")):
         audit = audit_attack(found)
-        assert f"({mark}, voice, another session)" in summary(audit)["singling out"][1]
+        assert f"({mark}, voice, another session)" in summarise(audit)["singling out"][1]
         assert mark in text_of(audit_page(audit))
         assert not any("train on speech" in line for line in audit.not_tested)
     assert any("train on speech" in line for line in audit_attack(results()).not_tested)
@@ -272,7 +273,7 @@ def test_an_attackers_training_stands_beside_its_figure():
 
 def test_every_part_of_an_attacks_report_says_something_a_reader_can_follow():
     page = text_of(audit_page(audit_attack(results())))
-    said = summary(audit_attack(results()))
+    said = summarise(audit_attack(results()))
     assert all(said.values())
     assert "mine --strong: 10 s disclose 0.1 bits" in said["singling out"][2]
     assert "`" not in page  # marks of Markdown
@@ -320,18 +321,18 @@ def test_names_from_elsewhere_cannot_be_markup(audit):
     mean = replace(audit, name="<b>|x`", notes=("a | b <script>",))
     assert "<b>|x" not in audit_page(mean)
     assert "<script>" not in audit_page(mean)
-    card = label_markdown(label_of(mean))
+    card = label_markdown(make_label(mean))
     assert "\\<b\\>\\|x\\`" in card
     assert "<script>" not in card
 
 
 def test_sessions_of_one_room_do_not_tell_people_apart():
     office, hall = Condition(bandwidth_hz=8000.0), Condition(bandwidth_hz=3500.0)
-    mixed = sounds_apart([[office, hall], [office, hall]])
+    mixed = compare_sounds([[office, hall], [office, hall]])
     assert mixed is not None
     assert mixed.same == 1.0
     assert mixed.different == 0.5
-    assert sounds_apart([[None], [None]]) is None
+    assert compare_sounds([[None], [None]]) is None
 
 
 def test_csv_has_a_line_for_each_figure(audit):

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from monitor.errors import CorpusError, StoreError
 from monitor.lab.audit.exposure import (
     Exposures,
-    corpus_exposures,
-    enrolled_part,
-    length_rows,
-    retention,
-    run_exposures,
+    enrol_part,
+    find_retention,
+    measure_corpus,
+    measure_runs,
+    summarise_lengths,
 )
 from monitor.population.population import Population
 from monitor.sources.frames import FramesFile
@@ -38,8 +38,8 @@ def exposures(bits, seconds, owner=None, clipped=None, kind="evidence"):
 def test_a_stretch_reads_what_a_run_reads(crowd, heard):
     """The first stretch of a session is what `monitor replay --watch` says at that length."""
     reference = Population.reference()
-    part = enrolled_part(heard.voices, heard.specs, 20.0)
-    found = corpus_exposures(part, reference.rank_models, reference.cohort, LENGTHS, trials=1)
+    part = enrol_part(heard.voices, heard.specs, 20.0)
+    found = measure_corpus(part, reference.rank_models, reference.cohort, LENGTHS, trials=1)
     assert (found.kind, part.session, found.candidates) == ("evidence", "cross", 8)
     people = part.population.with_rank_models(reference.rank_models, reference.cohort)
     checked = 0
@@ -51,7 +51,7 @@ def test_a_stretch_reads_what_a_run_reads(crowd, heard):
             for reading in monitor.push(item):
                 readings.setdefault(round(reading.speech, 2), reading)
         for seconds in LENGTHS:
-            mine = found.at(seconds)
+            mine = found.select_length(seconds)
             if seconds in readings:
                 (bits,) = mine.bits[mine.owner == place]
                 assert bits == pytest.approx(readings[seconds].evidence_bits, abs=1e-9)
@@ -61,7 +61,7 @@ def test_a_stretch_reads_what_a_run_reads(crowd, heard):
 
 def test_templates_are_those_of_enrolment(heard):
     """A template and what is heard are never of one session where there are two."""
-    part = enrolled_part(heard.voices, heard.specs, 20.0)
+    part = enrol_part(heard.voices, heard.specs, 20.0)
     for voice in part.rest:
         whole = next(each for each in heard.voices if each.name == voice.name)
         assert len(voice.sessions) == len(whole.sessions) - 1
@@ -73,14 +73,14 @@ def test_one_session_is_split_behind_the_template(heard):
         SpeakerSpeech(v.name, v.sessions[:1], session_names=v.session_names[:1])
         for v in heard.voices
     ]
-    part = enrolled_part(alone, heard.specs, 20.0)
+    part = enrol_part(alone, heard.specs, 20.0)
     assert part.session == "same"
     (voice,) = [each for each in part.rest if each.name == alone[0].name]
     whole, rest = alone[0].sessions[0]["f0"], voice.sessions[0]["f0"]
     assert rest.length == whole.length - 200
     assert np.array_equal(rest.total(30, 50), whole.total(230, 50))
     with pytest.raises(CorpusError, match="fewer than 5 speakers have 300 s"):
-        enrolled_part(alone, heard.specs, 300.0)
+        enrol_part(alone, heard.specs, 300.0)
 
 
 def test_the_mean_is_within_its_limits_over_speakers():
@@ -91,7 +91,7 @@ def test_the_mean_is_within_its_limits_over_speakers():
         level = generator.normal(5.0, 2.0, 15)
         owner = np.repeat(np.arange(15), 4)
         some = exposures(level[owner] + generator.normal(0, 1, 60), np.full(60, 10.0), owner)
-        (row,) = length_rows(some, 6.0)
+        (row,) = summarise_lengths(some, 6.0)
         assert row.mean.low is not None
         assert row.mean.high is not None
         held.append(row.mean.low <= 5.0 <= row.mean.high)
@@ -104,7 +104,7 @@ def test_no_length_counts_as_kept_that_may_have_reached_the_budget(lengths, budg
     seconds = [float(i + 1) for i, part in enumerate(lengths) for _ in part]
     flat = [each for part in lengths for each in part]
     some = exposures([b for b, _ in flat], seconds, clipped=[c for _, c in flat])
-    found = retention(length_rows(some, budget, replicates=0), budget)
+    found = find_retention(summarise_lengths(some, budget, replicates=0), budget)
     for length, (bits, clipped) in zip(seconds, flat, strict=True):
         if bits >= budget or clipped:
             assert found.reached is not None
@@ -125,11 +125,11 @@ START = {"type": "start", "speakers": 50, "watch": "me", "features": ["f0"], "he
 
 def test_a_run_is_read_at_its_first_reading_with_as_much_speech():
     records = [START, record(0.5, 0.1), record(3.2, 4.0), record(5.0, 5.0, at_least=True)]
-    found = run_exposures([("a", records)], (3.0, 5.0, 10.0))
+    found = measure_runs([("a", records)], (3.0, 5.0, 10.0))
     assert found.lengths == (3.0, 5.0)
     assert found.bits.tolist() == [4.0, 5.0]
     assert found.at_least.tolist() == [False, True]
-    (first, _) = length_rows(found, 6.0)
+    (first, _) = summarise_lengths(found, 6.0)
     assert first.mean.limits == (3.0, 5.0)  # of calibration, where one voice was heard
 
 
@@ -152,13 +152,13 @@ def change(since, seconds, **more):
     ],
 )  # fmt: skip
 def test_what_another_voice_says_does_not_count_as_the_speakers(records, bits):
-    found = run_exposures([("a", [START, *records])], (3.0, 10.0, 25.0))
+    found = measure_runs([("a", [START, *records])], (3.0, 10.0, 25.0))
     assert dict(zip(found.seconds.tolist(), found.bits.tolist(), strict=True)) == bits
 
 
 def test_a_run_that_goes_on_from_earlier_sessions_says_nothing_of_shorter_lengths():
     start = START | {"carried": {"sessions": 1, "speech": 20.0, "history": []}}
-    found = run_exposures([("a", [start, record(21.0, 9.0), record(31.0, 9.5)])], (3.0, 10.0, 30.0))
+    found = measure_runs([("a", [start, record(21.0, 9.0), record(31.0, 9.5)])], (3.0, 10.0, 30.0))
     assert found.lengths == (30.0,)
 
 
@@ -173,4 +173,4 @@ def test_a_run_that_goes_on_from_earlier_sessions_says_nothing_of_shorter_length
 )
 def test_runs_that_cannot_be_audited_are_refused_in_a_line(records, what):
     with pytest.raises(StoreError, match=what):
-        run_exposures([("a", records)], (3.0, 5.0))
+        measure_runs([("a", records)], (3.0, 5.0))

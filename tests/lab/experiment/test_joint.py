@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
-from monitor.lab.experiment.cells import joint_of
+from monitor.lab.experiment.cells import join_features
 from monitor.maths.ranks import rank_bounds
 
 SPEAKERS, TRIALS = 16, 6
@@ -20,7 +20,7 @@ def features(shift=(1.0, 2.0), seed=0):
 
 
 def joint_scores(parts):
-    made = joint_of(parts)
+    made = join_features(parts)
     assert made is not None
     return made.scores
 
@@ -32,13 +32,13 @@ def first_ranks(matrix):
 
 def test_two_features_tell_more_than_one():
     parts = features()
-    joint = joint_of(parts)
+    joint = join_features(parts)
     assert first_ranks(joint) > max(first_ranks(each) for each in parts.values()) + 0.02
 
 
 def test_a_feature_that_tells_nothing_is_left_aside():
     parts = features((0.0, 2.5))
-    joint = joint_of(parts)
+    joint = join_features(parts)
     assert first_ranks(joint) >= first_ranks(parts["f1"]) - 0.03
 
 
@@ -58,14 +58,14 @@ def test_nobody_weighs_the_features_for_themselves():
 def test_a_feature_without_frames_leaves_the_others():
     parts = features()
     silent = ScoreMatrix(np.zeros((SPEAKERS * TRIALS, SPEAKERS)), parts["f0"].target)
-    joint = joint_of({"f1": parts["f1"], "none": silent})
+    joint = join_features({"f1": parts["f1"], "none": silent})
     assert first_ranks(joint) == first_ranks(parts["f1"])
-    assert joint_of({"one": silent, "none": silent}) is None
+    assert join_features({"one": silent, "none": silent}) is None
 
 
 def test_too_few_people_or_features_have_no_joint():
     parts = features()
-    assert joint_of({"f0": parts["f0"]}) is None
+    assert join_features({"f0": parts["f0"]}) is None
     few = parts["f0"].target < 9
     small = {n: ScoreMatrix(m.scores[few], m.target[few]) for n, m in parts.items()}
-    assert joint_of(small) is None
+    assert join_features(small) is None

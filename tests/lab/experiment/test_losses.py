@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.lab.experiment.cells import loss_rows
+from monitor.lab.experiment.cells import measure_losses
 from monitor.maths.rank_models import LOSSES, fit, mean_disclosure_bits
 from monitor.maths.ranks import rank_histogram, rank_statistics
 from tests.lab.experiment.made import matrix
@@ -11,7 +11,7 @@ from tests.lab.experiment.made import matrix
 
 def test_table_ii_s_rank_models_are_those_of_the_fit():
     made = matrix((0.4, 2.0), 30, 10, np.random.default_rng(1))
-    rows = loss_rows(made, 20, 0)
+    rows = measure_losses(made, 20, 0)
     assert [row["loss"] for row in rows] == list(LOSSES)
     histogram = rank_histogram(made.better, made.tied, 30)
     for row in rows:
@@ -31,7 +31,7 @@ def test_a_loss_of_one_rank_costs_people_who_were_left_out():
     # two kinds of people: what is fitted to the first ranks misses the rest
     generator = np.random.default_rng(2)
     made = matrix((0.35, 1.3), 60, 25, generator)
-    rows = {row["loss"]: row for row in loss_rows(made, 40, 0)}
+    rows = {row["loss"]: row for row in measure_losses(made, 40, 0)}
     assert all(row["left_out_bits"] > -0.01 for row in rows.values())
     assert rows["LL"]["kl_bits"] == min(row["kl_bits"] for row in rows.values())
 
@@ -39,12 +39,12 @@ def test_a_loss_of_one_rank_costs_people_who_were_left_out():
 def test_cll_is_refused_where_rank_one_was_never_seen():
     made = matrix((30.0, 30.0), 20, 5, np.random.default_rng(3))
     assert not (made.better == 0).any()
-    row = loss_rows(made, 20, 0)[-1]
+    row = measure_losses(made, 20, 0)[-1]
     assert (row["loss"], row["fitted"]) == ("CLL", "LL")
     assert row["rank1_match_bits"] is None
     assert "LL instead of CLL" in row["notes"]
 
 
 def test_two_speakers_leave_nobody_out():
-    rows = loss_rows(matrix((0.5, 2.0), 2, 8, np.random.default_rng(4)), 20, 0)
+    rows = measure_losses(matrix((0.5, 2.0), 2, 8, np.random.default_rng(4)), 20, 0)
     assert all(row["left_out_bits"] is None for row in rows)

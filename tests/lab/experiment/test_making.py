@@ -9,9 +9,9 @@ import pytest
 from monitor.errors import UsageError
 from monitor.lab.experiment import ExperimentSettings
 from monitor.lab.experiment import cells as making
-from monitor.lab.experiment.cells import make_cells, measure, orders_of
-from monitor.lab.experiment.material import scores_at
-from monitor.lab.experiment.running import panels_of
+from monitor.lab.experiment.cells import make_cells, make_orders, measure
+from monitor.lab.experiment.material import read_scores
+from monitor.lab.experiment.running import plan_panels
 from monitor.lab.result_cache import ResultCache
 from tests.lab.experiment.made import score_file
 
@@ -25,14 +25,14 @@ def scores(tmp_path):
 
 
 def of(path, settings):
-    material = scores_at(path, settings)
+    material = read_scores(path, settings)
     assert material is not None
     return material
 
 
 def orders(path, settings=SETTINGS):
     material = of(path, settings)
-    return orders_of(panels_of(material, settings), material, settings)
+    return make_orders(plan_panels(material, settings), material, settings)
 
 
 def keys(path, settings=SETTINGS):
@@ -69,7 +69,7 @@ def test_what_changes_makes_another_key(scores, tmp_path, monkeypatch):
         replace(SETTINGS, trained={"made": frozenset({"who003"})}),
     ):
         assert not keys(scores, settings) & before
-    monkeypatch.setattr(making, "_CODE", ("monitor.documents",))
+    monkeypatch.setattr(making, "_VERSION", 0)
     assert not keys(scores) & before
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from monitor.lab.experiment import ExperimentSettings, experiment
-from monitor.lab.experiment.figures import frames_figure
+from monitor.lab.experiment.figures import plot_frames
 from monitor.plots.canvas import save_picture
 from tests.lab.experiment.made import score_file
 
@@ -82,9 +82,9 @@ def test_figure_8_has_every_cell_with_limits(folder):
 def test_pitch_is_drawn_in_hertz(tmp_path):
     counts = {"f0": [0] * 104, "codes": [1, 2, 3]}
     counts["f0"][61] = 7
-    drawn = frames_figure(counts, 5)
+    drawn = plot_frames(counts, 5)
     assert drawn is not None
     assert drawn.rows[61] == ("f0", 61, 100.0, 7, 1.0)
     assert drawn.rows[-1] == ("codes", 2, None, 3, 0.5)
     assert "<svg" in save_picture(drawn.paint, tmp_path / drawn.name, drawn.title, drawn.inches)
-    assert frames_figure({}, 5) is None
+    assert plot_frames({}, 5) is None

@@ -56,14 +56,14 @@ def test_what_is_kept_depends_on_what_was_said(speech, tmp_path):
 
 def test_many_speakers_have_fewer_trials_and_too_many_are_refused(speech, monkeypatch):
     made = panel(speech)
-    assert speech.trials_of(made) == 5
+    assert speech.count_trials(made) == 5
     monkeypatch.setattr(room, "ENOUGH_BYTES", 8 * 36 * 2)
-    assert speech.trials_of(made) == 2
+    assert speech.count_trials(made) == 2
     monkeypatch.setattr(room, "ENOUGH_BYTES", 8)
-    assert speech.trials_of(made) == 1
+    assert speech.count_trials(made) == 1
     monkeypatch.setattr(room, "MOST_BYTES", 8)
     with pytest.raises(UsageError, match="fewer speakers"):
-        speech.trials_of(made)
+        speech.count_trials(made)
 
 
 def test_a_length_between_tenths_is_refused(speech):

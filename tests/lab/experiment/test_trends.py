@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from monitor.lab.experiment.cells import MeasuredCell
-from monitor.lab.experiment.figures import lengths_figure
+from monitor.lab.experiment.figures import plot_lengths
 from monitor.lab.experiment.findings import (
     Surface,
-    bounded_by_template,
-    falls_again,
-    guides,
-    rises,
-    saturates,
-    surfaces,
+    answer_bound,
+    answer_fall,
+    answer_guides,
+    answer_rise,
+    answer_saturation,
+    make_surfaces,
 )
 from monitor.lab.experiment.settings import Panel
 from monitor.plots.canvas import PRINT, style_figure
@@ -43,13 +43,13 @@ def surface(bits, by_template=(1.0, 1.0), spread=0.05, tested=30, speakers=64, c
             "left_out": (value + noise[200:] / 30).tolist(),
         }  # fmt: skip
         cells.append(MeasuredCell(panel, t, d, {"f": found}))
-    (made,) = surfaces(cells)
+    (made,) = make_surfaces(cells)
     return made
 
 
 def said(made: Surface):
-    answers = [rises(made), falls_again(made), bounded_by_template(made)]
-    answers += [saturates(made, "T"), saturates(made, "D"), *guides(made)]
+    answers = [answer_rise(made), answer_fall(made), answer_bound(made)]
+    answers += [answer_saturation(made, "T"), answer_saturation(made, "D"), *answer_guides(made)]
     return {each.question: each.verdict for each in answers if each is not None}
 
 
@@ -73,7 +73,7 @@ def test_a_curve_that_falls_again():
 
 
 def test_guides_are_what_they_would_be():
-    flat = {each.question: each for each in guides(surface(FLAT, spread=0.01))}
+    flat = {each.question: each for each in answer_guides(surface(FLAT, spread=0.01))}
     assert flat["guide_linear"].verdict == "yes"
     assert flat["guide_linear"].numbers["times"]["value"] == pytest.approx(16.0)
     assert flat["guide_root"].verdict == "no"
@@ -83,7 +83,7 @@ def test_guides_are_what_they_would_be():
 def test_noise_decides_nothing():
     found = said(surface(FLAT, spread=0.5))
     assert set(found.values()) <= {"undecided"} | {"yes", "no"} & {found["guide_linear"]}
-    made = rises(surface(FLAT, spread=0.5))
+    made = answer_rise(surface(FLAT, spread=0.5))
     assert made is not None
     assert "cannot be decided with so few speakers (N = 64, 30 tested" in made.text
 
@@ -92,7 +92,7 @@ def test_at_the_ceiling_lengths_cannot_show():
     made = surface([5.99] * 5, spread=0.0)
     found = said(made)
     assert found["rises"] == found["falls"] == found["saturates_t"] == "full"
-    answer = rises(made)
+    answer = answer_rise(made)
     assert answer is not None
     assert "(all resamples agree)" in answer.text
     assert "log2 N = 6.00" in answer.text
@@ -100,8 +100,8 @@ def test_at_the_ceiling_lengths_cannot_show():
 
 def test_what_tells_nothing_has_no_guides():
     made = surface([0.02] * 5, chance=0.4)
-    assert guides(made) == []
-    assert saturates(made, "T") is None
+    assert answer_guides(made) == []
+    assert answer_saturation(made, "T") is None
 
 
 def test_nine_speakers_decide_nothing():
@@ -111,11 +111,11 @@ def test_nine_speakers_decide_nothing():
 
 def test_figure_8_cuts_nothing_off_where_sessions_reach_differently_far():
     long = surface(GROWING)
-    found = {place: each for place, each in long.found.items() if place[0] < 8.0}
+    found = {place: each for place, each in long.cells.items() if place[0] < 8.0}
     panel = replace(long.panel, session="cross", lengths=LENGTHS[:3])
-    short = replace(long, panel=panel, lengths=LENGTHS[:3], found=found)
+    short = replace(long, panel=panel, lengths=LENGTHS[:3], cells=found)
     for order in ([short, long], [long, short]):
-        drawn = lengths_figure(order)
+        drawn = plot_lengths(order)
         assert drawn is not None
         with style_figure(PRINT, drawn.inches) as figure:
             drawn.paint(figure, PRINT)
